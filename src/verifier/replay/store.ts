@@ -1,0 +1,55 @@
+/**
+ * The replay store's port: remembers which `jti`s were presented, atomically.
+ * Adapters: `memory.ts` (one verifier process) and `redis.ts`. One shared suite runs against both.
+ * Source: specification "Request evaluation order" step 6; docs/protocol.md "Replay".
+ */
+
+/** One proof that passed every other check and is about to be consumed. */
+export interface ReplayClaim {
+  /** base64url SHA-256 over `proofgate-jti-v1`, Auth Site, holder thumbprint and `jti` (43 characters). */
+  readonly identifier: string;
+  /** RFC 7638 thumbprint of the holder key, base64url (43 characters); quota and hash tag hang on it. */
+  readonly holderThumbprint: string;
+  /** `issued-at` of the transcript, seconds since the epoch. */
+  readonly issuedAtSeconds: number;
+  /** `expires-at` of the transcript, seconds since the epoch. */
+  readonly expiresAtSeconds: number;
+  /** The site's `skew_seconds` in the snapshot that decided, 1 to 60. */
+  readonly skewSeconds: number;
+  /** The verifier's clock for this decision, whole seconds since the epoch, rounded down. */
+  readonly nowSeconds: number;
+}
+
+/**
+ * Why a store could not say: `store` (down, late, full, misconfigured, clocks apart),
+ * `fenced` (the proof is older than what the store is sure to remember), `quota` (the holder's share is used up).
+ */
+export type ReplayUnavailable = 'store' | 'fenced' | 'quota';
+
+export type ReplayOutcome =
+  | { readonly kind: 'consumed' }
+  | { readonly kind: 'replayed' }
+  | { readonly kind: 'unavailable'; readonly why: ReplayUnavailable };
+
+/** Whether the store can serve now, for `/readyz`; `problem` is one clear line without secrets. */
+export type ReplayHealth = { readonly ready: true } | { readonly ready: false; readonly problem: string };
+
+export interface ReplayStore {
+  /** `memory` or `redis`: goes into logs and metrics. */
+  readonly name: string;
+  /**
+   * Consumes the identifier, once. Never throws and never rejects: whatever goes wrong is `unavailable`.
+   * A synchronous answer is allowed (the memory store), so that the hot path need not wait for a tick.
+   */
+  consume(claim: ReplayClaim): ReplayOutcome | Promise<ReplayOutcome>;
+  health(): ReplayHealth;
+  close(): Promise<void>;
+}
+
+export const CONSUMED: ReplayOutcome = { kind: 'consumed' };
+export const REPLAYED: ReplayOutcome = { kind: 'replayed' };
+export const UNAVAILABLE: { readonly [W in ReplayUnavailable]: ReplayOutcome } = {
+  store: { kind: 'unavailable', why: 'store' },
+  fenced: { kind: 'unavailable', why: 'fenced' },
+  quota: { kind: 'unavailable', why: 'quota' },
+};
