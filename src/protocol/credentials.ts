@@ -1,0 +1,101 @@
+/**
+ * The two credentials as a request carries them: `Authorization: Passport …` and the proof's header pair.
+ * Read in a fixed order, sizes first; nothing is verified here.
+ * Source: docs/protocol.md "Request headers" and step 1 of its decision table.
+ */
+import { decodeBase64url } from './base64url.ts';
+import { type Passport, parsePassport, passportSha256 } from './passport.ts';
+import { type Denial, deny } from './reasons.ts';
+import { SIGNATURE_BYTES } from './signature.ts';
+import { decodeTranscript, parseTranscript, type Transcript } from './transcript.ts';
+import {
+  AUTHORIZATION_HEADER,
+  MAX_PASSPORT_BYTES,
+  MAX_SIGNATURE_BYTES,
+  PASSPORT_SCHEME,
+  SIGNATURE_HEADER,
+  TRANSCRIPT_HEADER,
+} from './wire-names.ts';
+
+/**
+ * What a request holds under one header name. `ambiguous`: on several lines, or on one that may have been
+ * joined from several. Values come without optional white space at their ends, one character a byte.
+ */
+export type HeaderLookup =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'single'; readonly value: string }
+  | { readonly kind: 'ambiguous' };
+
+export interface RequestHeaders {
+  /** @param name lower case */
+  lookup(name: string): HeaderLookup;
+  /** Every header name of the request as it stands in the request. */
+  names(): readonly string[];
+}
+
+export interface Proof {
+  readonly transcript: Transcript;
+  /** What the signature covers: the transcript as sent. */
+  readonly transcriptBytes: Buffer;
+  readonly signature: Buffer;
+}
+
+export interface Credentials {
+  readonly passport: Passport;
+  readonly proof: Proof;
+}
+
+/** Gives a passport that was parsed before, by the SHA-256 of its JWS; parsing depends on the bytes alone. */
+export type ParsedPassportLookup = (sha256: string) => Passport | undefined;
+
+/** The credentials of a request, or the first fault in them. */
+export function readCredentials(
+  headers: RequestHeaders,
+  knownPassport: ParsedPassportLookup,
+): Credentials | Denial {
+  const passport = readPassport(headers.lookup(AUTHORIZATION_HEADER), knownPassport);
+  if ('kind' in passport) return passport;
+  const proof = readProof(headers.lookup(TRANSCRIPT_HEADER), headers.lookup(SIGNATURE_HEADER));
+  if ('kind' in proof) return proof;
+  return { passport, proof };
+}
+
+const SCHEME_PREFIX = `${PASSPORT_SCHEME} `;
+
+function readPassport(authorization: HeaderLookup, knownPassport: ParsedPassportLookup): Passport | Denial {
+  if (authorization.kind === 'absent') return deny('invalid_request_proof', 'authorization_missing');
+  if (authorization.kind === 'ambiguous') return deny('invalid_request_proof', 'passport_malformed');
+  const { value } = authorization;
+  if (!isPassportScheme(value)) return deny('invalid_request_proof', 'authorization_scheme');
+  const jws = value.slice(SCHEME_PREFIX.length);
+  if (jws.length > MAX_PASSPORT_BYTES) return deny('invalid_request_proof', 'passport_malformed');
+  const sha256 = passportSha256(jws);
+  return (
+    knownPassport(sha256) ?? parsePassport(jws, sha256) ?? deny('invalid_request_proof', 'passport_malformed')
+  );
+}
+
+/** Scheme names are case-insensitive (RFC 9110 section 11.1). */
+function isPassportScheme(value: string): boolean {
+  return (
+    value.startsWith(SCHEME_PREFIX) ||
+    value.slice(0, SCHEME_PREFIX.length).toLowerCase() === SCHEME_PREFIX.toLowerCase()
+  );
+}
+
+function readProof(transcriptHeader: HeaderLookup, signatureHeader: HeaderLookup): Proof | Denial {
+  if (transcriptHeader.kind === 'absent' || signatureHeader.kind === 'absent') {
+    return deny('invalid_request_proof', 'proof_missing');
+  }
+  if (transcriptHeader.kind === 'ambiguous' || signatureHeader.kind === 'ambiguous') {
+    return deny('invalid_request_proof', 'proof_malformed');
+  }
+  const transcriptBytes = decodeTranscript(transcriptHeader.value);
+  const transcript = transcriptBytes && parseTranscript(transcriptBytes);
+  const signature =
+    signatureHeader.value.length > MAX_SIGNATURE_BYTES ? undefined : decodeBase64url(signatureHeader.value);
+  if (!transcriptBytes || !transcript || signature?.length !== SIGNATURE_BYTES) {
+    return deny('invalid_request_proof', 'proof_malformed');
+  }
+  return { transcript, transcriptBytes, signature };
+}

@@ -1,0 +1,143 @@
+/**
+ * The passport: who the caller is, and which key they hold. A compact JWS (RFC 7515) with a closed header
+ * and a closed set of claims (RFC 7519, RFC 7800, RFC 8725).
+ * Source: docs/protocol.md "Passport".
+ */
+import { hash } from 'node:crypto';
+import { decodeBase64url } from './base64url.ts';
+import { isIdentifier, isKeyBinding, isKeyId, type KeyBinding } from './identifiers.ts';
+import { type PublicJwk, parsePublicJwk, type SignatureAlgorithm } from './public-key.ts';
+import { SIGNATURE_BYTES } from './signature.ts';
+import { hasExactMembers, isJsonObject, type JsonObject, parseStrictJson } from './strict-json.ts';
+import { MAX_PASSPORT_BYTES } from './wire-names.ts';
+
+export const PASSPORT_TYPE = 'proofgate-passport+jwt';
+/** Most entries of `provenance` and of `context`. */
+export const MAX_ATTRIBUTES = 32;
+
+/** Names and values of 1 to 512 visible characters. */
+export type Attributes = ReadonlyMap<string, string>;
+
+export interface PassportClaims {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly trustDomain: string;
+  readonly audience: string;
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+  readonly notBeforeSeconds: number | undefined;
+  readonly keyBinding: KeyBinding;
+  /** `cnf.jwk` (RFC 7800 section 3.2): shape checked only. */
+  readonly holderJwk: PublicJwk;
+  /** Names the passport in audit events; not the replay identifier. */
+  readonly passportId: string;
+  readonly provenance: Attributes | undefined;
+  readonly context: Attributes | undefined;
+}
+
+/** A well-formed passport. Nothing in it is verified. */
+export interface Passport {
+  /** base64url SHA-256 of the compact JWS as sent: 43 characters. */
+  readonly sha256: string;
+  readonly keyId: string;
+  /** As the token claims; the bundle's key decides. */
+  readonly algorithm: SignatureAlgorithm;
+  readonly claims: PassportClaims;
+  readonly signingInput: Buffer;
+  readonly signature: Buffer;
+}
+
+/** base64url SHA-256 of the compact JWS, as the transcript binds it. */
+export function passportSha256(jws: string): string {
+  return hash('sha256', jws, 'base64url');
+}
+
+/** Reads a compact JWS of at most 8 KiB; undefined when anything in it is not exactly as the format says. */
+export function parsePassport(jws: string, sha256 = passportSha256(jws)): Passport | undefined {
+  if (jws.length > MAX_PASSPORT_BYTES) return undefined;
+  const [headerPart, claimsPart, signaturePart, ...rest] = jws.split('.');
+  if (
+    headerPart === undefined ||
+    claimsPart === undefined ||
+    signaturePart === undefined ||
+    rest.length > 0
+  ) {
+    return undefined;
+  }
+  const header = parseHeader(decodeJson(headerPart));
+  const claims = parseClaims(decodeJson(claimsPart));
+  const signature = decodeBase64url(signaturePart);
+  if (header === undefined || claims === undefined || signature?.length !== SIGNATURE_BYTES) return undefined;
+  const signingInput = Buffer.from(`${headerPart}.${claimsPart}`, 'latin1');
+  return { sha256, ...header, claims, signingInput, signature };
+}
+
+function decodeJson(part: string): unknown {
+  const bytes = decodeBase64url(part);
+  // Every string in a passport is visible ASCII, so anything beyond cannot be part of one.
+  if (bytes === undefined || bytes.some((byte) => byte > 0x7e)) return undefined;
+  try {
+    return parseStrictJson(bytes.toString('latin1'));
+  } catch {
+    return undefined;
+  }
+}
+
+function parseHeader(value: unknown): Pick<Passport, 'keyId' | 'algorithm'> | undefined {
+  if (!isJsonObject(value) || !hasExactMembers(value, ['typ', 'alg', 'kid'])) return undefined;
+  const { typ, alg, kid } = value;
+  if (typ !== PASSPORT_TYPE || (alg !== 'Ed25519' && alg !== 'ES256') || !isKeyId(kid)) return undefined;
+  return { keyId: kid, algorithm: alg };
+}
+
+const REQUIRED_CLAIMS = ['iss', 'sub', 'trust_domain', 'aud', 'iat', 'exp', 'key_binding', 'cnf', 'jti'];
+const OPTIONAL_CLAIMS = ['nbf', 'provenance', 'context'];
+
+function parseClaims(value: unknown): PassportClaims | undefined {
+  if (!isJsonObject(value) || !hasExactMembers(value, REQUIRED_CLAIMS, OPTIONAL_CLAIMS)) return undefined;
+  const { iss, sub, trust_domain, aud, iat, exp, nbf, key_binding, jti } = value;
+  if (!isIdentifier(iss) || !isIdentifier(sub) || !isIdentifier(trust_domain)) return undefined;
+  if (!isIdentifier(aud) || !isIdentifier(jti) || !isKeyBinding(key_binding)) return undefined;
+  if (!isSeconds(iat) || !isSeconds(exp) || (nbf !== undefined && !isSeconds(nbf))) return undefined;
+  const holderJwk = parseConfirmation(value);
+  const provenance = parseAttributes(value.provenance);
+  const context = parseAttributes(value.context);
+  if (holderJwk === undefined || provenance === null || context === null) return undefined;
+  return {
+    issuer: iss,
+    subject: sub,
+    trustDomain: trust_domain,
+    audience: aud,
+    issuedAtSeconds: iat,
+    expiresAtSeconds: exp,
+    notBeforeSeconds: nbf,
+    keyBinding: key_binding,
+    holderJwk,
+    passportId: jti,
+    provenance,
+    context,
+  };
+}
+
+function isSeconds(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+}
+
+function parseConfirmation(claims: JsonObject): PublicJwk | undefined {
+  const { cnf } = claims;
+  return isJsonObject(cnf) && hasExactMembers(cnf, ['jwk']) ? parsePublicJwk(cnf.jwk) : undefined;
+}
+
+/** Undefined when absent, null when malformed. */
+function parseAttributes(value: unknown): Attributes | undefined | null {
+  if (value === undefined) return undefined;
+  if (!isJsonObject(value)) return null;
+  const entries = Object.entries(value);
+  if (entries.length > MAX_ATTRIBUTES) return null;
+  const attributes = new Map<string, string>();
+  for (const [name, entry] of entries) {
+    if (!isIdentifier(name) || !isIdentifier(entry)) return null;
+    attributes.set(name, entry);
+  }
+  return attributes;
+}

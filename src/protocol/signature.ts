@@ -1,0 +1,32 @@
+/**
+ * The one function that decides whether a signature holds, and its counterpart that makes one.
+ * Its answers on Wycheproof's and CCTV's cases are pinned by test/protocol/signature.vectors.test.ts.
+ */
+import { type KeyObject, sign, verify } from 'node:crypto';
+import type { PublicKey, SignatureAlgorithm } from './public-key.ts';
+
+/** Ed25519: R || S (RFC 8032 section 5.1.6). ES256: r || s (RFC 7518 section 3.4). Both 64 bytes. */
+export const SIGNATURE_BYTES = 64;
+
+/** Never throws: whatever OpenSSL refuses is false. */
+export function verifySignature(key: PublicKey, message: Uint8Array, signature: Uint8Array): boolean {
+  if (signature.byteLength !== SIGNATURE_BYTES) return false;
+  try {
+    return key.algorithm === 'Ed25519'
+      ? verify(null, message, key.keyObject, signature)
+      : verify('sha256', message, { key: key.keyObject, dsaEncoding: 'ieee-p1363' }, signature);
+  } catch {
+    return false;
+  }
+}
+
+/** @throws TypeError when the private key is not of the algorithm. */
+export function signMessage(
+  algorithm: SignatureAlgorithm,
+  privateKey: KeyObject,
+  message: Uint8Array,
+): Buffer {
+  return algorithm === 'Ed25519'
+    ? sign(null, message, privateKey)
+    : sign('sha256', message, { key: privateKey, dsaEncoding: 'ieee-p1363' });
+}

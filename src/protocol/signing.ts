@@ -1,0 +1,105 @@
+/**
+ * The signing half of the protocol: makes passports and proofs. Used by the CLI, brokers and tests.
+ * Source: docs/protocol.md "Passport" and "Transcript".
+ */
+import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
+import type { KeyBinding } from './identifiers.ts';
+import { PASSPORT_TYPE } from './passport.ts';
+import { importPublicJwk, type PublicJwk, type PublicKey } from './public-key.ts';
+import { signMessage } from './signature.ts';
+import { formatTranscript, type Transcript } from './transcript.ts';
+
+/** A private key with its public half, checked like any other public key. */
+export interface SigningKey {
+  readonly publicKey: PublicKey;
+  readonly privateKey: KeyObject;
+}
+
+/** Thrown for a private key that Proofgate does not sign with. Carries no key material. */
+export class SigningKeyError extends Error {
+  override readonly name = 'SigningKeyError';
+}
+
+/**
+ * Reads a private key in PEM (PKCS#8, RFC 5958): Ed25519 or P-256.
+ * @throws SigningKeyError when it is anything else.
+ */
+export function parseSigningKey(pem: string | Uint8Array): SigningKey {
+  let privateKey: KeyObject;
+  try {
+    privateKey = createPrivateKey({ key: Buffer.from(pem), format: 'pem' });
+  } catch {
+    throw new SigningKeyError('not an unencrypted private key in PEM');
+  }
+  return signingKeyOf(privateKey);
+}
+
+/** @throws SigningKeyError when the key is neither Ed25519 nor P-256. */
+export function signingKeyOf(privateKey: KeyObject): SigningKey {
+  const type = privateKey.asymmetricKeyType;
+  if (type !== 'ed25519' && type !== 'ec') throw new SigningKeyError('neither an Ed25519 nor a P-256 key');
+  const publicKey = importPublicJwk(createPublicKey(privateKey).export({ format: 'jwk' }));
+  if (publicKey === undefined) throw new SigningKeyError('neither an Ed25519 nor a P-256 key');
+  return { publicKey, privateKey };
+}
+
+/** Claims of a passport to be made; times in seconds since the epoch. */
+export interface PassportToSign {
+  readonly keyId: string;
+  readonly issuer: string;
+  readonly subject: string;
+  readonly trustDomain: string;
+  readonly audience: string;
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+  readonly notBeforeSeconds?: number;
+  readonly keyBinding: KeyBinding;
+  readonly holderJwk: PublicJwk;
+  readonly provenance?: { readonly [name: string]: string };
+  readonly context?: { readonly [name: string]: string };
+}
+
+/** The compact JWS; its `jti` is 128 random bits. */
+export function signPassport(passport: PassportToSign, key: SigningKey): string {
+  const header = { typ: PASSPORT_TYPE, alg: key.publicKey.algorithm, kid: passport.keyId };
+  const claims = {
+    iss: passport.issuer,
+    sub: passport.subject,
+    trust_domain: passport.trustDomain,
+    aud: passport.audience,
+    iat: passport.issuedAtSeconds,
+    exp: passport.expiresAtSeconds,
+    nbf: passport.notBeforeSeconds,
+    key_binding: passport.keyBinding,
+    cnf: { jwk: passport.holderJwk },
+    jti: newJti(),
+    provenance: passport.provenance,
+    context: passport.context,
+  };
+  const signingInput = `${encodeJson(header)}.${encodeJson(claims)}`;
+  const signature = signMessage(key.publicKey.algorithm, key.privateKey, Buffer.from(signingInput, 'latin1'));
+  return `${signingInput}.${signature.toString('base64url')}`;
+}
+
+function encodeJson(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}
+
+/** 128 random bits as 22 characters of base64url. */
+export function newJti(): string {
+  return randomBytes(16).toString('base64url');
+}
+
+/** The values of `X-Proofgate-Transcript` and `X-Proofgate-Signature`. */
+export interface ProofHeaders {
+  readonly transcript: string;
+  readonly signature: string;
+}
+
+export function signTranscript(transcript: Transcript, holder: SigningKey): ProofHeaders {
+  const bytes = Buffer.from(formatTranscript(transcript), 'latin1');
+  return {
+    transcript: bytes.toString('base64url'),
+    signature: signMessage(holder.publicKey.algorithm, holder.privateKey, bytes).toString('base64url'),
+  };
+}

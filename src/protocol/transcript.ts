@@ -1,0 +1,234 @@
+/**
+ * `transcript-v1`: the text that a proof signs, one `name=value` a line.
+ * Source: docs/protocol.md "Transcript".
+ */
+import { decodeBase64url, isBase64urlOf } from './base64url.ts';
+import {
+  isIdentifier,
+  isJti,
+  isKeyId,
+  isMethod,
+  isSignableHeaderName,
+  parsePositiveInteger,
+} from './identifiers.ts';
+import type { TranscriptLineName } from './reasons.ts';
+import { isScheme } from './request-target.ts';
+import { MAX_TRANSCRIPT_BYTES } from './wire-names.ts';
+
+export const TRANSCRIPT_VERSION = 'transcript-v1';
+/** Stands for "not bound" in `content-sha256` and `headers`. */
+export const NOT_BOUND = '-';
+/** Longest life of a proof, `expires-at - issued-at`, in seconds. */
+export const MAX_PROOF_TTL_SECONDS = 300;
+/** What a signer chooses when nobody says otherwise, in seconds. */
+export const DEFAULT_PROOF_TTL_SECONDS = 60;
+const SHA256_BYTES = 32;
+
+/** A header line: name in lower case, value without optional white space at its ends. */
+export interface SignedHeader {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** What one proof binds. Times in seconds since the epoch, hashes in base64url. */
+export interface Transcript {
+  readonly authSite: string;
+  readonly keyId: string;
+  readonly passportSha256: string;
+  readonly issuer: string;
+  readonly subject: string;
+  readonly audience: string;
+  readonly routeId: string;
+  readonly method: string;
+  readonly scheme: string;
+  readonly authority: string;
+  readonly target: string;
+  readonly jti: string;
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+  /** base64url SHA-256 of the body bytes, or `-`. */
+  readonly contentSha256: string;
+  /** Sorted by the bytes of their names, each once. */
+  readonly headers: readonly SignedHeader[];
+}
+
+/** The text to sign. The caller answers for the values; {@link parseTranscript} refuses what is out of shape. */
+export function formatTranscript(t: Transcript): string {
+  const names = t.headers.length === 0 ? NOT_BOUND : t.headers.map(({ name }) => name).join(',');
+  let text =
+    `${TRANSCRIPT_VERSION}\nauth-site=${t.authSite}\nkey-id=${t.keyId}\npassport-sha256=${t.passportSha256}\n` +
+    `issuer=${t.issuer}\nsubject=${t.subject}\naudience=${t.audience}\nroute-id=${t.routeId}\n` +
+    `method=${t.method}\nscheme=${t.scheme}\nauthority=${t.authority}\ntarget=${t.target}\n` +
+    `jti=${t.jti}\nissued-at=${t.issuedAtSeconds}\nexpires-at=${t.expiresAtSeconds}\n` +
+    `content-sha256=${t.contentSha256}\nheaders=${names}\n`;
+  for (const { name, value } of t.headers) text += `header.${name}=${value}\n`;
+  return text;
+}
+
+const ALLOWED_BYTES = /^[\n\x20-\x7e]+$/;
+
+/** Reads the bytes of a transcript; undefined when they are not exactly in the format. */
+export function parseTranscript(bytes: Uint8Array): Transcript | undefined {
+  if (bytes.byteLength > MAX_TRANSCRIPT_BYTES) return undefined;
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+  if (!ALLOWED_BYTES.test(text) || !text.endsWith('\n')) return undefined;
+  const lines = text.split('\n');
+  lines.pop();
+  const values = valuesOf(lines);
+  return values === undefined ? undefined : parseValues(values, lines);
+}
+
+/** The lines between the version and the header lines, in their only order. */
+const LINE_NAMES = [
+  'auth-site',
+  'key-id',
+  'passport-sha256',
+  'issuer',
+  'subject',
+  'audience',
+  'route-id',
+  'method',
+  'scheme',
+  'authority',
+  'target',
+  'jti',
+  'issued-at',
+  'expires-at',
+  'content-sha256',
+  'headers',
+] as const;
+type LineName = (typeof LINE_NAMES)[number];
+const FIRST_HEADER_LINE = LINE_NAMES.length + 1;
+
+function valuesOf(lines: readonly string[]): { readonly [N in LineName]: string } | undefined {
+  if (lines[0] !== TRANSCRIPT_VERSION || lines.length < FIRST_HEADER_LINE) return undefined;
+  const values: Partial<Record<LineName, string>> = {};
+  for (let i = 0; i < LINE_NAMES.length; i++) {
+    const name = LINE_NAMES[i] as LineName;
+    const value = valueOfLine(lines[i + 1], name);
+    if (value === undefined) return undefined;
+    values[name] = value;
+  }
+  return values as Record<LineName, string>;
+}
+
+/** At least one byte, no space at either end. */
+function valueOfLine(line: string | undefined, name: string): string | undefined {
+  if (!line?.startsWith(name) || line.charAt(name.length) !== '=') return undefined;
+  const value = line.slice(name.length + 1);
+  if (value === '' || value.startsWith(' ') || value.endsWith(' ')) return undefined;
+  return value;
+}
+
+function parseValues(
+  values: { readonly [N in LineName]: string },
+  lines: readonly string[],
+): Transcript | undefined {
+  const issuedAtSeconds = parsePositiveInteger(values['issued-at']);
+  const expiresAtSeconds = parsePositiveInteger(values['expires-at']);
+  const headers = parseHeaderLines(values.headers, lines);
+  if (issuedAtSeconds === undefined || expiresAtSeconds === undefined || headers === undefined) {
+    return undefined;
+  }
+  const transcript: Transcript = {
+    authSite: values['auth-site'],
+    keyId: values['key-id'],
+    passportSha256: values['passport-sha256'],
+    issuer: values.issuer,
+    subject: values.subject,
+    audience: values.audience,
+    routeId: values['route-id'],
+    method: values.method,
+    scheme: values.scheme,
+    authority: values.authority,
+    target: values.target,
+    jti: values.jti,
+    issuedAtSeconds,
+    expiresAtSeconds,
+    contentSha256: values['content-sha256'],
+    headers,
+  };
+  return isWellFormed(transcript) ? transcript : undefined;
+}
+
+function isWellFormed(t: Transcript): boolean {
+  return (
+    isIdentifier(t.authSite) &&
+    isKeyId(t.keyId) &&
+    isBase64urlOf(t.passportSha256, SHA256_BYTES) &&
+    isIdentifier(t.issuer) &&
+    isIdentifier(t.subject) &&
+    isIdentifier(t.audience) &&
+    isIdentifier(t.routeId) &&
+    isMethod(t.method) &&
+    isScheme(t.scheme) &&
+    t.target.startsWith('/') &&
+    isJti(t.jti) &&
+    (t.contentSha256 === NOT_BOUND || isBase64urlOf(t.contentSha256, SHA256_BYTES))
+  );
+}
+
+function parseHeaderLines(list: string, lines: readonly string[]): readonly SignedHeader[] | undefined {
+  const names = list === NOT_BOUND ? [] : list.split(',');
+  if (lines.length !== FIRST_HEADER_LINE + names.length) return undefined;
+  const headers: SignedHeader[] = [];
+  for (const [i, name] of names.entries()) {
+    const previous = names[i - 1];
+    if (!isSignableHeaderName(name) || (previous !== undefined && previous >= name)) return undefined;
+    const value = valueOfLine(lines[FIRST_HEADER_LINE + i], `header.${name}`);
+    if (value === undefined) return undefined;
+    headers.push({ name, value });
+  }
+  return headers;
+}
+
+/** A transcript made again from the request; undefined stands for what the request does not show exactly. */
+export interface RebuiltTranscript extends Omit<Transcript, 'contentSha256' | 'headers'> {
+  readonly contentSha256: string | undefined;
+  readonly headers: readonly { readonly name: string; readonly value: string | undefined }[];
+}
+
+/** Whether everything could be rebuilt, so that {@link formatTranscript} applies. */
+export function isComplete(rebuilt: RebuiltTranscript): rebuilt is Transcript {
+  return rebuilt.contentSha256 !== undefined && rebuilt.headers.every(({ value }) => value !== undefined);
+}
+
+/**
+ * The name of the first line in which the request differs from what was signed; undefined when none does.
+ * `jti` and the times never differ: the verifier takes them from the transcript that was sent.
+ */
+export function firstDifference(
+  sent: Transcript,
+  rebuilt: RebuiltTranscript,
+): TranscriptLineName | 'body_unavailable' | undefined {
+  for (const [name, value] of COMPARED_LINES) {
+    if (value(sent) !== value(rebuilt)) {
+      return name === 'content-sha256' && rebuilt.contentSha256 === undefined ? 'body_unavailable' : name;
+    }
+  }
+  const differing = sent.headers.find(({ value }, i) => rebuilt.headers[i]?.value !== value);
+  return differing === undefined ? undefined : `header.${differing.name}`;
+}
+
+type ComparedLine = readonly [TranscriptLineName, (t: Transcript | RebuiltTranscript) => string | undefined];
+
+const COMPARED_LINES: readonly ComparedLine[] = [
+  ['auth-site', (t) => t.authSite],
+  ['key-id', (t) => t.keyId],
+  ['passport-sha256', (t) => t.passportSha256],
+  ['issuer', (t) => t.issuer],
+  ['subject', (t) => t.subject],
+  ['audience', (t) => t.audience],
+  ['route-id', (t) => t.routeId],
+  ['method', (t) => t.method],
+  ['scheme', (t) => t.scheme],
+  ['authority', (t) => t.authority],
+  ['target', (t) => t.target],
+  ['content-sha256', (t) => t.contentSha256],
+  ['headers', (t) => t.headers.map(({ name }) => name).join(',')],
+];
+
+/** Decodes the header's base64url; undefined when it is not canonical or too long. */
+export function decodeTranscript(header: string): Buffer | undefined {
+  return header.length > MAX_TRANSCRIPT_BYTES ? undefined : decodeBase64url(header);
+}

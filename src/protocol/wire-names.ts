@@ -1,0 +1,45 @@
+/**
+ * Names on the wire, once. Lower case: HTTP field names are case-insensitive (RFC 9110 section 5.1)
+ * and every gateway that we meet hands them over in lower case.
+ * Source: docs/protocol.md "Request headers" and "What upstream receives".
+ */
+
+/** Authentication scheme of the `Authorization` header (RFC 9110 section 11.1). */
+export const PASSPORT_SCHEME = 'Passport';
+
+export const AUTHORIZATION_HEADER = 'authorization';
+export const TRANSCRIPT_HEADER = 'x-proofgate-transcript';
+export const SIGNATURE_HEADER = 'x-proofgate-signature';
+/** Carries the reason code on denials. */
+export const REASON_HEADER = 'x-proofgate-reason';
+
+/** Every header of ours begins so; whatever a client sends under it never reaches the upstream. */
+export const VENDOR_PREFIX = 'x-proofgate-';
+
+/** Context headers that an allowed request carries to the upstream. */
+export const CONTEXT_HEADERS = {
+  subject: 'x-proofgate-subject',
+  issuer: 'x-proofgate-issuer',
+  trustDomain: 'x-proofgate-trust-domain',
+  keyId: 'x-proofgate-key-id',
+  keyBinding: 'x-proofgate-key-binding',
+  clientId: 'x-proofgate-client-id',
+  routeId: 'x-proofgate-route-id',
+  authSite: 'x-proofgate-auth-site',
+  decisionId: 'x-proofgate-decision-id',
+  bundleRevision: 'x-proofgate-bundle-revision',
+} as const;
+
+/** Headers that make some upstreams serve another request than the one that was checked. */
+export const REQUEST_REWRITING_HEADERS: readonly string[] = [
+  'x-original-url',
+  'x-rewrite-url',
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+];
+
+/** Most bytes of each credential as it stands in its header, checked before anything is parsed. */
+export const MAX_PASSPORT_BYTES = 8192;
+export const MAX_TRANSCRIPT_BYTES = 8192;
+export const MAX_SIGNATURE_BYTES = 128;
