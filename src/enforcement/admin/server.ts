@@ -1,0 +1,94 @@
+/**
+ * The admin listener: `/livez`, `/readyz`, `/metrics`. Plain HTTP, for probes and scrapers inside the pod or
+ * its network; it shows nothing secret and takes no commands.
+ * Source: docs/enforcement.md "Operations, at every door".
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One thing that has to be in order before requests can be served. */
+export interface ReadinessCheck {
+  readonly name: string;
+  /** One clear line when it is not in order. */
+  readonly problem: string | undefined;
+}
+
+export interface AdminOptions {
+  /** `HOST:PORT`; port 0 picks one. */
+  readonly host: string;
+  readonly port: number;
+  readonly readiness: () => readonly ReadinessCheck[];
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+export interface AdminListener {
+  /** `HOST:PORT` with the real port. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+/** Most time for a client to send its request, milliseconds. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+/** @throws Error of the system when the address cannot be listened on. */
+export async function openAdminListener(options: AdminOptions): Promise<AdminListener> {
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
+    answer(request, response, options).catch(() => {
+      if (!response.headersSent) response.writeHead(500);
+      response.end();
+    });
+  });
+  await listen(server, options);
+  const { address, family, port } = server.address() as AddressInfo;
+  return {
+    address: family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: AdminOptions,
+): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.writeHead(405, { allow: 'GET, HEAD' }).end();
+    return;
+  }
+  switch (request.url?.split('?', 1)[0]) {
+    case '/livez':
+      return sendJson(response, 200, { status: 'live' });
+    case '/readyz':
+      return sendReadiness(response, options.readiness());
+    case '/metrics': {
+      const { contentType, text } = await options.metrics();
+      response.writeHead(200, { 'content-type': contentType }).end(text);
+      return;
+    }
+    default:
+      return sendJson(response, 404, { error: 'not_found', paths: ['/livez', '/readyz', '/metrics'] });
+  }
+}
+
+function sendReadiness(response: ServerResponse, checks: readonly ReadinessCheck[]): void {
+  const ready = checks.every(({ problem }) => problem === undefined);
+  sendJson(response, ready ? 200 : 503, {
+    status: ready ? 'ready' : 'not_ready',
+    checks: checks.map(({ name, problem }) => ({ name, ok: problem === undefined, problem })),
+  });
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
+}

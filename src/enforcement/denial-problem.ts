@@ -1,0 +1,61 @@
+/**
+ * A denial as every door tells it: RFC 9457 problem details and the headers beside them.
+ * Source: docs/protocol.md, under the decision table.
+ */
+import type { Denial, Reason } from '../protocol/reasons.ts';
+import { PASSPORT_SCHEME, REASON_HEADER } from '../protocol/wire-names.ts';
+import type { DeniedDecision } from '../verifier/decision.ts';
+
+export interface DenialProblem {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: string;
+}
+
+const TITLES: { readonly [R in Reason]: string } = {
+  bundle_policy_missing: 'No policy bundle is loaded',
+  bundle_route_missing: 'No route for this method, origin and path',
+  source_issuer_mismatch: 'Issuer not allowed for this route',
+  source_trust_domain_mismatch: 'Trust domain not allowed for this route',
+  source_subject_mismatch: 'Subject not allowed for this route',
+  insufficient_key_binding: 'A stronger key binding is required',
+  bundle_freshness_unknown: 'Freshness class of this route is unknown',
+  stale_bundle_fail_closed: 'The policy bundle is too old for this route',
+  missing_provenance: 'Required provenance is missing',
+  provenance_mismatch: 'Provenance not allowed for this route',
+  missing_context: 'Required context is missing',
+  context_mismatch: 'Context not allowed for this route',
+  invalid_request_proof: 'Passport or proof is missing or not valid',
+  request_binding_mismatch: 'The request differs from what was signed',
+  jti_replay: 'This proof was presented before',
+  replay_store_unavailable: 'The replay store cannot vouch for this proof',
+  verifier_unavailable: 'The verifier cannot decide now',
+};
+
+/** Seconds; what a 503 asks a client to wait. */
+const RETRY_AFTER_SECONDS = '1';
+
+export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision): DenialProblem {
+  const { detail, reason, status } = denial;
+  const body = JSON.stringify({
+    type: `urn:proofgate:denial:${reason}`,
+    title: TITLES[reason],
+    status,
+    reason,
+    detail,
+    route_id: routeId,
+    decision_id: decisionId,
+  });
+  return { status, headers: headersOf(denial), body };
+}
+
+function headersOf({ reason, status }: Denial): DenialProblem['headers'] {
+  const headers: [string, string][] = [
+    ['content-type', 'application/problem+json'],
+    ['cache-control', 'no-store'],
+    [REASON_HEADER, reason],
+  ];
+  if (status === 401) headers.push(['www-authenticate', PASSPORT_SCHEME]);
+  if (status === 503) headers.push(['retry-after', RETRY_AFTER_SECONDS]);
+  return headers;
+}

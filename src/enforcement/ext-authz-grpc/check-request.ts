@@ -1,0 +1,69 @@
+/**
+ * CheckRequest in, RequestFacts out. A pure mapper; what Envoy really sends, and how each fact was
+ * established, is in docs/enforcement.md "What ext_authz really sends".
+ */
+import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
+import type { BodyState, RequestFacts } from '../../verifier/request-facts.ts';
+import { mergedHeaders } from './merged-headers.ts';
+import type { CheckRequest, HttpRequest } from './messages.ts';
+import { rawHeaders } from './raw-headers.ts';
+
+/**
+ * How Envoy's filter is configured (`--envoy-body`). `buffered`: `with_request_body`, so that a request
+ * without the partial-body header has no body. `none`: Envoy shows no bodies, so nothing is known of them.
+ */
+export type EnvoyBodyMode = 'buffered' | 'none';
+
+/** Set by Envoy alone; it drops a client's own copy. */
+const PARTIAL_BODY_HEADER = 'x-envoy-auth-partial-body';
+
+const NO_REQUEST: HttpRequest = {};
+
+export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMode): RequestFacts {
+  const http = request.attributes?.request?.http ?? NO_REQUEST;
+  const headers = headersOf(http);
+  return {
+    method: http.method ?? '',
+    scheme: http.scheme ?? '',
+    authority: http.host ?? '',
+    target: targetOf(http),
+    headers,
+    body: bodyOf(http, headers, bodyMode),
+  };
+}
+
+/** Whichever Envoy was told to send; exact lines win over merged ones. */
+function headersOf(http: HttpRequest): RequestHeaders {
+  const lines = http.header_map?.headers;
+  return lines === undefined ? mergedHeaders(http.headers ?? {}) : rawHeaders(lines);
+}
+
+/** Envoy puts path and query into `path` and leaves the others empty; anything else is not what we know. */
+function targetOf({ path, query, fragment }: HttpRequest): string {
+  return query || fragment ? '' : (path ?? '');
+}
+
+function bodyOf(http: HttpRequest, headers: RequestHeaders, bodyMode: EnvoyBodyMode): BodyState {
+  const partial = headers.lookup(PARTIAL_BODY_HEADER);
+  const bytes = http.raw_body?.length ? http.raw_body : http.body;
+  if (partial.kind === 'single') {
+    return partial.value === 'false' ? { kind: 'exact', bytes: bytes ?? NO_BYTES } : UNKNOWN_BODY;
+  }
+  const certainlyNone =
+    partial.kind === 'absent' && bodyMode === 'buffered' && !bytes?.length && !announcesBody(headers);
+  return certainlyNone ? NO_BODY : UNKNOWN_BODY;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+const NO_BODY: BodyState = { kind: 'none' };
+const UNKNOWN_BODY: BodyState = { kind: 'unknown' };
+
+/** RFC 9112 section 6: a body is announced by a length or by a transfer coding. */
+function announcesBody(headers: RequestHeaders): boolean {
+  const length = headers.lookup('content-length');
+  return headers.lookup('transfer-encoding').kind !== 'absent' || !isAbsentOrZero(length);
+}
+
+function isAbsentOrZero(length: HeaderLookup): boolean {
+  return length.kind === 'absent' || (length.kind === 'single' && /^0+$/.test(length.value));
+}

@@ -1,0 +1,47 @@
+/**
+ * Headers as `header_map` (Envoy's `encode_raw_headers`): one entry a line, raw bytes.
+ * Envoy itself joins the lines of some names before the filter sees them; for those, and for names that
+ * nobody has measured, a comma means that the lines cannot be told apart.
+ */
+import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
+import type { HeaderValue } from './messages.ts';
+
+const ABSENT: HeaderLookup = { kind: 'absent' };
+const AMBIGUOUS: HeaderLookup = { kind: 'ambiguous' };
+
+export function rawHeaders(lines: readonly HeaderValue[]): RequestHeaders {
+  return {
+    lookup: (name) => lookup(lines, name),
+    names: () => lines.map(({ key }) => key ?? ''),
+  };
+}
+
+function lookup(lines: readonly HeaderValue[], name: string): HeaderLookup {
+  let found: HeaderValue | undefined;
+  for (const line of lines) {
+    if (!isNamed(line.key, name)) continue;
+    if (found !== undefined) return AMBIGUOUS;
+    found = line;
+  }
+  if (found === undefined) return ABSENT;
+  const value = trimOptionalWhiteSpace(found.raw_value?.toString('latin1') ?? found.value ?? '');
+  return value.includes(',') && mayBeJoined(name) ? AMBIGUOUS : { kind: 'single', value };
+}
+
+/** Envoy sends lower case; a line in other capitals must not escape from us all the same. */
+function isNamed(key: string | undefined, name: string): boolean {
+  if (key === undefined || key.length !== name.length) return false;
+  return key === name || key.toLowerCase() === name;
+}
+
+/** Spaces and tabs at either end (RFC 9110 section 5.6.3). */
+export function trimOptionalWhiteSpace(value: string): string {
+  return /^[ \t]|[ \t]$/.test(value) ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value;
+}
+
+/** Repeated `x-…` lines stay apart, except for these (measured, see test/e2e/envoy-facts.test.ts). */
+const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-request-id']);
+
+function mayBeJoined(name: string): boolean {
+  return !name.startsWith('x-') || name.startsWith('x-envoy-') || JOINED_VENDOR_HEADERS.has(name);
+}

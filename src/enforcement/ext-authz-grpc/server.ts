@@ -1,0 +1,132 @@
+/**
+ * The ext_authz gRPC door: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with health
+ * and reflection. Every answer is an OK RPC; what was decided is in the CheckResponse.
+ */
+import { lstatSync, unlinkSync } from 'node:fs';
+import { connect } from 'node:net';
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
+import { ReflectionService } from '@grpc/reflection';
+import { HealthImplementation } from 'grpc-health-check';
+import type { VerifierMetrics } from '../../telemetry/metrics.ts';
+import type { Decision } from '../../verifier/decision.ts';
+import type { Verifier } from '../../verifier/verifier.ts';
+import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
+import { createResponseEncoder, type ResponseEncoder } from './check-response.ts';
+import type { CheckRequest } from './messages.ts';
+import {
+  AUTHORIZATION_SERVICE,
+  authorizationService,
+  loadPackageDefinition,
+  responseSerializer,
+} from './service.ts';
+
+export interface ExtAuthzGrpcOptions {
+  readonly verifier: Verifier;
+  readonly metrics: VerifierMetrics;
+  readonly bodyMode: EnvoyBodyMode;
+  /** `HOST:PORT` (port 0 picks one) or `unix:PATH`. */
+  readonly listen: string;
+  /** Most bytes of one CheckRequest: headers and the buffered body. */
+  readonly maxMessageBytes: number;
+}
+
+export interface ExtAuthzGrpcDoor {
+  /** Where it listens: `HOST:PORT` with the real port, or `unix:PATH`. */
+  readonly address: string;
+  /** What health checks of the gRPC health protocol are told. */
+  setServing(serving: boolean): void;
+  /** Takes no new RPCs, lets the others end, at most for the given time. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** Thrown when the address cannot be listened on. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+}
+
+/** @throws ListenError */
+export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promise<ExtAuthzGrpcDoor> {
+  const server = new Server({
+    'grpc.max_receive_message_length': options.maxMessageBytes,
+    'grpc.max_send_message_length': options.maxMessageBytes,
+  });
+  const definition = loadPackageDefinition();
+  server.addService(authorizationService(definition), {
+    Check: createCheckHandler(options, createResponseEncoder(responseSerializer(definition))),
+  });
+  const health = new HealthImplementation({ '': 'NOT_SERVING', [AUTHORIZATION_SERVICE]: 'NOT_SERVING' });
+  health.addToServer(server);
+  new ReflectionService(definition).addToServer(server);
+  await removeStaleSocket(options.listen);
+  const port = await bind(server, options.listen);
+  return {
+    address: options.listen.startsWith('unix:')
+      ? options.listen
+      : options.listen.replace(/:\d+$/, `:${port}`),
+    setServing(serving) {
+      const status = serving ? 'SERVING' : 'NOT_SERVING';
+      health.setStatus('', status);
+      health.setStatus(AUTHORIZATION_SERVICE, status);
+    },
+    drain: (timeoutMs) => drain(server, timeoutMs),
+  };
+}
+
+type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;
+type Answer = sendUnaryData<Buffer>;
+
+function createCheckHandler({ bodyMode, metrics, verifier }: ExtAuthzGrpcOptions, encode: ResponseEncoder) {
+  return (call: CheckCall, answer: Answer): void => {
+    const startedMs = performance.now();
+    const facts = factsOfCheckRequest(call.request, bodyMode);
+    const respond = (decision: Decision) => {
+      answer(null, encode(decision, facts.headers));
+      metrics.rpcHandled('Check', 'OK', (performance.now() - startedMs) / 1000);
+    };
+    const decision = verifier.check(facts);
+    if (decision instanceof Promise) void decision.then(respond);
+    else respond(decision);
+  };
+}
+
+function bind(server: Server, address: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+      if (error === null) resolve(port);
+      else reject(new ListenError(`cannot listen on ${address}`));
+    });
+  });
+}
+
+/** A socket file that a killed process left behind, and nobody answers on, would block the address for ever. */
+async function removeStaleSocket(address: string): Promise<void> {
+  if (!address.startsWith('unix:')) return;
+  const path = address.slice('unix:'.length);
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
+  if (await somebodyListens(path)) throw new ListenError(`${path} is in use by another process`);
+  unlinkSync(path);
+}
+
+function somebodyListens(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
+function drain(server: Server, timeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      server.forceShutdown();
+      resolve();
+    }, timeoutMs);
+    server.tryShutdown(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

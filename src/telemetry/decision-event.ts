@@ -1,0 +1,40 @@
+/**
+ * The audit event of a decision, one JSON line each. Names are stable; its schema is docs/schema/decision-event.schema.json.
+ * Holds no credential: no passport, transcript, signature or header value.
+ * Source: docs/enforcement.md "Operations, at every door".
+ */
+export const DECISION_EVENT_NAME = 'proofgate.decision';
+
+export interface DecisionEvent {
+  readonly event: typeof DECISION_EVENT_NAME;
+  /** RFC 3339, UTC, milliseconds. */
+  readonly time: string;
+  readonly decision_id: string;
+  readonly outcome: 'allowed' | 'denied';
+  readonly reason?: string | undefined;
+  readonly detail?: string | undefined;
+  /** HTTP status of a denial. */
+  readonly status?: number | undefined;
+  readonly auth_site?: string | undefined;
+  readonly route_id?: string | undefined;
+  readonly method: string;
+  readonly issuer?: string | undefined;
+  readonly subject?: string | undefined;
+  readonly trust_domain?: string | undefined;
+  readonly key_id?: string | undefined;
+  readonly key_binding?: string | undefined;
+  readonly client_id?: string | undefined;
+  /** The passport's own `jti`; never the proof's. */
+  readonly passport_id?: string | undefined;
+  /** Whether the caller's identity above was proven; false: it is only what the request claims. */
+  readonly caller_verified: boolean;
+  /** base64url SHA-256 of the transcript's bytes. */
+  readonly transcript_sha256?: string | undefined;
+  readonly bundle_revision?: number | undefined;
+  readonly bundle_head?: string | undefined;
+  /** Position in the route's `allowed_sources`, from 0. */
+  readonly matched_rule?: number | undefined;
+  /** Trace ID of the request's W3C trace context, when it has one. */
+  readonly trace_id?: string | undefined;
+  readonly duration_us: number;
+}

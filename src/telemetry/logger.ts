@@ -1,0 +1,25 @@
+/**
+ * The operator's log: JSON lines on standard error, so that standard output is free for audit events.
+ * Nothing secret is ever handed to it; the redaction below is the second line of defence.
+ */
+import { type DestinationStream, type Logger, pino } from 'pino';
+
+export type { Logger } from 'pino';
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+const SECRET_FIELDS = ['authorization', 'passport', 'signature', 'transcript', 'token', 'password', 'jti'];
+
+export function createLogger(level: LogLevel, destination: DestinationStream = pino.destination(2)): Logger {
+  return pino(
+    {
+      level,
+      base: { service: 'proofgate' },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
+    },
+    destination,
+  );
+}

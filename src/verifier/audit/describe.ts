@@ -1,0 +1,60 @@
+/** Turns what the steps have seen of a request into its audit event. */
+import { hash } from 'node:crypto';
+import type { Snapshot } from '../../bundle/snapshot.ts';
+import type { Denial } from '../../protocol/reasons.ts';
+import { DECISION_EVENT_NAME, type DecisionEvent } from '../../telemetry/decision-event.ts';
+import type { Evidence } from '../decide.ts';
+import type { RequestFacts } from '../request-facts.ts';
+
+export interface DecidedRequest {
+  readonly decisionId: string;
+  readonly nowMs: number;
+  readonly durationUs: number;
+  readonly facts: RequestFacts;
+  readonly snapshot: Snapshot | undefined;
+  readonly evidence: Evidence;
+  readonly callerVerified: boolean;
+  /** undefined: allowed */
+  readonly denial: Denial | undefined;
+}
+
+const MAX_METHOD_CHARACTERS = 32;
+
+export function describeDecision(decided: DecidedRequest): DecisionEvent {
+  const { denial, evidence, facts, snapshot } = decided;
+  const { caller, credentials, matchedRule, route } = evidence;
+  return {
+    event: DECISION_EVENT_NAME,
+    time: new Date(decided.nowMs).toISOString(),
+    decision_id: decided.decisionId,
+    outcome: denial === undefined ? 'allowed' : 'denied',
+    reason: denial?.reason,
+    detail: denial?.detail,
+    status: denial?.status,
+    auth_site: snapshot?.authSite,
+    route_id: route?.routeId,
+    method: facts.method.slice(0, MAX_METHOD_CHARACTERS),
+    issuer: caller?.issuer,
+    subject: caller?.subject,
+    trust_domain: caller?.trustDomain,
+    key_id: caller?.keyId,
+    key_binding: caller?.keyBinding,
+    client_id: caller?.derivedKey?.client.clientId,
+    passport_id: credentials?.passport.claims.passportId,
+    caller_verified: decided.callerVerified,
+    transcript_sha256: credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url'),
+    bundle_revision: snapshot?.revision,
+    bundle_head: snapshot?.head,
+    matched_rule: matchedRule?.index,
+    trace_id: traceIdOf(facts),
+    duration_us: decided.durationUs,
+  };
+}
+
+/** W3C Trace Context section 3.2: version, trace ID, parent ID, flags. */
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+function traceIdOf({ headers }: RequestFacts): string | undefined {
+  const header = headers.lookup('traceparent');
+  return header.kind === 'single' ? TRACEPARENT.exec(header.value)?.[1] : undefined;
+}

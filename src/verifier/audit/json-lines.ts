@@ -1,0 +1,82 @@
+/**
+ * Audit events as JSON lines, to a file or standard output.
+ * `best_effort` batches writes off the request path and counts what it has to drop; `required` writes each
+ * event before the answer is given, so that no answer leaves without its record.
+ */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { pino } from 'pino';
+import type { AuditMode, AuditSink } from './sink.ts';
+
+export interface JsonLinesOptions {
+  /** `-` is standard output. The file is created with mode 0600 and appended to. */
+  readonly destination: string;
+  readonly mode: AuditMode;
+  /** Called for every event that was lost. */
+  readonly onDropped: () => void;
+}
+
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+const BATCH_BYTES = 64 * 1024;
+const MAX_WRITE_BYTES = 256 * 1024;
+const FLUSH_INTERVAL_MS = 100;
+const FILE_MODE = 0o600;
+
+/** @throws Error of the file system when the destination cannot be opened. */
+export function createJsonLinesSink(options: JsonLinesOptions): AuditSink {
+  return options.mode === 'required' ? createWriteThroughSink(options) : createBatchingSink(options);
+}
+
+function openDestination(destination: string): number {
+  return destination === '-' ? 1 : openSync(destination, 'a', FILE_MODE);
+}
+
+function createWriteThroughSink({ destination, onDropped }: JsonLinesOptions): AuditSink {
+  const descriptor = openDestination(destination);
+  return {
+    record(event) {
+      try {
+        const line = Buffer.from(`${JSON.stringify(event)}\n`);
+        const written = writeSync(descriptor, line);
+        if (written === line.byteLength) return true;
+      } catch {
+        // Full disk, closed pipe, a reader that is too slow: all the same to the request.
+      }
+      onDropped();
+      return false;
+    },
+    async close() {
+      if (destination !== '-') closeSync(descriptor);
+    },
+  };
+}
+
+function createBatchingSink({ destination, onDropped }: JsonLinesOptions): AuditSink {
+  const stream = pino.destination({
+    fd: openDestination(destination),
+    sync: false,
+    minLength: BATCH_BYTES,
+    maxLength: MAX_BUFFERED_BYTES,
+    maxWrite: MAX_WRITE_BYTES,
+    periodicFlush: FLUSH_INTERVAL_MS,
+  });
+  let broken = false;
+  stream.on('drop', onDropped);
+  stream.on('error', () => {
+    broken = true;
+  });
+  stream.on('drain', () => {
+    broken = false;
+  });
+  return {
+    record(event) {
+      stream.write(`${JSON.stringify(event)}\n`);
+      return !broken;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        stream.once('close', resolve);
+        stream.once('error', () => resolve());
+        stream.end();
+      }),
+  };
+}

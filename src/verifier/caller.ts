@@ -1,0 +1,59 @@
+/**
+ * Who a request says it comes from. For a derived key of the bundle that is the bundle's word, for anybody
+ * else the passport's, unverified: enough to deny on, never to allow on (docs/protocol.md, under the table).
+ */
+import type { BundleKey, DerivedKey, KeyTable } from '../bundle/snapshot.ts';
+import type { KeyBinding } from '../protocol/identifiers.ts';
+import type { Attributes, Passport } from '../protocol/passport.ts';
+
+export interface Caller {
+  readonly issuer: string;
+  readonly trustDomain: string;
+  readonly subject: string;
+  readonly keyId: string;
+  readonly keyBinding: KeyBinding;
+  readonly provenance: Attributes;
+  readonly context: Attributes;
+  /** Set for a derived key of the bundle. */
+  readonly derivedKey: DerivedKey | undefined;
+  /** The bundle's key of the passport's `kid`; undefined when there is none. */
+  readonly bundleKey: BundleKey | undefined;
+}
+
+const NO_ATTRIBUTES: Attributes = new Map();
+
+export function identifyCaller(keys: KeyTable, passport: Passport): Caller {
+  const bundleKey = keys.get(passport.keyId);
+  return bundleKey?.kind === 'derived_key'
+    ? callerOfDerivedKey(bundleKey)
+    : claimedCaller(passport, bundleKey);
+}
+
+function callerOfDerivedKey(key: DerivedKey): Caller {
+  const { client } = key;
+  return {
+    issuer: client.issuer,
+    trustDomain: client.trustDomain,
+    subject: client.subject,
+    keyId: key.keyId,
+    keyBinding: 'software',
+    provenance: key.provenance,
+    context: client.context,
+    derivedKey: key,
+    bundleKey: key,
+  };
+}
+
+function claimedCaller({ keyId, claims }: Passport, bundleKey: BundleKey | undefined): Caller {
+  return {
+    issuer: claims.issuer,
+    trustDomain: claims.trustDomain,
+    subject: claims.subject,
+    keyId,
+    keyBinding: claims.keyBinding,
+    provenance: claims.provenance ?? NO_ATTRIBUTES,
+    context: claims.context ?? NO_ATTRIBUTES,
+    derivedKey: undefined,
+    bundleKey,
+  };
+}

@@ -1,0 +1,97 @@
+/**
+ * The end of step 5: the transcript, made again from the request, the bundle and the passport, equals the
+ * one that was signed, byte for byte.
+ */
+import { hash } from 'node:crypto';
+import type { Route, Snapshot } from '../../bundle/snapshot.ts';
+import type { Credentials } from '../../protocol/credentials.ts';
+import { type Denial, deny } from '../../protocol/reasons.ts';
+import {
+  firstDifference,
+  formatTranscript,
+  isComplete,
+  NOT_BOUND,
+  type RebuiltTranscript,
+  type Transcript,
+} from '../../protocol/transcript.ts';
+import type { BodyState, RequestFacts } from '../request-facts.ts';
+
+export interface BindingCheck {
+  readonly facts: RequestFacts;
+  readonly snapshot: Snapshot;
+  readonly route: Route;
+  /** Normalised, see step 1. */
+  readonly authority: string;
+  readonly credentials: Credentials;
+}
+
+export function checkBinding(check: BindingCheck): Denial | undefined {
+  const { transcript, transcriptBytes } = check.credentials.proof;
+  const rebuilt = rebuildTranscript(check);
+  if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))
+    return undefined;
+  // A transcript has one spelling only, so texts that differ differ in a line.
+  return deny('request_binding_mismatch', firstDifference(transcript, rebuilt) ?? 'headers');
+}
+
+function rebuildTranscript({
+  facts,
+  snapshot,
+  route,
+  authority,
+  credentials,
+}: BindingCheck): RebuiltTranscript {
+  const { passport, proof } = credentials;
+  return {
+    authSite: snapshot.authSite,
+    keyId: passport.keyId,
+    passportSha256: passport.sha256,
+    issuer: passport.claims.issuer,
+    subject: passport.claims.subject,
+    audience: route.audience,
+    routeId: route.routeId,
+    method: facts.method,
+    scheme: facts.scheme,
+    authority,
+    target: facts.target,
+    jti: proof.transcript.jti,
+    issuedAtSeconds: proof.transcript.issuedAtSeconds,
+    expiresAtSeconds: proof.transcript.expiresAtSeconds,
+    contentSha256: contentSha256(facts, route),
+    headers: rebuildHeaders(proof.transcript, route, facts),
+  };
+}
+
+/** Methods whose body is always bound, the empty one too (docs/protocol.md "Transcript"). */
+const BODY_BEARING_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+const EMPTY = new Uint8Array(0);
+
+/** undefined: the body is not known exactly. */
+function contentSha256({ method, body }: RequestFacts, route: Route): string | undefined {
+  if (route.body === 'unbound') return NOT_BOUND;
+  const bytes = bytesOf(body);
+  if (bytes === undefined) return undefined;
+  if (bytes.byteLength === 0 && !BODY_BEARING_METHODS.has(method)) return NOT_BOUND;
+  return hash('sha256', bytes, 'base64url');
+}
+
+function bytesOf(body: BodyState): Uint8Array | undefined {
+  switch (body.kind) {
+    case 'exact':
+      return body.bytes;
+    case 'none':
+      return EMPTY;
+    case 'unknown':
+      return undefined;
+  }
+}
+
+/** The caller's names and the route's, sorted. */
+function rebuildHeaders(sent: Transcript, route: Route, facts: RequestFacts): RebuiltTranscript['headers'] {
+  if (sent.headers.length === 0 && route.signedHeaders.length === 0) return [];
+  const names = new Set([...sent.headers.map(({ name }) => name), ...route.signedHeaders]);
+  return [...names].sort().map((name) => {
+    const header = facts.headers.lookup(name);
+    return { name, value: header.kind === 'single' ? header.value : undefined };
+  });
+}

@@ -1,0 +1,30 @@
+/** Step 3: the bundle is fresh enough for the route (docs/bundle.md "Freshness"). */
+import type { FreshnessRule, Snapshot } from '../../bundle/snapshot.ts';
+import { type Denial, deny } from '../../protocol/reasons.ts';
+
+/**
+ * @param realtimeStalenessSeconds most age of the bundle for `realtime` routes (`--realtime-staleness`)
+ */
+export function checkFreshness(
+  rule: FreshnessRule,
+  snapshot: Snapshot,
+  nowSeconds: number,
+  realtimeStalenessSeconds: number,
+): Denial | undefined {
+  if (rule.kind === 'unknown') return deny('bundle_freshness_unknown');
+  const { issuedAtSeconds, expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
+  if (nowSeconds < issuedAtSeconds - skewSeconds) return deny('stale_bundle_fail_closed', 'clock');
+  if (nowSeconds >= expiresAtSeconds + skewSeconds) return deny('stale_bundle_fail_closed', 'expired');
+  const ageSeconds = nowSeconds - freshAsOfSeconds;
+  return ageSeconds <= mostAgeSeconds(rule, realtimeStalenessSeconds)
+    ? undefined
+    : deny('stale_bundle_fail_closed', 'stale');
+}
+
+function mostAgeSeconds(
+  rule: Exclude<FreshnessRule, { kind: 'unknown' }>,
+  realtimeStalenessSeconds: number,
+): number {
+  if (rule.kind === 'bounded') return rule.maxStalenessSeconds;
+  return Math.min(rule.maxStalenessSeconds ?? realtimeStalenessSeconds, realtimeStalenessSeconds);
+}

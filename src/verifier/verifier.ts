@@ -1,0 +1,148 @@
+/**
+ * One verifier, whatever the door: the pipeline, then replay, then the record of both.
+ * Whatever fails on the way denies (specification "Request evaluation order", docs/protocol.md "Replay").
+ */
+import { randomUUID } from 'node:crypto';
+import type { Snapshot } from '../bundle/snapshot.ts';
+import { type Denial, deny } from '../protocol/reasons.ts';
+import type { Origin } from '../protocol/request-target.ts';
+import type { VerifierMetrics } from '../telemetry/metrics.ts';
+import { describeDecision } from './audit/describe.ts';
+import type { AuditMode, AuditSink } from './audit/sink.ts';
+import { decide, type Evidence, type Verified } from './decide.ts';
+import type { Decision } from './decision.ts';
+import { createPassportCache } from './passport-cache.ts';
+import { replayIdentifier } from './replay/identifier.ts';
+import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
+import type { RequestFacts } from './request-facts.ts';
+
+export interface VerifierOptions {
+  /** The snapshot of this moment; a request keeps the one that it began with. */
+  readonly currentSnapshot: () => Snapshot | undefined;
+  readonly replayStore: ReplayStore;
+  readonly auditSink: AuditSink;
+  readonly auditMode: AuditMode;
+  readonly metrics: VerifierMetrics;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly nowMs: () => number;
+  /** Most age of the bundle for `realtime` routes, seconds. */
+  readonly realtimeStalenessSeconds: number;
+  /** Behind a proxy that rewrites host or scheme: the one origin that this verifier serves. */
+  readonly externalOrigin: Origin | undefined;
+  /** More requests waiting for the replay store than this are refused. */
+  readonly maxInFlight: number;
+  /** A fault of ours; the request has been denied. */
+  readonly onInternalError: (error: unknown) => void;
+}
+
+export interface Verifier {
+  /** Never throws and never rejects. Synchronous where the replay store is. */
+  check(facts: RequestFacts): Decision | Promise<Decision>;
+}
+
+/** One request on its way. */
+interface Pass {
+  readonly facts: RequestFacts;
+  readonly snapshot: Snapshot | undefined;
+  readonly nowMs: number;
+  readonly startedMs: number;
+  readonly evidence: Evidence;
+}
+
+export function createVerifier(options: VerifierOptions): Verifier {
+  const passports = createPassportCache();
+  let inFlight = 0;
+
+  function check(received: RequestFacts): Decision | Promise<Decision> {
+    const { externalOrigin, metrics, nowMs, realtimeStalenessSeconds } = options;
+    const facts = externalOrigin === undefined ? received : { ...received, ...externalOrigin };
+    const snapshot = options.currentSnapshot();
+    const pass: Pass = { facts, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
+    try {
+      if (inFlight >= options.maxInFlight) return finish(pass, deny('verifier_unavailable', 'overloaded'));
+      const nowSeconds = Math.floor(pass.nowMs / 1000);
+      const inputs = { nowSeconds, realtimeStalenessSeconds, passports };
+      const verdict = decide(facts, snapshot, inputs, pass.evidence);
+      metrics.stepTook('pipeline', (performance.now() - pass.startedMs) / 1000);
+      return verdict.kind === 'denied' ? finish(pass, verdict) : consume(pass, verdict, nowSeconds);
+    } catch (error) {
+      return fail(pass, error);
+    }
+  }
+
+  function consume(pass: Pass, verified: Verified, nowSeconds: number): Decision | Promise<Decision> {
+    const { holder, snapshot } = verified;
+    const { transcript } = verified.credentials.proof;
+    const startedMs = performance.now();
+    const outcome = options.replayStore.consume({
+      identifier: replayIdentifier(snapshot.authSite, holder.thumbprint, transcript.jti),
+      holderThumbprint: holder.thumbprint,
+      issuedAtSeconds: transcript.issuedAtSeconds,
+      expiresAtSeconds: transcript.expiresAtSeconds,
+      skewSeconds: snapshot.skewSeconds,
+      nowSeconds,
+    });
+    const conclude = (answer: ReplayOutcome) => {
+      options.metrics.stepTook('replay', (performance.now() - startedMs) / 1000);
+      return finish(pass, denialOf(answer, options.metrics), verified);
+    };
+    if (!(outcome instanceof Promise)) return conclude(outcome);
+    inFlight += 1;
+    return outcome
+      .then(conclude)
+      .catch((error: unknown) => fail(pass, error))
+      .finally(() => {
+        inFlight -= 1;
+      });
+  }
+
+  function fail(pass: Pass, error: unknown): Decision {
+    options.onInternalError(error);
+    const denial = deny('verifier_unavailable', 'internal');
+    try {
+      return finish(pass, denial);
+    } catch {
+      return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
+    }
+  }
+
+  function finish(pass: Pass, denial: Denial | undefined, verified?: Verified): Decision {
+    const decisionId = randomUUID();
+    const recorded = options.auditSink.record(
+      describeDecision({
+        ...pass,
+        decisionId,
+        durationUs: Math.round((performance.now() - pass.startedMs) * 1000),
+        callerVerified: verified !== undefined,
+        denial,
+      }),
+    );
+    const refused =
+      recorded || options.auditMode !== 'required' ? denial : deny('verifier_unavailable', 'audit');
+    const routeId = pass.evidence.route?.routeId;
+    if (refused === undefined && verified !== undefined) {
+      options.metrics.decided('allowed', '', routeId ?? '');
+      const { caller, credentials, route, snapshot } = verified;
+      const passportSha256 = credentials.passport.sha256;
+      return { kind: 'allowed', decisionId, snapshot, route, caller, passportSha256 };
+    }
+    const final = refused ?? deny('verifier_unavailable', 'internal');
+    options.metrics.decided('denied', final.reason, routeId ?? '');
+    return { kind: 'denied', decisionId, denial: final, routeId };
+  }
+
+  return { check };
+}
+
+/** undefined: consumed, so allowed. */
+function denialOf(outcome: ReplayOutcome, metrics: VerifierMetrics): Denial | undefined {
+  switch (outcome.kind) {
+    case 'consumed':
+      return undefined;
+    case 'replayed':
+      return deny('jti_replay');
+    case 'unavailable':
+      metrics.replayUnavailable(outcome.why);
+      return deny('replay_store_unavailable', outcome.why);
+  }
+}
