@@ -14,4 +14,5 @@ export default {
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
   testTimeout: 30_000,
+  reporters: ['default', '<rootDir>/scripts/jest-totals.mjs'],
 };

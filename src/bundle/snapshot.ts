@@ -23,6 +23,8 @@ export interface Snapshot {
   readonly skewSeconds: number;
   /** Whether one verifier process serves the site, so that the embedded replay store is allowed. */
   readonly singleVerifier: boolean;
+  /** The largest `max_staleness_seconds` of all bounded routes; undefined when there is none. */
+  readonly longestStalenessSeconds: number | undefined;
   readonly routes: RouteTable;
   readonly keys: KeyTable;
 }

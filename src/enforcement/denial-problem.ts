@@ -3,7 +3,7 @@
  * Source: docs/protocol.md, under the decision table.
  */
 import type { Denial, Reason } from '../protocol/reasons.ts';
-import { PASSPORT_SCHEME, REASON_HEADER } from '../protocol/wire-names.ts';
+import { CONTEXT_HEADERS, PASSPORT_SCHEME, REASON_HEADER } from '../protocol/wire-names.ts';
 import type { DeniedDecision } from '../verifier/decision.ts';
 
 export interface DenialProblem {
@@ -46,14 +46,15 @@ export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision)
     route_id: routeId,
     decision_id: decisionId,
   });
-  return { status, headers: headersOf(denial), body };
+  return { status, headers: headersOf(denial, decisionId), body };
 }
 
-function headersOf({ reason, status }: Denial): DenialProblem['headers'] {
+function headersOf({ reason, status }: Denial, decisionId: string): DenialProblem['headers'] {
   const headers: [string, string][] = [
     ['content-type', 'application/problem+json'],
     ['cache-control', 'no-store'],
     [REASON_HEADER, reason],
+    [CONTEXT_HEADERS.decisionId, decisionId],
   ];
   if (status === 401) headers.push(['www-authenticate', PASSPORT_SCHEME]);
   if (status === 503) headers.push(['retry-after', RETRY_AFTER_SECONDS]);

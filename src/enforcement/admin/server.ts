@@ -11,6 +11,8 @@ export interface ReadinessCheck {
   readonly name: string;
   /** One clear line when it is not in order. */
   readonly problem: string | undefined;
+  /** One clear line about what an operator should look at although requests are served. */
+  readonly warning?: string | undefined;
 }
 
 export interface AdminOptions {
@@ -85,7 +87,12 @@ function sendReadiness(response: ServerResponse, checks: readonly ReadinessCheck
   const ready = checks.every(({ problem }) => problem === undefined);
   sendJson(response, ready ? 200 : 503, {
     status: ready ? 'ready' : 'not_ready',
-    checks: checks.map(({ name, problem }) => ({ name, ok: problem === undefined, problem })),
+    checks: checks.map(({ name, problem, warning }) => ({
+      name,
+      ok: problem === undefined,
+      problem,
+      warning,
+    })),
   });
 }
 

@@ -58,10 +58,14 @@ const NO_BYTES = Buffer.alloc(0);
 const NO_BODY: BodyState = { kind: 'none' };
 const UNKNOWN_BODY: BodyState = { kind: 'unknown' };
 
-/** RFC 9112 section 6: a body is announced by a length or by a transfer coding. */
+/**
+ * RFC 9112 section 6: a body is announced by a length or by a transfer coding. After an upgrade bytes follow
+ * that Envoy does not buffer, although it is configured to.
+ */
 function announcesBody(headers: RequestHeaders): boolean {
+  const isPresent = (name: string) => headers.lookup(name).kind !== 'absent';
   const length = headers.lookup('content-length');
-  return headers.lookup('transfer-encoding').kind !== 'absent' || !isAbsentOrZero(length);
+  return isPresent('transfer-encoding') || isPresent('upgrade') || !isAbsentOrZero(length);
 }
 
 function isAbsentOrZero(length: HeaderLookup): boolean {

@@ -39,8 +39,15 @@ export function trimOptionalWhiteSpace(value: string): string {
   return /^[ \t]|[ \t]$/.test(value) ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value;
 }
 
-/** Repeated `x-…` lines stay apart, except for these (measured, see test/e2e/envoy-facts.test.ts). */
-const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-request-id']);
+/** Repeated `x-…` lines stay apart, except for these (measured: test/e2e/envoy-facts-headers.test.ts). */
+const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([
+  'x-client-trace-id',
+  'x-forwarded-client-cert',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-request-id',
+]);
 
 function mayBeJoined(name: string): boolean {
   return !name.startsWith('x-') || name.startsWith('x-envoy-') || JOINED_VENDOR_HEADERS.has(name);

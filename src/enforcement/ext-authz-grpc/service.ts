@@ -18,6 +18,11 @@ export function loadPackageDefinition(): PackageDefinition {
 /** A request that could not be decoded; it is answered like one that leads to no route. */
 export const UNREADABLE: CheckRequest = {};
 
+/** The library's encoder of CheckRequest: what Envoy sends, for whoever plays Envoy. */
+export function requestSerializer(definition: PackageDefinition): (request: CheckRequest) => Buffer {
+  return checkMethod(definition).requestSerialize;
+}
+
 /** The library's encoder of CheckResponse. */
 export function responseSerializer(definition: PackageDefinition): (response: CheckResponse) => Buffer {
   return checkMethod(definition).responseSerialize;

@@ -1,0 +1,83 @@
+/**
+ * Import directions, as docs/architecture.md draws them. `scripts/check-architecture.mjs` runs this, with a canary.
+ */
+const layers = {
+  protocol: [],
+  telemetry: [],
+  bundle: ['protocol', 'telemetry'],
+  verifier: ['protocol', 'bundle', 'telemetry'],
+  enforcement: ['protocol', 'bundle', 'telemetry', 'verifier'],
+  client: ['protocol'],
+};
+
+const layerRules = Object.entries(layers).map(([layer, allowed]) => ({
+  name: `layer-${layer}`,
+  comment: `src/${layer} imports only: ${[layer, ...allowed].join(', ')}`,
+  severity: 'error',
+  from: { path: `^src/${layer}/` },
+  to: { path: '^src/', pathNot: `^src/(${[layer, ...allowed].join('|')})/` },
+}));
+
+/** Only one folder knows a library; everything else goes through its port. */
+const onlyKnownBy = (library, folder) => ({
+  name: `only-${folder.replaceAll('/', '-')}-knows-${library.replaceAll(/[@/]/g, '')}`,
+  severity: 'error',
+  from: { path: '^src/', pathNot: `^src/${folder}/` },
+  to: { path: `node_modules/${library}` },
+});
+
+module.exports = {
+  forbidden: [
+    ...layerRules,
+    {
+      name: 'nobody-imports-the-cli',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/cli/' },
+      to: { path: '^src/cli/' },
+    },
+    onlyKnownBy('ioredis', 'verifier/redis'),
+    onlyKnownBy('@grpc/', 'enforcement/ext-authz-grpc'),
+    onlyKnownBy('grpc-health-check', 'enforcement/ext-authz-grpc'),
+    onlyKnownBy('commander', 'cli'),
+    onlyKnownBy('prom-client', 'telemetry'),
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { circular: true },
+    },
+    {
+      name: 'no-orphans',
+      severity: 'error',
+      from: { orphan: true, path: '^src/', pathNot: '^src/cli/main\\.ts$' },
+      to: {},
+    },
+    {
+      name: 'nothing-unresolvable',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'no-dev-dependencies-at-run-time',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'src-knows-no-tests',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { path: '^(test|bench|demo)/' },
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
+  },
+};

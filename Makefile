@@ -1,0 +1,77 @@
+# What people do here. `make` alone lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# Envoy versions that the end-to-end tests run against; the demo and the benchmark use the last.
+ENVOY_VERSIONS := 1.36.2 1.40.0
+DEMO_ENVOY_VERSION := $(lastword $(ENVOY_VERSIONS))
+JEST := npm run --silent jest --
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+.PHONY: demo
+demo: build tools envoy-demo ## real HTTP requests through a real Envoy, each outcome of the specification; cleans up
+	@node .build/demo/main.js
+
+.PHONY: demo-keep
+demo-keep: build tools envoy-demo ## the same, left running, with command lines to paste
+	@node .build/demo/main.js --keep
+
+.PHONY: test
+test: lint types architecture build tools redis envoy ## everything: format, lint, types, architecture, every test
+	@$(JEST)
+
+.PHONY: check
+check: lint types architecture build redis ## the quick form of test, for working with: all but the end-to-end parts
+	@$(JEST) --testPathIgnorePatterns '<rootDir>/test/e2e/'
+
+.PHONY: bench
+bench: build tools redis ## what a check costs, as a ratio to floors measured in the same run
+	@node .build/bench/main.js
+
+.PHONY: build
+build: node_modules/.installed ## compile src/ to dist/
+	@npm run --silent build
+
+.PHONY: tools
+tools: node_modules/.installed
+	@npm run --silent build:tools
+
+.PHONY: lint
+lint: node_modules/.installed ## format and lint (writes nothing)
+	@npm run --silent lint
+
+.PHONY: format
+format: node_modules/.installed ## mend format and what lint can mend by itself
+	@npm run --silent format
+
+.PHONY: types
+types: node_modules/.installed ## check types
+	@npm run --silent types
+
+.PHONY: architecture
+architecture: node_modules/.installed ## check import directions
+	@npm run --silent architecture
+
+.PHONY: envoy
+envoy:
+	@scripts/install-envoy.sh $(ENVOY_VERSIONS)
+
+.PHONY: envoy-demo
+envoy-demo:
+	@scripts/install-envoy.sh $(DEMO_ENVOY_VERSION)
+
+.PHONY: redis
+redis:
+	@scripts/install-redis.sh
+
+node_modules/.installed: package.json package-lock.json
+	@scripts/install-packages.sh
+	@touch $@
+
+.PHONY: clean
+clean: ## remove all that was built or installed here
+	@rm -rf node_modules dist .build .venv

@@ -1,0 +1,56 @@
+/**
+ * Revisions and heads: every document names the one before, so that nobody can go back or fork unnoticed.
+ * Source: docs/bundle.md "Revision and head".
+ */
+import { createHash } from 'node:crypto';
+import { decodeBase64url } from '../protocol/base64url.ts';
+import { type BundleError, bundleError } from './errors.ts';
+
+const HEAD_PREFIX = 'proofgate-head-v1\n';
+export const HEAD_BYTES = 32;
+
+/** A revision and the head that names it and all before it. */
+export interface ChainPosition {
+  readonly revision: number;
+  /** base64url SHA-256, 43 characters. */
+  readonly head: string;
+}
+
+/**
+ * SHA-256 over the prefix, the previous head (32 bytes, zeros in the first) and the payload's SHA-256.
+ * @param previousHead base64url of 32 bytes; undefined in the first document
+ * @returns base64url; undefined when `previousHead` is not canonical base64url of 32 bytes
+ */
+export function headOf(previousHead: string | undefined, payload: Uint8Array): string | undefined {
+  const previous = previousHead === undefined ? Buffer.alloc(HEAD_BYTES) : decodeBase64url(previousHead);
+  if (previous?.length !== HEAD_BYTES) return undefined;
+  const payloadSha256 = createHash('sha256').update(payload).digest();
+  return createHash('sha256').update(HEAD_PREFIX).update(previous).update(payloadSha256).digest('base64url');
+}
+
+export type ChainStep =
+  | { readonly kind: 'accept' }
+  | { readonly kind: 'nothing_to_do' }
+  | { readonly kind: 'refuse'; readonly error: BundleError };
+
+/**
+ * What to do with a whole bundle, given the highest position that was ever accepted. `nothing_to_do` means the
+ * very same document: a verifier that has just started loads it all the same.
+ * @param file name of the bundle's file, for the error
+ */
+export function judgeBundle(
+  mark: ChainPosition | undefined,
+  candidate: ChainPosition,
+  file: string,
+): ChainStep {
+  if (mark === undefined || candidate.revision > mark.revision) return { kind: 'accept' };
+  if (candidate.revision < mark.revision) {
+    const text = `${candidate.revision} is lower than ${mark.revision}, which was accepted before`;
+    return { kind: 'refuse', error: bundleError('revision_lower', file, '/revision', text) };
+  }
+  if (candidate.head !== mark.head) {
+    const text = `another content was accepted as revision ${mark.revision} before`;
+    return { kind: 'refuse', error: bundleError('revision_conflict', file, '/revision', text) };
+  }
+  return { kind: 'nothing_to_do' };
+}

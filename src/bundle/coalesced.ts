@@ -1,0 +1,28 @@
+/** Runs one task at a time; whoever asks while it runs shares one more run after it. */
+export class Coalesced {
+  readonly #task: () => Promise<void>;
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+
+  /** @param task must not reject */
+  constructor(task: () => Promise<void>) {
+    this.#task = task;
+  }
+
+  /** Resolves after a run that began at or after this call. */
+  run(): Promise<void> {
+    if (this.#running === undefined) return this.#start();
+    this.#next ??= this.#running.then(() => {
+      this.#next = undefined;
+      return this.#start();
+    });
+    return this.#next;
+  }
+
+  #start(): Promise<void> {
+    this.#running = this.#task().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+}

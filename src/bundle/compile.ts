@@ -1,0 +1,115 @@
+/**
+ * From a bundle's content to the one immutable value that requests are decided from.
+ * Everything wrong with the content is reported together, each fault with its place.
+ * Source: docs/bundle.md "Content" and "Life in the verifier".
+ */
+import { parseOrigin } from '../protocol/request-target.ts';
+import { compileClients, compileIssuers } from './compile-identities.ts';
+import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
+import { compileRoutes } from './compile-routes.ts';
+import { bundleError, Faults, pointer, showValue } from './errors.ts';
+import { addShard, type ShardReader } from './key-shards.ts';
+import { type BundleContent, DEFAULT_SKEW_SECONDS } from './schema.ts';
+import type { ClientEntry, KeyTable, Snapshot } from './snapshot.ts';
+import { TimeSlice } from './time-slice.ts';
+
+export interface CompileOptions {
+  /** Name of the bundle's file, for errors. */
+  readonly file: string;
+  /** See `headOf`. */
+  readonly head: string;
+  /** Needed when the content names shards. */
+  readonly readShard?: ShardReader | undefined;
+  readonly importKey?: KeyImporter | undefined;
+}
+
+/**
+ * Applies every rule that joins members and compiles. Works in slices of a few milliseconds.
+ * @param content already of the right shape
+ * @throws BundleError with every fault found
+ */
+export async function compileBundle(content: BundleContent, options: CompileOptions): Promise<Snapshot> {
+  const faults = new Faults(options.file);
+  const issuedAtSeconds = requiredTime(content.issued_at, '/issued_at', faults);
+  const expiresAtSeconds = requiredTime(content.expires_at, '/expires_at', faults);
+  if (issuedAtSeconds >= expiresAtSeconds) faults.add('time_order', '/expires_at', 'not after issued_at');
+  const clients = compileClients(content, faults);
+  const routes = compileRoutes(content, compileOrigins(content, faults), faults);
+  checkTrustAnchorSources(content, faults);
+  const keys = await compileKeys(content, clients, options, faults);
+  return {
+    authSite: content.auth_site,
+    revision: content.revision,
+    head: options.head,
+    issuedAtSeconds,
+    expiresAtSeconds,
+    freshAsOfSeconds: issuedAtSeconds,
+    skewSeconds: content.skew_seconds ?? DEFAULT_SKEW_SECONDS,
+    singleVerifier: content.single_verifier ?? false,
+    longestStalenessSeconds: longestStalenessSeconds(content),
+    routes,
+    keys,
+  };
+}
+
+function longestStalenessSeconds({ routes }: BundleContent): number | undefined {
+  let longest: number | undefined;
+  for (const { freshness_class, max_staleness_seconds = 0 } of routes) {
+    if (freshness_class === 'bounded') longest = Math.max(longest ?? 0, max_staleness_seconds);
+  }
+  return longest;
+}
+
+function compileOrigins(content: BundleContent, faults: Faults): ReadonlySet<string> {
+  for (const [index, origin] of content.origins.entries()) {
+    if (parseOrigin(origin) !== undefined) continue;
+    const text = `${showValue(origin)} is not scheme://authority in canonical form`;
+    faults.add('origin_invalid', pointer('origins', index), text);
+  }
+  return new Set(content.origins);
+}
+
+function checkTrustAnchorSources(content: BundleContent, faults: Faults): void {
+  const seen = new Set<string>();
+  for (const [index, { id }] of (content.trust_anchor_sources ?? []).entries()) {
+    if (seen.has(id)) {
+      faults.add('duplicate', pointer('trust_anchor_sources', index, 'id'), `${showValue(id)} occurs twice`);
+    }
+    seen.add(id);
+  }
+}
+
+/** Shards last: they are read only for a bundle that is sound without them. */
+async function compileKeys(
+  content: BundleContent,
+  clients: ReadonlyMap<string, ClientEntry>,
+  options: CompileOptions,
+  faults: Faults,
+): Promise<KeyTable> {
+  const keys = new KeyTableBuilder({ clients, importKey: options.importKey });
+  const slice = new TimeSlice();
+  const issuers = compileIssuers(content, faults);
+  for (const [index, entry] of (content.issuers ?? []).entries()) {
+    const issuer = issuers[index];
+    if (issuer !== undefined) keys.addIssuerKeys(entry, issuer, pointer('issuers', index), faults);
+    if (slice.isUsedUp) await slice.next();
+  }
+  for (const [index, entry] of (content.derived_keys ?? []).entries()) {
+    keys.addDerivedKey(entry, pointer('derived_keys', index), faults);
+    if (slice.isUsedUp) await slice.next();
+  }
+  const files = new Set<string>();
+  for (const [index, { file }] of (content.key_shards ?? []).entries()) {
+    if (files.has(file))
+      faults.add('duplicate', pointer('key_shards', index, 'file'), `${file} occurs twice`);
+    files.add(file);
+  }
+  faults.throwIfAny();
+  for (const shard of content.key_shards ?? []) {
+    if (options.readShard === undefined) {
+      throw bundleError('file_missing', shard.file, '', 'shards cannot be read here');
+    }
+    await addShard(shard, await options.readShard(shard.file), keys, slice);
+  }
+  return keys;
+}

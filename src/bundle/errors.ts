@@ -1,0 +1,138 @@
+/**
+ * What is wrong with a bundle, its files or its chain: one closed set of codes, each error naming the file,
+ * the place in its document and, where that is safe, the value. Tests assert code and path, never the text.
+ * Source: docs/bundle.md "Rules that a load enforces".
+ */
+
+export type BundleErrorCode =
+  // files
+  | 'file_missing'
+  | 'file_unreadable'
+  | 'file_not_regular'
+  | 'file_too_large'
+  | 'file_not_written'
+  // signed documents
+  | 'document_malformed'
+  | 'header_malformed'
+  | 'document_type'
+  | 'signature_invalid'
+  | 'signatures_insufficient'
+  | 'payload_malformed'
+  // shape of a payload
+  | 'unknown_member'
+  | 'missing_member'
+  | 'value_invalid'
+  // content
+  | 'auth_site_mismatch'
+  | 'time_invalid'
+  | 'time_order'
+  | 'duplicate'
+  | 'origin_invalid'
+  | 'origin_not_of_site'
+  | 'template_invalid'
+  | 'route_conflict'
+  | 'header_not_signable'
+  | 'max_staleness_missing'
+  | 'source_set_missing'
+  | 'route_unknown'
+  | 'subject_selector'
+  | 'subject_prefix_open'
+  | 'subject_outside_trust_domain'
+  | 'client_unknown'
+  | 'issuer_of_client'
+  | 'key_refused'
+  | 'key_algorithm'
+  | 'shard_mismatch'
+  // chain
+  | 'revision_lower'
+  | 'revision_conflict'
+  | 'mark_corrupt'
+  | 'mark_of_another_site'
+  // life in the verifier
+  | 'refused_by_policy'
+  | 'internal'
+  // authoring
+  | 'yaml_invalid'
+  | 'signing_key_missing'
+  | 'previous_bundle';
+
+/** One fault. `path` is a JSON Pointer (RFC 6901) into the document; empty means the document as a whole. */
+export interface BundleFault {
+  readonly code: BundleErrorCode;
+  readonly file: string;
+  readonly path: string;
+  /** What is wrong, without file and path. Quotes short values, never key material. */
+  readonly text: string;
+}
+
+/** Most faults that one error carries. */
+export const MAX_FAULTS = 20;
+
+/** Thrown for everything that keeps a bundle from being loaded, signed or freshened. */
+export class BundleError extends Error {
+  override readonly name = 'BundleError';
+  /** Of the first fault. */
+  readonly code: BundleErrorCode;
+  /** Name of the file, without its directory. */
+  readonly file: string;
+  readonly path: string;
+  /** All that were found, at most {@link MAX_FAULTS}, in the order of the document's rules. */
+  readonly faults: readonly BundleFault[];
+
+  constructor(first: BundleFault, ...more: readonly BundleFault[]) {
+    const faults = [first, ...more].slice(0, MAX_FAULTS);
+    super(faults.map(describeFault).join('\n'));
+    this.code = first.code;
+    this.file = first.file;
+    this.path = first.path;
+    this.faults = faults;
+  }
+}
+
+export function bundleError(code: BundleErrorCode, file: string, path: string, text: string): BundleError {
+  return new BundleError({ code, file, path, text });
+}
+
+function describeFault({ file, path, text }: BundleFault): string {
+  return path === '' ? `${file}: ${text}` : `${file}: ${path}: ${text}`;
+}
+
+/** Collects the faults of one document, so that its author sees them together. */
+export class Faults {
+  readonly #file: string;
+  readonly #found: BundleFault[] = [];
+
+  /** @param file name of the file, as errors show it */
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  add(code: BundleErrorCode, path: string, text: string): void {
+    if (this.#found.length < MAX_FAULTS) this.#found.push({ code, file: this.#file, path, text });
+  }
+
+  /** All that was added as one error; undefined when nothing was. */
+  toError(): BundleError | undefined {
+    const [first, ...more] = this.#found;
+    return first === undefined ? undefined : new BundleError(first, ...more);
+  }
+
+  /** @throws BundleError with all that was added, when anything was. */
+  throwIfAny(): void {
+    const error = this.toError();
+    if (error !== undefined) throw error;
+  }
+}
+
+const MAX_SHOWN_CHARACTERS = 80;
+
+/** A value as an error shows it: JSON, cut short. Never for members that may hold a key by mistake. */
+export function showValue(value: unknown): string {
+  const json = JSON.stringify(value) ?? String(value);
+  return json.length <= MAX_SHOWN_CHARACTERS ? json : `${json.slice(0, MAX_SHOWN_CHARACTERS)}…`;
+}
+
+/** One step of a JSON Pointer (RFC 6901 section 3). */
+export function pointer(...steps: readonly (string | number)[]): string {
+  return steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}

@@ -1,0 +1,101 @@
+/**
+ * Reading and writing whole files: regular ones of bounded size in, complete ones or none out.
+ */
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bundleError } from './errors.ts';
+
+export interface FileToRead {
+  readonly directory: string;
+  /** Without directory: errors show it. */
+  readonly file: string;
+  readonly maxBytes: number;
+}
+
+/**
+ * Follows links, then looks at what was opened, so that nothing can be put in its place in between.
+ * @throws BundleError `file_missing`, `file_unreadable`, `file_not_regular`, `file_too_large`
+ */
+export async function readRegularFile({ directory, file, maxBytes }: FileToRead): Promise<Buffer> {
+  // Opening a named pipe without O_NONBLOCK waits for a writer.
+  const handle = await open(join(directory, file), constants.O_RDONLY | constants.O_NONBLOCK).catch(
+    (error: unknown) => {
+      throw fileError(error, file);
+    },
+  );
+  try {
+    const stat = await handle.stat();
+    if (!stat.isFile()) throw bundleError('file_not_regular', file, '', 'not a regular file');
+    if (stat.size > maxBytes) {
+      throw bundleError('file_too_large', file, '', `${stat.size} bytes, at most ${maxBytes}`);
+    }
+    return await readBytes(handle, stat.size, file);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readBytes(handle: FileHandle, sizeBytes: number, file: string): Promise<Buffer> {
+  // One byte more than there should be, so that a file that grows meanwhile is noticed.
+  const buffer = Buffer.alloc(sizeBytes + 1);
+  let filled = 0;
+  for (;;) {
+    const { bytesRead } = await handle
+      .read(buffer, filled, buffer.length - filled, null)
+      .catch((error: unknown) => {
+        throw fileError(error, file);
+      });
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  if (filled !== sizeBytes) throw bundleError('file_unreadable', file, '', 'changed while being read');
+  return buffer.subarray(0, sizeBytes);
+}
+
+/** What the system said about a file, as one of our errors. */
+export function fileError(error: unknown, file: string): Error {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  return code === 'ENOENT' || code === 'ENOTDIR'
+    ? bundleError('file_missing', file, '', 'no such file')
+    : bundleError('file_unreadable', file, '', `cannot be read: ${code}`);
+}
+
+/**
+ * Writes a file that is whole whenever it is seen, and still there after a power cut: temporary file, fsync,
+ * rename, fsync of the directory.
+ * @throws BundleError `file_not_written`
+ */
+export async function writeFileAtomically(directory: string, file: string, bytes: Uint8Array): Promise<void> {
+  const target = join(directory, file);
+  const temporary = join(directory, `.${file}.${randomBytes(8).toString('hex')}`);
+  try {
+    await writeDurably(temporary, bytes);
+    await rename(temporary, target);
+    await syncDirectory(directory);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw bundleError('file_not_written', file, '', `cannot be written: ${code}`);
+  }
+}
+
+async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+  const handle = await open(path, 'wx', 0o644);
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * What lint reports: stable codes, as commands print them and tests assert them.
+ * Source: docs/bundle.md "What lint looks for".
+ */
+
+export type FindingCode =
+  | 'body_unbound'
+  | 'route_shadowed'
+  | 'forward_authorization'
+  | 'issuer_speaks_for_anyone'
+  | 'freshness_class_unknown'
+  | 'staleness_long'
+  | 'lifetime_long'
+  | 'origin_not_https'
+  | 'method_not_upper_case'
+  | 'source_unreachable'
+  | 'route_unreachable'
+  | 'issuer_unused'
+  | 'grant_unused'
+  | 'client_identity_shared';
+
+export interface Finding {
+  readonly code: FindingCode;
+  /** `warning`: something does not work, or is weaker than it looks. `notice`: worth knowing. */
+  readonly severity: 'warning' | 'notice';
+  /** JSON Pointer into the content. */
+  readonly path: string;
+  readonly text: string;
+}
+
+export function warning(code: FindingCode, path: string, text: string): Finding {
+  return { code, severity: 'warning', path, text };
+}
+
+export function notice(code: FindingCode, path: string, text: string): Finding {
+  return { code, severity: 'notice', path, text };
+}

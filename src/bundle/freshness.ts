@@ -1,0 +1,71 @@
+/**
+ * Freshness statements: "this revision with this head was the latest at that moment". They make a snapshot younger
+ * and change nothing else in it.
+ * Source: docs/bundle.md "Freshness".
+ */
+import {
+  DOCUMENT_TYPES,
+  MAX_FRESHNESS_BYTES,
+  parsePayload,
+  type Signers,
+  verifyDocument,
+} from './documents.ts';
+import { bundleError, showValue } from './errors.ts';
+import { checkAuthSite } from './open-bundle.ts';
+import { asFreshnessContent } from './shape.ts';
+import type { Snapshot } from './snapshot.ts';
+import { parseTime } from './times.ts';
+
+export interface FreshnessStatement {
+  readonly revision: number;
+  /** base64url SHA-256. */
+  readonly head: string;
+  readonly asOfSeconds: number;
+}
+
+export interface FreshnessOptions {
+  /** Name of the file, for errors. */
+  readonly file: string;
+  readonly signers: Signers;
+  readonly authSite: string;
+}
+
+/** @throws BundleError for bytes that are not a statement signed by enough of the pinned keys, for this site. */
+export function openFreshness(bytes: Buffer, options: FreshnessOptions): FreshnessStatement {
+  const { file, signers, authSite } = options;
+  const document = { file, type: DOCUMENT_TYPES.freshness, bytes, maxBytes: MAX_FRESHNESS_BYTES };
+  const { payload } = verifyDocument(document, signers);
+  const content = asFreshnessContent(parsePayload(payload, file), file);
+  checkAuthSite(content.auth_site, authSite, file);
+  const asOfSeconds = parseTime(content.as_of);
+  if (asOfSeconds === undefined) {
+    throw bundleError('time_invalid', file, '/as_of', `${showValue(content.as_of)} is no moment`);
+  }
+  return { revision: content.revision, head: content.head, asOfSeconds };
+}
+
+/** Why a statement that is well signed says nothing about a snapshot, for now. */
+export type FreshnessIgnored = 'other_revision' | 'other_head' | 'ahead_of_clock';
+
+export type FreshnessStep =
+  | { readonly kind: 'accept'; readonly snapshot: Snapshot }
+  | { readonly kind: 'nothing_to_do' }
+  | { readonly kind: 'ignore'; readonly why: FreshnessIgnored };
+
+/**
+ * The snapshot with what the statement says. Tables are shared, not copied.
+ * @param nowSeconds whole seconds since the epoch, rounded down
+ */
+export function applyFreshness(
+  snapshot: Snapshot,
+  statement: FreshnessStatement,
+  nowSeconds: number,
+): FreshnessStep {
+  if (statement.revision !== snapshot.revision) return { kind: 'ignore', why: 'other_revision' };
+  if (statement.head !== snapshot.head) return { kind: 'ignore', why: 'other_head' };
+  if (statement.asOfSeconds > nowSeconds + snapshot.skewSeconds) {
+    return { kind: 'ignore', why: 'ahead_of_clock' };
+  }
+  if (statement.asOfSeconds <= snapshot.freshAsOfSeconds) return { kind: 'nothing_to_do' };
+  return { kind: 'accept', snapshot: { ...snapshot, freshAsOfSeconds: statement.asOfSeconds } };
+}

@@ -1,0 +1,101 @@
+/**
+ * A directory that holds a bundle's files. All of one load are read from one resolved directory, so that a swap in
+ * between (Kubernetes renames the link `..data` to publish a volume's new content) cannot mix two versions.
+ * Source: docs/bundle.md "Life in the verifier".
+ */
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MAX_BUNDLE_BYTES, MAX_FRESHNESS_BYTES } from './documents.ts';
+import { BundleError, bundleError } from './errors.ts';
+import { fileError, readRegularFile } from './files.ts';
+import { MAX_SHARD_BYTES } from './key-shards.ts';
+
+export const BUNDLE_FILE = 'bundle.jws';
+export const FRESHNESS_FILE = 'freshness.jws';
+const SHARD_FILE = /^keys-[0-9]{4}\.jsonl$/;
+/** Kubernetes' link to the current version of a volume. */
+const DATA_LINK = '..data';
+
+export class LocalDirectory {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Gives the resolved directory to `read`; once more when it was replaced under its hands.
+   * @throws BundleError `file_missing`, `file_unreadable`, and whatever `read` throws
+   */
+  async read<T>(read: (files: ResolvedDirectory) => Promise<T>): Promise<T> {
+    const resolved = await this.resolve();
+    try {
+      return await read(new ResolvedDirectory(resolved));
+    } catch (error) {
+      const isAboutFiles = error instanceof BundleError && error.code.startsWith('file_');
+      const now = isAboutFiles ? await this.resolve() : resolved;
+      if (now === resolved) throw error;
+      return await read(new ResolvedDirectory(now));
+    }
+  }
+
+  /** The real path that the files are in now. */
+  async resolve(): Promise<string> {
+    try {
+      return await realpath(join(this.path, DATA_LINK)).catch(() => realpath(this.path));
+    } catch {
+      throw bundleError('file_missing', this.path, '', 'no such directory');
+    }
+  }
+}
+
+/** One version of the directory. */
+export class ResolvedDirectory {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  readBundle(): Promise<Buffer> {
+    return readRegularFile({ directory: this.path, file: BUNDLE_FILE, maxBytes: MAX_BUNDLE_BYTES });
+  }
+
+  /** Undefined when there is none: a bundle is then as fresh as its `issued_at` says. */
+  async readFreshness(): Promise<Buffer | undefined> {
+    try {
+      return await readRegularFile({
+        directory: this.path,
+        file: FRESHNESS_FILE,
+        maxBytes: MAX_FRESHNESS_BYTES,
+      });
+    } catch (error) {
+      if (error instanceof BundleError && error.code === 'file_missing') return undefined;
+      throw error;
+    }
+  }
+
+  /** @param file as the bundle names it; its schema allows no separators */
+  readShard(file: string): Promise<Buffer> {
+    return readRegularFile({ directory: this.path, file, maxBytes: MAX_SHARD_BYTES });
+  }
+
+  /**
+   * Changes when the bundle or a shard is replaced or rewritten. Only a hint to look again: what is loaded is decided
+   * by content.
+   */
+  async bundleFingerprint(): Promise<string> {
+    try {
+      const names = (await readdir(this.path)).filter((name) => SHARD_FILE.test(name)).sort();
+      const parts = await Promise.all([BUNDLE_FILE, ...names].map((name) => this.#fingerprintOf(name)));
+      return parts.join('\n');
+    } catch (error) {
+      throw fileError(error, BUNDLE_FILE);
+    }
+  }
+
+  async #fingerprintOf(file: string): Promise<string> {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(join(this.path, file), { bigint: true });
+    return [file, dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  }
+}

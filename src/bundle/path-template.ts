@@ -1,0 +1,55 @@
+/**
+ * Path templates: literal segments, `{name}` for one segment, `{name*}` at the end for one or more.
+ * Source: docs/protocol.md "Routes, origins, paths".
+ */
+import { isCanonicalTarget } from '../protocol/request-target.ts';
+
+export type TemplateSegment =
+  | { readonly kind: 'literal'; readonly text: string }
+  /** `{name}`: one non-empty segment. */
+  | { readonly kind: 'one'; readonly name: string }
+  /** `{name*}`: one or more non-empty segments, up to the end. */
+  | { readonly kind: 'rest'; readonly name: string };
+
+export type ParsedTemplate =
+  | { readonly kind: 'template'; readonly segments: readonly TemplateSegment[] }
+  | { readonly kind: 'problem'; readonly text: string };
+
+const PLACEHOLDER = /^\{([A-Za-z_][A-Za-z0-9_]{0,63})(\*?)\}$/;
+
+/** Reads a template; says what is wrong with one that could not match as it reads. */
+export function parsePathTemplate(template: string): ParsedTemplate {
+  if (!template.startsWith('/')) return problem('must begin with "/"');
+  const segments = template.slice(1).split('/').map(parseSegment);
+  const names = new Set<string>();
+  for (const [index, segment] of segments.entries()) {
+    if (segment === undefined)
+      return problem('a placeholder is a whole segment: {name}, or {name*} at the end');
+    if (segment.kind === 'literal') continue;
+    if (segment.kind === 'rest' && index !== segments.length - 1) {
+      return problem(`{${segment.name}*} must be the last segment`);
+    }
+    if (names.has(segment.name)) return problem(`placeholder ${segment.name} occurs twice`);
+    names.add(segment.name);
+  }
+  const found = segments.filter((segment) => segment !== undefined);
+  if (!isCanonicalTarget(examplePath(found)) || template.includes('?')) {
+    return problem('not in canonical form, so that no request would match');
+  }
+  return { kind: 'template', segments: found };
+}
+
+function problem(text: string): ParsedTemplate {
+  return { kind: 'problem', text };
+}
+
+function parseSegment(text: string): TemplateSegment | undefined {
+  const [, name, star] = PLACEHOLDER.exec(text) ?? [];
+  if (name !== undefined) return { kind: star === '*' ? 'rest' : 'one', name };
+  return /[{}]/.test(text) ? undefined : { kind: 'literal', text };
+}
+
+/** A path that the template takes as far as its shape goes: each placeholder stands for the segment `x`. */
+function examplePath(segments: readonly TemplateSegment[]): string {
+  return `/${segments.map((segment) => (segment.kind === 'literal' ? segment.text : 'x')).join('/')}`;
+}

@@ -1,0 +1,79 @@
+/** The answer to a request, shown: its body as it comes, or everything as one JSON object. */
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ResponseHead } from '../client/send-request.ts';
+import { REASON_HEADER } from '../protocol/wire-names.ts';
+import { CliError } from './errors.ts';
+import type { JsonMembers, Output } from './output.ts';
+
+export interface AnswerOptions {
+  readonly output: Output;
+  /** Whether status and headers come before the body; in JSON they always do. */
+  readonly include: boolean;
+}
+
+export interface ShownAnswer {
+  /** Undefined for a status below 400. */
+  readonly failure: { readonly code: string; readonly text: string } | undefined;
+}
+
+export async function showAnswer(
+  head: ResponseHead,
+  body: Readable,
+  options: AnswerOptions,
+): Promise<ShownAnswer> {
+  const { output, include } = options;
+  if (output.format === 'json') {
+    output.result([], await jsonAnswer(head, body));
+  } else {
+    if (include) output.stdout.write(headText(head));
+    await pipeline(body, output.stdout, { end: false });
+  }
+  return { failure: failureOf(head) };
+}
+
+function headText({ statusCode, statusText, headers }: ResponseHead): string {
+  const lines = headers.map(({ name, value }) => `${name}: ${value}\n`);
+  return `HTTP/1.1 ${`${statusCode} ${statusText}`.trim()}\n${lines.join('')}\n`;
+}
+
+/** What is held in memory to be written as JSON. */
+const MAX_JSON_BODY_BYTES = 16 * 1024 * 1024;
+
+async function jsonAnswer(head: ResponseHead, body: Readable): Promise<JsonMembers> {
+  const bytes = await readWhole(body);
+  const text = bytes.toString('utf8');
+  const isText = Buffer.from(text, 'utf8').equals(bytes);
+  return {
+    status: head.statusCode,
+    headers: head.headers,
+    body: isText ? text : bytes.toString('base64'),
+    body_encoding: isText ? 'utf-8' : 'base64',
+  };
+}
+
+async function readWhole(body: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let byteLength = 0;
+  for await (const chunk of body) {
+    const bytes = Buffer.from(chunk);
+    byteLength += bytes.byteLength;
+    if (byteLength > MAX_JSON_BODY_BYTES) {
+      throw new CliError(
+        'refused',
+        'answer_too_large',
+        `the answer is larger than ${MAX_JSON_BODY_BYTES} bytes`,
+      );
+    }
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks);
+}
+
+function failureOf({ statusCode, headers }: ResponseHead): ShownAnswer['failure'] {
+  if (statusCode < 400) return undefined;
+  const reason = headers.find(({ name }) => name.toLowerCase() === REASON_HEADER)?.value;
+  return reason === undefined
+    ? { code: 'http_status', text: `the API answered with status ${statusCode}` }
+    : { code: 'denied', text: `status ${statusCode}, reason ${reason}` };
+}

@@ -1,0 +1,14 @@
+/** `proofgate bundle …`: bundles without a control plane. */
+import { type CliContext, defineGroup, type ProofgateCommand } from '../define-command.ts';
+import { registerBundleFreshen } from './bundle/freshen.ts';
+import { registerBundleInspect } from './bundle/inspect.ts';
+import { registerBundleLint } from './bundle/lint.ts';
+import { registerBundleSign } from './bundle/sign.ts';
+
+export function registerBundle(parent: ProofgateCommand, context: CliContext): void {
+  const group = defineGroup(parent, 'bundle', 'Sign, freshen, check and show bundles');
+  registerBundleSign(group, context);
+  registerBundleFreshen(group, context);
+  registerBundleLint(group, context);
+  registerBundleInspect(group, context);
+}

@@ -1,0 +1,140 @@
+/**
+ * Turns a command's declaration into a commander command: flags, help, and an action that reads the settings from
+ * all their sources first. Commander parses; what a value means is for `settings.ts` alone.
+ */
+import { Command, Option } from 'commander';
+import { usageError } from './errors.ts';
+import { type Environment, OUTPUT_FORMATS, type Output } from './output.ts';
+import { CONFIG_SETTING, collectTexts, settingValue, settingValues, variableOf } from './setting-sources.ts';
+import {
+  choice,
+  type Setting,
+  type SettingDeclarations,
+  type SettingValues,
+  withDefault,
+} from './settings.ts';
+
+/** What a command has of the process around it. */
+export interface CliContext {
+  readonly env: Environment;
+  readonly output: Output;
+  /** Of the package, such as `0.2.4`. */
+  readonly version: string;
+}
+
+/** Arguments without a flag, all required: their descriptions by name, in their order. */
+export type PositionalDeclarations = { readonly [name: string]: string };
+
+export interface CommandInput<S extends SettingDeclarations, P extends PositionalDeclarations> {
+  readonly settings: SettingValues<S>;
+  readonly positionals: { readonly [N in keyof P]: string };
+}
+
+export interface CommandDeclaration<S extends SettingDeclarations, P extends PositionalDeclarations> {
+  readonly name: string;
+  /** One line; begins with a capital, ends without a full stop. */
+  readonly summary: string;
+  readonly positionals?: P;
+  /** Every command has `--config` and `--output` beside them. */
+  readonly settings: S;
+  /** Whole command lines. */
+  readonly examples: readonly string[];
+  /** Imports what is heavy itself, so that other commands need not wait for it. Fails by throwing CliError. */
+  run(input: CommandInput<S, P>, context: CliContext): Promise<void>;
+}
+
+const OUTPUT_SETTING = withDefault(choice('--output <format>', 'how to answer', OUTPUT_FORMATS), 'text');
+
+/** A command whose toggles also take `=true` and `=false`; commander knows no such flags. */
+export class ProofgateCommand extends Command {
+  readonly #toggles = new Set<string>();
+
+  override createCommand(name?: string): ProofgateCommand {
+    return new ProofgateCommand(name);
+  }
+
+  addToggle(flag: string): void {
+    this.#toggles.add(flag);
+  }
+
+  override parseOptions(args: string[]) {
+    const end = args.indexOf('--');
+    const flags = end === -1 ? args : args.slice(0, end);
+    return super.parseOptions([...flags.map((arg) => this.#plainToggle(arg)), ...args.slice(flags.length)]);
+  }
+
+  #plainToggle(arg: string): string {
+    const [, flag = '', value] = /^--([a-z][a-z0-9-]*)=(.*)$/s.exec(arg) ?? [];
+    if (!this.#toggles.has(flag)) return arg;
+    if (value === 'true') return `--${flag}`;
+    if (value === 'false') return `--no-${flag}`;
+    throw usageError('bad_boolean', `--${flag} must be true or false`);
+  }
+}
+
+/** Adds a command to the program or to a group. */
+export function defineCommand<S extends SettingDeclarations, P extends PositionalDeclarations>(
+  parent: ProofgateCommand,
+  context: CliContext,
+  declaration: CommandDeclaration<S, P>,
+): void {
+  const command = parent.createCommand(declaration.name).copyInheritedSettings(parent);
+  parent.addCommand(command);
+  command.description(declaration.summary).addHelpText('after', helpText(declaration.examples));
+  const names = Object.keys(declaration.positionals ?? {});
+  for (const name of names) command.argument(`<${name}>`, declaration.positionals?.[name]);
+  const settings = [...Object.values(declaration.settings), CONFIG_SETTING, OUTPUT_SETTING];
+  const flags = new Map<string, string[]>();
+  for (const setting of settings) declareFlag(command, setting, flags);
+  command.action(async () => {
+    const texts = await collectTexts(settings, { flags, env: context.env });
+    context.output.useFormat(settingValue(OUTPUT_SETTING, texts));
+    const values = settingValues(declaration.settings, texts);
+    await declaration.run({ settings: values, positionals: positionalValues(names, command) }, context);
+  });
+}
+
+/** A group of commands, such as `bundle`. */
+export function defineGroup(parent: ProofgateCommand, name: string, summary: string): ProofgateCommand {
+  const group = parent.createCommand(name).copyInheritedSettings(parent);
+  parent.addCommand(group);
+  return group.description(summary).helpCommand(false).enablePositionalOptions();
+}
+
+/** @param given filled while commander parses, in the order of the command line */
+function declareFlag(
+  command: ProofgateCommand,
+  setting: Setting<unknown>,
+  given: Map<string, string[]>,
+): void {
+  const { flag, valueName, description } = setting;
+  const keep = (value: string) => {
+    given.set(flag, [...(given.get(flag) ?? []), value]);
+  };
+  if (valueName !== undefined) {
+    command.addOption(new Option(`--${flag} ${valueName}`, description));
+    command.on(`option:${flag}`, keep);
+    return;
+  }
+  const byDefault = setting.absent.kind === 'value' && setting.absent.value === true;
+  command.addToggle(flag);
+  command.addOption(new Option(`--${flag}`, description));
+  command.addOption(new Option(`--no-${flag}`, `the opposite of --${flag}`).hideHelp(!byDefault));
+  command.on(`option:${flag}`, () => keep('true'));
+  command.on(`option:no-${flag}`, () => keep('false'));
+}
+
+function positionalValues<P extends PositionalDeclarations>(
+  names: readonly string[],
+  command: Command,
+): { readonly [N in keyof P]: string } {
+  // Commander has refused a line with more or fewer of them.
+  const entries = names.map((name, i) => [name, command.args[i] ?? '']);
+  return Object.fromEntries(entries) as { readonly [N in keyof P]: string };
+}
+
+function helpText(examples: readonly string[]): string {
+  const lines = examples.map((example) => `  ${example}`).join('\n');
+  const variable = variableOf('flag').replace('FLAG', '<FLAG>');
+  return `\nExamples:\n${lines}\n\nEvery flag can also be given as ${variable}, or in a --config file.`;
+}

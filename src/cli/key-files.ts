@@ -1,0 +1,80 @@
+/**
+ * Keys as files: private ones as PKCS#8 PEM (RFC 5958, RFC 7468) that only their owner may read, public ones as a
+ * JWK (RFC 7517) or as PEM.
+ */
+import { createPublicKey } from 'node:crypto';
+import { importPublicJwk, type PublicKey } from '../protocol/public-key.ts';
+import { parseSigningKey, type SigningKey, SigningKeyError } from '../protocol/signing.ts';
+import { isJsonObject, parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
+import { usageError } from './errors.ts';
+import { readInputBytes, readInputText } from './input-files.ts';
+
+const MAX_KEY_FILE_BYTES = 16 * 1024;
+
+/**
+ * Ed25519 or P-256, PKCS#8 PEM, not encrypted, of mode 0600 or narrower.
+ * @throws CliError `public_key_where_private_expected`, `private_key_invalid`, or as `readInputBytes`
+ */
+export async function readSigningKeyFile(path: string): Promise<SigningKey> {
+  const pem = await readInputBytes(path, { maxBytes: MAX_KEY_FILE_BYTES, secret: true });
+  try {
+    return parseSigningKey(pem);
+  } catch (error) {
+    if (!(error instanceof SigningKeyError)) throw error;
+    if (holdsPublicKey(pem.toString('latin1'))) {
+      throw usageError('public_key_where_private_expected', `${path} holds a public key, not a private one`);
+    }
+    throw usageError('private_key_invalid', `${path}: ${error.message}`);
+  } finally {
+    pem.fill(0);
+  }
+}
+
+function holdsPublicKey(content: string): boolean {
+  if (/-----BEGIN (?:EC )?PUBLIC KEY-----/.test(content)) return true;
+  const jwk = parseObject(content);
+  return jwk !== undefined && 'kty' in jwk && !('d' in jwk);
+}
+
+/**
+ * A JWK, with `kid`, `alg` and `use` beside the key's own members allowed and without effect, or a PEM
+ * (`PUBLIC KEY`). Keys are told apart by thumbprint, so that no name in a file can stand for another key.
+ * @throws CliError `private_key_where_public_expected`, `public_key_invalid`, or as `readInputText`
+ */
+export async function readPublicKeyFile(path: string): Promise<PublicKey> {
+  const content = await readInputText(path, MAX_KEY_FILE_BYTES);
+  const jwk = content.includes('-----BEGIN') ? jwkOfPem(content) : parseObject(content);
+  if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(content) || (jwk !== undefined && 'd' in jwk)) {
+    throw usageError('private_key_where_public_expected', `${path} holds a private key, not a public one`);
+  }
+  const { kid, alg, use, ...key } = jwk ?? {};
+  const publicKey = importPublicJwk(key);
+  if (publicKey === undefined) {
+    throw usageError('public_key_invalid', `${path} is not a public key of Ed25519 or P-256, as JWK or PEM`);
+  }
+  if ((kid !== undefined && typeof kid !== 'string') || (use !== undefined && use !== 'sig')) {
+    throw usageError('public_key_invalid', `${path}: kid must be a string, use must be sig`);
+  }
+  if (alg !== undefined && alg !== publicKey.algorithm && !(alg === 'EdDSA' && key.crv === 'Ed25519')) {
+    throw usageError('public_key_invalid', `${path}: alg is not the algorithm of the key`);
+  }
+  return publicKey;
+}
+
+function jwkOfPem(content: string): Record<string, unknown> | undefined {
+  try {
+    return { ...createPublicKey({ key: content, format: 'pem' }).export({ format: 'jwk' }) };
+  } catch {
+    return undefined;
+  }
+}
+
+function parseObject(content: string): Record<string, unknown> | undefined {
+  try {
+    const value = parseStrictJson(content);
+    return isJsonObject(value) ? { ...value } : undefined;
+  } catch (error) {
+    if (error instanceof StrictJsonError) return undefined;
+    throw error;
+  }
+}

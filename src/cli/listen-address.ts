@@ -1,0 +1,38 @@
+/** Addresses to listen on: `HOST:PORT`, `[IPv6]:PORT`, and for gRPC `unix:PATH`. */
+import { usageError } from './errors.ts';
+
+export interface HostAndPort {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** @throws CliError `bad_address` */
+export function parseHostAndPort(flag: string, address: string): HostAndPort {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/.exec(address);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host === undefined || port > 65_535) {
+    throw usageError('bad_address', `--${flag} must be HOST:PORT, such as 127.0.0.1:9191`);
+  }
+  return { host, port };
+}
+
+/** Longest path that a Unix socket can have on Linux (unix(7)), less the byte that ends it. */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+/**
+ * Checks an address of the gRPC door and gives it back.
+ * @throws CliError `bad_address`
+ */
+export function parseGrpcAddress(flag: string, address: string): string {
+  if (!address.startsWith('unix:')) {
+    parseHostAndPort(flag, address);
+    return address;
+  }
+  const pathBytes = Buffer.byteLength(address.slice('unix:'.length));
+  if (pathBytes === 0 || pathBytes > MAX_SOCKET_PATH_BYTES) {
+    throw usageError('bad_address', `--${flag}: a socket's path has 1 to ${MAX_SOCKET_PATH_BYTES} bytes`);
+  }
+  return address;
+}

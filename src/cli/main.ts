@@ -1,0 +1,23 @@
+/** Where the process begins: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
+import { EXIT_CODES, systemErrorCode, toCliError } from './errors.ts';
+import { Output } from './output.ts';
+import { runCli } from './program.ts';
+import { packageVersion } from './version.ts';
+
+const output = new Output(process.stdout, process.stderr, process.env);
+
+process.on('uncaughtException', (error) => {
+  output.error(toCliError(error));
+  process.exit(EXIT_CODES.internal);
+});
+
+// Whoever reads our answer may have had enough of it, as `head` does.
+process.stdout.on('error', (error) => {
+  process.exit(systemErrorCode(error) === 'EPIPE' ? EXIT_CODES.done : EXIT_CODES.internal);
+});
+
+process.exitCode = await runCli(process.argv.slice(2), {
+  env: process.env,
+  output,
+  version: packageVersion(),
+});

@@ -1,0 +1,41 @@
+/** `--replay`: which store remembers the proofs that were presented. */
+import type { ReplayStore } from '../verifier/replay/store.ts';
+import { usageError } from './errors.ts';
+import { readInputText } from './input-files.ts';
+import type { VerifierSettings } from './verifier-settings.ts';
+
+const MAX_CA_FILE_BYTES = 1024 * 1024;
+
+export function usesEmbeddedReplay(replay: string): boolean {
+  return replay === 'memory';
+}
+
+/**
+ * @param skewSeconds of the bundle that is loaded, for readiness
+ * @throws CliError `bad_replay_store`
+ */
+export async function openReplayStore(
+  { holderQuota, redisCaFile, redisTimeoutMs, replay }: VerifierSettings,
+  skewSeconds: number | undefined,
+): Promise<ReplayStore> {
+  const common = {
+    holderQuotaPerMinute: holderQuota,
+    ...(skewSeconds === undefined ? {} : { expectedSkewSeconds: skewSeconds }),
+  };
+  if (usesEmbeddedReplay(replay)) {
+    const { createMemoryReplayStore } = await import('../verifier/replay/memory.ts');
+    return createMemoryReplayStore(common);
+  }
+  const { createRedisReplayStore } = await import('../verifier/replay/redis.ts');
+  const { RedisSettingError } = await import('../verifier/redis/endpoint.ts');
+  const authorities =
+    redisCaFile === undefined
+      ? {}
+      : { certificateAuthorities: await readInputText(redisCaFile, MAX_CA_FILE_BYTES) };
+  try {
+    return createRedisReplayStore({ ...common, ...authorities, url: replay, timeoutMs: redisTimeoutMs });
+  } catch (error) {
+    if (!(error instanceof RedisSettingError)) throw error;
+    throw usageError('bad_replay_store', `--replay: ${error.message}`);
+  }
+}

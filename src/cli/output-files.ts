@@ -1,0 +1,84 @@
+/** Files that a command writes: new ones, that must not be there yet, and ones that are replaced as a whole. */
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { type CliError, systemErrorCode, usageError } from './errors.ts';
+
+export interface FileToWrite {
+  readonly path: string;
+  readonly content: string | Uint8Array;
+  /** 0o600 for whatever is secret; no mask widens it. */
+  readonly mode: 0o600 | 0o644;
+}
+
+/**
+ * Writes a file that did not exist (`O_EXCL`, which follows no link), to the disk; removes it when that fails.
+ * @throws CliError `file_exists`, `file_not_written`
+ */
+export async function writeNewFile(file: FileToWrite): Promise<void> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file.path, 'wx', file.mode);
+  } catch (error) {
+    throw writeError(error, file.path);
+  }
+  try {
+    await handle.writeFile(file.content);
+    await handle.sync();
+  } catch (error) {
+    await unlink(file.path);
+    throw writeError(error, file.path);
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Puts a file in place at once: whoever reads meanwhile sees the old or the new one, whole. Refuses to replace
+ * anything but a regular file, `/dev/stdout` for one.
+ * @throws CliError `file_is_directory`, `file_not_regular`, `file_not_written`
+ */
+export async function replaceFile(file: FileToWrite): Promise<void> {
+  await refuseUnlessRegular(file.path);
+  const temporary = join(dirname(file.path), `.${basename(file.path)}.${randomBytes(8).toString('hex')}`);
+  try {
+    await writeNewFile({ ...file, path: temporary });
+  } catch {
+    throw usageError('file_not_written', `${dirname(file.path)} cannot be written to`);
+  }
+  try {
+    await rename(temporary, file.path);
+  } catch (error) {
+    await unlink(temporary);
+    throw writeError(error, file.path);
+  }
+}
+
+async function refuseUnlessRegular(path: string): Promise<void> {
+  try {
+    const stats = await lstat(path);
+    if (stats.isDirectory()) throw usageError('file_is_directory', `${path} is a directory`);
+    if (!stats.isFile()) throw usageError('file_not_regular', `${path} is there and not a regular file`);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === 'ENOENT') return;
+    throw code?.startsWith('E') ? writeError(error, path) : error;
+  }
+}
+
+function writeError(error: unknown, path: string): CliError {
+  switch (systemErrorCode(error)) {
+    case 'EEXIST':
+      return usageError('file_exists', `${path} is there already and is not overwritten`);
+    default:
+      return usageError(
+        'file_not_written',
+        `${path} cannot be written (${systemErrorCode(error) ?? 'unknown'})`,
+      );
+  }
+}
+
+/** Takes back what {@link writeNewFile} has made. */
+export async function removeFile(path: string): Promise<void> {
+  await unlink(path);
+}

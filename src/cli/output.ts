@@ -1,0 +1,65 @@
+/**
+ * What a command says: results on stdout, errors and notes on stderr, as text or as JSON, one object a line.
+ * Source: docs/cli.md "Output".
+ */
+import type { Writable } from 'node:stream';
+import type { CliError } from './errors.ts';
+
+export const OUTPUT_FORMATS = ['text', 'json'] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+/** Variables of the process's environment. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Members of a JSON answer, snake case. */
+export type JsonMembers = { readonly [member: string]: unknown };
+
+const RED = '\u001b[31m';
+const RESET = '\u001b[39m';
+
+export class Output {
+  readonly stdout: Writable;
+  readonly #stderr: Writable;
+  readonly #colored: boolean;
+  #format: OutputFormat = 'text';
+
+  constructor(stdout: Writable, stderr: Writable, env: Environment) {
+    this.stdout = stdout;
+    this.#stderr = stderr;
+    // https://no-color.org: set and not empty.
+    this.#colored = isTerminal(stderr) && (env.NO_COLOR ?? '') === '';
+  }
+
+  get format(): OutputFormat {
+    return this.#format;
+  }
+
+  useFormat(format: OutputFormat): void {
+    this.#format = format;
+  }
+
+  /** The command's result: lines for people, or the object. */
+  result(lines: readonly string[], object: JsonMembers): void {
+    const text = this.#format === 'json' ? JSON.stringify(object) : lines.join('\n');
+    if (text !== '') this.stdout.write(`${text}\n`);
+  }
+
+  /** Something worth knowing that is neither result nor failure. */
+  note(code: string, text: string): void {
+    this.#stderr.write(
+      this.#format === 'json' ? `${JSON.stringify({ note: code, message: text })}\n` : `${text}\n`,
+    );
+  }
+
+  error(error: CliError): void {
+    this.#stderr.write(
+      this.#format === 'json'
+        ? `${JSON.stringify({ error: error.code, message: error.message })}\n`
+        : `${this.#colored ? `${RED}error:${RESET}` : 'error:'} ${error.code}: ${error.message}\n`,
+    );
+  }
+}
+
+function isTerminal(stream: Writable): boolean {
+  return 'isTTY' in stream && stream.isTTY === true;
+}

@@ -1,0 +1,73 @@
+/** The program: its commands, and how whatever goes wrong in them comes out. */
+import { CommanderError } from 'commander';
+import { registerBundle } from './commands/bundle.ts';
+import { registerKeygen } from './commands/keygen.ts';
+import { registerRequest } from './commands/request.ts';
+import { registerSign } from './commands/sign.ts';
+import { registerVerifier } from './commands/verifier.ts';
+import { type CliContext, ProofgateCommand } from './define-command.ts';
+import { type CliError, EXIT_CODES, toCliError, usageError } from './errors.ts';
+import { type Environment, OUTPUT_FORMATS, type OutputFormat } from './output.ts';
+
+/**
+ * Runs one command line; never throws.
+ * @param args without node and script
+ * @returns the process's exit code
+ */
+export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
+  context.output.useFormat(requestedFormat(args, context.env));
+  try {
+    await buildProgram(context).parseAsync([...args], { from: 'user' });
+    return EXIT_CODES.done;
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT_CODES.done;
+    const shown = error instanceof CommanderError ? toUsageError(error) : toCliError(error);
+    context.output.error(shown);
+    return shown.exitCode;
+  }
+}
+
+function buildProgram(context: CliContext): ProofgateCommand {
+  const program = new ProofgateCommand('proofgate')
+    .description('Proof-bound request verification: keys, signed requests, bundles, and the verifier')
+    .version(context.version, '--version', 'print the version')
+    .helpOption('--help', 'print this help')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.output.stdout.write(text),
+      // Errors are shown once, by runCli.
+      writeErr: () => {},
+      outputError: () => {},
+    });
+  registerKeygen(program, context);
+  registerSign(program, context);
+  registerRequest(program, context);
+  registerBundle(program, context);
+  registerVerifier(program, context);
+  return program;
+}
+
+/** Commander's own errors, as ours. */
+const CODES: { readonly [code: string]: string } = {
+  'commander.unknownOption': 'unknown_flag',
+  'commander.unknownCommand': 'unknown_command',
+  'commander.missingArgument': 'argument_missing',
+  'commander.excessArguments': 'argument_unexpected',
+  'commander.optionMissingArgument': 'flag_value_missing',
+};
+
+function toUsageError(error: CommanderError): CliError {
+  if (error.code === 'commander.help') {
+    return usageError('command_missing', 'name a command; --help lists them');
+  }
+  return usageError(CODES[error.code] ?? 'usage', error.message.replace(/^error: /, ''));
+}
+
+/** For errors that come before settings are read. */
+function requestedFormat(args: readonly string[], env: Environment): OutputFormat {
+  const flag = args.lastIndexOf('--output');
+  const joined = args.findLast((arg) => arg.startsWith('--output='))?.slice('--output='.length);
+  const requested = joined ?? (flag === -1 ? env.PROOFGATE_OUTPUT : args[flag + 1]);
+  return OUTPUT_FORMATS.find((format) => format === requested) ?? 'text';
+}

@@ -1,0 +1,119 @@
+/**
+ * Where the values of settings come from: flag before variable before `--config` file before default.
+ * Source: docs/cli.md "Settings".
+ */
+import { usageError } from './errors.ts';
+import { readInputText } from './input-files.ts';
+import type { Environment } from './output.ts';
+import { optional, type Setting, type SettingDeclarations, type SettingValues, text } from './settings.ts';
+
+/** The texts given on the command line, by flag; absent when the flag was not given. */
+export type GivenFlags = ReadonlyMap<string, readonly string[]>;
+
+export interface SettingSources {
+  readonly flags: GivenFlags;
+  readonly env: Environment;
+}
+
+const MAX_CONFIG_BYTES = 1024 * 1024;
+
+export const CONFIG_SETTING = optional(text('--config <file>', 'YAML file with settings of this command'));
+
+/** `PROOFGATE_BUNDLE_KEY` for `bundle-key`. */
+export function variableOf(flag: string): string {
+  return `PROOFGATE_${flag.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** `bundle_key` for `bundle-key`. */
+export function memberOf(flag: string): string {
+  return flag.replaceAll('-', '_');
+}
+
+/** The texts to read each setting from, by flag; absent where its default holds. */
+export type SettingTexts = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Takes each setting from its first source.
+ * @param settings all that the command knows: anything else in its file is refused
+ * @throws CliError with exit code 2
+ */
+export async function collectTexts(
+  settings: readonly Setting<unknown>[],
+  sources: SettingSources,
+): Promise<SettingTexts> {
+  const given = new Map<string, readonly string[]>();
+  for (const setting of settings) {
+    const texts = sources.flags.get(setting.flag) ?? textsOfVariable(setting, sources.env);
+    if (texts !== undefined) given.set(setting.flag, texts);
+  }
+  const configFile = settingValue(CONFIG_SETTING, given);
+  if (configFile === undefined) return given;
+  return new Map([...(await readConfigFile(configFile, settings)), ...given]);
+}
+
+/** @throws CliError with exit code 2 */
+export function settingValue<T>(setting: Setting<T>, texts: SettingTexts): T {
+  const given = texts.get(setting.flag);
+  if (given !== undefined) return setting.read(given);
+  if (setting.absent.kind === 'value') return setting.absent.value;
+  throw usageError('flag_required', `--${setting.flag} is required`);
+}
+
+/** @throws CliError with exit code 2 */
+export function settingValues<S extends SettingDeclarations>(
+  declarations: S,
+  texts: SettingTexts,
+): SettingValues<S> {
+  const values = Object.entries(declarations).map(([name, setting]) => [name, settingValue(setting, texts)]);
+  // Each value was read by the setting of its name.
+  return Object.fromEntries(values) as SettingValues<S>;
+}
+
+/** An empty variable counts as one that is not set. */
+function textsOfVariable(setting: Setting<unknown>, env: Environment): readonly string[] | undefined {
+  const value = env[variableOf(setting.flag)];
+  if (value === undefined || value === '') return undefined;
+  if (!setting.repeatable) return [value];
+  return value
+    .split(setting.separator)
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+}
+
+async function readConfigFile(file: string, settings: readonly Setting<unknown>[]): Promise<SettingTexts> {
+  const config = await parseConfig(await readInputText(file, MAX_CONFIG_BYTES), file);
+  const texts = new Map<string, readonly string[]>();
+  for (const [member, value] of Object.entries(config)) {
+    const setting = settings.find(({ flag }) => memberOf(flag) === member);
+    if (setting === undefined) {
+      throw usageError('config_unknown_member', `${file}: ${member} is not a setting of this command`);
+    }
+    texts.set(setting.flag, textsOfMember(setting, value, `${file}: ${member}`));
+  }
+  return texts;
+}
+
+async function parseConfig(content: string, file: string): Promise<object> {
+  // Loaded only for those who have such a file: the parser costs more than the rest of a command's start.
+  const { parseStrictYaml, StrictYamlError } = await import('../client/strict-yaml.ts');
+  try {
+    const value = parseStrictYaml(content);
+    if (value === null) return {};
+    if (typeof value === 'object' && !Array.isArray(value)) return value;
+  } catch (error) {
+    if (error instanceof StrictYamlError) throw usageError('config_invalid', `${file}: ${error.message}`);
+    throw error;
+  }
+  throw usageError('config_invalid', `${file}: must be a mapping from setting to value`);
+}
+
+function textsOfMember(setting: Setting<unknown>, value: unknown, place: string): readonly string[] {
+  const items: readonly unknown[] = Array.isArray(value) && setting.repeatable ? value : [value];
+  return items.map((item) => {
+    if (typeof item !== setting.fileScalar) {
+      const kind = setting.repeatable ? `${setting.fileScalar}, or a list of them` : setting.fileScalar;
+      throw usageError('config_invalid', `${place}: must be a ${kind}`);
+    }
+    return String(item);
+  });
+}

@@ -1,0 +1,202 @@
+/**
+ * How commands declare what they can be told. A setting is declared once, as the flag that people type; its
+ * variable (`PROOFGATE_<FLAG>`) and its member in a `--config` file follow from the flag.
+ *
+ *     const SETTINGS = {
+ *       key: required(text('--key <file>', 'private key')),
+ *       ttlMs: withDefault(duration('--ttl <duration>', 'life of the proof', { minMs: 1000 }), '60s'),
+ *       headers: list(text('--header <line>', 'header to send'), '\n'),
+ *       include: toggle('--include', 'show the head of the answer', false),
+ *     };
+ *
+ * Source: docs/cli.md "Settings".
+ */
+import { formatDurationMs, parseDurationMs } from './durations.ts';
+import { usageError } from './errors.ts';
+
+/** What a scalar in a `--config` file must be, so that YAML's reading of it changes nothing. */
+export type FileScalar = 'string' | 'number' | 'boolean';
+
+/** What holds when nobody gives a value. */
+type Absent<T> = { readonly kind: 'required' } | { readonly kind: 'value'; readonly value: T };
+
+export interface Setting<T> {
+  /** `bundle-key` for `--bundle-key`. */
+  readonly flag: string;
+  /** `<file>`; undefined for a toggle, which takes no value. */
+  readonly valueName: string | undefined;
+  readonly description: string;
+  readonly fileScalar: FileScalar;
+  readonly repeatable: boolean;
+  /** Stands between the values of a repeatable setting in its variable. */
+  readonly separator: string;
+  readonly absent: Absent<T>;
+  /**
+   * Reads the texts that one source gives: exactly one, unless the setting is repeatable.
+   * @throws CliError with exit code 2
+   */
+  read(texts: readonly string[]): T;
+}
+
+/** A setting before it is said what holds without a value. */
+export interface SettingDraft<T> extends Omit<Setting<T>, 'absent' | 'read'> {
+  /** @throws CliError with exit code 2 */
+  readOne(text: string): T;
+}
+
+export type SettingDeclarations = { readonly [name: string]: Setting<unknown> };
+
+/** The values of declared settings, by the names of their declarations. */
+export type SettingValues<S extends SettingDeclarations> = {
+  readonly [N in keyof S]: S[N] extends Setting<infer T> ? T : never;
+};
+
+const SPECIFICATION = /^--([a-z][a-z0-9-]*)(?: (<[^>]+>))?$/;
+
+function draft<T>(
+  specification: string,
+  description: string,
+  fileScalar: FileScalar,
+  readOne: (text: string, flag: string) => T,
+): SettingDraft<T> {
+  const [, flag, valueName] = SPECIFICATION.exec(specification) ?? [];
+  if (flag === undefined) throw new Error(`not a flag: ${specification}`);
+  return {
+    flag,
+    valueName,
+    description,
+    fileScalar,
+    repeatable: false,
+    separator: '',
+    readOne: (value) => readOne(value, flag),
+  };
+}
+
+/** Any text that is not empty. @param specification such as `--key <file>` */
+export function text(specification: string, description: string): SettingDraft<string> {
+  return draft(specification, description, 'string', (value, flag) => {
+    if (value === '') throw usageError('bad_value', `--${flag} must not be empty`);
+    return value;
+  });
+}
+
+/** One of a few words. */
+export function choice<const C extends string>(
+  specification: string,
+  description: string,
+  choices: readonly C[],
+): SettingDraft<C> {
+  return draft(specification, `${description} (${choices.join(', ')})`, 'string', (value, flag) => {
+    const found = choices.find((candidate) => candidate === value);
+    if (found === undefined)
+      throw usageError('bad_choice', `--${flag} must be one of: ${choices.join(', ')}`);
+    return found;
+  });
+}
+
+/** A whole number within bounds, both included. */
+export function integer(
+  specification: string,
+  description: string,
+  bounds: { readonly min: number; readonly max: number },
+): SettingDraft<number> {
+  return draft(specification, description, 'number', (value, flag) => {
+    const number = /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
+    if (Number.isNaN(number)) throw usageError('bad_integer', `--${flag} must be a whole number`);
+    if (number < bounds.min || number > bounds.max) {
+      throw usageError('out_of_range', `--${flag} must be ${bounds.min} to ${bounds.max}`);
+    }
+    return number;
+  });
+}
+
+/** The longest that Node's timers hold: 24 days and 20 hours. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Milliseconds, within bounds that are included; written with a unit, such as `500ms` or `1m30s`. */
+export function duration(
+  specification: string,
+  description: string,
+  bounds: { readonly minMs?: number; readonly maxMs?: number } = {},
+): SettingDraft<number> {
+  const { minMs = 1, maxMs = MAX_TIMER_MS } = bounds;
+  return draft(specification, description, 'string', (value, flag) => {
+    const durationMs = parseDurationMs(value);
+    if (durationMs === undefined) {
+      throw usageError('bad_duration', `--${flag} must be a duration with unit, such as 500ms, 30s or 1m30s`);
+    }
+    if (durationMs < minMs || durationMs > maxMs) {
+      throw usageError(
+        'out_of_range',
+        `--${flag} must be ${formatDurationMs(minMs)} to ${formatDurationMs(maxMs)}`,
+      );
+    }
+    return durationMs;
+  });
+}
+
+function only<T>(setting: SettingDraft<T>, texts: readonly string[]): T {
+  const [first, ...more] = texts;
+  if (first === undefined || more.length > 0) {
+    throw usageError('flag_repeated', `--${setting.flag} may be given only once`);
+  }
+  return setting.readOne(first);
+}
+
+function settled<T, A>(setting: SettingDraft<T>, description: string, absent: Absent<A>): Setting<T | A> {
+  return { ...setting, description, absent, read: (texts) => only(setting, texts) };
+}
+
+/** The command fails with `flag_required` without it. */
+export function required<T>(setting: SettingDraft<T>): Setting<T> {
+  return settled<T, T>(setting, `${setting.description} (required)`, { kind: 'required' });
+}
+
+/** Undefined without it. */
+export function optional<T>(setting: SettingDraft<T>): Setting<T | undefined> {
+  return settled(setting, setting.description, { kind: 'value', value: undefined });
+}
+
+/** @param defaultText as a user would write it: read like any other value, and shown by `--help` */
+export function withDefault<T>(setting: SettingDraft<T>, defaultText: string): Setting<T> {
+  const value = setting.readOne(defaultText);
+  return settled<T, T>(setting, `${setting.description} (default: ${defaultText})`, { kind: 'value', value });
+}
+
+/**
+ * May be given many times; the empty list without it.
+ * @param separator between values in the variable: a line break where values may hold commas
+ */
+export function list<T>(setting: SettingDraft<T>, separator: ',' | '\n' = ','): Setting<readonly T[]> {
+  return {
+    ...setting,
+    description: `${setting.description} (repeatable)`,
+    repeatable: true,
+    separator,
+    absent: { kind: 'value', value: [] },
+    read: (texts) => texts.map((value) => setting.readOne(value)),
+  };
+}
+
+/** Like {@link list}, but the command fails with `flag_required` without a value. */
+export function requiredList<T>(
+  setting: SettingDraft<T>,
+  separator: ',' | '\n' = ',',
+): Setting<readonly T[]> {
+  const { description } = setting;
+  return {
+    ...list({ ...setting, description: `${description} (required)` }, separator),
+    absent: { kind: 'required' },
+  };
+}
+
+/** `--name`, `--no-name`, `--name=true`, `--name=false`. */
+export function toggle(specification: string, description: string, byDefault: boolean): Setting<boolean> {
+  const setting = draft(specification, description, 'boolean', (value, flag) => {
+    if (value === 'true' || value === '1') return true;
+    if (value === 'false' || value === '0') return false;
+    throw usageError('bad_boolean', `--${flag} must be true or false`);
+  });
+  const shown = byDefault ? `${description} (default: true)` : description;
+  return settled<boolean, boolean>(setting, shown, { kind: 'value', value: byDefault });
+}

@@ -1,0 +1,21 @@
+/** The directory where a verifier keeps what must survive a restart. */
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { systemErrorCode, usageError } from './errors.ts';
+
+/**
+ * It is not created here: a volume that is not mounted must not look like a verifier without a past.
+ * @throws CliError `state_dir_unusable`
+ */
+export async function assertStateDirectory(path: string): Promise<void> {
+  try {
+    if (!(await stat(path)).isDirectory())
+      throw usageError('state_dir_unusable', `${path} is not a directory`);
+    await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === undefined) throw error;
+    const why = code === 'ENOENT' ? 'does not exist: create it first' : `cannot be used (${code})`;
+    throw usageError('state_dir_unusable', `--state-dir ${path} ${why}`);
+  }
+}

@@ -1,0 +1,203 @@
+/** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
+
+import { FileMark } from '../bundle/high-water-mark.ts';
+import { BundleHolder } from '../bundle/holder.ts';
+import type { Snapshot } from '../bundle/snapshot.ts';
+import { type AdminListener, openAdminListener } from '../enforcement/admin/server.ts';
+import { type ExtAuthzGrpcDoor, openExtAuthzGrpcDoor } from '../enforcement/ext-authz-grpc/server.ts';
+import type { PublicKey } from '../protocol/public-key.ts';
+import { type Origin, parseOrigin } from '../protocol/request-target.ts';
+import { createLogger, type Logger } from '../telemetry/logger.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../telemetry/metrics.ts';
+import { createJsonLinesSink } from '../verifier/audit/json-lines.ts';
+import type { AuditMode, AuditSink } from '../verifier/audit/sink.ts';
+import type { ReplayStore } from '../verifier/replay/store.ts';
+import { createVerifier } from '../verifier/verifier.ts';
+import { logBundleEvents } from './bundle-log.ts';
+import type { CliContext } from './define-command.ts';
+import { CliError, systemErrorCode, usageError } from './errors.ts';
+import { readPublicKeyFile } from './key-files.ts';
+import { parseGrpcAddress, parseHostAndPort } from './listen-address.ts';
+import { openReplayStore, usesEmbeddedReplay } from './open-replay-store.ts';
+import { verifierReadiness } from './readiness.ts';
+import { assertStateDirectory } from './state-directory.ts';
+import { listenForStop } from './stop-signal.ts';
+import type { VerifierSettings } from './verifier-settings.ts';
+
+/** How often what health checks are told is brought up to date, milliseconds. */
+const HEALTH_INTERVAL_MS = 200;
+
+/** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
+export async function runVerifier(settings: VerifierSettings, { version }: CliContext): Promise<void> {
+  const stop = listenForStop();
+  const logger = createLogger(settings.logLevel);
+  const parts = await startParts(settings, logger);
+  try {
+    logger.info(
+      {
+        version,
+        listen: parts.door.address,
+        admin_listen: parts.admin.address,
+        auth_site: settings.authSite,
+      },
+      'listening',
+    );
+    await stopped(stop);
+    logger.info('draining');
+  } finally {
+    await stopParts(parts, settings.drainTimeoutMs);
+  }
+  logger.info('stopped');
+}
+
+interface Parts {
+  readonly bundle: BundleHolder;
+  readonly replayStore: ReplayStore;
+  readonly auditSink: AuditSink;
+  readonly door: ExtAuthzGrpcDoor;
+  readonly admin: AdminListener;
+  /** Ends what keeps health checks up to date, and tells them that this verifier is leaving. */
+  readonly leave: () => void;
+}
+
+async function startParts(settings: VerifierSettings, logger: Logger): Promise<Parts> {
+  const listen = parseGrpcAddress('listen', settings.listen);
+  const adminListen = parseHostAndPort('admin-listen', settings.adminListen);
+  const externalOrigin = parseExternalOrigin(settings.externalOrigin);
+  const metrics = createVerifierMetrics(() => readingOf(bundle.snapshot));
+  const bundle = await createBundleHolder(settings, logger, metrics);
+  await bundle.start();
+  const replayStore = await openReplayStore(settings, bundle.snapshot?.skewSeconds);
+  const auditMode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
+  const auditSink = openAuditSink(settings.auditFile, auditMode, metrics);
+  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
+  const verifier = createVerifier({
+    currentSnapshot: () => bundle.snapshot,
+    replayStore,
+    auditSink,
+    auditMode,
+    metrics,
+    nowMs: Date.now,
+    realtimeStalenessSeconds,
+    externalOrigin,
+    maxInFlight: settings.maxInFlight,
+    onInternalError: (error) => logger.error({ err: error }, 'internal fault: the request was denied'),
+  });
+  const opened: { door?: ExtAuthzGrpcDoor } = {};
+  try {
+    const { maxMessageBytes, envoyBody: bodyMode } = settings;
+    const door = await openExtAuthzGrpcDoor({ verifier, metrics, bodyMode, listen, maxMessageBytes });
+    opened.door = door;
+    let leaving = false;
+    const readiness = () =>
+      verifierReadiness({
+        bundle: bundle.status(),
+        replay: replayStore.health(),
+        realtimeStalenessSeconds,
+        leaving,
+      });
+    const isReady = () => readiness().every(({ problem }) => problem === undefined);
+    const admin = await openAdminListener({ ...adminListen, readiness, metrics: () => scrape(metrics) });
+    const timer = setInterval(() => door.setServing(isReady()), HEALTH_INTERVAL_MS);
+    door.setServing(isReady());
+    const leave = () => {
+      leaving = true;
+      clearInterval(timer);
+      door.setServing(false);
+    };
+    return { bundle, replayStore, auditSink, door, admin, leave };
+  } catch (error) {
+    bundle.close();
+    await Promise.all([opened.door?.drain(0), replayStore.close(), auditSink.close()]);
+    throw listenFailure(error, opened.door === undefined ? settings.listen : settings.adminListen);
+  }
+}
+
+async function stopParts(parts: Parts, drainTimeoutMs: number): Promise<void> {
+  parts.leave();
+  await parts.door.drain(drainTimeoutMs);
+  parts.bundle.close();
+  await Promise.all([parts.replayStore.close(), parts.auditSink.close(), parts.admin.close()]);
+}
+
+function stopped(stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (stop.aborted) resolve();
+    else stop.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+async function createBundleHolder(
+  settings: VerifierSettings,
+  logger: Logger,
+  metrics: VerifierMetrics,
+): Promise<BundleHolder> {
+  const bundleKeys = await readKeys(settings.bundleKeys);
+  const freshnessKeys = await readKeys(settings.freshnessKeys);
+  const { authSite, bundle: directory, bundleThreshold: threshold, stateDir: stateDirectory } = settings;
+  if (threshold > new Set(bundleKeys.map(({ thumbprint }) => thumbprint)).size) {
+    throw usageError('bundle_threshold_too_high', '--bundle-threshold is more than there are bundle keys');
+  }
+  await assertStateDirectory(stateDirectory);
+  return new BundleHolder({
+    authSite,
+    directory,
+    bundleSigners: { keys: bundleKeys, threshold },
+    freshnessSigners: { keys: freshnessKeys.length > 0 ? freshnessKeys : bundleKeys, threshold: 1 },
+    mark: new FileMark({ stateDirectory, authSite }),
+    nowSeconds,
+    listener: logBundleEvents(logger, metrics),
+    ...(usesEmbeddedReplay(settings.replay) ? { acceptSnapshot: refuseUnlessSingleVerifier } : {}),
+  });
+}
+
+function readKeys(paths: readonly string[]): Promise<readonly PublicKey[]> {
+  return Promise.all(paths.map(readPublicKeyFile));
+}
+
+/** The embedded store knows nothing of what other verifiers consumed. */
+function refuseUnlessSingleVerifier({ singleVerifier }: Snapshot): string | undefined {
+  return singleVerifier ? undefined : '--replay memory takes only bundles that say single_verifier: true';
+}
+
+function parseExternalOrigin(text: string | undefined): Origin | undefined {
+  if (text === undefined) return undefined;
+  const origin = parseOrigin(text);
+  if (origin === undefined) {
+    throw usageError(
+      'bad_origin',
+      '--external-origin must be scheme://host[:port] in lower case, such as https://api.example',
+    );
+  }
+  return origin;
+}
+
+function openAuditSink(destination: string, mode: AuditMode, metrics: VerifierMetrics): AuditSink {
+  try {
+    return createJsonLinesSink({ destination, mode, onDropped: () => metrics.auditDropped() });
+  } catch (error) {
+    throw usageError(
+      'audit_file_unusable',
+      `${destination} cannot be written (${systemErrorCode(error) ?? 'error'})`,
+    );
+  }
+}
+
+function listenFailure(error: unknown, address: string): CliError {
+  if (error instanceof CliError) return error;
+  const why = systemErrorCode(error) ?? (error instanceof Error ? error.message : 'error');
+  return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+function readingOf(snapshot: Snapshot | undefined) {
+  if (snapshot === undefined) return undefined;
+  return { revision: snapshot.revision, ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds };
+}
+
+async function scrape({ registry }: VerifierMetrics) {
+  return { contentType: registry.contentType, text: await registry.metrics() };
+}

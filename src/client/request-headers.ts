@@ -1,0 +1,78 @@
+/** Headers that a person gives for a request, and which of them a transcript signs. */
+import { isSignableHeaderName } from '../protocol/identifiers.ts';
+import type { SignedHeader } from '../protocol/transcript.ts';
+import { VENDOR_PREFIX } from '../protocol/wire-names.ts';
+import { ClientError } from './client-error.ts';
+
+/** Name as given, value without optional white space at its ends. */
+export interface RequestHeader {
+  readonly name: string;
+  readonly value: string;
+}
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
+const VALUE = /^[\t\x20-\x7e]*$/;
+/** The client itself decides these, or they change how the message is framed (RFC 9112 sections 6 and 7). */
+const RESERVED: ReadonlySet<string> = new Set([
+  'authorization',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/**
+ * Reads `Name: value`.
+ * @throws ClientError `header_invalid`, `header_reserved`
+ */
+export function parseHeaderLine(line: string): RequestHeader {
+  const colon = line.indexOf(':');
+  const name = line.slice(0, Math.max(colon, 0));
+  const value = line.slice(colon + 1).replace(/^[\t ]+|[\t ]+$/g, '');
+  if (!NAME.test(name) || !VALUE.test(value)) {
+    throw new ClientError('header_invalid', 'a header must be given as "Name: value", in ASCII, on one line');
+  }
+  const lowerName = name.toLowerCase();
+  if (RESERVED.has(lowerName) || lowerName.startsWith(VENDOR_PREFIX)) {
+    throw new ClientError('header_reserved', `the header ${lowerName} is set by the client itself`);
+  }
+  return { name, value };
+}
+
+/**
+ * The headers to sign: the route's and the caller's, sorted by name.
+ * @param extraNames names that the caller wants signed beyond the route's, in any case
+ * @throws ClientError `header_invalid`, `header_missing`, `header_repeated`
+ */
+export function selectSignedHeaders(
+  given: readonly RequestHeader[],
+  routeNames: readonly string[],
+  extraNames: readonly string[],
+): readonly SignedHeader[] {
+  const names = new Set([...routeNames, ...extraNames.map((name) => name.toLowerCase())]);
+  return [...names].sort().map((name) => signedHeader(given, name));
+}
+
+function signedHeader(given: readonly RequestHeader[], name: string): SignedHeader {
+  if (!isSignableHeaderName(name)) {
+    throw new ClientError('header_invalid', `${JSON.stringify(name)} is not a header that can be signed`);
+  }
+  const [header, ...more] = given.filter((candidate) => candidate.name.toLowerCase() === name);
+  if (header === undefined)
+    throw new ClientError('header_missing', `the header ${name} must be signed and is not given`);
+  if (more.length > 0)
+    throw new ClientError('header_repeated', `the header ${name} must be signed and is given twice`);
+  if (header.value === '' || header.value.includes('\t')) {
+    throw new ClientError(
+      'header_invalid',
+      `the header ${name} must be signed: its value may not be empty or hold a tab`,
+    );
+  }
+  return { name, value: header.value };
+}

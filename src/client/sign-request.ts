@@ -1,0 +1,175 @@
+/**
+ * Signs one request: a passport that says who the caller is, and a proof that they made exactly this request.
+ * Source: docs/protocol.md "Passport", "Transcript".
+ */
+import { hash } from 'node:crypto';
+import { isMethod } from '../protocol/identifiers.ts';
+import { parsePassport, passportSha256 } from '../protocol/passport.ts';
+import { newJti, type SigningKey, signPassport, signTranscript } from '../protocol/signing.ts';
+import {
+  decodeTranscript,
+  MAX_PROOF_TTL_SECONDS,
+  NOT_BOUND,
+  parseTranscript,
+  type Transcript,
+} from '../protocol/transcript.ts';
+import { MAX_PASSPORT_BYTES, PASSPORT_SCHEME } from '../protocol/wire-names.ts';
+import { readBrokerPassport } from './broker-passport.ts';
+import { ClientError } from './client-error.ts';
+import { CredentialHeaders } from './credential-headers.ts';
+import { type RequestHeader, selectSignedHeaders } from './request-headers.ts';
+import { parseRequestUrl, type RequestUrl } from './request-url.ts';
+import { type ProfileChoice, selectProfile } from './select-profile.ts';
+import type { RouteProfile, SigningCoordinates, SigningProfiles } from './signing-profile.ts';
+
+/** The request as it will be sent. */
+export interface RequestToSign {
+  /** Case-sensitive. */
+  readonly method: string;
+  /** As given: its target is signed byte for byte. */
+  readonly url: string;
+  /** Undefined and no bytes are the same: no body. */
+  readonly body: Uint8Array | undefined;
+  readonly headers: readonly RequestHeader[];
+  /** Names to sign beyond the route's; each must be among `headers`. */
+  readonly extraSignedHeaders: readonly string[];
+}
+
+/** Who signs, and how. */
+export interface Signer {
+  readonly profiles: SigningProfiles;
+  readonly choice: ProfileChoice;
+  /** The key that the passport names as its holder's. */
+  readonly holderKey: SigningKey;
+  /** Compact JWS from a broker; undefined: the holder key signs its own passport. */
+  readonly brokerPassport: string | undefined;
+  /** 1 to 300; bounds the proof and the passport that is made with it. */
+  readonly ttlSeconds: number;
+  readonly nowSeconds: number;
+}
+
+export interface SignedRequest {
+  readonly method: string;
+  readonly url: RequestUrl;
+  readonly credentials: CredentialHeaders;
+  readonly routeId: string;
+  readonly keyId: string;
+  readonly signedHeaderNames: readonly string[];
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+}
+
+/** @throws ClientError with a code for whatever in request, profile or passport does not fit */
+export function signRequest(request: RequestToSign, signer: Signer): SignedRequest {
+  const { method } = request;
+  if (!isMethod(method)) throw new ClientError('method_invalid', 'the method is not an HTTP method');
+  const url = parseRequestUrl(request.url);
+  const profile = selectProfile(signer.profiles.profiles, method, url, signer.choice);
+  const times = proofTimes(signer);
+  const passport = choosePassport(signer, profile, times);
+  const transcript: Transcript = {
+    authSite: signer.profiles.coordinates.authSite,
+    keyId: passport.keyId,
+    passportSha256: passportSha256(passport.jws),
+    issuer: signer.profiles.coordinates.issuer,
+    subject: signer.profiles.coordinates.subject,
+    audience: profile.audience,
+    routeId: profile.routeId,
+    method,
+    scheme: url.scheme,
+    authority: url.authority,
+    target: url.target,
+    jti: newJti(),
+    ...times,
+    contentSha256: contentSha256(method, request.body, profile),
+    headers: selectSignedHeaders(request.headers, profile.signedHeaders, request.extraSignedHeaders),
+  };
+  return {
+    method,
+    url,
+    credentials: signedCredentials(passport.jws, transcript, signer.holderKey),
+    routeId: profile.routeId,
+    keyId: passport.keyId,
+    signedHeaderNames: transcript.headers.map(({ name }) => name),
+    ...times,
+  };
+}
+
+interface ProofTimes {
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+}
+
+function proofTimes({ ttlSeconds, nowSeconds }: Signer): ProofTimes {
+  if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > MAX_PROOF_TTL_SECONDS) {
+    throw new ClientError(
+      'ttl_out_of_range',
+      `the proof must live 1s to ${MAX_PROOF_TTL_SECONDS}s, in whole seconds`,
+    );
+  }
+  return { issuedAtSeconds: nowSeconds, expiresAtSeconds: nowSeconds + ttlSeconds };
+}
+
+interface ChosenPassport {
+  readonly jws: string;
+  readonly keyId: string;
+}
+
+function choosePassport(signer: Signer, profile: RouteProfile, times: ProofTimes): ChosenPassport {
+  const { coordinates } = signer.profiles;
+  if (signer.brokerPassport === undefined)
+    return signOwnPassport(signer.holderKey, coordinates, profile, times);
+  return readBrokerPassport(signer.brokerPassport, {
+    coordinates,
+    audience: profile.audience,
+    holderThumbprint: signer.holderKey.publicKey.thumbprint,
+    nowSeconds: signer.nowSeconds,
+  });
+}
+
+/** A derived key signs for itself; its passport needs to live no longer than the proof. */
+function signOwnPassport(
+  key: SigningKey,
+  { keyId, keyBinding, issuer, subject, trustDomain }: SigningCoordinates,
+  { audience }: RouteProfile,
+  times: ProofTimes,
+): ChosenPassport {
+  if (keyId === undefined) {
+    throw new ClientError('key_id_missing', 'the profile file names no key_id, and no passport is given');
+  }
+  if (keyBinding !== 'software') {
+    throw new ClientError(
+      'passport_required',
+      `a key may not attest ${keyBinding} for itself: a broker's passport is needed`,
+    );
+  }
+  const holderJwk = key.publicKey.jwk;
+  const jws = signPassport(
+    { keyId, issuer, subject, trustDomain, audience, keyBinding, holderJwk, ...times },
+    key,
+  );
+  return { jws, keyId };
+}
+
+/** Methods whose body is always bound, the empty one too. */
+const BODY_BEARING_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+
+function contentSha256(method: string, body: Uint8Array | undefined, { body: rule }: RouteProfile): string {
+  if (rule === 'unbound') return NOT_BOUND;
+  const bytes = body ?? new Uint8Array(0);
+  if (bytes.byteLength === 0 && !BODY_BEARING_METHODS.has(method)) return NOT_BOUND;
+  return hash('sha256', bytes, 'base64url');
+}
+
+function signedCredentials(jws: string, transcript: Transcript, holderKey: SigningKey): CredentialHeaders {
+  const proof = signTranscript(transcript, holderKey);
+  const bytes = decodeTranscript(proof.transcript);
+  if (jws.length > MAX_PASSPORT_BYTES || parsePassport(jws) === undefined || bytes === undefined) {
+    throw new ClientError(
+      'credentials_too_large',
+      'passport or transcript is longer than 8 KiB: URL or headers are too long',
+    );
+  }
+  if (parseTranscript(bytes) === undefined) throw new Error('a transcript was made that no verifier reads');
+  return new CredentialHeaders({ authorization: `${PASSPORT_SCHEME} ${jws}`, ...proof });
+}

@@ -1,0 +1,64 @@
+/**
+ * What can go wrong with a command, and how it is told to an operator. Whoever answers on the other end
+ * may be anything and may echo what we sent, the password included: no text of an answer is passed on.
+ */
+
+export type RedisFault =
+  /** The server answered with an error: the command had no effect. `code` is one of `REPLY_CODES`. */
+  | { readonly kind: 'refused'; readonly code: string }
+  /** Sent or perhaps sent, and no answer: the command may have had its effect, or have it later. */
+  | { readonly kind: 'no_answer' };
+
+/** First words of error answers that mean something to an operator; every other one reads `ERR`. */
+const REPLY_CODES = new Set([
+  'BUSY',
+  'CLUSTERDOWN',
+  'CROSSSLOT',
+  'LOADING',
+  'MASTERDOWN',
+  'MISCONF',
+  'MOVED',
+  'NOAUTH',
+  'NOPERM',
+  'NOREPLICAS',
+  'NOSCRIPT',
+  'OOM',
+  'READONLY',
+  'WRONGPASS',
+  'WRONGTYPE',
+]);
+
+/** Codes of Node's own errors (`ECONNREFUSED`, `ERR_TLS_…`, `DEPTH_ZERO_SELF_SIGNED_CERT`). */
+const NODE_ERROR_CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
+
+/** Classifies what a command was rejected with. Only an answer of the server is a certain one. */
+export function classifyFault(error: unknown): RedisFault {
+  if (!isReplyError(error)) return { kind: 'no_answer' };
+  const firstWord = error.message.split(' ', 1)[0] ?? '';
+  return { kind: 'refused', code: REPLY_CODES.has(firstWord) ? firstWord : 'ERR' };
+}
+
+/** One line about a connection that failed, without secrets; `label` is `host:port`. */
+export function describeConnectionError(error: unknown, label: string): string {
+  const fault = classifyFault(error);
+  if (fault.kind === 'refused') return describeRefusal(fault.code, label);
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
+    if (NODE_ERROR_CODE.test(error.code)) return `cannot connect to Redis at ${label} (${error.code})`;
+  }
+  return describeSilence(label);
+}
+
+export function describeRefusal(code: string, label: string): string {
+  if (code === 'NOAUTH') return `Redis at ${label} asks for a password, and none is configured (NOAUTH)`;
+  if (code === 'WRONGPASS') return `Redis at ${label} refuses the user name or password (WRONGPASS)`;
+  return `Redis at ${label} refuses what the replay store needs (${code})`;
+}
+
+export function describeSilence(label: string): string {
+  return `the server at ${label} does not answer in time, or not as Redis does`;
+}
+
+function isReplyError(error: unknown): error is Error {
+  // ioredis exports the class without a type; its name is set by redis-errors 1.2 and ioredis 6 alike.
+  return error instanceof Error && error.name === 'ReplyError';
+}

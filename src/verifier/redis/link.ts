@@ -1,0 +1,238 @@
+/**
+ * A connection to Redis that is served from only while the server on the other end is known to be fit.
+ * Every new connection is checked before the first command, and again now and then.
+ */
+import type { Redis } from 'ioredis';
+import { createRedisClient } from './client.ts';
+import type { RedisEndpoint } from './endpoint.ts';
+import { classifyFault, describeConnectionError, describeRefusal, describeSilence } from './faults.ts';
+import type { RedisScript } from './script.ts';
+import { findServerProblem } from './server-requirements.ts';
+
+/** How soon a server that was found unfit is looked at again. */
+const UNFIT_RECHECK_MS = 1_000;
+
+export interface RedisLinkOptions {
+  readonly endpoint: RedisEndpoint;
+  readonly commandTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** How often a server that is fit is checked again. */
+  readonly recheckIntervalMs: number;
+  readonly certificateAuthorities?: string;
+  /**
+   * The user's own part of every check; it may send commands. Resolves to one line about what is wrong, or
+   * undefined. Rejects as its commands do.
+   */
+  readonly prepare: (link: RedisLink) => Promise<string | undefined>;
+}
+
+export class RedisLink {
+  readonly #options: RedisLinkOptions;
+  readonly #label: string;
+  readonly #redis: Redis;
+  /** Counts connections, so that a check knows whether it still speaks of the current one. */
+  #connectionNumber = 0;
+  #isFit = false;
+  #isChecking = false;
+  #isClosed = false;
+  #problem: string;
+  /** What the current attempt to connect ended with, until a check succeeds. */
+  #connectionProblem: string | undefined;
+  #recheckTimer: NodeJS.Timeout | undefined;
+  #whenFit = new Signal();
+  #isCorked = false;
+
+  /** Starts to connect at once, and goes on trying until `close`. */
+  constructor(options: RedisLinkOptions) {
+    this.#options = options;
+    this.#label = options.endpoint.label;
+    this.#problem = `connecting to Redis at ${this.#label}`;
+    this.#redis = createRedisClient(options);
+    this.#redis.on('ready', () => this.#handleReady());
+    this.#redis.on('close', () => this.#handleClose());
+    this.#redis.on('error', (error: unknown) => {
+      this.#connectionProblem = describeConnectionError(error, this.#label);
+      if (!this.#isFit) this.#problem = this.#connectionProblem;
+    });
+    // What goes wrong also comes as an `error` event.
+    this.#redis.connect().catch(() => undefined);
+  }
+
+  /** Whether commands may be sent now. */
+  get isServing(): boolean {
+    return this.#isFit && this.#redis.status === 'ready';
+  }
+
+  /** One line about why nothing is served; undefined while it is. */
+  get problem(): string | undefined {
+    return this.isServing ? undefined : this.#problem;
+  }
+
+  /** Resolves when commands may be sent again; never rejects, and may never resolve. */
+  whenServing(): Promise<void> {
+    return this.isServing ? Promise.resolve() : this.#whenFit.promise;
+  }
+
+  /**
+   * Runs a script that the server knows, once; `keysAndArguments` begins with its keys.
+   * Rejections: see `classifyFault`; `NOSCRIPT` when the server does not know it.
+   */
+  runScript(script: RedisScript, keysAndArguments: readonly (string | number)[]): Promise<unknown> {
+    const redis = this.#redis;
+    if (redis.commandQueue.length > 0) this.#corkUntilEndOfTurn();
+    return redis.evalsha(script.sha1, script.keyCount, ...keysAndArguments);
+  }
+
+  /** The same with the script in full, which the server then knows. */
+  runScriptInFull(script: RedisScript, keysAndArguments: readonly (string | number)[]): Promise<unknown> {
+    return this.#redis.eval(script.source, script.keyCount, ...keysAndArguments);
+  }
+
+  /** Has the server keep a script, so that `runScript` need not send it. */
+  async loadScript(script: RedisScript): Promise<void> {
+    await this.#redis.script('LOAD', script.source);
+  }
+
+  async read(key: string): Promise<string | null> {
+    return await this.#redis.get(key);
+  }
+
+  /** Something did not go as it should: look at the server again, now. */
+  suspect(): void {
+    if (this.#isFit) this.#scheduleCheck(0);
+  }
+
+  /** Answers what is under way where Redis still answers; returns soon in any case. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#isFit = false;
+    this.#problem = 'the connection to Redis is closed';
+    clearTimeout(this.#recheckTimer);
+    const hasEnded = new Promise<void>((resolve) => this.#redis.once('end', resolve));
+    const isConnected = this.#redis.status === 'ready';
+    if (isConnected) await withinMs(this.#redis.quit(), this.#options.commandTimeoutMs);
+    if (this.#redis.status !== 'end') this.#redis.disconnect();
+    if (isConnected) await withinMs(hasEnded, this.#options.commandTimeoutMs);
+  }
+
+  #handleReady(): void {
+    this.#connectionNumber += 1;
+    this.#scheduleCheck(0);
+  }
+
+  #handleClose(): void {
+    this.#connectionNumber += 1;
+    this.#setUnfit(this.#connectionProblem ?? `the connection to Redis at ${this.#label} was lost`);
+  }
+
+  #setUnfit(problem: string): void {
+    if (this.#isClosed) return;
+    if (this.#isFit) this.#whenFit = new Signal();
+    this.#isFit = false;
+    this.#problem = problem;
+  }
+
+  #scheduleCheck(delayMs: number): void {
+    if (this.#isClosed || this.#isChecking) return;
+    clearTimeout(this.#recheckTimer);
+    if (delayMs === 0) {
+      this.#recheckTimer = undefined;
+      void this.#check();
+    } else {
+      this.#recheckTimer = setTimeout(() => this.#scheduleCheck(0), delayMs).unref();
+    }
+  }
+
+  async #check(): Promise<void> {
+    const connectionNumber = this.#connectionNumber;
+    this.#isChecking = true;
+    const verdict = await this.#examine();
+    this.#isChecking = false;
+    if (this.#isClosed) return;
+    if (connectionNumber !== this.#connectionNumber) {
+      // The next connection may have become ready while this check kept it from being checked.
+      if (this.#redis.status === 'ready') this.#scheduleCheck(0);
+      return;
+    }
+    if (verdict.kind === 'fit') {
+      this.#connectionProblem = undefined;
+      this.#isFit = true;
+      this.#whenFit.send();
+    } else {
+      this.#setUnfit(verdict.problem);
+    }
+    if (verdict.kind === 'silent') {
+      this.#connectionProblem = verdict.problem;
+      this.#redis.disconnect(true);
+      return;
+    }
+    this.#scheduleCheck(verdict.kind === 'fit' ? this.#options.recheckIntervalMs : UNFIT_RECHECK_MS);
+  }
+
+  /** Asks twice before it calls a server silent: this process may have been the one that was late. */
+  async #examine(): Promise<Verdict> {
+    const first = await this.#examineOnce();
+    return first.kind === 'silent' ? await this.#examineOnce() : first;
+  }
+
+  async #examineOnce(): Promise<Verdict> {
+    try {
+      const serverProblem = findServerProblem(await this.#redis.info(), this.#label);
+      const problem = serverProblem ?? (await this.#options.prepare(this));
+      return problem === undefined ? { kind: 'fit' } : { kind: 'unfit', problem };
+    } catch (error) {
+      const fault = classifyFault(error);
+      if (fault.kind === 'refused')
+        return { kind: 'unfit', problem: describeRefusal(fault.code, this.#label) };
+      return { kind: 'silent', problem: describeSilence(this.#label) };
+    }
+  }
+
+  /**
+   * Commands of one turn of the event loop leave in one write: a system call costs more than all else
+   * that a command costs this process. A command that finds no other under way does not wait.
+   */
+  #corkUntilEndOfTurn(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    const { stream } = this.#redis;
+    stream.cork();
+    setImmediate(() => {
+      this.#isCorked = false;
+      stream.uncork();
+    });
+  }
+}
+
+type Verdict =
+  | { readonly kind: 'fit' }
+  /** It answers, and must not be used. */
+  | { readonly kind: 'unfit'; readonly problem: string }
+  | { readonly kind: 'silent'; readonly problem: string };
+
+/** A promise that is resolved from outside, once. */
+class Signal {
+  readonly promise: Promise<void>;
+  #resolve: () => void = () => undefined;
+
+  constructor() {
+    this.promise = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  send(): void {
+    this.#resolve();
+  }
+}
+
+/** Waits for the promise, whatever becomes of it, but not longer than `ms`. */
+async function withinMs(promise: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([promise.catch(() => undefined), timeUp]);
+  clearTimeout(timer);
+}

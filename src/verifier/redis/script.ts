@@ -1,0 +1,14 @@
+/** A Lua script with what `EVALSHA` needs. */
+import { createHash } from 'node:crypto';
+
+export interface RedisScript {
+  readonly source: string;
+  /** Hexadecimal SHA-1 of the source: the name under which Redis keeps it. */
+  readonly sha1: string;
+  /** How many of the first arguments are keys. */
+  readonly keyCount: number;
+}
+
+export function redisScript(source: string, keyCount: number): RedisScript {
+  return { source, sha1: createHash('sha1').update(source).digest('hex'), keyCount };
+}

@@ -1,0 +1,188 @@
+/** Facts about Envoy that the verifier relies on: what becomes of its answers, and of having none. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { envoyVersions } from './harness/envoy.ts';
+import { shipped } from './harness/envoy-config.ts';
+import { type HeaderLine, headerValues } from './harness/exchange.ts';
+import { allow, type CheckAnswer, type HeaderOption } from './harness/recording-authz.ts';
+import { forwardedRequest, type Stand, startStand } from './harness/stand.ts';
+import { waitFor } from './harness/wait.ts';
+
+const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
+const permissionDenied = 7;
+
+function option(key: string, value: string, how: Omit<HeaderOption, 'header'> = {}): HeaderOption {
+  return { header: { key, value }, ...how };
+}
+
+const overwrite = {
+  append: { value: false },
+  append_action: 'OVERWRITE_IF_EXISTS_OR_ADD',
+} as const satisfies Omit<HeaderOption, 'header'>;
+
+function allowWith(ok: NonNullable<CheckAnswer['ok_response']>): CheckAnswer {
+  return { ...allow, ok_response: ok };
+}
+
+describe.each(envoyVersions)('Envoy %s', (version) => {
+  let stand: Stand;
+  beforeAll(async () => {
+    stand = await startStand(version);
+  });
+  afterEach(() => stand.authz.behave(allow));
+  afterAll(() => stand.stop());
+
+  async function forwardedWith(ok: NonNullable<CheckAnswer['ok_response']>, headers: readonly HeaderLine[]) {
+    stand.authz.behave(allowWith(ok));
+    return forwardedRequest(await stand.measure(stand.http1, { ...get, headers })).headers;
+  }
+
+  const inbound = [
+    ['X-A', 'theirs'],
+    ['x-b', 'b'],
+    ['x-a', 'theirs too'],
+  ] as const;
+
+  describe('an allow', () => {
+    it.each([
+      ['both fields, as recommended', overwrite],
+      ['append false alone', { append: { value: false } }],
+      ['append_action alone', { append_action: overwrite.append_action }],
+      ['neither field: the older default of ext_authz holds', {}],
+    ])('sets a header over all inbound lines with %s', async (_what, how) => {
+      const headers = await forwardedWith({ headers: [option('x-a', 'ours', how)] }, inbound);
+      expect(headerValues(headers, 'x-a')).toEqual(['ours']);
+    });
+
+    it('appends when told to, and then leaves theirs standing', async () => {
+      const headers = await forwardedWith(
+        { headers: [option('x-a', 'ours', { append: { value: true } })] },
+        inbound,
+      );
+      expect(headerValues(headers, 'x-a').join()).toContain('theirs');
+    });
+
+    it('removes every line of a name, however it is spelled', async () => {
+      const headers = await forwardedWith({ headers_to_remove: ['x-a'] }, inbound);
+      expect([headerValues(headers, 'x-a'), headerValues(headers, 'x-b')]).toEqual([[], ['b']]);
+    });
+
+    it('removes a name that is both set and removed', async () => {
+      const ok = { headers: [option('x-a', 'ours', overwrite)], headers_to_remove: ['x-a'] };
+      expect(headerValues(await forwardedWith(ok, inbound), 'x-a')).toEqual([]);
+    });
+
+    it('sets one header twice to the last value', async () => {
+      const ok = { headers: [option('x-a', 'first', overwrite), option('x-a', 'last', overwrite)] };
+      expect(headerValues(await forwardedWith(ok, inbound), 'x-a')).toEqual(['last']);
+    });
+
+    it('cannot remove Host or pseudo headers', async () => {
+      const headers = await forwardedWith({ headers_to_remove: ['host', ':path', ':method'] }, []);
+      expect(headerValues(headers, 'host')).toEqual(['api.example']);
+    });
+
+    it.each([
+      ['a line break', 'x-a', 'a\r\nx-admin: 1'],
+      ['a name that is none', 'x a', 'b'],
+    ])('with %s in a header becomes a 500, forwarded to nobody', async (_what, name, value) => {
+      stand.authz.behave(allowWith({ headers: [option(name, value, overwrite)] }));
+      const measured = await stand.measure(stand.http1, get);
+      expect([measured.response.status, measured.forwarded.length]).toEqual([500, 0]);
+    });
+  });
+
+  describe('a denial', () => {
+    function deny(code: number): CheckAnswer {
+      return {
+        status: { code: permissionDenied },
+        denied_response: {
+          status: { code },
+          headers: [
+            option('content-type', 'application/problem+json', overwrite),
+            option('x-proofgate-reason', 'jti_replay', overwrite),
+            option('www-authenticate', 'Passport', overwrite),
+          ],
+          body: '{"reason":"jti_replay"}',
+        },
+      };
+    }
+
+    it.each([401, 403, 413, 418, 503])(
+      'of %i reaches the caller whole, and nothing the upstream',
+      async (code) => {
+        stand.authz.behave(deny(code));
+        const { response, forwarded } = await stand.measure(stand.http1, get);
+        expect([response.status, response.body.toString(), forwarded.length]).toEqual([
+          code,
+          '{"reason":"jti_replay"}',
+          0,
+        ]);
+        expect(headerValues(response.headers, 'content-type')).toEqual(['application/problem+json']);
+        expect(headerValues(response.headers, 'x-proofgate-reason')).toEqual(['jti_replay']);
+        expect(headerValues(response.headers, 'www-authenticate')).toEqual(['Passport']);
+      },
+    );
+
+    it('without denied_response is a bare 403', async () => {
+      stand.authz.behave({ status: { code: permissionDenied } });
+      const { response, forwarded } = await stand.measure(stand.http1, get);
+      expect([response.status, response.body.length, forwarded.length]).toEqual([403, 0, 0]);
+    });
+
+    it('is logged with its reason, and without what the caller sent in secret', async () => {
+      stand.authz.behave(deny(401));
+      const before = stand.envoy.accessLog.length;
+      const headers = [['authorization', 'Passport secret-1']] as const;
+      await stand.measure(stand.http1, { ...get, target: '/logged?token=secret-2', headers });
+      const line = await waitFor('the access log line', 5_000, () =>
+        stand.envoy.accessLog.slice(before).find((text) => text.includes('/logged')),
+      );
+      expect(JSON.parse(line)).toMatchObject({
+        path: '/logged',
+        status: 401,
+        details: 'ext_authz_denied',
+        flags: 'UAEX',
+        reason: 'jti_replay',
+        decision_id: null,
+      });
+      expect(stand.envoy.accessLog.join('\n')).not.toContain('secret-');
+    });
+  });
+
+  describe('no answer', () => {
+    it.each(['fault', 'silence'] as const)(
+      '(%s) is a 503 after one Check, forwarded to nobody',
+      async (how) => {
+        stand.authz.behave(how);
+        const { response, checks, forwarded } = await stand.measure(stand.http1, get);
+        expect([response.status, checks.length, forwarded.length]).toEqual([503, 1, 0]);
+      },
+    );
+  });
+});
+
+describe.each(envoyVersions)('Envoy %s', (version) => {
+  it('answers 503 when the verifier is down', async () => {
+    const stand = await startStand(version);
+    try {
+      await stand.authz.stop();
+      const { response, forwarded } = await stand.measure(stand.http1, get);
+      expect([response.status, forwarded.length]).toEqual([503, 0]);
+    } finally {
+      await stand.stop();
+    }
+  });
+
+  it('under failure_mode_allow lets everything through without an answer, but not a denial', async () => {
+    const edits = [{ path: [...shipped.extAuthz, 'failure_mode_allow'], value: true }];
+    const stand = await startStand(version, { edits });
+    try {
+      stand.authz.behave('fault');
+      expect((await stand.measure(stand.http1, get)).response.status).toBe(200);
+      stand.authz.behave({ status: { code: permissionDenied } });
+      expect((await stand.measure(stand.http1, get)).response.status).toBe(403);
+    } finally {
+      await stand.stop();
+    }
+  });
+});

@@ -1,0 +1,90 @@
+/** The shipped envoy/envoy.yaml: every version takes it, its alternatives work, and it says what its comments claim. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
+import { type CertificateFiles, makeCertificates, type TestCertificates } from './harness/certificates.ts';
+import { envoyVersions, validateConfig } from './harness/envoy.ts';
+import { type ConfigEdit, shipped, shippedText } from './harness/envoy-config.ts';
+import { headerValues, type WireAddress } from './harness/exchange.ts';
+import { http1Client } from './harness/http1.ts';
+import { http2Client } from './harness/http2.ts';
+import { checkedHttp, checkOf, forwardedRequest, type Stand, startStand } from './harness/stand.ts';
+
+const spiffeId = 'spiffe://example.test/billing';
+const authority = 'api.example';
+
+describe.each(envoyVersions)('Envoy %s', (version) => {
+  it('accepts the shipped configuration as it is', async () => {
+    expect(await validateConfig(version, shippedText())).toBeUndefined();
+  });
+});
+
+/** What an operator changes for TLS: files, the scheme, and who may present a certificate. */
+function tlsEdits(server: CertificateFiles, ca: CertificateFiles): readonly ConfigEdit[] {
+  const common = [...shipped.filterChain, 'transport_socket', 'typed_config', 'common_tls_context'];
+  const certificate = [...common, 'tls_certificates', 0];
+  return [
+    { path: [...certificate, 'certificate_chain', 'filename'], value: server.certPath },
+    { path: [...certificate, 'private_key', 'filename'], value: server.keyPath },
+    { path: [...common, 'validation_context'], value: { trusted_ca: { filename: ca.certPath } } },
+    {
+      path: [...shipped.connectionManager, 'scheme_header_transformation', 'scheme_to_overwrite'],
+      value: 'https',
+    },
+  ];
+}
+
+describe.each(envoyVersions)('Envoy %s with the optional blocks', (version) => {
+  let certificates: TestCertificates;
+  let stand: Stand;
+  let tls: NonNullable<WireAddress['tls']>;
+  beforeAll(async () => {
+    certificates = await makeCertificates(authority, spiffeId);
+    const { server, ca } = certificates;
+    stand = await startStand(version, { optionalBlocks: true, edits: tlsEdits(server, ca) });
+    tls = { ca: ca.cert, servername: authority };
+  });
+  afterAll(async () => {
+    // The certificates go first: they are there even when no Envoy came up.
+    await certificates.remove();
+    await stand.stop();
+  });
+
+  const clients = () => [http1Client({ ...stand.envoy, tls }), http2Client({ ...stand.envoy, tls })];
+
+  it('speaks HTTP/1.1 and HTTP/2 over TLS on one port, scheme https', async () => {
+    for (const client of clients()) {
+      const measured = await stand.measure(client, { method: 'GET', target: '/', authority });
+      expect(checkedHttp(measured)).toMatchObject({ scheme: 'https', protocol: client.protocol });
+    }
+  });
+
+  it('tells the verifier who the caller is by certificate', async () => {
+    const { cert, key } = certificates.client;
+    const client = http1Client({ ...stand.envoy, tls: { ...tls, cert, key } });
+    const { source } = checkOf(
+      await stand.measure(client, { method: 'GET', target: '/', authority }),
+    ).attributes;
+    expect(source.principal).toBe(spiffeId);
+    expect(decodeURIComponent(source.certificate)).toBe(cert);
+  });
+
+  it('opens a path without a check, and even there nobody passes for verified', async () => {
+    const names = Object.values(CONTEXT_HEADERS);
+    const headers = names.map((name) => [name, 'mine'] as const);
+    for (const client of clients()) {
+      const measured = await stand.measure(client, { method: 'GET', target: '/healthz', authority, headers });
+      expect(measured.checks).toEqual([]);
+      const arrived = forwardedRequest(measured).headers;
+      expect(names.flatMap((name) => headerValues(arrived, name))).toEqual([]);
+    }
+  });
+
+  it('streams an unbound body through, larger than any that it would hold', async () => {
+    const body = Buffer.alloc(3_000_000, 9);
+    for (const client of clients()) {
+      const measured = await stand.measure(client, { method: 'PUT', target: '/v1/uploads', authority, body });
+      expect(checkedHttp(measured).raw_body.length).toBe(0);
+      expect(forwardedRequest(measured).body.equals(body)).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,63 @@
+/** Throw-away certificates for TLS tests, made by the openssl program; nothing of them is kept. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+export interface CertificateFiles {
+  readonly certPath: string;
+  readonly keyPath: string;
+  /** PEM. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface TestCertificates {
+  readonly ca: CertificateFiles;
+  readonly server: CertificateFiles;
+  readonly client: CertificateFiles;
+  remove(): Promise<void>;
+}
+
+const run = promisify(execFile);
+const newKey = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -sha256 -days 2'.split(' ');
+
+/**
+ * A CA, a server certificate for `serverName` and a client certificate.
+ *
+ * @param clientUri the client's URI subject alternative name, such as a SPIFFE ID
+ */
+export async function makeCertificates(serverName: string, clientUri: string): Promise<TestCertificates> {
+  const folder = await mkdtemp(join(tmpdir(), 'pg-certs-'));
+  const ca = await issue(folder, 'ca', 'basicConstraints=critical,CA:TRUE', undefined);
+  const leaf = (name: string, alternativeName: string) =>
+    issue(folder, name, `basicConstraints=critical,CA:FALSE\nsubjectAltName=${alternativeName}`, ca);
+  return {
+    ca,
+    server: await leaf('server', `DNS:${serverName}`),
+    client: await leaf('client', `URI:${clientUri}`),
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+async function issue(
+  folder: string,
+  name: string,
+  extensions: string,
+  issuer: CertificateFiles | undefined,
+): Promise<CertificateFiles> {
+  const configPath = join(folder, `${name}.cnf`);
+  const certPath = join(folder, `${name}.crt`);
+  const keyPath = join(folder, `${name}.key`);
+  await writeFile(
+    configPath,
+    `[req]\ndistinguished_name=dn\nx509_extensions=ext\n[dn]\n[ext]\n${extensions}\n`,
+  );
+  const files = ['-config', configPath, '-keyout', keyPath, '-out', certPath];
+  const signer = issuer === undefined ? [] : ['-CA', issuer.certPath, '-CAkey', issuer.keyPath];
+  await run('openssl', ['req', '-x509', ...newKey, '-subj', `/CN=${name}`, ...files, ...signer], {
+    timeout: 20_000,
+  });
+  return { certPath, keyPath, cert: await readFile(certPath, 'utf8'), key: await readFile(keyPath, 'utf8') };
+}

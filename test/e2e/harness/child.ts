@@ -1,0 +1,114 @@
+/** A child process with its lines kept, its end awaited, and no way to outlive the test run. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { waitFor } from './wait.ts';
+
+export interface ChildOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Added to this process's environment; `undefined` takes a variable away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+}
+
+export interface ExitStatus {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface Child {
+  readonly pid: number;
+  /** Grow while the child runs; complete once {@link exited} has settled. */
+  readonly stdoutLines: readonly string[];
+  readonly stderrLines: readonly string[];
+  /** Settles after the last line was read. Never rejects. */
+  readonly exited: Promise<ExitStatus>;
+  /** `undefined` while it runs. */
+  exitStatus(): ExitStatus | undefined;
+  signal(signal: NodeJS.Signals): void;
+  /** SIGTERM, then SIGKILL after `timeoutMs`; returns how it ended. */
+  stop(timeoutMs?: number): Promise<ExitStatus>;
+  /** The first line of stdout or stderr that matches. Rejects when the child ends first. */
+  waitForLine(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
+}
+
+export const defaultStopTimeoutMs = 10_000;
+
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+export function startChild(options: ChildOptions): Child {
+  const { pid, child } = spawned(options);
+  const stdoutLines = keepLines(child.stdout);
+  const stderrLines = keepLines(child.stderr);
+  let status: ExitStatus | undefined;
+  const exited = new Promise<ExitStatus>((resolve) => {
+    child.on('error', (error) => stderrLines.push(`spawn: ${error.message}`));
+    child.on('close', (code, signal) => {
+      running.delete(child);
+      status = { code, signal };
+      resolve(status);
+    });
+  });
+  return {
+    pid,
+    stdoutLines,
+    stderrLines,
+    exited,
+    exitStatus: () => status,
+    signal: (signal) => void child.kill(signal),
+    stop: (timeoutMs = defaultStopTimeoutMs) => stopChild(child, exited, timeoutMs),
+    waitForLine: (pattern, timeoutMs = 10_000) =>
+      waitFor(`${options.command} to print ${pattern}`, timeoutMs, () => {
+        const found = [...stdoutLines, ...stderrLines]
+          .map((line) => pattern.exec(line))
+          .find((match) => match);
+        if (!found && status !== undefined) throw new Error(`it ended: ${describeExit(status, stderrLines)}`);
+        return found ?? undefined;
+      }),
+  };
+}
+
+/** For error messages: how it ended and what it said last. */
+export function describeExit(status: ExitStatus, stderrLines: readonly string[]): string {
+  const how = status.signal === null ? `exit ${status.code}` : `signal ${status.signal}`;
+  return [how, ...stderrLines.slice(-5)].join('\n');
+}
+
+function spawned(options: ChildOptions) {
+  const child = spawn(options.command, [...options.args], {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  if (child.pid === undefined) {
+    // Node tells the reason in an event, after this; unheard it would end the test run.
+    child.on('error', () => {});
+    throw new Error(`cannot start ${options.command}`);
+  }
+  running.add(child);
+  return { pid: child.pid, child };
+}
+
+function keepLines(stream: Readable): string[] {
+  const lines: string[] = [];
+  createInterface({ input: stream }).on('line', (line) => lines.push(line));
+  return lines;
+}
+
+async function stopChild(
+  child: ChildProcess,
+  exited: Promise<ExitStatus>,
+  timeoutMs: number,
+): Promise<ExitStatus> {
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+  try {
+    return await exited;
+  } finally {
+    clearTimeout(timer);
+  }
+}

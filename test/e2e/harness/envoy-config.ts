@@ -1,0 +1,108 @@
+/**
+ * The shipped envoy/envoy.yaml with only what a test must change: ports, the verifier's address, limits. So the
+ * suite tests the file that operators get, and an edit that no longer finds its place in it fails.
+ */
+import { readFileSync } from 'node:fs';
+import { type Document, parseDocument } from 'yaml';
+import { checkoutPath } from './checkout.ts';
+
+export type ConfigPath = readonly (string | number)[];
+
+/** Sets `value` at `path`, or takes the path away when there is none. The path's parent must be there. */
+export interface ConfigEdit {
+  readonly path: ConfigPath;
+  readonly value?: unknown;
+}
+
+export type VerifierAddress =
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
+
+export interface EnvoyAdaptation {
+  readonly verifier: VerifierAddress;
+  readonly upstream: { readonly host: string; readonly port: number; readonly http2?: boolean };
+  /** Default 0: any free port. */
+  readonly ingressPort?: number;
+  /** The blocks that the shipped file has commented out with `#|`. Default false. */
+  readonly optionalBlocks?: boolean;
+  /** Applied last, in order. */
+  readonly edits?: readonly ConfigEdit[];
+}
+
+const ingress: ConfigPath = ['static_resources', 'listeners', 0];
+const http2ProtocolOptions = {
+  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+    '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+    explicit_http_config: { http2_protocol_options: {} },
+  },
+};
+
+/** Where edits commonly go in the shipped file. */
+export const shipped = {
+  filterChain: [...ingress, 'filter_chains', 0],
+  connectionManager: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config'],
+  extAuthz: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config', 'http_filters', 1, 'typed_config'],
+  virtualHost: [
+    ...ingress,
+    'filter_chains',
+    0,
+    'filters',
+    0,
+    'typed_config',
+    'route_config',
+    'virtual_hosts',
+    0,
+  ],
+} as const satisfies Record<string, ConfigPath>;
+
+/** The text of the shipped file, its optional blocks in force when asked for. */
+export function shippedText(optionalBlocks = false): string {
+  const text = readFileSync(checkoutPath('envoy', 'envoy.yaml'), 'utf8');
+  return optionalBlocks ? text.replace(/^( *)#\| ?/gm, '$1') : text;
+}
+
+/** @returns YAML for Envoy; its admin interface is on a free loopback port */
+export function adaptShipped(adaptation: EnvoyAdaptation): string {
+  const config = parseDocument(shippedText(adaptation.optionalBlocks));
+  const { upstream } = adaptation;
+  const edits: ConfigEdit[] = [
+    { path: ['admin', 'address', 'socket_address', 'port_value'], value: 0 },
+    { path: [...ingress, 'address', 'socket_address', 'port_value'], value: adaptation.ingressPort ?? 0 },
+    { path: endpointAddress(config, 'proofgate'), value: verifierAddress(adaptation.verifier) },
+    {
+      path: endpointAddress(config, 'upstream'),
+      value: { socket_address: { address: upstream.host, port_value: upstream.port } },
+    },
+  ];
+  if (upstream.http2 === true) {
+    const path = [...cluster(config, 'upstream'), 'typed_extension_protocol_options'];
+    edits.push({ path, value: http2ProtocolOptions });
+  }
+  for (const edit of [...edits, ...(adaptation.edits ?? [])]) applyEdit(config, edit);
+  return config.toString();
+}
+
+function applyEdit(config: Document, { path, value }: ConfigEdit): void {
+  if (!config.hasIn(path.slice(0, -1))) throw new Error(`envoy.yaml has no ${path.slice(0, -1).join('.')}`);
+  if (value === undefined) config.deleteIn(path);
+  else config.setIn(path, config.createNode(value));
+}
+
+function verifierAddress(address: VerifierAddress): unknown {
+  return address.kind === 'unix'
+    ? { pipe: { path: address.path } }
+    : { socket_address: { address: address.host, port_value: address.port } };
+}
+
+function endpointAddress(config: Document, name: string): ConfigPath {
+  const path = 'load_assignment endpoints 0 lb_endpoints 0 endpoint address'.split(' ');
+  return [...cluster(config, name), ...path.map((part) => (part === '0' ? 0 : part))];
+}
+
+function cluster(config: Document, name: string): ConfigPath {
+  const clusters = ['static_resources', 'clusters'];
+  for (let index = 0; config.hasIn([...clusters, index]); index += 1) {
+    if (config.getIn([...clusters, index, 'name']) === name) return [...clusters, index];
+  }
+  throw new Error(`envoy.yaml has no cluster ${name}`);
+}

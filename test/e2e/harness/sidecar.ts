@@ -1,0 +1,72 @@
+/** Any of our services as a process of its own: started, awaited on /readyz, stopped by SIGTERM. */
+import { existsSync } from 'node:fs';
+import { checkoutPath } from './checkout.ts';
+import { type Child, type ChildOptions, defaultStopTimeoutMs, describeExit, startChild } from './child.ts';
+import { httpGet, waitFor } from './wait.ts';
+
+export interface ServiceOptions extends ChildOptions {
+  /** Answers 200 when ready. As a function of the lines so far when the port is only known from them. */
+  readonly readyUrl: string | ((lines: readonly string[]) => string | undefined);
+  readonly readyTimeoutMs?: number;
+}
+
+export interface Service extends Omit<Child, 'stop'> {
+  /** SIGTERM, and an orderly end: anything but exit 0 within the time-out is an error. */
+  stop(timeoutMs?: number): Promise<void>;
+}
+
+/** The compiled command-line program: `PROOFGATE_MAIN`, else the build's, else the tools' build. */
+export function proofgateMain(): string {
+  const candidates = [
+    process.env.PROOFGATE_MAIN,
+    checkoutPath('dist', 'cli', 'main.js'),
+    checkoutPath('.build', 'src', 'cli', 'main.js'),
+  ];
+  const found = candidates.find((path) => path !== undefined && existsSync(path));
+  if (found === undefined) throw new Error('proofgate is not built: npm run build');
+  return found;
+}
+
+/** `proofgate <args>` as a service. */
+export function startProofgate(
+  args: readonly string[],
+  options: Pick<ServiceOptions, 'readyUrl' | 'readyTimeoutMs' | 'env' | 'cwd'>,
+): Promise<Service> {
+  return startService({ ...options, command: process.execPath, args: [proofgateMain(), ...args] });
+}
+
+/** @throws when it is not ready in time or ends first; nothing is left running then */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const child = startChild(options);
+  try {
+    await waitFor(`${options.command} to be ready`, options.readyTimeoutMs ?? 15_000, () =>
+      probe(child, options),
+    );
+    assertRunning(child);
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  return {
+    ...child,
+    stop: async (timeoutMs = defaultStopTimeoutMs) => {
+      const status = await child.stop(timeoutMs);
+      if (status.code !== 0)
+        throw new Error(`not an orderly end: ${describeExit(status, child.stderrLines)}`);
+    },
+  };
+}
+
+/** Also `true` when the child has ended: waiting on is pointless, {@link assertRunning} then says why. */
+async function probe(child: Child, { readyUrl }: ServiceOptions): Promise<true | undefined> {
+  if (child.exitStatus() !== undefined) return true;
+  const lines = [...child.stdoutLines, ...child.stderrLines];
+  const url = typeof readyUrl === 'string' ? readyUrl : readyUrl(lines);
+  if (url === undefined) return undefined;
+  return (await httpGet(url)).status === 200 ? true : undefined;
+}
+
+function assertRunning(child: Child): void {
+  const status = child.exitStatus();
+  if (status !== undefined) throw new Error(`ended at start: ${describeExit(status, child.stderrLines)}`);
+}

@@ -1,0 +1,137 @@
+/** Envoy between a recording verifier and a recording upstream: the stand on which facts about Envoy are measured. */
+import { type RunningEnvoy, startEnvoy } from './envoy.ts';
+import { type ConfigEdit, type EnvoyAdaptation, shipped } from './envoy-config.ts';
+import {
+  headerValues,
+  NoResponse,
+  type WireClient,
+  type WireRequest,
+  type WireResponse,
+} from './exchange.ts';
+import { http1Client } from './http1.ts';
+import { http2Client } from './http2.ts';
+import {
+  type CheckedHttp,
+  type CheckMessage,
+  checkedHeaders,
+  type RecordingAuthz,
+  startRecordingAuthz,
+} from './recording-authz.ts';
+import { startUpstream, type Upstream, type UpstreamOptions, type UpstreamRequest } from './upstream.ts';
+
+export interface Stand {
+  readonly envoy: RunningEnvoy;
+  readonly authz: RecordingAuthz;
+  readonly upstream: Upstream;
+  readonly http1: WireClient;
+  readonly http2: WireClient;
+  /** Sends one request and says what each party saw of it. How the verifier behaves stays as it was. */
+  measure(client: WireClient, request: WireRequest): Promise<Measurement>;
+  stop(): Promise<void>;
+}
+
+export interface Measurement {
+  readonly response: WireResponse;
+  /** What the verifier was asked, in order: one Check, or none when Envoy answered by itself. */
+  readonly checks: readonly CheckMessage[];
+  /** What reached the upstream, in order. */
+  readonly forwarded: readonly UpstreamRequest[];
+}
+
+/** Envoy holds a refused connection open for a second, so that the answer is read; here that only takes time. */
+const closeAtOnce: ConfigEdit = {
+  path: [...shipped.connectionManager, 'delayed_close_timeout'],
+  value: '0.01s',
+};
+
+export interface StandOptions extends Omit<EnvoyAdaptation, 'verifier' | 'upstream'> {
+  readonly upstreamProtocol?: UpstreamOptions['protocol'];
+}
+
+export async function startStand(version: string, options: StandOptions = {}): Promise<Stand> {
+  const { upstreamProtocol = 'HTTP/1.1', ...adaptation } = options;
+  const authz = await startRecordingAuthz();
+  const upstream = await startUpstream({ protocol: upstreamProtocol });
+  const stopParties = () => Promise.all([authz.stop(), upstream.stop()]);
+  try {
+    const target = { host: upstream.host, port: upstream.port, http2: upstreamProtocol === 'h2c' };
+    const envoy = await startEnvoy(version, {
+      ...adaptation,
+      edits: [closeAtOnce, ...(adaptation.edits ?? [])],
+      verifier: authz.address,
+      upstream: target,
+    });
+    return {
+      envoy,
+      authz,
+      upstream,
+      http1: http1Client(envoy),
+      http2: http2Client(envoy),
+      measure: (client, request) => measure(authz, upstream, client, request),
+      stop: async () => {
+        await envoy.stop();
+        await stopParties();
+      },
+    };
+  } catch (error) {
+    await stopParties();
+    throw error;
+  }
+}
+
+async function measure(
+  authz: RecordingAuthz,
+  upstream: Upstream,
+  client: WireClient,
+  request: WireRequest,
+): Promise<Measurement> {
+  authz.forget();
+  upstream.clear();
+  const response = await client.send(request);
+  return { response, checks: [...authz.checks], forwarded: [...upstream.requests] };
+}
+
+/** The one Check of a measurement. */
+export function checkOf({ checks, response }: Measurement): CheckMessage {
+  const [only] = checks;
+  if (only === undefined || checks.length > 1) {
+    throw new Error(`${checks.length} Checks instead of one; the caller got ${response.status}`);
+  }
+  return only;
+}
+
+export function checkedHttp(measurement: Measurement): CheckedHttp {
+  return checkOf(measurement).attributes.request.http;
+}
+
+/** What the Check holds of one header: one entry a line. */
+export function checkedValues(measurement: Measurement, name: string): readonly string[] {
+  return headerValues(checkedHeaders(checkedHttp(measurement)), name);
+}
+
+/** The one request that reached the upstream. */
+export function forwardedRequest({ forwarded, response }: Measurement): UpstreamRequest {
+  const [only] = forwarded;
+  if (only === undefined || forwarded.length > 1) {
+    throw new Error(`${forwarded.length} requests forwarded; the caller got ${response.status}`);
+  }
+  return only;
+}
+
+/** True when Envoy refuses by itself: 400, or in HTTP/2 a reset, and nobody else hears of the request. */
+export async function refusedByEnvoy(
+  stand: Stand,
+  client: WireClient,
+  request: WireRequest,
+): Promise<boolean> {
+  stand.authz.forget();
+  stand.upstream.clear();
+  const status = await client.send(request).then(
+    (response) => response.status,
+    (error: unknown) => {
+      if (error instanceof NoResponse && error.kind !== 'timeout') return 400;
+      throw error;
+    },
+  );
+  return status === 400 && stand.authz.checks.length === 0 && stand.upstream.requests.length === 0;
+}

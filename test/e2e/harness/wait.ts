@@ -1,0 +1,64 @@
+/** Waiting for a condition, never for a time; every wait ends. */
+import { get } from 'node:http';
+import { createServer } from 'node:net';
+
+const probeIntervalMs = 20;
+
+/**
+ * Asks until there is an answer.
+ *
+ * @param what names the condition in the error
+ * @throws when `probe` has given nothing but `undefined` (or errors) for `timeoutMs`
+ */
+export async function waitFor<T>(
+  what: string,
+  timeoutMs: number,
+  probe: () => Promise<T | undefined> | T | undefined,
+): Promise<T> {
+  const deadlineMs = performance.now() + timeoutMs;
+  let lastError = '';
+  while (performance.now() < deadlineMs) {
+    try {
+      const found = await probe();
+      if (found !== undefined) return found;
+    } catch (error) {
+      lastError = ` (last error: ${error instanceof Error ? error.message : String(error)})`;
+    }
+    await new Promise((resolve) => setTimeout(resolve, probeIntervalMs));
+  }
+  throw new Error(`${what}: not within ${timeoutMs} ms${lastError}`);
+}
+
+export interface ProbeAnswer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** One GET on a connection of its own, so that no idle socket outlives the probe. */
+export function httpGet(url: string, timeoutMs = 2_000): Promise<ProbeAnswer> {
+  return new Promise((resolve, reject) => {
+    const request = get(url, { agent: false, timeout: timeoutMs }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
+      );
+    });
+    request.on('timeout', () => request.destroy(new Error(`GET ${url}: no answer in ${timeoutMs} ms`)));
+    request.on('error', reject);
+  });
+}
+
+/** A port that was free a moment ago, for programs that cannot say which one they took. */
+export function freeLoopbackPort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });
+}
