@@ -7,7 +7,7 @@ import { decodeBase64url } from '../protocol/base64url.ts';
 import type { PublicKey, SignatureAlgorithm } from '../protocol/public-key.ts';
 import { SIGNATURE_BYTES, signMessage, verifySignature } from '../protocol/signature.ts';
 import type { SigningKey } from '../protocol/signing.ts';
-import { hasExactMembers, isJsonObject, parseStrictJson } from '../protocol/strict-json.ts';
+import { hasExactMembers, isJsonObject, parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
 import { bundleError } from './errors.ts';
 
 /** `typ` of each signature's protected header: says what a document is, so that one kind cannot pass as another. */
@@ -189,9 +189,9 @@ function parseJson(
   try {
     return parseStrictJson(utf8.decode(bytes));
   } catch (error) {
-    // A TypeError is the decoder's. Neither message quotes more than a member's name.
-    const text = error instanceof TypeError || !(error instanceof Error) ? 'not UTF-8' : error.message;
-    throw bundleError(code, file, path, text.slice(0, 200));
+    // Quotes no more than a member's name.
+    const text = error instanceof StrictJsonError ? error.message.slice(0, 200) : 'not UTF-8';
+    throw bundleError(code, file, path, text);
   }
 }
 

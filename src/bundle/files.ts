@@ -56,10 +56,17 @@ async function readBytes(handle: FileHandle, sizeBytes: number, file: string): P
 
 /** What the system said about a file, as one of our errors. */
 export function fileError(error: unknown, file: string): Error {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const code = systemErrorCode(error);
   return code === 'ENOENT' || code === 'ENOTDIR'
     ? bundleError('file_missing', file, '', 'no such file')
     : bundleError('file_unreadable', file, '', `cannot be read: ${code}`);
+}
+
+/** Such as `EACCES`. */
+function systemErrorCode(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error
+    ? String(error.code)
+    : 'unknown error';
 }
 
 /**
@@ -76,8 +83,7 @@ export async function writeFileAtomically(directory: string, file: string, bytes
     await syncDirectory(directory);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw bundleError('file_not_written', file, '', `cannot be written: ${code}`);
+    throw bundleError('file_not_written', file, '', `cannot be written: ${systemErrorCode(error)}`);
   }
 }
 

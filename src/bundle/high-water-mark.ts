@@ -6,7 +6,7 @@
 import { isBase64urlOf } from '../protocol/base64url.ts';
 import { hasExactMembers, isJsonObject, parseStrictJson } from '../protocol/strict-json.ts';
 import { type ChainPosition, HEAD_BYTES } from './chain.ts';
-import { BundleError, bundleError, showValue } from './errors.ts';
+import { BundleError, type BundleErrorCode, bundleError, showValue } from './errors.ts';
 import { readRegularFile, writeFileAtomically } from './files.ts';
 
 export const MARK_FILE = 'high-water-mark.json';
@@ -75,11 +75,15 @@ export class FileMark implements HighWaterMark {
       const file = { directory: this.#directory, file: MARK_FILE, maxBytes: MAX_MARK_BYTES };
       return parseMark(await readRegularFile(file), this.#authSite);
     } catch (error) {
-      if (error instanceof BundleError && error.code === 'file_missing') return undefined;
-      throw error;
+      if (!(error instanceof BundleError)) throw error;
+      if (error.code === 'file_missing') return undefined;
+      throw NOT_A_MARK.has(error.code) ? corrupt(error.message) : error;
     }
   }
 }
+
+/** What is there in its place is none of ours. */
+const NOT_A_MARK: ReadonlySet<BundleErrorCode> = new Set(['file_too_large', 'file_not_regular']);
 
 function isHigher(position: ChainPosition, mark: ChainPosition | undefined): boolean {
   return mark === undefined || position.revision > mark.revision;

@@ -85,7 +85,8 @@ async function readConfigFile(file: string, settings: readonly Setting<unknown>[
   const texts = new Map<string, readonly string[]>();
   for (const [member, value] of Object.entries(config)) {
     const setting = settings.find(({ flag }) => memberOf(flag) === member);
-    if (setting === undefined) {
+    // A file that names another one would leave open which of the two holds.
+    if (setting === undefined || setting === CONFIG_SETTING) {
       throw usageError('config_unknown_member', `${file}: ${member} is not a setting of this command`);
     }
     texts.set(setting.flag, textsOfMember(setting, value, `${file}: ${member}`));

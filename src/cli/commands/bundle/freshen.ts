@@ -2,7 +2,7 @@
 import { readSigningKeys, readTrustedSigners, SIGNING_KEYS, TRUSTED_SIGNERS } from '../../bundle-flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { toCliError } from '../../errors.ts';
-import { duration, optional, type SettingValues, text } from '../../settings.ts';
+import { duration, optional, type SettingValues } from '../../settings.ts';
 
 const MAX_INTERVAL_MS = 3_600_000;
 
