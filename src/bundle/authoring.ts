@@ -6,6 +6,7 @@ import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SigningKey } from '../protocol/signing.ts';
 import type { JsonObject } from '../protocol/strict-json.ts';
+import type { AcceptedKeys } from './accepted-keys.ts';
 import type { ChainPosition } from './chain.ts';
 import { compileBundle } from './compile.ts';
 import { DOCUMENT_TYPES, parsePayload, type Signers, signDocument } from './documents.ts';
@@ -133,6 +134,8 @@ export interface SignContentOptions {
   /** Where the content comes from, for errors. */
   readonly file: string;
   readonly signingKeys: readonly SigningKey[];
+  /** Kept by whoever signs again and again, lest every key be checked each time. */
+  readonly acceptedKeys?: AcceptedKeys | undefined;
 }
 
 export interface SignedBundle {

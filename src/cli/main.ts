@@ -1,5 +1,5 @@
 /** Where the process begins: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
-import { EXIT_CODES, systemErrorCode, toCliError } from './errors.ts';
+import { EXIT_CODES, systemErrorCode, toCliError, usageError } from './errors.ts';
 import { Output } from './output.ts';
 import { runCli } from './program.ts';
 import { packageVersion } from './version.ts';
@@ -11,9 +11,13 @@ process.on('uncaughtException', (error) => {
   process.exit(EXIT_CODES.internal);
 });
 
-// Whoever reads our answer may have had enough of it, as `head` does.
 process.stdout.on('error', (error) => {
-  process.exit(systemErrorCode(error) === 'EPIPE' ? EXIT_CODES.done : EXIT_CODES.internal);
+  // Whoever reads our answer may have had enough of it, as `head` does.
+  if (systemErrorCode(error) === 'EPIPE') process.exit(EXIT_CODES.done);
+  output.error(
+    usageError('output_not_written', `standard output cannot be written (${systemErrorCode(error)})`),
+  );
+  process.exit(EXIT_CODES.usage);
 });
 
 process.exitCode = await runCli(process.argv.slice(2), {

@@ -62,8 +62,11 @@ export function otherNamesToRemove(
   // Nearly every request has none: no list is made for those.
   let names: string[] | undefined;
   for (const name of inbound) {
-    if (!mustGo(name) || ALWAYS_SET.has(name)) continue;
-    if (name === CONTEXT_HEADERS.clientId && caller.derivedKey !== undefined) continue;
+    if (!mustGo(name)) continue;
+    // Envoy removes without regard to case, so names that are set are compared in the same way.
+    const lower = name.toLowerCase();
+    if (ALWAYS_SET.has(lower)) continue;
+    if (lower === CONTEXT_HEADERS.clientId && caller.derivedKey !== undefined) continue;
     names ??= [];
     names.push(name);
   }

@@ -53,16 +53,22 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const passports = createPassportCache();
   let inFlight = 0;
 
-  function check(received: RequestFacts): Decision | Promise<Decision> {
-    const { externalOrigin, metrics, nowMs, realtimeStalenessSeconds } = options;
+  function begin(received: RequestFacts): Pass {
+    const { currentSnapshot, externalOrigin, nowMs } = options;
     const facts = externalOrigin === undefined ? received : { ...received, ...externalOrigin };
-    const snapshot = options.currentSnapshot();
-    const pass: Pass = { facts, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
+    const snapshot = currentSnapshot();
+    return { facts, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
+  }
+
+  function check(received: RequestFacts): Decision | Promise<Decision> {
+    const { metrics, realtimeStalenessSeconds } = options;
+    let pass: Pass | undefined;
     try {
+      pass = begin(received);
       if (inFlight >= options.maxInFlight) return finish(pass, deny('verifier_unavailable', 'overloaded'));
       const nowSeconds = Math.floor(pass.nowMs / 1000);
       const inputs = { nowSeconds, realtimeStalenessSeconds, passports };
-      const verdict = decide(facts, snapshot, inputs, pass.evidence);
+      const verdict = decide(pass.facts, pass.snapshot, inputs, pass.evidence);
       metrics.stepTook('pipeline', (performance.now() - pass.startedMs) / 1000);
       return verdict.kind === 'denied' ? finish(pass, verdict) : consume(pass, verdict, nowSeconds);
     } catch (error) {
@@ -86,9 +92,9 @@ export function createVerifier(options: VerifierOptions): Verifier {
       options.metrics.stepTook('replay', (performance.now() - startedMs) / 1000);
       return finish(pass, denialOf(answer, options.metrics), verified);
     };
-    if (!(outcome instanceof Promise)) return conclude(outcome);
+    if ('kind' in outcome) return conclude(outcome);
     inFlight += 1;
-    return outcome
+    return Promise.resolve(outcome)
       .then(conclude)
       .catch((error: unknown) => fail(pass, error))
       .finally(() => {
@@ -96,14 +102,15 @@ export function createVerifier(options: VerifierOptions): Verifier {
       });
   }
 
-  function fail(pass: Pass, error: unknown): Decision {
-    options.onInternalError(error);
+  function fail(pass: Pass | undefined, error: unknown): Decision {
     const denial = deny('verifier_unavailable', 'internal');
     try {
-      return finish(pass, denial);
+      options.onInternalError(error);
+      if (pass !== undefined) return finish(pass, denial);
     } catch {
-      return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
+      // The record failed too: the answer is the same.
     }
+    return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
   }
 
   function finish(pass: Pass, denial: Denial | undefined, verified?: Verified): Decision {
@@ -134,15 +141,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
   return { check };
 }
 
-/** undefined: consumed, so allowed. */
+/** undefined: consumed, so allowed. Whatever else a store may say is a refusal. */
 function denialOf(outcome: ReplayOutcome, metrics: VerifierMetrics): Denial | undefined {
-  switch (outcome.kind) {
-    case 'consumed':
-      return undefined;
-    case 'replayed':
-      return deny('jti_replay');
-    case 'unavailable':
-      metrics.replayUnavailable(outcome.why);
-      return deny('replay_store_unavailable', outcome.why);
-  }
+  if (outcome.kind === 'consumed') return undefined;
+  if (outcome.kind === 'replayed') return deny('jti_replay');
+  metrics.replayUnavailable(outcome.why);
+  return deny('replay_store_unavailable', outcome.why);
 }

@@ -34,8 +34,8 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
 
 /** Whichever Envoy was told to send; exact lines win over merged ones. */
 function headersOf(http: HttpRequest): RequestHeaders {
-  const lines = http.header_map?.headers;
-  return lines === undefined ? mergedHeaders(http.headers ?? {}) : rawHeaders(lines);
+  const lines = http.header_map;
+  return lines === undefined ? mergedHeaders(http.headers ?? {}) : rawHeaders(lines.headers ?? []);
 }
 
 /** Envoy puts path and query into `path` and leaves the others empty; anything else is not what we know. */
@@ -45,6 +45,8 @@ function targetOf({ path, query, fragment }: HttpRequest): string {
 
 function bodyOf(http: HttpRequest, headers: RequestHeaders, bodyMode: EnvoyBodyMode): BodyState {
   const partial = headers.lookup(PARTIAL_BODY_HEADER);
+  // Envoy fills one of the two. With both, nobody knows which one the upstream will receive.
+  if (http.raw_body?.length && http.body?.length) return UNKNOWN_BODY;
   const bytes = http.raw_body?.length ? http.raw_body : http.body;
   if (partial.kind === 'single') {
     return partial.value === 'false' ? { kind: 'exact', bytes: bytes ?? NO_BYTES } : UNKNOWN_BODY;

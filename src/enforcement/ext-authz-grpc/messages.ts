@@ -37,13 +37,15 @@ export interface HeaderValueOption {
 
 export const OVERWRITE_IF_EXISTS_OR_ADD = 2;
 
+export interface OkHttpResponse {
+  readonly headers: readonly HeaderValueOption[];
+  readonly headers_to_remove: readonly string[];
+}
+
 export interface CheckResponse {
   /** google.rpc.Status; anything but code 0 denies. */
   readonly status?: { readonly code: number };
-  readonly ok_response?: {
-    readonly headers: readonly HeaderValueOption[];
-    readonly headers_to_remove: readonly string[];
-  };
+  readonly ok_response?: OkHttpResponse;
   readonly denied_response?: {
     readonly status: { readonly code: number };
     readonly headers: readonly HeaderValueOption[];

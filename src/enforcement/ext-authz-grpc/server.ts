@@ -2,22 +2,25 @@
  * The ext_authz gRPC door: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with health
  * and reflection. Every answer is an OK RPC; what was decided is in the CheckResponse.
  */
+import { randomUUID } from 'node:crypto';
 import { lstatSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
+import type { PackageDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
+import { deny } from '../../protocol/reasons.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import type { Decision } from '../../verifier/decision.ts';
+import type { DeniedDecision } from '../../verifier/decision.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
-import { createResponseEncoder, type ResponseEncoder } from './check-response.ts';
+import { createResponseEncoder, deniedResponse } from './check-response.ts';
 import type { CheckRequest } from './messages.ts';
 import {
   AUTHORIZATION_SERVICE,
   authorizationService,
   loadPackageDefinition,
-  responseSerializer,
+  responseSerializers,
 } from './service.ts';
 
 export interface ExtAuthzGrpcOptions {
@@ -28,6 +31,8 @@ export interface ExtAuthzGrpcOptions {
   readonly listen: string;
   /** Most bytes of one CheckRequest: headers and the buffered body. */
   readonly maxMessageBytes: number;
+  /** A fault of ours; the request has been denied. */
+  readonly onInternalError?: (error: unknown) => void;
 }
 
 export interface ExtAuthzGrpcDoor {
@@ -46,14 +51,9 @@ export class ListenError extends Error {
 
 /** @throws ListenError */
 export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promise<ExtAuthzGrpcDoor> {
-  const server = new Server({
-    'grpc.max_receive_message_length': options.maxMessageBytes,
-    'grpc.max_send_message_length': options.maxMessageBytes,
-  });
+  const server = new Server({ 'grpc.max_receive_message_length': options.maxMessageBytes });
   const definition = loadPackageDefinition();
-  server.addService(authorizationService(definition), {
-    Check: createCheckHandler(options, createResponseEncoder(responseSerializer(definition))),
-  });
+  server.addService(authorizationService(definition), { Check: createCheckHandler(options, definition) });
   const health = new HealthImplementation({ '': 'NOT_SERVING', [AUTHORIZATION_SERVICE]: 'NOT_SERVING' });
   health.addToServer(server);
   new ReflectionService(definition).addToServer(server);
@@ -75,18 +75,42 @@ export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promis
 type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;
 type Answer = sendUnaryData<Buffer>;
 
-function createCheckHandler({ bodyMode, metrics, verifier }: ExtAuthzGrpcOptions, encode: ResponseEncoder) {
+function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDefinition) {
+  const { bodyMode, metrics, verifier } = options;
+  const report = options.onInternalError ?? (() => undefined);
+  const serializers = responseSerializers(definition);
+  const encode = createResponseEncoder(serializers);
+  // Made beforehand: nothing that goes wrong with one answer may end in an RPC error.
+  const refusal = serializers.checkResponse(deniedResponse(internalDenial()));
+  const refuse = (error: unknown): Buffer => {
+    report(error);
+    return refusal;
+  };
   return (call: CheckCall, answer: Answer): void => {
     const startedMs = performance.now();
-    const facts = factsOfCheckRequest(call.request, bodyMode);
-    const respond = (decision: Decision) => {
-      answer(null, encode(decision, facts.headers));
+    const send = (encoded: Buffer) => {
+      answer(null, encoded);
       metrics.rpcHandled('Check', 'OK', (performance.now() - startedMs) / 1000);
     };
-    const decision = verifier.check(facts);
-    if (decision instanceof Promise) void decision.then(respond);
-    else respond(decision);
+    let encoded: Buffer | Promise<Buffer>;
+    try {
+      const facts = factsOfCheckRequest(call.request, bodyMode);
+      const decision = verifier.check(facts);
+      encoded =
+        decision instanceof Promise
+          ? decision.then((late) => encode(late, facts.headers))
+          : encode(decision, facts.headers);
+    } catch (error) {
+      encoded = refuse(error);
+    }
+    if (encoded instanceof Promise) encoded.catch(refuse).then(send).catch(report);
+    else send(encoded);
   };
+}
+
+function internalDenial(): DeniedDecision {
+  const denial = deny('verifier_unavailable', 'internal');
+  return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
 }
 
 function bind(server: Server, address: string): Promise<number> {
@@ -114,7 +138,8 @@ function somebodyListens(path: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    socket.once('error', () => resolve(false));
+    // Any other error, such as a full backlog or a missing right, does not prove that nobody is there.
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
   });
 }
 

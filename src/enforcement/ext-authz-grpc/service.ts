@@ -1,8 +1,9 @@
 /** The service as described in `proto/`, loaded once. */
 import { fileURLToPath } from 'node:url';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
-import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
-import type { CheckRequest, CheckResponse } from './messages.ts';
+import { loadSync, type MessageTypeDefinition, type PackageDefinition } from '@grpc/proto-loader';
+import type { ResponseSerializers } from './check-response.ts';
+import type { CheckRequest, CheckResponse, OkHttpResponse } from './messages.ts';
 
 export const AUTHORIZATION_SERVICE = 'envoy.service.auth.v3.Authorization';
 
@@ -23,9 +24,15 @@ export function requestSerializer(definition: PackageDefinition): (request: Chec
   return checkMethod(definition).requestSerialize;
 }
 
-/** The library's encoder of CheckResponse. */
-export function responseSerializer(definition: PackageDefinition): (response: CheckResponse) => Buffer {
-  return checkMethod(definition).responseSerialize;
+export function responseSerializers(definition: PackageDefinition): ResponseSerializers {
+  const okHttpResponse = definition['envoy.service.auth.v3.OkHttpResponse'] as MessageTypeDefinition<
+    OkHttpResponse,
+    object
+  >;
+  return {
+    checkResponse: checkMethod(definition).responseSerialize,
+    okHttpResponse: okHttpResponse.serialize,
+  };
 }
 
 /**

@@ -32,12 +32,20 @@ function openDestination(destination: string): number {
 
 function createWriteThroughSink({ destination, onDropped }: JsonLinesOptions): AuditSink {
   const descriptor = openDestination(destination);
+  let isClosed = false;
+  let isTorn = false;
   return {
     record(event) {
       try {
-        const line = Buffer.from(`${JSON.stringify(event)}\n`);
-        const written = writeSync(descriptor, line);
-        if (written === line.byteLength) return true;
+        // A line that was written in part is ended first, so that it spoils no other.
+        const line = Buffer.from(`${isTorn ? '\n' : ''}${JSON.stringify(event)}\n`);
+        // Once closed, the number may be another file's.
+        const written = isClosed ? 0 : writeSync(descriptor, line);
+        if (written === line.byteLength) {
+          isTorn = false;
+          return true;
+        }
+        isTorn ||= written > 0;
       } catch {
         // Full disk, closed pipe, a reader that is too slow: all the same to the request.
       }
@@ -45,7 +53,8 @@ function createWriteThroughSink({ destination, onDropped }: JsonLinesOptions): A
       return false;
     },
     async close() {
-      if (destination !== '-') closeSync(descriptor);
+      if (!isClosed && destination !== '-') closeSync(descriptor);
+      isClosed = true;
     },
   };
 }
@@ -60,6 +69,7 @@ function createBatchingSink({ destination, onDropped }: JsonLinesOptions): Audit
     periodicFlush: FLUSH_INTERVAL_MS,
   });
   let broken = false;
+  let isClosed = false;
   stream.on('drop', onDropped);
   stream.on('error', () => {
     broken = true;
@@ -69,14 +79,22 @@ function createBatchingSink({ destination, onDropped }: JsonLinesOptions): Audit
   });
   return {
     record(event) {
+      if (isClosed) {
+        onDropped();
+        return false;
+      }
       stream.write(`${JSON.stringify(event)}\n`);
       return !broken;
     },
-    close: () =>
-      new Promise((resolve) => {
+    close() {
+      if (isClosed) return Promise.resolve();
+      isClosed = true;
+      return new Promise((resolve) => {
         stream.once('close', resolve);
-        stream.once('error', () => resolve());
+        // What could not be written is lost: closes the descriptor and ends the attempts.
+        stream.once('error', () => stream.destroy());
         stream.end();
-      }),
+      });
+    },
   };
 }

@@ -1,0 +1,41 @@
+/** Runs a command line within the test: for commands that talk to a server of the test's own, or run on. */
+import { Writable } from 'node:stream';
+import { type Environment, Output } from '../../src/cli/output.ts';
+import { runCli } from '../../src/cli/program.ts';
+import type { CliRun } from './run-cli.ts';
+
+class Memory extends Writable {
+  readonly #chunks: Buffer[] = [];
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#chunks.push(Buffer.from(chunk));
+    done();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString();
+  }
+}
+
+export interface RunningCli {
+  /** What was said so far. */
+  stdout(): string;
+  stderr(): string;
+  readonly ended: Promise<CliRun>;
+}
+
+export function startInProcess(args: readonly string[], env: Environment = {}): RunningCli {
+  const stdout = new Memory();
+  const stderr = new Memory();
+  const output = new Output(stdout, stderr, env);
+  const ended = runCli(args, { env, output, version: '0.0.0' }).then((exitCode) => ({
+    exitCode,
+    stdout: stdout.text,
+    stderr: stderr.text,
+  }));
+  return { stdout: () => stdout.text, stderr: () => stderr.text, ended };
+}
+
+export function runInProcess(args: readonly string[], env: Environment = {}): Promise<CliRun> {
+  return startInProcess(args, env).ended;
+}

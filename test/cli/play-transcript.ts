@@ -1,0 +1,145 @@
+/** Plays a transcript in a folder of its own. */
+import { execFileSync } from 'node:child_process';
+import { chmod, copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from '@jest/globals';
+import { type CliRun, expectCliError, expectNoStackTrace, runCli } from './run-cli.ts';
+import type { Step, Transcript } from './transcript.ts';
+
+/** @throws the failed expectation, with the line of the transcript in front */
+export async function playTranscript(
+  transcript: Transcript,
+  launcher: string,
+  folder: string,
+): Promise<void> {
+  for (const [name, content] of transcript.files)
+    await writeFile(join(folder, name), content, { mode: 0o600 });
+  const player = new Player(launcher, folder);
+  for (const step of transcript.steps) {
+    try {
+      await player.play(step);
+    } catch (error) {
+      throw new Error(`line ${step.line}: ${error instanceof Error ? error.message : error}`, {
+        cause: error,
+      });
+    }
+  }
+  player.finishRun();
+}
+
+class Player {
+  readonly #launcher: string;
+  readonly #folder: string;
+  readonly #env: Record<string, string> = {};
+  #stdin = '';
+  #run: CliRun | undefined;
+  #exitExpected = false;
+  #stderrExpected = false;
+
+  constructor(launcher: string, folder: string) {
+    this.#launcher = launcher;
+    this.#folder = folder;
+  }
+
+  async play({ verb, words, rest }: Step): Promise<void> {
+    if (verb === '$') return this.#runProgram(words);
+    if (verb === 'set') return void this.#setVariable(rest);
+    if (verb === 'stdin') {
+      this.#stdin = rest;
+      return;
+    }
+    const [first = '', second = ''] = words;
+    if (await this.#prepareFile(verb, first, second)) return;
+    if (await this.#checkFile(verb, first, second)) return;
+    this.#checkRun(verb, first, rest, second);
+  }
+
+  /** What nobody has said anything about must have gone well. */
+  finishRun(): void {
+    const run = this.#run;
+    this.#run = undefined;
+    if (run === undefined) return;
+    expectNoStackTrace(run);
+    if (!this.#stderrExpected) expect(run.stderr).toBe('');
+    if (!this.#exitExpected) expect(run.exitCode).toBe(0);
+  }
+
+  async #runProgram(words: readonly string[]): Promise<void> {
+    this.finishRun();
+    const [program, ...args] = words;
+    if (program !== 'proofgate') throw new Error('only proofgate can be run');
+    this.#run = await runCli(this.#launcher, args, { cwd: this.#folder, env: this.#env, stdin: this.#stdin });
+    this.#stdin = '';
+    this.#exitExpected = false;
+    this.#stderrExpected = false;
+  }
+
+  #setVariable(assignment: string): void {
+    const at = assignment.indexOf('=');
+    this.#env[assignment.slice(0, at)] = assignment.slice(at + 1).replaceAll('\\n', '\n');
+  }
+
+  async #prepareFile(verb: string, first: string, second: string): Promise<boolean> {
+    switch (verb) {
+      case 'chmod':
+        await chmod(join(this.#folder, second), Number.parseInt(first, 8));
+        return true;
+      case 'mkdir':
+        await mkdir(join(this.#folder, first));
+        return true;
+      case 'symlink':
+        await symlink(first, join(this.#folder, second));
+        return true;
+      case 'copy':
+        await copyFile(join(this.#folder, first), join(this.#folder, second));
+        return true;
+      case 'fifo':
+        execFileSync('mkfifo', ['-m', '600', join(this.#folder, first)]);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  async #checkFile(verb: string, first: string, second: string): Promise<boolean> {
+    switch (verb) {
+      case 'mode':
+        expect(((await stat(join(this.#folder, second))).mode & 0o777).toString(8)).toBe(
+          first.replace(/^0/, ''),
+        );
+        return true;
+      case 'absent':
+        await expect(stat(join(this.#folder, first))).rejects.toMatchObject({ code: 'ENOENT' });
+        return true;
+      case 'content':
+        expect(await readFile(join(this.#folder, second), 'utf8')).toMatch(new RegExp(first, 'm'));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  #checkRun(verb: string, first: string, rest: string, second: string): void {
+    if (this.#run === undefined) throw new Error(`unknown or misplaced: ${verb}`);
+    switch (verb) {
+      case 'exit':
+        this.#exitExpected = true;
+        expect(this.#run.exitCode).toBe(Number(first));
+        return;
+      case 'stdout':
+        expect(this.#run.stdout).toMatch(new RegExp(rest, 'm'));
+        return;
+      case 'stderr':
+        this.#stderrExpected = true;
+        expect(this.#run.stderr).toMatch(new RegExp(rest, 'm'));
+        return;
+      case 'error':
+        this.#exitExpected = true;
+        this.#stderrExpected = true;
+        expectCliError(this.#run, first, second === '' ? 2 : Number(second));
+        return;
+      default:
+        throw new Error(`unknown: ${verb}`);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+/** Keys, profiles and requests that the client's tests share. */
+import { generateKeyPairSync } from 'node:crypto';
+import type { RequestToSign, Signer } from '../../src/client/sign-request.ts';
+import { parseSigningProfiles, type SigningProfiles } from '../../src/client/signing-profile.ts';
+import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
+
+export const NOW_SECONDS = 1_800_000_000;
+
+export function newEd25519Key(): SigningKey {
+  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+}
+
+export function newP256Key(): SigningKey {
+  return signingKeyOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
+}
+
+/** As a profile file's text would be; members may be replaced. */
+export function profileDocument(members: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return {
+    auth_site: 'shop-eu-1',
+    key_id: 'dk_test',
+    issuer: 'https://control.shop.example/sites/shop-eu-1',
+    trust_domain: 'shop.example',
+    subject: 'client:billing',
+    key_binding: 'software',
+    profiles: [routeDocument()],
+    ...members,
+  };
+}
+
+export function routeDocument(members: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return {
+    route_id: 'orders',
+    method: 'GET',
+    path_template: '/v1/orders/{order_id}',
+    audience: 'https://api.shop.example',
+    origins: ['https://api.shop.example'],
+    ...members,
+  };
+}
+
+export function profilesOf(...routes: readonly Readonly<Record<string, unknown>>[]): SigningProfiles {
+  return parseSigningProfiles(JSON.stringify(profileDocument({ profiles: routes })), 'profile.json');
+}
+
+export function signerOf(members: Partial<Signer> = {}): Signer {
+  return {
+    profiles: profilesOf(routeDocument()),
+    choice: { kind: 'only_fit' },
+    holderKey: newEd25519Key(),
+    brokerPassport: undefined,
+    ttlSeconds: 60,
+    nowSeconds: NOW_SECONDS,
+    ...members,
+  };
+}
+
+export function requestOf(members: Partial<RequestToSign> = {}): RequestToSign {
+  return {
+    method: 'GET',
+    url: 'https://api.shop.example/v1/orders/7',
+    body: undefined,
+    headers: [],
+    extraSignedHeaders: [],
+    ...members,
+  };
+}
+
+/** The code of the error that it throws. */
+export function codeOf(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : `no code: ${error}`;
+  }
+  return 'nothing thrown';
+}
