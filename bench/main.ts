@@ -103,7 +103,7 @@ async function measureCheck(
       ...['verifier', '--auth-site', world.authSite, '--state-dir', stateDirectory],
       ...['--bundle', world.bundleDirectory, '--bundle-key', world.bundleKeyFile],
       ...['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
-      ...['--replay', store === 'memory' ? 'memory' : redisUrl],
+      ...['--replay', store === 'memory' ? 'memory' : redisUrl, '--redis-timeout', '5s'],
       ...['--audit-file', join(directory, `audit-${store}.jsonl`)],
     ],
     { readyUrl: (lines) => listening(lines, 'admin_listen', (address) => `http://${address}/readyz`) },

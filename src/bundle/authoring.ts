@@ -6,7 +6,7 @@ import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SigningKey } from '../protocol/signing.ts';
 import type { JsonObject } from '../protocol/strict-json.ts';
-import type { AcceptedKeys } from './accepted-keys.ts';
+import { AcceptedKeys } from './accepted-keys.ts';
 import type { ChainPosition } from './chain.ts';
 import { compileBundle } from './compile.ts';
 import { DOCUMENT_TYPES, parsePayload, type Signers, signDocument } from './documents.ts';
@@ -156,11 +156,14 @@ export async function signContent(draft: BundleDraft, options: SignContentOption
   // What is checked is what will be read, not what it was made from.
   const content = asBundleContent(parsePayload(payload, file), file);
   const position = positionOf(content, payload, file);
+  const keys = (options.acceptedKeys ?? new AcceptedKeys()).begin();
   await compileBundle(content, {
     file,
     head: position.head,
     readShard: (name) => readDraftShard(draft, name),
+    importKey: keys.importKey,
   });
+  keys.succeeded();
   return { content, position, document: signDocument(DOCUMENT_TYPES.bundle, payload, signingKeys) };
 }
 

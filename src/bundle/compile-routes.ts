@@ -9,6 +9,7 @@ import { parsePathTemplate } from './path-template.ts';
 import { RouteTree } from './route-table.ts';
 import type { AllowedSourceContent, BundleContent, RouteContent } from './schema.ts';
 import type { Access, FreshnessRule, RequiredAttribute, Route, RouteTable, SourceRule } from './snapshot.ts';
+import { type Steps, withoutPause } from './time-slice.ts';
 
 /** @param siteOrigins the site's, checked */
 export function compileRoutes(
@@ -16,7 +17,16 @@ export function compileRoutes(
   siteOrigins: ReadonlySet<string>,
   faults: Faults,
 ): RouteTable {
-  const sources = compileSources(content, faults);
+  return withoutPause(compileRoutesInSteps(content, siteOrigins, faults));
+}
+
+/** As {@link compileRoutes}, pausing after each route, for whoever has other work to do meanwhile. */
+export function* compileRoutesInSteps(
+  content: BundleContent,
+  siteOrigins: ReadonlySet<string>,
+  faults: Faults,
+): Steps<RouteTable> {
+  const sources = yield* compileSources(content, faults);
   const tree = new RouteTree(siteOrigins);
   const routeIds = new Set<string>();
   for (const [index, entry] of content.routes.entries()) {
@@ -31,6 +41,7 @@ export function compileRoutes(
       faults.add('source_set_missing', `${path}/route_id`, text);
     }
     addRoute(tree, entry, compileRoute(entry, siteOrigins, routeSources ?? [], path, faults), path, faults);
+    yield;
   }
   for (const [index, { route_id }] of content.route_sources.entries()) {
     if (routeIds.has(route_id)) continue;
@@ -136,7 +147,10 @@ function compileRequired(
 }
 
 /** By `route_id`. */
-function compileSources(content: BundleContent, faults: Faults): ReadonlyMap<string, readonly SourceRule[]> {
+function* compileSources(
+  content: BundleContent,
+  faults: Faults,
+): Steps<ReadonlyMap<string, readonly SourceRule[]>> {
   const sources = new Map<string, readonly SourceRule[]>();
   for (const [index, entry] of content.route_sources.entries()) {
     const path = pointer('route_sources', index);
@@ -147,6 +161,7 @@ function compileSources(content: BundleContent, faults: Faults): ReadonlyMap<str
       compileSource(source, position, `${path}/allowed_sources/${position}`, faults),
     );
     sources.set(entry.route_id, rules);
+    yield;
   }
   return sources;
 }

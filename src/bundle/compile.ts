@@ -6,7 +6,7 @@
 import { parseOrigin } from '../protocol/request-target.ts';
 import { compileClients, compileIssuers } from './compile-identities.ts';
 import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
-import { compileRoutes } from './compile-routes.ts';
+import { compileRoutesInSteps } from './compile-routes.ts';
 import { bundleError, Faults, pointer, showValue } from './errors.ts';
 import { addShard, type ShardReader } from './key-shards.ts';
 import { type BundleContent, DEFAULT_SKEW_SECONDS } from './schema.ts';
@@ -34,9 +34,10 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
   const expiresAtSeconds = requiredTime(content.expires_at, '/expires_at', faults);
   if (issuedAtSeconds >= expiresAtSeconds) faults.add('time_order', '/expires_at', 'not after issued_at');
   const clients = compileClients(content, faults);
-  const routes = compileRoutes(content, compileOrigins(content, faults), faults);
+  const slice = new TimeSlice();
+  const routes = await slice.run(compileRoutesInSteps(content, compileOrigins(content, faults), faults));
   checkTrustAnchorSources(content, faults);
-  const keys = await compileKeys(content, clients, options, faults);
+  const keys = await compileKeys(content, clients, options, { faults, slice });
   return {
     authSite: content.auth_site,
     revision: content.revision,
@@ -84,10 +85,9 @@ async function compileKeys(
   content: BundleContent,
   clients: ReadonlyMap<string, ClientEntry>,
   options: CompileOptions,
-  faults: Faults,
+  { faults, slice }: { readonly faults: Faults; readonly slice: TimeSlice },
 ): Promise<KeyTable> {
   const keys = new KeyTableBuilder({ clients, importKey: options.importKey });
-  const slice = new TimeSlice();
   const issuers = compileIssuers(content, faults);
   for (const [index, entry] of (content.issuers ?? []).entries()) {
     const issuer = issuers[index];

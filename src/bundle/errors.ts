@@ -134,5 +134,11 @@ export function showValue(value: unknown): string {
 
 /** One step of a JSON Pointer (RFC 6901 section 3). */
 export function pointer(...steps: readonly (string | number)[]): string {
-  return steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  let path = '';
+  for (const step of steps) path += `/${typeof step === 'number' ? step : escapeStep(step)}`;
+  return path;
+}
+
+function escapeStep(step: string): string {
+  return /[~/]/.test(step) ? step.replaceAll('~', '~0').replaceAll('/', '~1') : step;
 }

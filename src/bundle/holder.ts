@@ -19,8 +19,9 @@ import {
 } from './freshness.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
 import { BUNDLE_FILE, FRESHNESS_FILE, LocalDirectory, type ResolvedDirectory } from './local-directory.ts';
-import { type OpenedBundle, openBundle } from './open-bundle.ts';
+import { type OpenedBundle, openBundleInSteps } from './open-bundle.ts';
 import type { Snapshot } from './snapshot.ts';
+import { TimeSlice } from './time-slice.ts';
 
 export interface BundleHolderOptions {
   readonly authSite: string;
@@ -187,7 +188,10 @@ export class BundleHolder {
     const startedMs = performance.now();
     const { authSite, bundleSigners, mark } = this.#options;
     const bytes = await files.readBundle();
-    const opened = openBundle(bytes, { file: BUNDLE_FILE, signers: bundleSigners, authSite });
+    const slice = new TimeSlice();
+    const opened = await slice.run(
+      openBundleInSteps(bytes, { file: BUNDLE_FILE, signers: bundleSigners, authSite }),
+    );
     const step = judgeBundle(await mark.position(), opened.position, BUNDLE_FILE);
     if (step.kind === 'refuse') throw step.error;
     if (step.kind === 'nothing_to_do' && this.#snapshot?.head === opened.position.head) return;

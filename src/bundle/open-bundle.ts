@@ -7,6 +7,7 @@ import { DOCUMENT_TYPES, MAX_BUNDLE_BYTES, parsePayload, type Signers, verifyDoc
 import { bundleError, showValue } from './errors.ts';
 import type { BundleContent } from './schema.ts';
 import { asBundleContent } from './shape.ts';
+import { type Steps, withoutPause } from './time-slice.ts';
 
 export interface OpenOptions {
   /** Name of the file, for errors. */
@@ -25,11 +26,23 @@ export interface OpenedBundle {
 }
 
 /** @throws BundleError for bytes that are not a bundle signed by enough of the pinned keys, for this site. */
-export function openBundle(bytes: Buffer, { file, signers, authSite }: OpenOptions): OpenedBundle {
+export function openBundle(bytes: Buffer, options: OpenOptions): OpenedBundle {
+  return withoutPause(openBundleInSteps(bytes, options));
+}
+
+/** As {@link openBundle}, pausing between its parts, each of which takes tens of milliseconds for a large bundle. */
+export function* openBundleInSteps(
+  bytes: Buffer,
+  { file, signers, authSite }: OpenOptions,
+): Steps<OpenedBundle> {
   const document = { file, type: DOCUMENT_TYPES.bundle, bytes, maxBytes: MAX_BUNDLE_BYTES };
   const verified = verifyDocument(document, signers);
-  const content = asBundleContent(parsePayload(verified.payload, file), file);
+  yield;
+  const value = parsePayload(verified.payload, file);
+  yield;
+  const content = asBundleContent(value, file);
   if (authSite !== undefined) checkAuthSite(content.auth_site, authSite, file);
+  yield;
   return { content, position: positionOf(content, verified.payload, file), signers: verified.signers };
 }
 

@@ -121,7 +121,7 @@ function findLeaf(root: Node, path: string): Leaf | undefined {
       node = literal;
     } else {
       if (segment === '' || isFoldedLiteral(node, segment)) return undefined;
-      if (node.one === undefined) return hasNoEmptySegment(path, start) ? node.rest : undefined;
+      if (node.one === undefined) return node.rest && hasNoEmptySegment(path, start) ? node.rest : undefined;
       node = node.one;
     }
     if (slash === -1) return node.leaf;

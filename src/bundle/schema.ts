@@ -43,6 +43,8 @@ const KEY_ID_PATTERN = '^[!-~]{1,128}$';
 const SHA256_PATTERN = '^[A-Za-z0-9_-]{43}$';
 const METHOD_PATTERN = "^[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,32}$";
 const PATH_TEMPLATE_PATTERN = '^/[!-~]{0,2047}$';
+const SUBJECT_PREFIX_PATTERN = '^[!-~]{0,512}$';
+const SHARD_FILE_PATTERN = '^keys-[0-9]{4}\\.jsonl$';
 
 /** What the patterns ask for, in words. */
 export const PATTERN_WORDS: ReadonlyMap<string, string> = new Map([
@@ -51,6 +53,8 @@ export const PATTERN_WORDS: ReadonlyMap<string, string> = new Map([
   [SHA256_PATTERN, '32 bytes in base64url'],
   [METHOD_PATTERN, 'a method, 1 to 32 characters of a token'],
   [PATH_TEMPLATE_PATTERN, 'a path of at most 2048 visible ASCII characters, beginning with "/"'],
+  [SUBJECT_PREFIX_PATTERN, 'at most 512 visible ASCII characters'],
+  [SHARD_FILE_PATTERN, 'a name such as keys-0001.jsonl'],
   [TIME_PATTERN, 'a time such as 2026-11-21T04:00:00Z'],
 ]);
 
@@ -128,7 +132,7 @@ const issuer = closed(
   {
     issuer: identifier("The passport's iss. Must not be the issuer of a client."),
     trust_domain: identifier("The passport's trust_domain."),
-    subject_prefixes: Type.Array(Type.String({ pattern: '^[!-~]{0,512}$' }), {
+    subject_prefixes: Type.Array(Type.String({ pattern: SUBJECT_PREFIX_PATTERN }), {
       minItems: 1,
       maxItems: 1000,
       uniqueItems: true,
@@ -179,7 +183,7 @@ const derivedKey = closed(
 
 const keyShard = closed(
   {
-    file: Type.String({ pattern: '^keys-[0-9]{4}\\.jsonl$', description: 'Beside the bundle.' }),
+    file: Type.String({ pattern: SHARD_FILE_PATTERN, description: 'Beside the bundle.' }),
     count: Type.Integer({ minimum: 1, maximum: MAX_KEYS_PER_SHARD, description: 'Keys in it, one a line.' }),
     sha256: sha256("Of the file's bytes."),
   },

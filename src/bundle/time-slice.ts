@@ -6,6 +6,17 @@ import { setImmediate } from 'node:timers/promises';
 
 const SLICE_MS = 4;
 
+/** Work that can be put down after each step. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+/** Does all steps at once. */
+export function withoutPause<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 export class TimeSlice {
   #startedMs = performance.now();
 
@@ -18,5 +29,14 @@ export class TimeSlice {
   async next(): Promise<void> {
     await setImmediate();
     this.#startedMs = performance.now();
+  }
+
+  /** Does all steps, letting others run in between. */
+  async run<T>(steps: Steps<T>): Promise<T> {
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      if (this.isUsedUp) await this.next();
+    }
   }
 }

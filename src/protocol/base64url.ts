@@ -14,3 +14,11 @@ export function decodeBase64url(text: string): Buffer | undefined {
 export function isBase64urlOf(text: string, byteLength: number): boolean {
   return decodeBase64url(text)?.length === byteLength;
 }
+
+/** 32 bytes take 43 characters, of which the last holds four bits. */
+const SHA256 = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
+/** Whether the text is the canonical spelling of a SHA-256. */
+export function isSha256(text: string): boolean {
+  return SHA256.test(text);
+}

@@ -2,7 +2,7 @@
  * `transcript-v1`: the text that a proof signs, one `name=value` a line.
  * Source: docs/protocol.md "Transcript".
  */
-import { decodeBase64url, isBase64urlOf } from './base64url.ts';
+import { decodeBase64url, isSha256 } from './base64url.ts';
 import {
   isIdentifier,
   isJti,
@@ -22,7 +22,6 @@ export const NOT_BOUND = '-';
 export const MAX_PROOF_TTL_SECONDS = 300;
 /** What a signer chooses when nobody says otherwise, in seconds. */
 export const DEFAULT_PROOF_TTL_SECONDS = 60;
-const SHA256_BYTES = 32;
 
 /** A header line: name in lower case, value without optional white space at its ends. */
 export interface SignedHeader {
@@ -155,7 +154,7 @@ function isWellFormed(t: Transcript): boolean {
   return (
     isIdentifier(t.authSite) &&
     isKeyId(t.keyId) &&
-    isBase64urlOf(t.passportSha256, SHA256_BYTES) &&
+    isSha256(t.passportSha256) &&
     isIdentifier(t.issuer) &&
     isIdentifier(t.subject) &&
     isIdentifier(t.audience) &&
@@ -164,7 +163,7 @@ function isWellFormed(t: Transcript): boolean {
     isScheme(t.scheme) &&
     t.target.startsWith('/') &&
     isJti(t.jti) &&
-    (t.contentSha256 === NOT_BOUND || isBase64urlOf(t.contentSha256, SHA256_BYTES))
+    (t.contentSha256 === NOT_BOUND || isSha256(t.contentSha256))
   );
 }
 

@@ -67,12 +67,13 @@ export class TestRedisServer {
     this.#process?.kill('SIGCONT');
   }
 
-  /** Sends one command on a connection of its own; words must hold no white space. Resolves to the raw answer. */
+  /** Sends one command on a connection of its own. Resolves to the raw answer. */
   async command(...words: readonly string[]): Promise<string> {
     const socket = connect(this.port, '127.0.0.1');
     try {
       await once(socket, 'connect');
-      socket.write(`${words.join(' ')}\r\n`);
+      const bulks = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
+      socket.write(`*${words.length}\r\n${bulks.join('')}`);
       return await readAnswer(socket);
     } finally {
       socket.destroy();

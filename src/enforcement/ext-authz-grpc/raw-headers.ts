@@ -36,7 +36,15 @@ function isNamed(key: string | undefined, name: string): boolean {
 
 /** Spaces and tabs at either end (RFC 9110 section 5.6.3). */
 export function trimOptionalWhiteSpace(value: string): string {
-  return /^[ \t]|[ \t]$/.test(value) ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value;
+  let start = 0;
+  let end = value.length;
+  while (start < end && isOptionalWhiteSpace(value.charCodeAt(start))) start += 1;
+  while (end > start && isOptionalWhiteSpace(value.charCodeAt(end - 1))) end -= 1;
+  return end - start === value.length ? value : value.slice(start, end);
+}
+
+function isOptionalWhiteSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09;
 }
 
 /** Repeated `x-…` lines stay apart, except for these (measured: test/e2e/envoy-facts-headers.test.ts). */

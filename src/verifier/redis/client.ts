@@ -5,8 +5,8 @@
  */
 import { Redis, type RedisOptions } from 'ioredis';
 import type { RedisEndpoint } from './endpoint.ts';
+import { greetingConnector } from './greeting-connector.ts';
 
-/** A connection that does not close by itself is cut off after this long. */
 const DISCONNECT_TIMEOUT_MS = 50;
 const FIRST_RECONNECT_DELAY_MS = 5;
 const MAX_RECONNECT_DELAY_MS = 2_000;
@@ -15,6 +15,7 @@ export interface RedisClientOptions {
   readonly endpoint: RedisEndpoint;
   /** For one command and its answer. */
   readonly commandTimeoutMs: number;
+  /** For connection, TLS handshake and greeting together. */
   readonly connectTimeoutMs: number;
   /** Certificates (PEM) of the authorities to trust with `rediss://`; default: the system's. */
   readonly certificateAuthorities?: string;
@@ -24,13 +25,10 @@ export interface RedisClientOptions {
 export function createRedisClient(options: RedisClientOptions): Redis {
   const { endpoint } = options;
   const settings: Omit<RedisOptions, 'replyMapping'> = {
-    host: endpoint.host,
-    port: endpoint.port,
     db: endpoint.databaseNumber,
     connectionName: 'proofgate',
-    connectTimeout: options.connectTimeoutMs,
     commandTimeout: options.commandTimeoutMs,
-    disconnectTimeout: DISCONNECT_TIMEOUT_MS,
+    Connector: greetingConnector({ ...options, disconnectTimeoutMs: DISCONNECT_TIMEOUT_MS }),
     lazyConnect: true,
     enableOfflineQueue: false,
     // With 0, what waits for an answer is rejected as soon as the connection is lost.
@@ -45,10 +43,6 @@ export function createRedisClient(options: RedisClientOptions): Redis {
   if (endpoint.username !== undefined) settings.username = endpoint.username;
   const password = endpoint.revealPassword();
   if (password !== undefined) settings.password = password;
-  if (endpoint.tls) {
-    const { certificateAuthorities: ca } = options;
-    settings.tls = ca === undefined ? {} : { ca };
-  }
   return new Redis(settings);
 }
 

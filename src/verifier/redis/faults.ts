@@ -42,10 +42,8 @@ export function classifyFault(error: unknown): RedisFault {
 export function describeConnectionError(error: unknown, label: string): string {
   const fault = classifyFault(error);
   if (fault.kind === 'refused') return describeRefusal(fault.code, label);
-  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
-    if (NODE_ERROR_CODE.test(error.code)) return `cannot connect to Redis at ${label} (${error.code})`;
-  }
-  return describeSilence(label);
+  const code = nodeErrorCode(error);
+  return code === undefined ? describeSilence(label) : `cannot connect to Redis at ${label} (${code})`;
 }
 
 export function describeRefusal(code: string, label: string): string {
@@ -58,7 +56,20 @@ export function describeSilence(label: string): string {
   return `the server at ${label} does not answer in time, or not as Redis does`;
 }
 
-function isReplyError(error: unknown): error is Error {
-  // ioredis exports the class without a type; its name is set by redis-errors 1.2 and ioredis 6 alike.
-  return error instanceof Error && error.name === 'ReplyError';
+/** ioredis exports the class without a type; redis-errors 1.2 and ioredis 6 give it this name. */
+function isReplyError(error: unknown): error is { readonly message: string } {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'name' in error &&
+    error.name === 'ReplyError' &&
+    'message' in error &&
+    typeof error.message === 'string'
+  );
+}
+
+function nodeErrorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  const { code } = error;
+  return typeof code === 'string' && NODE_ERROR_CODE.test(code) ? code : undefined;
 }

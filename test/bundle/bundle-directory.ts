@@ -1,0 +1,60 @@
+/** Directories with bundles in them, gone when the test is over. */
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach } from '@jest/globals';
+import { DOCUMENT_TYPES, signDocument } from '../../src/bundle/documents.ts';
+import { positionOf } from '../../src/bundle/open-bundle.ts';
+import type { BundleContent } from '../../src/bundle/schema.ts';
+import { formatTime } from '../../src/bundle/times.ts';
+import type { SigningKey } from '../../src/protocol/signing.ts';
+
+const made: string[] = [];
+
+afterEach(async () => {
+  await Promise.all(made.splice(0).map((path) => rm(path, { recursive: true, force: true })));
+});
+
+export async function newDirectory(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'proofgate-bundle-'));
+  made.push(path);
+  return path;
+}
+
+/** A `bundle.jws`, sound or not, as its signer would have made it. */
+export function bundleDocument(content: BundleContent, key: SigningKey) {
+  const payload = Buffer.from(JSON.stringify(content));
+  return {
+    bytes: signDocument(DOCUMENT_TYPES.bundle, payload, [key]),
+    position: positionOf(content, payload, 'bundle.jws'),
+  };
+}
+
+export function freshnessDocument(
+  statement: { authSite: string; revision: number; head: string; asOfSeconds: number },
+  key: SigningKey,
+): Buffer {
+  const { authSite, revision, head, asOfSeconds } = statement;
+  const payload = { auth_site: authSite, revision, head, as_of: formatTime(asOfSeconds) };
+  return signDocument(DOCUMENT_TYPES.freshness, Buffer.from(JSON.stringify(payload)), [key]);
+}
+
+/** Writes a bundle and returns its position. */
+export async function putBundle(directory: string, content: BundleContent, key: SigningKey) {
+  const { bytes, position } = bundleDocument(content, key);
+  await writeFile(join(directory, 'bundle.jws'), bytes);
+  return position;
+}
+
+const DEADLINE_MS = 10_000;
+const LOOK_EVERY_MS = 5;
+
+/** Waits until something holds, and fails when it does not in time. */
+export async function until(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + DEADLINE_MS;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error('did not come about in time');
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+}

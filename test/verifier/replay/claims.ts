@@ -1,0 +1,24 @@
+import { randomBytes } from 'node:crypto';
+import type { ReplayClaim } from '../../../src/verifier/replay/store.ts';
+
+export const SKEW_SECONDS = 2;
+
+/** Far enough ahead of now to be beyond every fence of these tests: a store does not judge a proof's times. */
+const ISSUED_AHEAD_SECONDS = 200;
+
+export function randomIdentifier(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** A claim that nothing speaks against, at the given clock. */
+export function claimAt(nowSeconds: number, changes: Partial<ReplayClaim> = {}): ReplayClaim {
+  return {
+    identifier: randomIdentifier(),
+    holderThumbprint: randomIdentifier(),
+    issuedAtSeconds: nowSeconds + ISSUED_AHEAD_SECONDS,
+    expiresAtSeconds: nowSeconds + ISSUED_AHEAD_SECONDS + 60,
+    skewSeconds: SKEW_SECONDS,
+    nowSeconds,
+    ...changes,
+  };
+}
