@@ -1,6 +1,6 @@
 /**
  * The shape of a bundle's content and of a freshness statement: the one source of the types, of the check and
- * of the published docs/schema/bundle.schema.json. Rules that join several members are in `validate.ts`.
+ * of the published docs/schema/bundle.schema.json. Rules that join several members are checked while compiling, in `compile*.ts`.
  * Source: docs/bundle.md "Content".
  */
 import Type, { type Static, type TSchema } from 'typebox';

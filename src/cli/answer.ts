@@ -1,4 +1,5 @@
 /** The answer to a request, shown: its body as it comes, or everything as one JSON object. */
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ResponseHead } from '../client/send-request.ts';
@@ -27,9 +28,22 @@ export async function showAnswer(
     output.result([], await jsonAnswer(head, body));
   } else {
     if (include) output.stdout.write(headText(head));
-    await pipeline(body, output.stdout, { end: false });
+    await pipeline(body, async (chunks: AsyncIterable<Buffer>) => writeBody(chunks, output));
   }
   return { failure: failureOf(head) };
+}
+
+const LINE_FEED = 0x0a;
+
+/** As it comes; a person's next line begins on a line of its own. */
+async function writeBody(chunks: AsyncIterable<Buffer>, { stdout }: Output): Promise<void> {
+  let last: number | undefined;
+  for await (const chunk of chunks) {
+    if (!stdout.write(chunk)) await once(stdout, 'drain');
+    last = chunk.at(-1) ?? last;
+  }
+  if (last !== undefined && last !== LINE_FEED && 'isTTY' in stdout && stdout.isTTY === true)
+    stdout.write('\n');
 }
 
 function headText({ statusCode, statusText, headers }: ResponseHead): string {
@@ -74,6 +88,6 @@ function failureOf({ statusCode, headers }: ResponseHead): ShownAnswer['failure'
   if (statusCode < 400) return undefined;
   const reason = headers.find(({ name }) => name.toLowerCase() === REASON_HEADER)?.value;
   return reason === undefined
-    ? { code: 'http_status', text: `the API answered with status ${statusCode}` }
+    ? { code: 'http_status', text: `the answer has status ${statusCode}` }
     : { code: 'denied', text: `status ${statusCode}, reason ${reason}` };
 }

@@ -18,7 +18,8 @@ export function logBundleEvents(logger: Logger, metrics: VerifierMetrics): Bundl
       metrics.bundleRefused(error.code);
       logger.error({ code: error.code }, `freshness statement refused: ${error.message}`);
     },
+    // Between the writing of a bundle and of its statement every publication passes through this.
     freshnessIgnored: (why, { revision }) =>
-      logger.warn({ why, revision }, 'freshness statement not applied'),
+      logger.info({ why, revision }, 'freshness statement not applied'),
   };
 }

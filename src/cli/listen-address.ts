@@ -7,13 +7,18 @@ export interface HostAndPort {
   readonly port: number;
 }
 
+const EXAMPLE_PORT: { readonly [flag: string]: number } = { listen: 9191, 'admin-listen': 9192 };
+
 /** @throws CliError `bad_address` */
 export function parseHostAndPort(flag: string, address: string): HostAndPort {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/.exec(address);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
   if (host === undefined || port > 65_535) {
-    throw usageError('bad_address', `--${flag} must be HOST:PORT, such as 127.0.0.1:9191`);
+    throw usageError(
+      'bad_address',
+      `--${flag} must be HOST:PORT, such as 127.0.0.1:${EXAMPLE_PORT[flag] ?? 9191}`,
+    );
   }
   return { host, port };
 }

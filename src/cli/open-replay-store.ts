@@ -11,6 +11,19 @@ export function usesEmbeddedReplay(replay: string): boolean {
 }
 
 /**
+ * Looks at the setting alone, so that a slip in it is told before anything is started.
+ * @throws CliError `bad_replay_store`
+ */
+export async function assertReplaySetting({ replay }: VerifierSettings): Promise<void> {
+  if (usesEmbeddedReplay(replay)) return;
+  if (!/^rediss?(?:-[a-z]+)?:\/\//.test(replay)) {
+    throw usageError('bad_replay_store', '--replay must be memory or a redis:// URL');
+  }
+  const { parseRedisEndpoint } = await import('../verifier/redis/endpoint.ts');
+  await refusingBadSettings(() => parseRedisEndpoint(replay));
+}
+
+/**
  * @param skewSeconds of the bundle that is loaded, for readiness
  * @throws CliError `bad_replay_store`
  */
@@ -27,13 +40,19 @@ export async function openReplayStore(
     return createMemoryReplayStore(common);
   }
   const { createRedisReplayStore } = await import('../verifier/replay/redis.ts');
-  const { RedisSettingError } = await import('../verifier/redis/endpoint.ts');
   const authorities =
     redisCaFile === undefined
       ? {}
       : { certificateAuthorities: await readInputText(redisCaFile, MAX_CA_FILE_BYTES) };
+  return refusingBadSettings(() =>
+    createRedisReplayStore({ ...common, ...authorities, url: replay, timeoutMs: redisTimeoutMs }),
+  );
+}
+
+async function refusingBadSettings<T>(use: () => T): Promise<T> {
+  const { RedisSettingError } = await import('../verifier/redis/endpoint.ts');
   try {
-    return createRedisReplayStore({ ...common, ...authorities, url: replay, timeoutMs: redisTimeoutMs });
+    return use();
   } catch (error) {
     if (!(error instanceof RedisSettingError)) throw error;
     throw usageError('bad_replay_store', `--replay: ${error.message}`);

@@ -8,14 +8,17 @@ import { systemErrorCode, usageError } from './errors.ts';
  * @throws CliError `state_dir_unusable`
  */
 export async function assertStateDirectory(path: string): Promise<void> {
+  const why = await fault(path);
+  if (why !== undefined) throw usageError('state_dir_unusable', `--state-dir ${path} ${why}`);
+}
+
+async function fault(path: string): Promise<string | undefined> {
   try {
-    if (!(await stat(path)).isDirectory())
-      throw usageError('state_dir_unusable', `${path} is not a directory`);
+    if (!(await stat(path)).isDirectory()) return 'is not a directory';
     await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    return undefined;
   } catch (error) {
-    const code = systemErrorCode(error);
-    if (code === undefined) throw error;
-    const why = code === 'ENOENT' ? 'does not exist: create it first' : `cannot be used (${code})`;
-    throw usageError('state_dir_unusable', `--state-dir ${path} ${why}`);
+    const code = systemErrorCode(error) ?? 'error';
+    return code === 'ENOENT' ? 'does not exist: create it first' : `cannot be used (${code})`;
   }
 }

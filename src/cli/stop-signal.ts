@@ -1,6 +1,9 @@
 /** Asks a command that runs on to come to an end: SIGTERM from whoever started it, SIGINT from a terminal. */
 
-/** Aborts at the first signal. A second one ends the process at once, as if nobody listened. */
+/**
+ * Aborts at the first signal. The same signal again ends the process at once, as if nobody listened; the other one
+ * changes nothing, because supervisors send both.
+ */
 export function listenForStop(): AbortSignal {
   const controller = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -3,8 +3,13 @@
 import { FileMark } from '../bundle/high-water-mark.ts';
 import { BundleHolder } from '../bundle/holder.ts';
 import type { Snapshot } from '../bundle/snapshot.ts';
-import { type AdminListener, openAdminListener } from '../enforcement/admin/server.ts';
-import { type ExtAuthzGrpcDoor, openExtAuthzGrpcDoor } from '../enforcement/ext-authz-grpc/server.ts';
+import { type AdminListener, openAdminListener, type ReadinessCheck } from '../enforcement/admin/server.ts';
+import {
+  type ExtAuthzGrpcDoor,
+  ListenError,
+  openExtAuthzGrpcDoor,
+} from '../enforcement/ext-authz-grpc/server.ts';
+import { isIdentifier } from '../protocol/identifiers.ts';
 import type { PublicKey } from '../protocol/public-key.ts';
 import { type Origin, parseOrigin } from '../protocol/request-target.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
@@ -12,20 +17,18 @@ import { createVerifierMetrics, type VerifierMetrics } from '../telemetry/metric
 import { createJsonLinesSink } from '../verifier/audit/json-lines.ts';
 import type { AuditMode, AuditSink } from '../verifier/audit/sink.ts';
 import type { ReplayStore } from '../verifier/replay/store.ts';
-import { createVerifier } from '../verifier/verifier.ts';
+import { createVerifier, type Verifier } from '../verifier/verifier.ts';
 import { logBundleEvents } from './bundle-log.ts';
 import type { CliContext } from './define-command.ts';
 import { CliError, systemErrorCode, usageError } from './errors.ts';
 import { readPublicKeyFile } from './key-files.ts';
-import { parseGrpcAddress, parseHostAndPort } from './listen-address.ts';
-import { openReplayStore, usesEmbeddedReplay } from './open-replay-store.ts';
+import { type HostAndPort, parseGrpcAddress, parseHostAndPort } from './listen-address.ts';
+import { assertReplaySetting, openReplayStore, usesEmbeddedReplay } from './open-replay-store.ts';
 import { verifierReadiness } from './readiness.ts';
+import { reportReadiness } from './readiness-report.ts';
 import { assertStateDirectory } from './state-directory.ts';
 import { listenForStop } from './stop-signal.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
-
-/** How often what health checks are told is brought up to date, milliseconds. */
-const HEALTH_INTERVAL_MS = 200;
 
 /** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
 export async function runVerifier(settings: VerifierSettings, { version }: CliContext): Promise<void> {
@@ -60,16 +63,20 @@ interface Parts {
   readonly leave: () => void;
 }
 
+/** What can be wrong with the settings is told before anything is opened. */
 async function startParts(settings: VerifierSettings, logger: Logger): Promise<Parts> {
-  const listen = parseGrpcAddress('listen', settings.listen);
-  const adminListen = parseHostAndPort('admin-listen', settings.adminListen);
+  const addresses = {
+    listen: parseGrpcAddress('listen', settings.listen),
+    admin: parseHostAndPort('admin-listen', settings.adminListen),
+  };
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
+  await assertReplaySetting(settings);
   const metrics = createVerifierMetrics(() => readingOf(bundle.snapshot));
   const bundle = await createBundleHolder(settings, logger, metrics);
-  await bundle.start();
-  const replayStore = await openReplayStore(settings, bundle.snapshot?.skewSeconds);
   const auditMode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
   const auditSink = openAuditSink(settings.auditFile, auditMode, metrics);
+  await bundle.start();
+  const replayStore = await openReplayStore(settings, bundle.snapshot?.skewSeconds);
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
   const verifier = createVerifier({
     currentSnapshot: () => bundle.snapshot,
@@ -83,34 +90,61 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
     maxInFlight: settings.maxInFlight,
     onInternalError: (error) => logger.error({ err: error }, 'internal fault: the request was denied'),
   });
-  const opened: { door?: ExtAuthzGrpcDoor } = {};
+  const readiness = (leaving: boolean) =>
+    verifierReadiness({
+      bundle: bundle.status(),
+      replay: replayStore.health(),
+      realtimeStalenessSeconds,
+      leaving,
+    });
   try {
-    const { maxMessageBytes, envoyBody: bodyMode } = settings;
-    const door = await openExtAuthzGrpcDoor({ verifier, metrics, bodyMode, listen, maxMessageBytes });
-    opened.door = door;
-    let leaving = false;
-    const readiness = () =>
-      verifierReadiness({
-        bundle: bundle.status(),
-        replay: replayStore.health(),
-        realtimeStalenessSeconds,
-        leaving,
-      });
-    const isReady = () => readiness().every(({ problem }) => problem === undefined);
-    const admin = await openAdminListener({ ...adminListen, readiness, metrics: () => scrape(metrics) });
-    const timer = setInterval(() => door.setServing(isReady()), HEALTH_INTERVAL_MS);
-    door.setServing(isReady());
-    const leave = () => {
-      leaving = true;
-      clearInterval(timer);
-      door.setServing(false);
-    };
-    return { bundle, replayStore, auditSink, door, admin, leave };
+    const opened = await openListeners({ settings, addresses, verifier, metrics, readiness, logger });
+    return { bundle, replayStore, auditSink, ...opened };
   } catch (error) {
     bundle.close();
-    await Promise.all([opened.door?.drain(0), replayStore.close(), auditSink.close()]);
-    throw listenFailure(error, opened.door === undefined ? settings.listen : settings.adminListen);
+    await Promise.all([replayStore.close(), auditSink.close()]);
+    throw error;
   }
+}
+
+interface ListenerInputs {
+  readonly settings: VerifierSettings;
+  readonly addresses: { readonly listen: string; readonly admin: HostAndPort };
+  readonly verifier: Verifier;
+  readonly metrics: VerifierMetrics;
+  readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
+  readonly logger: Logger;
+}
+
+/** @throws CliError `listen_failed` */
+async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door' | 'admin' | 'leave'>> {
+  const { addresses, logger, metrics, readiness, settings, verifier } = inputs;
+  const door = await openExtAuthzGrpcDoor({
+    verifier,
+    metrics,
+    listen: addresses.listen,
+    bodyMode: settings.envoyBody,
+    maxMessageBytes: settings.maxMessageBytes,
+    onInternalError: (error) => logger.error({ err: error }, 'internal fault: the request was denied'),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, settings.listen);
+  });
+  let leaving = false;
+  const admin = await openAdminListener({
+    ...addresses.admin,
+    readiness: () => readiness(leaving),
+    metrics: () => scrape(metrics),
+  }).catch(async (error: unknown) => {
+    await door.drain(0);
+    throw listenFailure(error, settings.adminListen);
+  });
+  const stopReporting = reportReadiness(() => readiness(leaving), door, logger);
+  const leave = () => {
+    leaving = true;
+    stopReporting();
+    door.setServing(false);
+  };
+  return { door, admin, leave };
 }
 
 async function stopParts(parts: Parts, drainTimeoutMs: number): Promise<void> {
@@ -137,6 +171,9 @@ async function createBundleHolder(
   const { authSite, bundle: directory, bundleThreshold: threshold, stateDir: stateDirectory } = settings;
   if (threshold > new Set(bundleKeys.map(({ thumbprint }) => thumbprint)).size) {
     throw usageError('bundle_threshold_too_high', '--bundle-threshold is more than there are bundle keys');
+  }
+  if (!isIdentifier(authSite)) {
+    throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
   }
   await assertStateDirectory(stateDirectory);
   return new BundleHolder({
@@ -185,7 +222,7 @@ function openAuditSink(destination: string, mode: AuditMode, metrics: VerifierMe
 
 function listenFailure(error: unknown, address: string): CliError {
   if (error instanceof CliError) return error;
-  const why = systemErrorCode(error) ?? (error instanceof Error ? error.message : 'error');
+  const why = error instanceof ListenError ? error.message : (systemErrorCode(error) ?? 'error');
   return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
 }
 

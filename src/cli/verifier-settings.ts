@@ -1,4 +1,5 @@
 /** What the sidecar can be told. Source: docs/cli.md. */
+import { LOG_LEVELS } from '../telemetry/log-level.ts';
 import {
   choice,
   duration,
@@ -88,14 +89,7 @@ export const VERIFIER_SETTINGS = {
     '10s',
   ),
   logLevel: withDefault(
-    choice('--log-level <level>', 'how much the log on standard error says', [
-      'trace',
-      'debug',
-      'info',
-      'warn',
-      'error',
-      'silent',
-    ]),
+    choice('--log-level <level>', 'how much the log on standard error says', LOG_LEVELS),
     'info',
   ),
 };

@@ -75,12 +75,11 @@ function readPassport(authorization: HeaderLookup, knownPassport: ParsedPassport
   );
 }
 
-/** Scheme names are case-insensitive (RFC 9110 section 11.1). */
+/** Scheme names are case-insensitive, and the name may stand alone (RFC 9110 sections 11.1 and 11.4). */
 function isPassportScheme(value: string): boolean {
-  return (
-    value.startsWith(SCHEME_PREFIX) ||
-    value.slice(0, SCHEME_PREFIX.length).toLowerCase() === SCHEME_PREFIX.toLowerCase()
-  );
+  if (value.startsWith(SCHEME_PREFIX)) return true;
+  const start = value.slice(0, SCHEME_PREFIX.length).toLowerCase();
+  return start === SCHEME_PREFIX.toLowerCase() || start === PASSPORT_SCHEME.toLowerCase();
 }
 
 function readProof(transcriptHeader: HeaderLookup, signatureHeader: HeaderLookup): Proof | Denial {

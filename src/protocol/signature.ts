@@ -26,7 +26,18 @@ export function signMessage(
   privateKey: KeyObject,
   message: Uint8Array,
 ): Buffer {
+  if (!isKeyOf(algorithm, privateKey)) throw new TypeError(`not a private key for ${algorithm}`);
   return algorithm === 'Ed25519'
     ? sign(null, message, privateKey)
     : sign('sha256', message, { key: privateKey, dsaEncoding: 'ieee-p1363' });
+}
+
+/** OpenSSL would sign with any EC key under either name. */
+function isKeyOf(
+  algorithm: SignatureAlgorithm,
+  { asymmetricKeyType, asymmetricKeyDetails }: KeyObject,
+): boolean {
+  return algorithm === 'Ed25519'
+    ? asymmetricKeyType === 'ed25519'
+    : asymmetricKeyType === 'ec' && asymmetricKeyDetails?.namedCurve === 'prime256v1';
 }

@@ -38,9 +38,18 @@ export function parseSigningKey(pem: string | Uint8Array): SigningKey {
 export function signingKeyOf(privateKey: KeyObject): SigningKey {
   const type = privateKey.asymmetricKeyType;
   if (type !== 'ed25519' && type !== 'ec') throw new SigningKeyError('neither an Ed25519 nor a P-256 key');
-  const publicKey = importPublicJwk(createPublicKey(privateKey).export({ format: 'jwk' }));
+  const publicKey = importPublicJwk(publicJwkOf(privateKey));
   if (publicKey === undefined) throw new SigningKeyError('neither an Ed25519 nor a P-256 key');
   return { publicKey, privateKey };
+}
+
+/** Undefined for a curve that has no name in a JWK (brainpool, for one). */
+function publicJwkOf(privateKey: KeyObject): unknown {
+  try {
+    return createPublicKey(privateKey).export({ format: 'jwk' });
+  } catch {
+    return undefined;
+  }
 }
 
 /** Claims of a passport to be made; times in seconds since the epoch. */
@@ -97,7 +106,8 @@ export interface ProofHeaders {
 }
 
 export function signTranscript(transcript: Transcript, holder: SigningKey): ProofHeaders {
-  const bytes = Buffer.from(formatTranscript(transcript), 'latin1');
+  // Not latin1, which would sign U+010A as a line feed: what is not ASCII must stay visible, and be refused.
+  const bytes = Buffer.from(formatTranscript(transcript), 'utf8');
   return {
     transcript: bytes.toString('base64url'),
     signature: signMessage(holder.publicKey.algorithm, holder.privateKey, bytes).toString('base64url'),

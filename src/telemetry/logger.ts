@@ -3,11 +3,9 @@
  * Nothing secret is ever handed to it; the redaction below is the second line of defence.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
+import type { LogLevel } from './log-level.ts';
 
 export type { Logger } from 'pino';
-
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const SECRET_FIELDS = ['authorization', 'passport', 'signature', 'transcript', 'token', 'password', 'jti'];
 

@@ -100,6 +100,7 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
           headers: [
             option('content-type', 'application/problem+json', overwrite),
             option('x-proofgate-reason', 'jti_replay', overwrite),
+            option('x-proofgate-decision-id', 'd-1', overwrite),
             option('www-authenticate', 'Passport', overwrite),
           ],
           body: '{"reason":"jti_replay"}',
@@ -143,7 +144,7 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
         details: 'ext_authz_denied',
         flags: 'UAEX',
         reason: 'jti_replay',
-        decision_id: null,
+        decision_id: 'd-1',
       });
       expect(stand.envoy.accessLog.join('\n')).not.toContain('secret-');
     });

@@ -9,7 +9,7 @@ export function registerVerifier(parent: ProofgateCommand, context: CliContext):
     settings: VERIFIER_SETTINGS,
     examples: [
       'proofgate verifier --auth-site shop-eu-1 --bundle /etc/proofgate/bundle --bundle-key signer.jwk.json ' +
-        '--state-dir /var/lib/proofgate --listen unix:/run/proofgate/ext-authz.sock --replay redis://127.0.0.1:6379',
+        '--state-dir /var/lib/proofgate --listen unix:/run/proofgate/verifier.sock --replay redis://127.0.0.1:6379',
       'proofgate verifier --config verifier.yaml',
     ],
     run: async ({ settings }) => {

@@ -26,7 +26,7 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
     method: http.method ?? '',
     scheme: http.scheme ?? '',
     authority: http.host ?? '',
-    target: targetOf(http),
+    target: targetOf(http, headers),
     headers,
     body: bodyOf(http, headers, bodyMode),
   };
@@ -38,15 +38,23 @@ function headersOf(http: HttpRequest): RequestHeaders {
   return lines === undefined ? mergedHeaders(http.headers ?? {}) : rawHeaders(lines.headers ?? []);
 }
 
-/** Envoy puts path and query into `path` and leaves the others empty; anything else is not what we know. */
-function targetOf({ path, query, fragment }: HttpRequest): string {
-  return query || fragment ? '' : (path ?? '');
+/**
+ * Envoy puts path and query into `path` and leaves the others empty; anything else is not what we know. A byte that is
+ * not UTF-8 stands there as `!`, and passes to an HTTP/2 upstream as it is: only the raw `:path` tells them apart.
+ */
+function targetOf({ path, query, fragment }: HttpRequest, headers: RequestHeaders): string {
+  const target = query || fragment ? '' : (path ?? '');
+  if (!target.includes('!')) return target;
+  const exact = headers.lookup(':path');
+  return exact.kind === 'single' && exact.value === target ? target : '';
 }
 
 function bodyOf(http: HttpRequest, headers: RequestHeaders, bodyMode: EnvoyBodyMode): BodyState {
   const partial = headers.lookup(PARTIAL_BODY_HEADER);
   // Envoy fills one of the two. With both, nobody knows which one the upstream will receive.
   if (http.raw_body?.length && http.body?.length) return UNKNOWN_BODY;
+  // As text (without `pack_as_bytes`) every byte that is not UTF-8 arrives as `!`: nobody knows which it was.
+  if (http.body?.includes(EXCLAMATION_MARK)) return UNKNOWN_BODY;
   const bytes = http.raw_body?.length ? http.raw_body : http.body;
   if (partial.kind === 'single') {
     return partial.value === 'false' ? { kind: 'exact', bytes: bytes ?? NO_BYTES } : UNKNOWN_BODY;
@@ -56,6 +64,7 @@ function bodyOf(http: HttpRequest, headers: RequestHeaders, bodyMode: EnvoyBodyM
   return certainlyNone ? NO_BODY : UNKNOWN_BODY;
 }
 
+const EXCLAMATION_MARK = 0x21;
 const NO_BYTES = Buffer.alloc(0);
 const NO_BODY: BodyState = { kind: 'none' };
 const UNKNOWN_BODY: BodyState = { kind: 'unknown' };

@@ -58,5 +58,7 @@ const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 function mayBeJoined(name: string): boolean {
+  // Of a pseudo header there is only one (RFC 9113 section 8.3).
+  if (name.startsWith(':')) return false;
   return !name.startsWith('x-') || name.startsWith('x-envoy-') || JOINED_VENDOR_HEADERS.has(name);
 }

@@ -5,7 +5,14 @@
 import { randomUUID } from 'node:crypto';
 import { lstatSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
-import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
+import {
+  logVerbosity,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type sendUnaryData,
+  setLogVerbosity,
+} from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
@@ -29,7 +36,7 @@ export interface ExtAuthzGrpcOptions {
   readonly bodyMode: EnvoyBodyMode;
   /** `HOST:PORT` (port 0 picks one) or `unix:PATH`. */
   readonly listen: string;
-  /** Most bytes of one CheckRequest: headers and the buffered body. */
+  /** Most bytes of one CheckRequest, headers and the buffered body; a larger one is denied. */
   readonly maxMessageBytes: number;
   /** A fault of ours; the request has been denied. */
   readonly onInternalError?: (error: unknown) => void;
@@ -44,6 +51,12 @@ export interface ExtAuthzGrpcDoor {
   drain(timeoutMs: number): Promise<void>;
 }
 
+/**
+ * grpc-js answers what is over its own limit with an RPC error, which Envoy turns into an allow under
+ * `failure_mode_allow`. So ours comes first, with an answer that denies; grpc-js's only bounds the memory.
+ */
+const TRANSPORT_ALLOWANCE = 4;
+
 /** Thrown when the address cannot be listened on. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
@@ -51,28 +64,33 @@ export class ListenError extends Error {
 
 /** @throws ListenError */
 export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promise<ExtAuthzGrpcDoor> {
+  // The library would write lines of its own to standard error; what matters comes back as errors.
+  setLogVerbosity(logVerbosity.NONE);
   const server = new Server({
-    'grpc.max_receive_message_length': options.maxMessageBytes,
+    'grpc.max_receive_message_length': options.maxMessageBytes * TRANSPORT_ALLOWANCE,
     // Nobody asks for its records, and it keeps some for every call.
     'grpc.enable_channelz': 0,
   });
   const definition = loadPackageDefinition();
-  server.addService(authorizationService(definition), { Check: createCheckHandler(options, definition) });
+  server.addService(authorizationService(definition, options.maxMessageBytes), {
+    Check: createCheckHandler(options, definition),
+  });
   const health = new HealthImplementation({ '': 'NOT_SERVING', [AUTHORIZATION_SERVICE]: 'NOT_SERVING' });
   health.addToServer(server);
   new ReflectionService(definition).addToServer(server);
   await removeStaleSocket(options.listen);
   const port = await bind(server, options.listen);
+  const address = options.listen.startsWith('unix:')
+    ? options.listen
+    : options.listen.replace(/:\d+$/, `:${port}`);
   return {
-    address: options.listen.startsWith('unix:')
-      ? options.listen
-      : options.listen.replace(/:\d+$/, `:${port}`),
+    address,
     setServing(serving) {
       const status = serving ? 'SERVING' : 'NOT_SERVING';
       health.setStatus('', status);
       health.setStatus(AUTHORIZATION_SERVICE, status);
     },
-    drain: (timeoutMs) => drain(server, timeoutMs),
+    drain: (timeoutMs) => drain(server, address, timeoutMs),
   };
 }
 
@@ -121,7 +139,7 @@ function bind(server: Server, address: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
       if (error === null) resolve(port);
-      else reject(new ListenError(`cannot listen on ${address}`));
+      else reject(new ListenError(/\bE[A-Z]{3,}\b/.exec(error.message)?.[0] ?? 'the address cannot be used'));
     });
   });
 }
@@ -147,8 +165,10 @@ function somebodyListens(path: string): Promise<boolean> {
   });
 }
 
-function drain(server: Server, timeoutMs: number): Promise<void> {
+function drain(server: Server, address: string, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
+    // Ends connections when the time is up. With channelz off forceShutdown does not know of them (grpc-js 1.14).
+    server.drain(address, timeoutMs);
     const timer = setTimeout(() => {
       server.forceShutdown();
       resolve();

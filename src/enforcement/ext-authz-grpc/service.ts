@@ -36,13 +36,17 @@ export function responseSerializers(definition: PackageDefinition): ResponseSeri
 }
 
 /**
- * The service, except for two things. Bytes which are no CheckRequest reach the handler as
+ * The service, except for two things. Bytes which are no CheckRequest, or too many, reach the handler as
  * {@link UNREADABLE}: grpc-js would answer them with an RPC error, which Envoy turns into an allow under
  * `failure_mode_allow`. And answers come encoded from `check-response.ts`.
  */
-export function authorizationService(definition: PackageDefinition): ServiceDefinition {
+export function authorizationService(
+  definition: PackageDefinition,
+  maxMessageBytes: number,
+): ServiceDefinition {
   const check = checkMethod(definition);
   const requestDeserialize = (bytes: Buffer): CheckRequest => {
+    if (bytes.byteLength > maxMessageBytes) return UNREADABLE;
     try {
       return check.requestDeserialize(bytes);
     } catch {

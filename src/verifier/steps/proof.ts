@@ -65,17 +65,27 @@ function findLiveKey({ caller, nowSeconds, skewSeconds }: ProofCheck): BundleKey
 /** The holder key; `refused` when its point is; undefined when the signature does not hold. */
 function verifyPassportSignature(
   passport: Passport,
-  { key }: BundleKey,
+  bundleKey: BundleKey,
   passports: PassportCache,
 ): PublicKey | 'refused' | undefined {
+  const { key } = bundleKey;
   if (passport.algorithm !== key.algorithm) return undefined;
   const known = passports.get(passport.sha256);
   if (known?.verifiedByThumbprint === key.thumbprint) return known.holder ?? 'refused';
   if (!verifySignature(key, passport.signingInput, passport.signature)) return undefined;
   const { holderJwk } = passport.claims;
-  // A derived key holds its own passport: no need to check that point again.
-  const holder = thumbprintOf(holderJwk) === key.thumbprint ? key : importPublicKey(holderJwk);
-  passports.remember({ passport, verifiedByThumbprint: key.thumbprint, holder });
+  const remember = (holder: PublicKey | undefined) =>
+    passports.remember({ passport, verifiedByThumbprint: key.thumbprint, holder });
+  const isOwnKey = thumbprintOf(holderJwk) === key.thumbprint;
+  if (bundleKey.kind === 'derived_key') {
+    // Its holder can sign any number of passports: others' points are not worth checking, and what it may not say
+    // is not worth a place among the good ones.
+    if (!isOwnKey) return 'refused';
+    if (passportClaimsAllowed(passport, bundleKey, key)) remember(key);
+    return key;
+  }
+  const holder = isOwnKey ? key : importPublicKey(holderJwk);
+  remember(holder);
   return holder ?? 'refused';
 }
 

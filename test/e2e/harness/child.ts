@@ -10,6 +10,8 @@ export interface ChildOptions {
   /** Added to this process's environment; `undefined` takes a variable away. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
+  /** Out of reach of a terminal's Ctrl-C, so that whoever started it stops it, in order. Default false. */
+  readonly ownProcessGroup?: boolean;
 }
 
 export interface ExitStatus {
@@ -61,14 +63,18 @@ export function startChild(options: ChildOptions): Child {
     exitStatus: () => status,
     signal: (signal) => void child.kill(signal),
     stop: (timeoutMs = defaultStopTimeoutMs) => stopChild(child, exited, timeoutMs),
-    waitForLine: (pattern, timeoutMs = 10_000) =>
-      waitFor(`${options.command} to print ${pattern}`, timeoutMs, () => {
-        const found = [...stdoutLines, ...stderrLines]
+    waitForLine: async (pattern, timeoutMs = 10_000) => {
+      const found = await waitFor(`${options.command} to print ${pattern}`, timeoutMs, () => {
+        // Asked before the lines are looked at: once it has ended they are complete.
+        const ended = status;
+        const match = [...stdoutLines, ...stderrLines]
           .map((line) => pattern.exec(line))
-          .find((match) => match);
-        if (!found && status !== undefined) throw new Error(`it ended: ${describeExit(status, stderrLines)}`);
-        return found ?? undefined;
-      }),
+          .find((candidate) => candidate);
+        return match ?? ended;
+      });
+      if (!Array.isArray(found)) throw new Error(`it ended: ${describeExit(found, stderrLines)}`);
+      return found;
+    },
   };
 }
 
@@ -83,6 +89,7 @@ function spawned(options: ChildOptions) {
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: options.ownProcessGroup === true,
   });
   if (child.pid === undefined) {
     // Node tells the reason in an event, after this; unheard it would end the test run.

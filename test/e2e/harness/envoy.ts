@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkoutPath } from './checkout.ts';
-import { type Child, describeExit, startChild } from './child.ts';
+import { type Child, describeExit, type ExitStatus, startChild } from './child.ts';
 import { adaptShipped, type EnvoyAdaptation } from './envoy-config.ts';
 import { httpGet, waitFor } from './wait.ts';
 
@@ -23,6 +23,8 @@ export interface RunningEnvoy {
   readonly accessLog: readonly string[];
   /** Warnings and errors. */
   readonly stderrLines: readonly string[];
+  /** Settles when the process has ended, asked or not. Never rejects. */
+  readonly exited: Promise<ExitStatus>;
   /** A counter or gauge of the admin interface; 0 when Envoy has not made it yet. */
   stat(name: string): Promise<number>;
   stop(): Promise<void>;
@@ -88,6 +90,7 @@ export async function startEnvoy(version: string, adaptation: EnvoyAdaptation): 
       pid: child.pid,
       accessLog: child.stdoutLines,
       stderrLines: child.stderrLines,
+      exited: child.exited,
       stat: (name) => readStat(adminPort, name),
       stop,
     };

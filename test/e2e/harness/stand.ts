@@ -39,7 +39,7 @@ export interface Measurement {
 }
 
 /** Envoy holds a refused connection open for a second, so that the answer is read; here that only takes time. */
-const closeAtOnce: ConfigEdit = {
+export const closeAtOnce: ConfigEdit = {
   path: [...shipped.connectionManager, 'delayed_close_timeout'],
   value: '0.01s',
 };

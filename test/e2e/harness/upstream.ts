@@ -24,6 +24,8 @@ export interface UpstreamOptions {
   readonly protocol?: 'HTTP/1.1' | 'h2c';
   /** `echo` (default) answers with the request as JSON ({@link Echo}); `short` with a few bytes, for measuring. */
   readonly answer?: 'echo' | 'short';
+  /** Further headers of every answer. */
+  readonly answerHeaders?: readonly HeaderLine[];
   /** Default true; false keeps nothing, for measuring. */
   readonly record?: boolean;
   /** Default 0: any free port. */
@@ -53,13 +55,14 @@ const maxHeaderBytes = 131_072;
 export async function startUpstream(options: UpstreamOptions = {}): Promise<Upstream> {
   const requests: UpstreamRequest[] = [];
   const answer = answerer(options, requests);
+  const extra = options.answerHeaders ?? [];
   const server =
     options.protocol === 'h2c'
       ? createH2cServer({ maxHeaderListPairs: 1000 }, (request, response) =>
-          receive(request, response, answer),
+          receive(request, response, answer, extra),
         )
       : createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) =>
-          receive(request, response, answer),
+          receive(request, response, answer, extra),
         );
   const connections = trackConnections(server);
   const host = options.host ?? '127.0.0.1';
@@ -98,6 +101,7 @@ function receive(
   request: IncomingMessage | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
   answer: Answer,
+  extraHeaders: readonly HeaderLine[],
 ): void {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -111,6 +115,7 @@ function receive(
       trailers: pairs(request.rawTrailers),
       body: Buffer.concat(chunks),
     });
+    for (const [name, value] of extraHeaders) response.setHeader(name, value);
     response.setHeader('content-type', 'application/json');
     response.setHeader('content-length', Buffer.byteLength(text));
     response.end(text);

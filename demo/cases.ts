@@ -1,0 +1,172 @@
+/** The specification's "Expected outcomes of verification", one case each, and two that every reader asks about. */
+import type { Answer } from './answer.ts';
+import { type DemoRequest, request, send, sendPassportAlone, sendSigned, sign } from './caller-requests.ts';
+import { callers } from './site.ts';
+import type { World } from './world.ts';
+
+export type Expectation =
+  | { readonly kind: 'allowed'; readonly subject: string }
+  | {
+      readonly kind: 'denied';
+      /** For people. */
+      readonly why: string;
+      readonly status: number;
+      readonly reason: string;
+      readonly detail: string | undefined;
+    };
+
+export interface Step {
+  readonly expected: Expectation;
+  readonly send: (world: World) => Promise<Answer>;
+}
+
+export interface Case {
+  /** Its place in the specification's table; undefined for what goes beyond it. */
+  readonly number: number | undefined;
+  /** The specification's name for it. */
+  readonly name: string;
+  readonly sent: string;
+  /** In order; the case passes when every one does. */
+  readonly steps: readonly Step[];
+}
+
+const { billing, reporting, laptop, forgotten } = callers;
+const readOrder: DemoRequest = { method: 'GET', target: '/orders/7' };
+const readPayout: DemoRequest = { method: 'GET', target: '/payouts/7' };
+const writeOrder: DemoRequest = { method: 'POST', target: '/orders', body: '{"item":"lamp","count":1}' };
+const writeMore: DemoRequest = { ...writeOrder, body: '{"item":"lamp","count":9}' };
+
+const allowed: Expectation = { kind: 'allowed', subject: billing.subject };
+
+function denied(why: string, status: number, reason: string, detail?: string): Expectation {
+  return { kind: 'denied', why, status, reason, detail };
+}
+
+const notGranted = denied('no grant', 403, 'source_subject_mismatch', 'not_granted');
+
+const grantedRoute: Case = {
+  number: 1,
+  name: 'Granted route',
+  sent: 'GET /orders/7 by billing',
+  steps: [{ expected: allowed, send: (world) => request(world, billing, readOrder) }],
+};
+
+const writeRoute: Case = {
+  number: 2,
+  name: 'Write route',
+  sent: 'POST /orders by billing, then by reporting',
+  steps: [
+    { expected: allowed, send: (world) => request(world, billing, writeOrder) },
+    { expected: notGranted, send: (world) => request(world, reporting, writeOrder) },
+  ],
+};
+
+const ungrantedRoute: Case = {
+  number: 3,
+  name: 'Ungranted route',
+  sent: 'GET /payouts/7 by billing',
+  steps: [{ expected: notGranted, send: (world) => request(world, billing, readPayout) }],
+};
+
+const reusedRequest: Case = {
+  number: 4,
+  name: 'Reused signed request',
+  sent: 'GET /orders/7 signed once, sent twice',
+  steps: [
+    {
+      expected: allowed,
+      send: async (world) => {
+        await sign(world, billing, readOrder, 'reused');
+        return sendSigned(world, readOrder, 'reused');
+      },
+    },
+    {
+      expected: denied('replay', 403, 'jti_replay'),
+      send: (world) => sendSigned(world, readOrder, 'reused'),
+    },
+  ],
+};
+
+/** The second step shows that the body was all that was wrong, and that the forgery did not use up the request. */
+const modifiedBody: Case = {
+  number: 5,
+  name: 'Modified signed body',
+  sent: 'POST /orders: body changed, then as signed',
+  steps: [
+    {
+      expected: denied('body hash', 403, 'request_binding_mismatch', 'content-sha256'),
+      send: async (world) => {
+        await sign(world, billing, writeOrder, 'modified');
+        return sendSigned(world, writeMore, 'modified');
+      },
+    },
+    { expected: allowed, send: (world) => sendSigned(world, writeOrder, 'modified') },
+  ],
+};
+
+const revokedKey: Case = {
+  number: 6,
+  name: 'Revoked derived key',
+  sent: 'GET /orders/7, again once it is revoked',
+  steps: [
+    { expected: allowed, send: (world) => request(world, laptop, readOrder) },
+    {
+      expected: denied('revoked', 401, 'invalid_request_proof', 'key_revoked'),
+      send: async (world) => {
+        await world.revoke(laptop);
+        return request(world, laptop, readOrder);
+      },
+    },
+  ],
+};
+
+const expiredKey: Case = {
+  number: 7,
+  name: 'Expired derived key',
+  sent: 'GET /orders/7, key expired an hour ago',
+  steps: [
+    {
+      expected: denied('expired', 401, 'invalid_request_proof', 'key_expired'),
+      send: (world) => request(world, forgotten, readOrder),
+    },
+  ],
+};
+
+const noCredentials: Case = {
+  number: undefined,
+  name: 'No credentials',
+  sent: 'GET /orders/7 with plain HTTP',
+  steps: [
+    {
+      expected: denied('nothing to check', 401, 'invalid_request_proof', 'authorization_missing'),
+      send: (world) => send(world, readOrder, []),
+    },
+  ],
+};
+
+const stolenPassport: Case = {
+  number: undefined,
+  name: 'Stolen passport',
+  sent: 'GET /orders/7, good passport, no proof',
+  steps: [
+    {
+      expected: denied('no proof', 401, 'invalid_request_proof', 'proof_missing'),
+      send: async (world) => {
+        await sign(world, billing, readOrder, 'stolen');
+        return sendPassportAlone(world, readOrder, 'stolen');
+      },
+    },
+  ],
+};
+
+export const cases: readonly Case[] = [
+  grantedRoute,
+  writeRoute,
+  ungrantedRoute,
+  reusedRequest,
+  modifiedBody,
+  revokedKey,
+  expiredKey,
+  noCredentials,
+  stolenPassport,
+];

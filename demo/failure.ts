@@ -1,0 +1,44 @@
+/** What is printed of a case that failed: what is wrong, and the last words of whoever answered. */
+import { readFile } from 'node:fs/promises';
+import { waitFor } from '../test/e2e/harness/wait.ts';
+import type { StepResult } from './run-case.ts';
+import type { World } from './world.ts';
+
+const tailLines = 5;
+/** The sidecar writes its decisions in batches. */
+const auditTimeoutMs = 2_000;
+
+export async function failureLines(world: World, results: readonly StepResult[]): Promise<readonly string[]> {
+  const failed = results.filter(({ fault }) => fault !== undefined);
+  const decisionIds = failed.flatMap(({ decisionId }) => decisionId ?? []);
+  const lines = [
+    ...results.flatMap(({ fault }, index) => (fault === undefined ? [] : `request ${index + 1}: ${fault}`)),
+    ...(await decisionLines(world, decisionIds)),
+    // An answer without a decision is Envoy's own, such as a 503 because the sidecar was silent.
+    ...(decisionIds.length < failed.length ? gatewayTail(world) : []),
+    ...tail("sidecar's log", world.verifier.stderrLines),
+  ];
+  return lines.map((line) => `    ${line}`);
+}
+
+async function decisionLines({ files }: World, decisionIds: readonly string[]): Promise<readonly string[]> {
+  if (decisionIds.length === 0) return [];
+  const readRecorded = async () => {
+    const audit = (await readFile(files.audit, 'utf8')).split('\n');
+    const recorded = audit.filter((line) => decisionIds.some((id) => line.includes(id)));
+    return recorded.length < decisionIds.length ? undefined : recorded;
+  };
+  const recorded = await waitFor('the decisions to be recorded', auditTimeoutMs, readRecorded).catch(
+    () => [],
+  );
+  return tail("sidecar's decisions", recorded);
+}
+
+function gatewayTail({ envoy }: World): readonly string[] {
+  return [...tail("Envoy's access log", envoy.accessLog), ...tail("Envoy's log", envoy.stderrLines)];
+}
+
+function tail(name: string, lines: readonly string[]): readonly string[] {
+  const last = lines.slice(-tailLines);
+  return last.length === 0 ? [] : [`${name}:`, ...last.map((line) => `  ${line}`)];
+}

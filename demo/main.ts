@@ -1,0 +1,102 @@
+/**
+ * `make demo`: starts an upstream, a real Envoy and the sidecar, sends a request for each of the specification's
+ * "Expected outcomes of verification", says what came back, stops and removes everything.
+ * `--keep` leaves it running afterwards and prints command lines to paste.
+ */
+import { cases } from './cases.ts';
+import { failureLines } from './failure.ts';
+import { firstEnd, pasteLines } from './keep.ts';
+import { messageOf, Parts } from './parts.ts';
+import { hasPassed, headerLines, screenOf, Table, title } from './report.ts';
+import { runCase } from './run-case.ts';
+import { startWorld, type World } from './world.ts';
+
+/** As a shell reports a program that ended by SIGINT. */
+const interruptedExitCode = 130;
+
+interface Totals {
+  passed: number;
+  failed: number;
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const keep = args[0] === '--keep';
+  if (args.length > (keep ? 1 : 0)) {
+    console.error('error: usage: main.js [--keep]');
+    return 2;
+  }
+  const startedAtMs = performance.now();
+  const stop = listenForStop();
+  const parts = new Parts();
+  const totals: Totals = { passed: 0, failed: 0 };
+  let exitCode = await Promise.race([play(parts, totals, { keep, stop }), interruption(stop)]).catch(
+    (error: unknown) => {
+      console.error(`error: ${messageOf(error)}`);
+      return 1;
+    },
+  );
+  if (keep && stop.aborted && totals.passed === cases.length) exitCode = 0;
+  const problems = await parts.stopAll();
+  for (const problem of problems) console.error(`error: not stopped in order: ${problem}`);
+  if (problems.length > 0) exitCode ||= 1;
+  const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
+  console.log(
+    `\n${problems.length === 0 ? 'Everything is stopped and removed' : 'Ended'}, after ${seconds} s.`,
+  );
+  if (totals.passed + totals.failed === cases.length) console.log(totalsLine(totals));
+  return exitCode;
+}
+
+interface PlayOptions {
+  readonly keep: boolean;
+  readonly stop: AbortSignal;
+}
+
+async function play(parts: Parts, totals: Totals, { keep, stop }: PlayOptions): Promise<number> {
+  console.log(`${title}\n`);
+  const world = await startWorld(parts);
+  stop.throwIfAborted();
+  console.log(`${headerLines(world).join('\n')}\n`);
+  await runCases(world, totals, stop);
+  const exitCode = totals.failed === 0 ? 0 : 1;
+  if (!keep) return exitCode;
+  console.log(`\n${totalsLine(totals)}\n\n${(await pasteLines(world)).join('\n')}`);
+  throw new Error(await firstEnd(world));
+}
+
+async function runCases(world: World, totals: Totals, stop: AbortSignal): Promise<void> {
+  const table = new Table(cases, screenOf(process.stdout, process.env));
+  if (table.heading !== undefined) console.log(table.heading);
+  for (const played of cases) {
+    const results = await runCase(world, played);
+    stop.throwIfAborted();
+    console.log(table.line(played, results));
+    if (hasPassed(results)) totals.passed += 1;
+    else {
+      totals.failed += 1;
+      console.log((await failureLines(world, results)).join('\n'));
+    }
+  }
+}
+
+function totalsLine({ passed, failed }: Totals): string {
+  return `${passed} passed, ${failed} failed`;
+}
+
+/** Later signals change nothing: everything is being stopped already, and each part has a time limit. */
+function listenForStop(): AbortSignal {
+  const controller = new AbortController();
+  const abort = () => controller.abort(new Error('interrupted'));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, abort);
+  // Nobody reads any more: `make demo | head`.
+  process.stdout.on('error', abort);
+  return controller.signal;
+}
+
+function interruption(stop: AbortSignal): Promise<number> {
+  return new Promise((resolve) => {
+    stop.addEventListener('abort', () => resolve(interruptedExitCode), { once: true });
+  });
+}
+
+process.exitCode = await main(process.argv.slice(2));

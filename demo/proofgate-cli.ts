@@ -1,0 +1,62 @@
+/** `bin/proofgate` as a user has it: every key, signature, bundle and request of the demo comes from this program. */
+import { checkoutPath } from '../test/e2e/harness/checkout.ts';
+import { type Child, type ChildOptions, startChild } from '../test/e2e/harness/child.ts';
+
+export const proofgateProgram = checkoutPath('bin', 'proofgate');
+
+export interface CommandResult {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const commandTimeoutMs = 30_000;
+
+/** The environment's own settings (PROOFGATE_KEY, …) must not change what the demo does. */
+const withoutSettings = Object.fromEntries(
+  Object.keys(process.env)
+    .filter((name) => name.startsWith('PROOFGATE_'))
+    .map((name) => [name, undefined]),
+);
+
+/** How the harness starts `proofgate <args>`. */
+export function proofgateChild(args: readonly string[]): ChildOptions {
+  return {
+    command: process.execPath,
+    args: [proofgateProgram, ...args],
+    env: withoutSettings,
+    ownProcessGroup: true,
+  };
+}
+
+export class ProofgateCli {
+  readonly #running = new Set<Child>();
+  #closed = false;
+
+  /** Runs to the end, whatever the exit code. */
+  async run(args: readonly string[]): Promise<CommandResult> {
+    if (this.#closed) throw new Error('the demo is being stopped');
+    const child = startChild(proofgateChild(args));
+    this.#running.add(child);
+    const timer = setTimeout(() => void child.stop(0), commandTimeoutMs);
+    const { code } = await child.exited;
+    clearTimeout(timer);
+    this.#running.delete(child);
+    return { exitCode: code, stdout: child.stdoutLines.join('\n'), stderr: child.stderrLines.join('\n') };
+  }
+
+  /**
+   * Runs to a good end, with `--output json`.
+   * @throws with what the program said
+   */
+  async runForJson(args: readonly string[]): Promise<unknown> {
+    const { exitCode, stdout, stderr } = await this.run([...args, '--output', 'json']);
+    if (exitCode !== 0) throw new Error(`proofgate ${args[0]} did not work: ${stderr}`);
+    return JSON.parse(stdout);
+  }
+
+  async stop(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#running].map((child) => child.stop()));
+  }
+}

@@ -1,0 +1,58 @@
+/** Plays one case: sends its requests in order and compares what came back with what was expected. */
+import type { Answer } from './answer.ts';
+import type { Case, Expectation, Step } from './cases.ts';
+import { messageOf } from './parts.ts';
+import type { World } from './world.ts';
+
+export interface StepResult {
+  readonly expected: Expectation;
+  readonly cameBack: string;
+  /** What differs from the expectation; undefined when nothing does. */
+  readonly fault: string | undefined;
+  /** Names the sidecar's decision, when it refused. */
+  readonly decisionId: string | undefined;
+}
+
+export async function runCase(world: World, { steps }: Case): Promise<readonly StepResult[]> {
+  const results: StepResult[] = [];
+  for (const step of steps) results.push(await runStep(world, step, steps.length === 1));
+  return results;
+}
+
+async function runStep(world: World, { expected, send }: Step, isOnly: boolean): Promise<StepResult> {
+  try {
+    const answer = await send(world);
+    return {
+      expected,
+      cameBack: describeAnswer(answer, isOnly),
+      fault: faultOf(answer, expected),
+      decisionId: answer.decisionId,
+    };
+  } catch (error) {
+    return { expected, cameBack: 'no answer', fault: messageOf(error), decisionId: undefined };
+  }
+}
+
+function describeAnswer({ status, reason, detail, subject }: Answer, withSubject: boolean): string {
+  if (reason !== undefined) return `${status} ${reason}${detail === undefined ? '' : `/${detail}`}`;
+  return withSubject && subject !== undefined ? `${status}, upstream saw ${subject}` : `${status}`;
+}
+
+function faultOf(answer: Answer, expected: Expectation): string | undefined {
+  const wanted: readonly (readonly [what: string, wanted: unknown, found: unknown])[] =
+    expected.kind === 'allowed'
+      ? [
+          ['status', 200, answer.status],
+          ['X-Proofgate-Subject at the upstream', expected.subject, answer.subject],
+        ]
+      : [
+          ['status', expected.status, answer.status],
+          ['reason', expected.reason, answer.reason],
+          ['detail', expected.detail, answer.detail],
+          ['reached the upstream', false, answer.reachedUpstream],
+        ];
+  const faults = wanted
+    .filter(([, value, found]) => value !== found)
+    .map(([what, value, found]) => `${what}: ${value ?? 'none'} expected, ${found ?? 'none'} found`);
+  return faults.length === 0 ? undefined : faults.join('; ');
+}

@@ -1,0 +1,143 @@
+/** What the documents say of the checkout is there, and what the code names is in the documents. */
+import { posix } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import type { Setting } from '../../src/cli/settings.ts';
+import { VERIFIER_SETTINGS } from '../../src/cli/verifier-settings.ts';
+import { REASONS } from '../../src/protocol/reasons.ts';
+import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
+import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import {
+  anchorOf,
+  filesOfCheckout,
+  headings,
+  isInCheckout,
+  readText,
+  relativeLinks,
+  sourcePaths,
+} from './markdown.ts';
+
+const DOCUMENTS = filesOfCheckout('.', '.md');
+
+describe.each(DOCUMENTS)('%s', (document) => {
+  const markdown = readText(document);
+
+  it('links to what is there', () => {
+    const broken = relativeLinks(markdown).filter((link) => !leadsSomewhere(document, link));
+    expect(broken).toEqual([]);
+  });
+
+  it('names paths that are there', () => {
+    expect(sourcePaths(markdown).filter((path) => !isInCheckout(path))).toEqual([]);
+  });
+});
+
+function leadsSomewhere(document: string, link: string): boolean {
+  const [path = '', fragment] = link.split('#');
+  const target = path === '' ? document : posix.join(posix.dirname(document), path);
+  if (!isInCheckout(target)) return false;
+  return fragment === undefined || headingsOf(target).map(anchorOf).includes(fragment);
+}
+
+describe('comments in the code', () => {
+  const sources = [...filesOfCheckout('src', '.ts'), ...filesOfCheckout('proto', '.proto')];
+
+  it('name documents and tests that are there', () => {
+    const missing = sources.flatMap((file) =>
+      sourcePaths(readText(file))
+        .filter((path) => /^(docs|test)\//.test(path) && !isInCheckout(path))
+        .map((path) => `${file}: ${path}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('cite sections that the documents have', () => {
+    const missing = sources.flatMap((file) =>
+      citedSections(readText(file))
+        .filter(({ document, section }) => !headingsOf(document).includes(section))
+        .map(({ document, section }) => `${file}: ${document} "${section}"`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+function headingsOf(document: string): readonly string[] {
+  return isInCheckout(document) ? headings(readText(document)) : [];
+}
+
+/** `docs/bundle.md "Content" and "Freshness"`, also over the end of a comment's line. */
+function citedSections(source: string): readonly { readonly document: string; readonly section: string }[] {
+  const text = source.replace(/\n[ \t]*(?:\*|\/\/)?[ \t]*/g, ' ');
+  return [...text.matchAll(/(docs\/[\w-]+\.md) ("[^"]+"(?: and "[^"]+")*)/g)].flatMap(
+    ([, document = '', sections = '']) =>
+      [...sections.matchAll(/"([^"]+)"/g)].map(([, section = '']) => ({ document, section })),
+  );
+}
+
+describe('docs/cli.md', () => {
+  const [, section = ''] = readText('docs/cli.md').split('\n## `verifier`\n');
+  const settings: readonly Setting<unknown>[] = Object.values(VERIFIER_SETTINGS);
+
+  it.each(settings.map((setting) => [setting.flag, setting] as const))(
+    'has --%s of the verifier, with its default',
+    (flag, setting) => {
+      const row = section.split('\n').find((line) => line.startsWith(`| \`--${flag} `)) ?? '';
+      const byDefault = /\(default: (.*)\)$/.exec(setting.description)?.[1];
+      const told = setting.absent.kind === 'required' ? 'required' : (byDefault ?? '');
+      expect(row.split('|')[2]).toContain(told);
+    },
+  );
+
+  it('has no flag that the verifier has not', () => {
+    const described = [...section.matchAll(/^\| `--([a-z-]+) /gm)].map(([, flag]) => flag);
+    expect(described).toEqual(settings.map(({ flag }) => flag));
+  });
+});
+
+describe('docs/enforcement.md', () => {
+  const markdown = readText('docs/enforcement.md');
+  const rows = markdown.split('\n').filter((line) => line.startsWith('| '));
+
+  it.each([...REASONS])('has the reason %s in its run-book', (reason) => {
+    expect(rows.some((row) => row.startsWith(`| \`${reason}\``))).toBe(true);
+  });
+
+  it.each(detailsOfReasons())('has the detail %s in its run-book', (detail) => {
+    expect(rows.some((row) => row.split('|', 2)[1]?.includes(`\`${detail}\``))).toBe(true);
+  });
+
+  it.each(metricNames())('has the metric %s', (name) => {
+    expect(rows.some((row) => row.startsWith(`| \`${name}\``))).toBe(true);
+  });
+
+  it.each(eventMembers())('has the member %s of audit events', (member) => {
+    expect(rows.some((row) => row.split('|', 2)[1]?.includes(`\`${member}\``))).toBe(true);
+  });
+
+  it.each(Object.values(CONTEXT_HEADERS))('has the context header %s', (header) => {
+    const [, rest = ''] = header.split('x-proofgate');
+    expect(markdown.toLowerCase()).toMatch(new RegExp(`\`(?:x-proofgate)?${rest}\``));
+  });
+});
+
+/** Details are types alone: read from the text of their declaration. */
+function detailsOfReasons(): readonly string[] {
+  const [, declaration = ''] = /export interface DetailOf \{([\s\S]*?)\n\}/.exec(
+    readText('src/protocol/reasons.ts'),
+  ) ?? [''];
+  const details = [...declaration.matchAll(/'([a-z_]+)'/g)].map(([, detail = '']) => detail);
+  if (details.length < 20) throw new Error('src/protocol/reasons.ts declares its details otherwise now');
+  return [...new Set(details)];
+}
+
+function metricNames(): readonly string[] {
+  const { registry } = createVerifierMetrics(() => undefined);
+  const names = registry.getMetricsAsArray().map(({ name }) => name);
+  return names.filter((name) => !/^(process|nodejs)_/.test(name));
+}
+
+function eventMembers(): readonly string[] {
+  const schema: { readonly properties: object } = JSON.parse(
+    readText('docs/schema/decision-event.schema.json'),
+  );
+  return Object.keys(schema.properties);
+}

@@ -1,0 +1,68 @@
+/** The checkout's Markdown files, and what of them can be held against the checkout: links, paths, headings. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Folders that hold nothing of ours, or data of others. */
+const NOT_OURS = new Set(['node_modules', 'dist', '.build', '.venv', '.git', 'vectors']);
+
+/** @returns paths below the checkout's root, sorted */
+export function filesOfCheckout(folder: string, extension: string): readonly string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true })
+    .flatMap((entry) => {
+      const path = posix.join(folder, entry.name);
+      if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : filesOfCheckout(path, extension);
+      return entry.name.endsWith(extension) ? [path] : [];
+    })
+    .sort();
+}
+
+export function readText(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+/** Targets of links that are not to another host, with their line: `docs/cli.md#settings`. */
+export function relativeLinks(markdown: string): readonly string[] {
+  const links = [...withoutCodeBlocks(markdown).matchAll(/\]\(([^)\s]+)\)/g)];
+  return links.map(([, target = '']) => target).filter((target) => !/^[a-z]+:/.test(target));
+}
+
+/** `test/e2e/envoy-facts-*.test.ts`, `src/cli/`: whatever in a text is a path of the checkout's sources. */
+const SOURCE_PATH =
+  /(?<![\w./:@-])(?:src|docs|test|envoy|proto|bundles|bench|demo|scripts|bin)\/[\w./*-]*[\w/*]/g;
+
+export function sourcePaths(text: string): readonly string[] {
+  return [...new Set(text.match(SOURCE_PATH) ?? [])];
+}
+
+/** Whether the path, in which `*` stands for a part of a file's name, is there. */
+export function isInCheckout(path: string): boolean {
+  if (!path.includes('*')) return existsSync(join(ROOT, path));
+  const folder = dirname(join(ROOT, path));
+  const pattern = posix
+    .basename(path)
+    .split('*')
+    .map((part) => part.replace(/[.]/g, '\\.'))
+    .join('.*');
+  return existsSync(folder) && readdirSync(folder).some((name) => new RegExp(`^${pattern}$`).test(name));
+}
+
+/** Texts of all headings, without marks of code. */
+export function headings(markdown: string): readonly string[] {
+  const lines = [...withoutCodeBlocks(markdown).matchAll(/^#{1,6} (.+)$/gm)];
+  return lines.map(([, text = '']) => text.replaceAll('`', '').trim());
+}
+
+/** The fragment under which a heading can be linked to. */
+export function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+function withoutCodeBlocks(markdown: string): string {
+  return markdown.replace(/^```[\s\S]*?^```/gm, '');
+}

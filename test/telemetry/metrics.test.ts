@@ -1,0 +1,66 @@
+/** Metrics: their names and labels are an interface, and no label names a caller. */
+import { describe, expect, it } from '@jest/globals';
+import { createVerifierMetrics, type VerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { type SignedRequest, signRequest } from '../fakes/signed-request.ts';
+import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
+import { createTestVerifier } from '../fakes/test-verifier.ts';
+
+const samples = async ({ registry }: VerifierMetrics) => {
+  const text = await registry.metrics();
+  return text.split('\n').filter((line) => /^(?:proofgate_|grpc_)/.test(line));
+};
+
+describe('metrics of the verifier', () => {
+  it('have these names and labels', async () => {
+    const metrics = createVerifierMetrics(() => ({ revision: 7, ageSeconds: 3 }));
+    metrics.decided('allowed', '', 'orders-read');
+    metrics.decided('denied', 'jti_replay', 'orders-read');
+    metrics.decided('denied', 'jti_replay', 'orders-read');
+    metrics.stepTook('pipeline', 0.0002);
+    metrics.stepTook('replay', 0.02);
+    metrics.replayUnavailable('fenced');
+    metrics.bundleRefused('revision_lower');
+    metrics.auditDropped();
+    metrics.rpcHandled('Check', 'OK', 0.0003);
+    const found = (await samples(metrics)).filter((line) => !line.includes('_bucket'));
+    const withoutSums = found.filter((line) => !line.includes('_sum'));
+    const rpc = 'grpc_type="unary",grpc_service="envoy.service.auth.v3.Authorization",grpc_method="Check"';
+    expect(withoutSums).toEqual([
+      'proofgate_decisions_total{outcome="allowed",reason="",route_id="orders-read"} 1',
+      'proofgate_decisions_total{outcome="denied",reason="jti_replay",route_id="orders-read"} 2',
+      'proofgate_step_duration_seconds_count{step="pipeline"} 1',
+      'proofgate_step_duration_seconds_count{step="replay"} 1',
+      'proofgate_replay_unavailable_total{why="fenced"} 1',
+      'proofgate_bundle_refused_total{code="revision_lower"} 1',
+      'proofgate_audit_dropped_total 1',
+      'proofgate_bundle_revision 7',
+      'proofgate_bundle_age_seconds 3',
+      `grpc_server_handled_total{${rpc},grpc_code="OK"} 1`,
+      `grpc_server_handling_seconds_count{${rpc}} 1`,
+    ]);
+  });
+
+  it('say so while no bundle is loaded', async () => {
+    const found = await samples(createVerifierMetrics(() => undefined));
+    expect(found).toContain('proofgate_bundle_revision 0');
+    expect(found).toContain('proofgate_bundle_age_seconds Nan');
+  });
+
+  it('name no caller, key, passport or jti', async () => {
+    const metrics = createVerifierMetrics(() => undefined);
+    const keys = newSiteKeys();
+    const snapshot = await compileSite(siteContent(keys));
+    const { verifier } = createTestVerifier({ snapshot, metrics });
+    const requests: SignedRequest[] = [
+      signRequest(keys, { caller: 'billing', route: 'orders-read' }),
+      signRequest(keys, { caller: 'broker', route: 'orders-read' }, { passportKey: keys.billing }),
+      signRequest(keys, { caller: 'reporting', route: 'orders-write' }),
+    ];
+    for (const { facts } of requests) await verifier.check(facts);
+    const text = (await samples(metrics)).join('\n');
+    expect(text).toContain('outcome="allowed"');
+    const names = ['client:', 'spiffe:', 'control.shop.example', ...Object.values(KEY_ID)];
+    for (const { jti, jws } of requests) names.push(jti, jws);
+    expect(names.filter((name) => text.includes(name))).toEqual([]);
+  });
+});
