@@ -45,7 +45,8 @@ const DEFAULT_PORT: { readonly [S in Scheme]: string } = { http: ':80', https: '
 
 /** Lower case, without the scheme's default port; nothing else changes. */
 export function normalizeAuthority(scheme: string, authority: string): string {
-  const lower = /[A-Z]/.test(authority) ? authority.toLowerCase() : authority;
+  // ASCII alone: Unicode's mapping would fold U+212A, the Kelvin sign, to `k`.
+  const lower = authority.replace(/[A-Z]/g, (capital) => capital.toLowerCase());
   const port = isScheme(scheme) ? DEFAULT_PORT[scheme] : undefined;
   return port !== undefined && lower.endsWith(port) ? lower.slice(0, -port.length) : lower;
 }

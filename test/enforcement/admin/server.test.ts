@@ -1,0 +1,141 @@
+/** The admin listener: probes and metrics, nothing else. */
+import { createServer } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import {
+  type AdminListener,
+  type AdminOptions,
+  openAdminListener,
+  type ReadinessCheck,
+} from '../../../src/enforcement/admin/server.ts';
+
+const opened: AdminListener[] = [];
+
+afterEach(async () => {
+  for (const listener of opened.splice(0)) await listener.close();
+});
+
+async function open(options: Partial<AdminOptions> = {}): Promise<AdminListener> {
+  const listener = await openAdminListener({
+    host: '127.0.0.1',
+    port: 0,
+    readiness: () => [],
+    metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'up 1\n' }),
+    ...options,
+  });
+  opened.push(listener);
+  return listener;
+}
+
+const ask = (listener: AdminListener, path: string, method = 'GET') =>
+  fetch(`http://${listener.address}${path}`, { method });
+
+describe('/livez', () => {
+  it('is live, ready or not', async () => {
+    const listener = await open({ readiness: () => [{ name: 'bundle', problem: 'none' }] });
+    const response = await ask(listener, '/livez');
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(await response.json()).toEqual({ status: 'live' });
+  });
+});
+
+describe('/readyz', () => {
+  const sound: ReadinessCheck = { name: 'replay_store', problem: undefined };
+  const warned: ReadinessCheck = { name: 'bundle', problem: undefined, warning: 'revision_lower' };
+  const failing: ReadinessCheck = { name: 'freshness', problem: 'the bundle has expired' };
+  const soundJson = { name: 'replay_store', ok: true };
+  const warnedJson = { name: 'bundle', ok: true, warning: 'revision_lower' };
+  const failingJson = { name: 'freshness', ok: false, problem: 'the bundle has expired' };
+
+  it.each<[number, string, readonly ReadinessCheck[], readonly object[]]>([
+    [200, 'ready', [], []],
+    [200, 'ready', [sound, warned], [soundJson, warnedJson]],
+    [503, 'not_ready', [sound, failing, warned], [soundJson, failingJson, warnedJson]],
+    [503, 'not_ready', [{ name: 'bundle', problem: '' }], [{ name: 'bundle', ok: false, problem: '' }]],
+  ])('%d %s', async (status, word, readiness, checks) => {
+    const response = await ask(await open({ readiness: () => readiness }), '/readyz?verbose');
+    expect(response.status).toBe(status);
+    expect(await response.json()).toEqual({ status: word, checks });
+  });
+
+  it('is asked each time', async () => {
+    let problem: string | undefined = 'not yet';
+    const listener = await open({ readiness: () => [{ name: 'bundle', problem }] });
+    expect((await ask(listener, '/readyz')).status).toBe(503);
+    problem = undefined;
+    expect((await ask(listener, '/readyz')).status).toBe(200);
+  });
+});
+
+describe('/metrics', () => {
+  it('is what the registry says', async () => {
+    const response = await ask(await open(), '/metrics');
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4');
+    expect(await response.text()).toBe('up 1\n');
+  });
+});
+
+describe('anything else', () => {
+  it.each(['/', '/livez/', '/LIVEZ', '/admin', '//livez', '/livez%2f'])('%s is not found', async (path) => {
+    const response = await ask(await open(), path);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: 'not_found' });
+  });
+
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s is not allowed', async (method) => {
+    for (const path of ['/livez', '/readyz', '/metrics', '/other']) {
+      const response = await ask(await open(), path, method);
+      expect(response.status).toBe(405);
+      expect(response.headers.get('allow')).toBe('GET, HEAD');
+    }
+  });
+
+  it('HEAD is GET without the body', async () => {
+    const response = await ask(
+      await open({ readiness: () => [{ name: 'x', problem: 'y' }] }),
+      '/readyz',
+      'HEAD',
+    );
+    expect(response.status).toBe(503);
+    expect(await response.text()).toBe('');
+  });
+
+  it('a fault is a 500 that says nothing', async () => {
+    const boom = () => {
+      throw new Error('secret');
+    };
+    const listener = await open({ readiness: boom, metrics: () => Promise.reject(new Error('secret')) });
+    for (const path of ['/readyz', '/metrics']) {
+      const response = await ask(listener, path);
+      expect(response.status).toBe(500);
+      expect(await response.text()).toBe('');
+    }
+    expect((await ask(listener, '/livez')).status).toBe(200);
+  });
+});
+
+describe('its address', () => {
+  it('is told with the real port, IPv6 in brackets', async () => {
+    expect((await open()).address).toMatch(/^127\.0\.0\.1:[1-9]\d*$/);
+    const six = await open({ host: '::1' });
+    expect(six.address).toMatch(/^\[::1\]:[1-9]\d*$/);
+    expect((await ask(six, '/livez')).status).toBe(200);
+  });
+
+  it('that is taken rejects', async () => {
+    const port = Number((await open()).address.split(':')[1]);
+    await expect(open({ port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+
+  it('is free again after close, also of clients that stay connected', async () => {
+    const listener = await open();
+    const port = Number(listener.address.split(':')[1]);
+    await (await ask(listener, '/livez')).text();
+    await listener.close();
+    opened.splice(0);
+    const again = createServer();
+    await new Promise<void>((resolve) => again.listen(port, '127.0.0.1', resolve));
+    await new Promise((resolve) => again.close(resolve));
+  });
+});

@@ -1,0 +1,185 @@
+/** One event a decision: what it says, what it never says, and its published schema. */
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import Schema from 'typebox/schema';
+import { REASONS } from '../../../src/protocol/reasons.ts';
+import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
+import { scriptedReplayStore } from '../../fakes/replay-store.ts';
+import { type RequestEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
+import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { checkNow, createTestVerifier } from '../../fakes/test-verifier.ts';
+import { applyToContent, faultsOf, type TableCaller } from '../one-fault.ts';
+
+const keys = newSiteKeys();
+const site = await compileSite(siteContent(keys));
+const schema: { readonly properties: { readonly reason: { readonly enum: readonly string[] } } } = JSON.parse(
+  readFileSync(new URL('../../../docs/schema/decision-event.schema.json', import.meta.url), 'utf8'),
+);
+
+/** The event as it is written: without members that are undefined. */
+function eventOf(plan: RequestPlan, edits: RequestEdits = {}): { readonly [name: string]: unknown } {
+  const { events, verifier } = createTestVerifier({ snapshot: site });
+  checkNow(verifier, signRequest(keys, plan, edits).facts);
+  expect(events).toHaveLength(1);
+  return JSON.parse(JSON.stringify(events[0]));
+}
+
+const trace = '0af7651916cd43dd8448eb211c80319c';
+const traced: RequestEdits = {
+  received: (request) => ({
+    ...request,
+    headers: [...request.headers, { name: 'traceparent', value: `00-${trace}-b7ad6b7169203331-01` }],
+  }),
+};
+
+describe('an event', () => {
+  it('of an allowed request says who was let through, where, by which rule and bundle', () => {
+    const { events, verifier } = createTestVerifier({ snapshot: site });
+    const request = signRequest(keys, { caller: 'billing', route: 'orders-read' }, traced);
+    const decision = checkNow(verifier, request.facts);
+    expect(JSON.parse(JSON.stringify(events))).toEqual([
+      {
+        event: 'proofgate.decision',
+        time: '2026-11-21T04:00:00.999Z',
+        decision_id: decision.decisionId,
+        outcome: 'allowed',
+        auth_site: 'shop-eu-1',
+        route_id: 'orders-read',
+        method: 'GET',
+        issuer: CLIENT_ISSUER,
+        subject: 'client:billing',
+        trust_domain: TRUST_DOMAIN,
+        key_id: KEY_ID.billing,
+        key_binding: 'software',
+        client_id: 'billing',
+        passport_id: expect.stringMatching(/^passport-/),
+        caller_verified: true,
+        transcript_sha256: hash('sha256', request.transcriptText, 'base64url'),
+        bundle_revision: 7,
+        bundle_head: site.head,
+        matched_rule: 0,
+        trace_id: trace,
+        duration_us: expect.any(Number),
+      },
+    ]);
+  });
+
+  it('of a denied one marks what was not proven', () => {
+    const event = eventOf(
+      { caller: 'broker', route: 'orders-read' },
+      {
+        claims: (claims) => void Object.assign(claims, { sub: 'spiffe://shop.example/ns/prod/sa/admin' }),
+        passportKey: keys.billing,
+      },
+    );
+    expect(event).toMatchObject({
+      outcome: 'denied',
+      reason: 'invalid_request_proof',
+      detail: 'passport_signature',
+      status: 401,
+      issuer: BROKER_ISSUER,
+      subject: 'spiffe://shop.example/ns/prod/sa/admin',
+      caller_verified: false,
+      matched_rule: 2,
+    });
+    expect(event).not.toHaveProperty('client_id');
+  });
+
+  it('of a replay says whose it was', () => {
+    const { events, verifier } = createTestVerifier({ snapshot: site });
+    const { facts } = signRequest(keys, { caller: 'billing', route: 'orders-read' });
+    checkNow(verifier, facts);
+    checkNow(verifier, facts);
+    expect(events[1]).toMatchObject({ outcome: 'denied', reason: 'jti_replay', caller_verified: true });
+  });
+
+  it('of a request that led nowhere says no more than that', () => {
+    const event = eventOf(
+      { caller: 'billing', route: 'orders-read' },
+      { received: (request) => ({ ...request, target: '/nowhere', method: 'X'.repeat(500) }) },
+    );
+    expect(Object.keys(event).sort()).toEqual(
+      [
+        'event',
+        'time',
+        'decision_id',
+        'outcome',
+        'reason',
+        'detail',
+        'status',
+        'auth_site',
+        'method',
+        'caller_verified',
+        'bundle_revision',
+        'bundle_head',
+        'duration_us',
+      ].sort(),
+    );
+    expect(event.method).toBe('X'.repeat(32));
+    expect(Schema.Check(schema, event)).toBe(true);
+  });
+
+  it.each(['', 'x', `00-${trace}-b7ad6b7169203331-01,`, `00-${trace.toUpperCase()}-b7ad6b7169203331-01`])(
+    'has no trace for %j',
+    (value) => {
+      const received: RequestEdits['received'] = (request) => ({
+        ...request,
+        headers: [...request.headers, { name: 'traceparent', value }],
+      });
+      expect(eventOf({ caller: 'billing', route: 'orders-read' }, { received })).not.toHaveProperty(
+        'trace_id',
+      );
+    },
+  );
+});
+
+describe('every event of the decision table', () => {
+  const rows = (['billing', 'broker'] as const).flatMap((caller: TableCaller) =>
+    faultsOf(caller).map((fault) => ({ caller, fault, name: `${caller}: ${fault.outcome}` })),
+  );
+
+  it.each(rows)('$name', async ({ caller, fault }) => {
+    const snapshot = fault.noBundle
+      ? undefined
+      : await compileSite(applyToContent(siteContent(keys), [fault]));
+    const store = scriptedReplayStore(() => fault.replay ?? CONSUMED);
+    const { events, verifier } = createTestVerifier({ snapshot, store });
+    const request = signRequest(keys, { caller, route: 'everything' }, fault.request);
+    checkNow(verifier, request.facts);
+    const text = JSON.stringify(events[0]);
+    const event: { readonly [name: string]: unknown } = JSON.parse(text);
+    expect(Schema.Errors(schema, event)).toEqual([true, []]);
+    expect(`${[event.reason, event.detail].filter(Boolean).join('/')} ${event.status}`).toBe(fault.outcome);
+    expect(event.caller_verified).toBe(fault.step === 6);
+    const [, claims, passportSignature] = request.jws.split('.');
+    const transcript = Buffer.from(request.transcriptText).toString('base64url');
+    const secrets = [request.jws, claims, passportSignature, transcript, request.jti];
+    secrets.push(request.signature.toString('base64url'));
+    expect(secrets.filter((secret) => secret === undefined || text.includes(secret))).toEqual([]);
+  });
+});
+
+describe('the schema', () => {
+  it('knows every reason', () => {
+    expect([...schema.properties.reason.enum].sort()).toEqual([...REASONS].sort());
+  });
+
+  it('refuses what is no event', () => {
+    const event = eventOf({ caller: 'billing', route: 'orders-read' });
+    expect(Schema.Check(schema, event)).toBe(true);
+    const { subject: _, ...withoutSubject } = event;
+    for (const other of [
+      {},
+      withoutSubject,
+      { ...event, outcome: 'denied' },
+      { ...event, reason: 'jti_replay' },
+      { ...event, caller_verified: false },
+      { ...event, time: '2026-11-21' },
+      { ...event, duration_us: -1 },
+    ]) {
+      expect(Schema.Check(schema, other)).toBe(false);
+    }
+  });
+});
