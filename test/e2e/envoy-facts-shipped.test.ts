@@ -1,13 +1,14 @@
 /** The shipped envoy/envoy.yaml: every version takes it, its alternatives work, and it says what its comments claim. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
-import { type CertificateFiles, makeCertificates, type TestCertificates } from './harness/certificates.ts';
+import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
 import { envoyVersions, validateConfig } from './harness/envoy.ts';
-import { type ConfigEdit, shipped, shippedText } from './harness/envoy-config.ts';
+import { shippedText } from './harness/envoy-config.ts';
 import { headerValues, type WireAddress } from './harness/exchange.ts';
 import { http1Client } from './harness/http1.ts';
 import { http2Client } from './harness/http2.ts';
 import { checkedHttp, checkOf, forwardedRequest, type Stand, startStand } from './harness/stand.ts';
+import { tlsEdits } from './harness/tls-edits.ts';
 
 const spiffeId = 'spiffe://example.test/billing';
 const authority = 'api.example';
@@ -18,30 +19,14 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
   });
 });
 
-/** What an operator changes for TLS: files, the scheme, and who may present a certificate. */
-function tlsEdits(server: CertificateFiles, ca: CertificateFiles): readonly ConfigEdit[] {
-  const common = [...shipped.filterChain, 'transport_socket', 'typed_config', 'common_tls_context'];
-  const certificate = [...common, 'tls_certificates', 0];
-  return [
-    { path: [...certificate, 'certificate_chain', 'filename'], value: server.certPath },
-    { path: [...certificate, 'private_key', 'filename'], value: server.keyPath },
-    { path: [...common, 'validation_context'], value: { trusted_ca: { filename: ca.certPath } } },
-    {
-      path: [...shipped.connectionManager, 'scheme_header_transformation', 'scheme_to_overwrite'],
-      value: 'https',
-    },
-  ];
-}
-
 describe.each(envoyVersions)('Envoy %s with the optional blocks', (version) => {
   let certificates: TestCertificates;
   let stand: Stand;
   let tls: NonNullable<WireAddress['tls']>;
   beforeAll(async () => {
     certificates = await makeCertificates(authority, spiffeId);
-    const { server, ca } = certificates;
-    stand = await startStand(version, { optionalBlocks: true, edits: tlsEdits(server, ca) });
-    tls = { ca: ca.cert, servername: authority };
+    stand = await startStand(version, { optionalBlocks: true, edits: tlsEdits(certificates) });
+    tls = { ca: certificates.ca.cert, servername: authority };
   });
   afterAll(async () => {
     // The certificates go first: they are there even when no Envoy came up.

@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
-import { checkedHttp, forwardedRequest, refusedByEnvoy, type Stand, startStand } from './harness/stand.ts';
+import {
+  checkedHttp,
+  checkedValues,
+  forwardedRequest,
+  refusedByEnvoy,
+  type Stand,
+  startStand,
+} from './harness/stand.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
 
@@ -56,6 +63,13 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
       const measured = await stand.measure(stand[client], { ...get, scheme: 'https' });
       expect(checkedHttp(measured).scheme).toBe('http');
     });
+  });
+
+  it('writes ! for a byte of the query that is not UTF-8, but not in header_map', async () => {
+    const measured = await stand.measure(stand.http2, { ...get, target: '/a?b=\xff\x80c' });
+    expect(checkedHttp(measured).path).toBe('/a?b=!!c');
+    expect(checkedValues(measured, ':path')).toEqual(['/a?b=\xff\x80c']);
+    expect(await refusedByEnvoy(stand, stand.http1, { ...get, target: '/a?b=\xff' })).toBe(true);
   });
 
   it('reports a lower-case method of HTTP/2 as it is; HTTP/1.1 refuses it', async () => {

@@ -1,0 +1,57 @@
+/** One proof, presented many times at once: by whichever way it comes, one of them is let through. */
+import { describe, expect, it } from '@jest/globals';
+import { envoyVersions } from './harness/envoy.ts';
+import { headerValues, type WireResponse } from './harness/exchange.ts';
+import { derivedKeyCaller } from './world/callers.ts';
+import type { Circumstance } from './world/circumstances.ts';
+import type { Gateway } from './world/gateway.ts';
+import { ROUTES } from './world/routes.ts';
+import { signedRequest } from './world/signed-request.ts';
+import { setStage } from './world/stage.ts';
+
+const repetitions = 50;
+const rounds = 5;
+
+const stage = setStage(['usual', 'redis', 'redis_twin']);
+
+/** The last one where a busy machine has Redis answer late. */
+const OUTCOMES = ['200', '403 jti_replay', '503 replay_store_unavailable'];
+
+const ways: readonly (readonly [string, readonly Circumstance[]])[] = [
+  ['one verifier, in memory', ['usual']],
+  ['one verifier, in Redis', ['redis']],
+  ['two verifiers, one Redis', ['redis', 'redis_twin']],
+];
+
+describe.each(ways)('%s', (_what, circumstances) => {
+  it('lets one of fifty through, over every Envoy and protocol at once', async () => {
+    const gateways: Gateway[] = [];
+    for (const circumstance of circumstances) {
+      for (const version of envoyVersions) gateways.push(await stage.gateway(version, circumstance));
+    }
+    const clients = gateways.flatMap((gateway) => gateway.clients);
+    for (let round = 0; round < rounds; round += 1) {
+      for (const { upstream } of gateways) upstream.clear();
+      const request = signedRequest(stage.site, {
+        caller: derivedKeyCaller(stage.site),
+        route: ROUTES.createOrder,
+        body: '{"item":1}',
+      });
+      const sending = Array.from({ length: repetitions }, (_, at) => clients[at % clients.length]);
+      const responses = await Promise.all(sending.map((client) => client?.send(request)));
+      const outcomes = responses.map((response) => outcomeOf(response));
+      expect(outcomes.filter((outcome) => outcome === '200')).toHaveLength(1);
+      expect(OUTCOMES).toEqual(expect.arrayContaining(outcomes));
+      expect(gateways.flatMap(({ upstream }) => upstream.requests)).toHaveLength(1);
+    }
+  });
+});
+
+it('lets no secret out', async () => {
+  expect(await stage.leaks()).toEqual([]);
+});
+
+function outcomeOf(response: WireResponse | undefined): string {
+  const [reason] = headerValues(response?.headers ?? [], 'x-proofgate-reason');
+  return reason === undefined ? `${response?.status}` : `${response?.status} ${reason}`;
+}

@@ -1,0 +1,82 @@
+/**
+ * Every reason for a denial, provoked by a real request through a real Envoy, and seen where it must be seen: status,
+ * problem body, headers, audit event, metric and access log. Nothing that is denied reaches the upstream.
+ */
+import { describe, expect, it } from '@jest/globals';
+import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
+import { envoyVersions } from './harness/envoy.ts';
+import type { WireRequest } from './harness/exchange.ts';
+import { waitFor } from './harness/wait.ts';
+import { BINDING_AND_REPLAY_DENIALS } from './world/denials/binding-and-replay.ts';
+import type { DenialCase, DenialCases, Provocation } from './world/denials/denial-case.ts';
+import { POLICY_DENIALS } from './world/denials/policy.ts';
+import { PROOF_DENIALS } from './world/denials/proof.ts';
+import { PROTOCOLS } from './world/gateway.ts';
+import { expectDenial, observe } from './world/observe.ts';
+import { setStage } from './world/stage.ts';
+
+const DENIALS: DenialCases<Reason> = { ...POLICY_DENIALS, ...PROOF_DENIALS, ...BINDING_AND_REPLAY_DENIALS };
+
+interface NamedCase extends Omit<DenialCase<Reason>, 'detail'> {
+  readonly title: string;
+  readonly reason: Reason;
+  readonly detail: string | undefined;
+}
+
+const CASES: readonly NamedCase[] = REASONS.flatMap((reason) =>
+  DENIALS[reason].map((one): NamedCase => {
+    const title = [reason, one.detail].filter((part) => part !== undefined).join('/');
+    return { ...one, reason, title: `${title}: ${one.what}` };
+  }),
+);
+const CIRCUMSTANCES = [...new Set(CASES.map(({ circumstance = 'usual' }) => circumstance))];
+
+const stage = setStage(CIRCUMSTANCES);
+
+it('leaves no reason out', () => {
+  expect(new Set(CASES.map(({ reason }) => reason))).toEqual(new Set(REASONS));
+});
+
+describe.each(envoyVersions)('Envoy %s', (version) => {
+  const denied = new Map<string, Reason>();
+
+  describe.each(PROTOCOLS)('%s', (protocol) => {
+    it.each(CASES)('$title', async (denial) => {
+      const gateway = await stage.gateway(version, denial.circumstance);
+      const client = gateway.client(protocol);
+      const requests = requestsOf(denial.provoke(stage.site));
+      if (requests.allowed !== undefined) expect((await client.send(requests.allowed)).status).toBe(200);
+      const observed = await observe(gateway, client, requests.denied);
+      denied.set(await expectDenial(gateway, observed, denial), denial.reason);
+    });
+  });
+
+  it('has each of them in the access log, by decision and reason', async () => {
+    const gateways = await Promise.all(CIRCUMSTANCES.map((one) => stage.gateway(version, one)));
+    const reasons = await waitFor('the last lines of the access log', 5_000, () => {
+      const logged = reasonsByDecision(gateways.flatMap(({ envoy }) => envoy.accessLog));
+      return [...denied.keys()].every((id) => logged.has(id)) ? logged : undefined;
+    });
+    for (const [id, reason] of denied) expect(reasons.get(id)).toBe(reason);
+  });
+});
+
+it('lets no secret out', async () => {
+  expect(await stage.leaks()).toEqual([]);
+});
+
+interface LoggedExchange {
+  readonly decision_id: string;
+  readonly reason: string;
+}
+
+function reasonsByDecision(lines: readonly string[]): ReadonlyMap<string, string> {
+  const exchanges = lines.map((line): LoggedExchange => JSON.parse(line));
+  return new Map(exchanges.map(({ decision_id, reason }) => [decision_id, reason]));
+}
+
+function requestsOf(provocation: Provocation): { allowed?: WireRequest; denied: WireRequest } {
+  if ('method' in provocation) return { denied: provocation };
+  const [allowed, denied] = provocation;
+  return { allowed, denied };
+}

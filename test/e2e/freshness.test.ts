@@ -1,0 +1,57 @@
+/** Routes live on what is said about the bundle lately: they open with a freshness statement and close without one. */
+import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import { envoyVersions } from './harness/envoy.ts';
+import { waitFor } from './harness/wait.ts';
+import { derivedKeyCaller } from './world/callers.ts';
+import { type Gateway, PROTOCOLS, startGateway } from './world/gateway.ts';
+import { expectAllowed, expectDenial, observe } from './world/observe.ts';
+import { ROUTES } from './world/routes.ts';
+import { signedRequest } from './world/signed-request.ts';
+import { createSite, type Site } from './world/site.ts';
+import { startVerifier, type VerifierProcess } from './world/verifier.ts';
+
+const { livePrices, readOrder } = ROUTES;
+
+let site: Site;
+let bundleDirectory: string;
+let verifier: VerifierProcess;
+beforeAll(async () => {
+  site = await createSite();
+  bundleDirectory = await site.makeBundle();
+  const flags = ['--realtime-staleness', '1s'];
+  verifier = await startVerifier(site, { replay: 'memory', bundleDirectory, flags });
+});
+afterAll(async () => {
+  await verifier.stop();
+  await site.remove();
+});
+
+const signed = (route: typeof livePrices | typeof readOrder) =>
+  signedRequest(site, { caller: derivedKeyCaller(site), route });
+
+describe.each(envoyVersions)('Envoy %s', (version) => {
+  let gateway: Gateway;
+  beforeAll(async () => {
+    gateway = await startGateway(version, verifier);
+  });
+  afterAll(() => gateway.stop());
+
+  it.each(PROTOCOLS)('a realtime route, %s', async (protocol) => {
+    const client = gateway.client(protocol);
+    const status = async () => (await client.send(signed(livePrices))).status;
+    const stale = {
+      reason: 'stale_bundle_fail_closed',
+      detail: 'stale',
+      routeId: livePrices.route_id,
+    } as const;
+    await expectDenial(gateway, await observe(gateway, client, signed(livePrices)), stale);
+    await waitFor('the route to open', 10_000, async () => {
+      await site.freshen(bundleDirectory);
+      return (await status()) === 200 ? true : undefined;
+    });
+    await waitFor('the route to close', 10_000, async () => ((await status()) === 503 ? true : undefined));
+    await expectDenial(gateway, await observe(gateway, client, signed(livePrices)), stale);
+    const bounded = await observe(gateway, client, signed(readOrder));
+    await expectAllowed(gateway, bounded, { routeId: readOrder.route_id, subject: 'client:billing' });
+  });
+});

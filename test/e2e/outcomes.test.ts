@@ -1,0 +1,174 @@
+/** The specification's "Expected outcomes of verification", each by its name, with both replay stores. */
+import { describe, expect, it } from '@jest/globals';
+import { envoyVersions } from './harness/envoy.ts';
+import { headerValues } from './harness/exchange.ts';
+import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './world/callers.ts';
+import { type Gateway, PROTOCOLS } from './world/gateway.ts';
+import { type ExpectedDenial, expectAllowed, expectDenial, observe } from './world/observe.ts';
+import { ROUTES } from './world/routes.ts';
+import { type RequestPlan, signedRequest } from './world/signed-request.ts';
+import { AUTH_SITE, BROKER_ISSUER, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './world/site.ts';
+import { setStage } from './world/stage.ts';
+
+const STORES = ['usual', 'redis'] as const;
+const { createOrder, payroll, readOrder, vault, whoAmI } = ROUTES;
+const body = '{"item":1,"count":2}';
+
+const stage = setStage(STORES);
+
+const combinations = envoyVersions.flatMap((version) =>
+  PROTOCOLS.flatMap((protocol) => STORES.map((store) => ({ version, protocol, store }))),
+);
+
+describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, protocol, store }) => {
+  const signed = (plan: Omit<RequestPlan, 'caller'>, caller?: Caller) =>
+    signedRequest(stage.site, { caller: caller ?? derivedKeyCaller(stage.site), ...plan });
+
+  async function isAllowed(plan: RequestPlan): Promise<void> {
+    const gateway = await stage.gateway(version, store);
+    const observed = await observe(gateway, gateway.client(protocol), signedRequest(stage.site, plan));
+    const { caller, route } = plan;
+    const arrived = await expectAllowed(gateway, observed, {
+      routeId: route.route_id,
+      subject: caller.subject,
+    });
+    expect(arrived).toMatchObject({ method: route.method, body: Buffer.from(plan.body ?? '') });
+  }
+
+  async function isDenied(request: ReturnType<typeof signed>, expected: ExpectedDenial): Promise<void> {
+    const gateway = await stage.gateway(version, store);
+    await expectDenial(gateway, await observe(gateway, gateway.client(protocol), request), expected);
+  }
+
+  it('Granted route: allowed', async () => {
+    await isAllowed({ caller: derivedKeyCaller(stage.site), route: readOrder });
+    await isAllowed({ caller: derivedKeyCaller(stage.site, 'dk_reporting'), route: readOrder });
+  });
+
+  it('Write route: allowed only if the client has write access', async () => {
+    await isAllowed({ caller: derivedKeyCaller(stage.site), route: createOrder, body });
+    await isDenied(signed({ route: createOrder, body }, derivedKeyCaller(stage.site, 'dk_reporting')), {
+      reason: 'source_subject_mismatch',
+      detail: 'not_granted',
+      routeId: createOrder.route_id,
+    });
+  });
+
+  it('Ungranted route: denied', () =>
+    isDenied(signed({ route: payroll }), {
+      reason: 'source_subject_mismatch',
+      detail: 'not_granted',
+      routeId: payroll.route_id,
+    }));
+
+  it('Reused signed request: replay denial', async () => {
+    const gateway = await stage.gateway(version, store);
+    const request = signed({ route: createOrder, body });
+    const first = await observe(gateway, gateway.client(protocol), request);
+    await expectAllowed(gateway, first, { routeId: createOrder.route_id, subject: 'client:billing' });
+    await isDenied(request, {
+      reason: 'jti_replay',
+      routeId: createOrder.route_id,
+      callerVerified: true,
+    });
+  });
+
+  it('Modified signed body: body-hash mismatch denial', () =>
+    isDenied(
+      { ...signed({ route: createOrder, body }), body: body.replace('2', '9') },
+      {
+        reason: 'request_binding_mismatch',
+        detail: 'content-sha256',
+        routeId: createOrder.route_id,
+      },
+    ));
+
+  it('Revoked derived key: denied', () =>
+    isDenied(signed({ route: readOrder }, derivedKeyCaller(stage.site, 'dk_revoked')), {
+      reason: 'invalid_request_proof',
+      detail: 'key_revoked',
+      routeId: readOrder.route_id,
+    }));
+
+  it('Expired derived key: denied', () =>
+    isDenied(signed({ route: readOrder }, derivedKeyCaller(stage.site, 'dk_expired')), {
+      reason: 'invalid_request_proof',
+      detail: 'key_expired',
+      routeId: readOrder.route_id,
+    }));
+
+  it('allows each other kind of caller too: attested, software, P-256 keys', async () => {
+    const { site } = stage;
+    await isAllowed({ caller: attestedCaller(site), route: vault });
+    await isAllowed({ caller: attestedCaller(site, 'broker-p256'), route: vault });
+    await isAllowed({ caller: buildCaller(site), route: readOrder });
+    await isAllowed({ caller: derivedKeyCaller(site, 'dk_billing_p256'), route: readOrder });
+  });
+
+  it('a denial consumes nothing: the same proof is still good for the request that it was made for', async () => {
+    const gateway = await stage.gateway(version, store);
+    const request = signed({ route: readOrder });
+    const misused = { ...request, target: '/v1/orders/4712' };
+    await isDenied(misused, {
+      reason: 'request_binding_mismatch',
+      detail: 'target',
+      routeId: readOrder.route_id,
+    });
+    const observed = await observe(gateway, gateway.client(protocol), request);
+    await expectAllowed(gateway, observed, { routeId: readOrder.route_id, subject: 'client:billing' });
+  });
+
+  it('tells the upstream who calls, and keeps the credentials from it', async () => {
+    const { site } = stage;
+    const gateway = await stage.gateway(version, store);
+    expect(await contextOf(gateway, site, { caller: derivedKeyCaller(site), route: readOrder })).toEqual({
+      subject: 'client:billing',
+      issuer: CLIENT_ISSUER,
+      'trust-domain': TRUST_DOMAIN,
+      'key-id': 'dk_billing',
+      'key-binding': 'software',
+      'client-id': 'billing',
+      'route-id': readOrder.route_id,
+      'auth-site': AUTH_SITE,
+      'decision-id': expect.any(String),
+      'bundle-revision': '1',
+    });
+    const attested = attestedCaller(site);
+    expect(await contextOf(gateway, site, { caller: attested, route: vault })).toEqual({
+      subject: attested.subject,
+      issuer: BROKER_ISSUER,
+      'trust-domain': TRUST_DOMAIN,
+      'key-id': 'broker-1',
+      'key-binding': 'attested_workload',
+      'route-id': vault.route_id,
+      'auth-site': AUTH_SITE,
+      'decision-id': expect.any(String),
+      'bundle-revision': '1',
+    });
+  });
+
+  it('forwards the passport, and only that, where the route says so', async () => {
+    const gateway = await stage.gateway(version, store);
+    for (const [route, passports] of [
+      [whoAmI, 1],
+      [readOrder, 0],
+    ] as const) {
+      const { forwarded } = await observe(gateway, gateway.client(protocol), signed({ route }));
+      const [arrived] = forwarded;
+      expect(headerValues(arrived?.headers ?? [], 'authorization')).toHaveLength(passports);
+      expect(headerValues(arrived?.headers ?? [], 'x-proofgate-transcript')).toEqual([]);
+    }
+  });
+
+  /** Every `X-Proofgate-…` header that arrived, without the prefix. */
+  async function contextOf(gateway: Gateway, site: Site, plan: RequestPlan): Promise<object> {
+    const { forwarded } = await observe(gateway, gateway.client(protocol), signedRequest(site, plan));
+    const lines = (forwarded[0]?.headers ?? []).map(([name, value]) => [name.toLowerCase(), value] as const);
+    const ours = lines.filter(([name]) => name.startsWith('x-proofgate-'));
+    return Object.fromEntries(ours.map(([name, value]) => [name.replace('x-proofgate-', ''), value]));
+  }
+});
+
+it('lets no secret out', async () => {
+  expect(await stage.leaks()).toEqual([]);
+});

@@ -1,0 +1,82 @@
+/** The shipped file with its optional blocks before a real verifier: TLS, an unbound route, a path that needs no proof. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
+import { envoyVersions } from './harness/envoy.ts';
+import type { HeaderLine } from './harness/exchange.ts';
+import { tlsEdits } from './harness/tls-edits.ts';
+import { derivedKeyCaller } from './world/callers.ts';
+import { PROTOCOLS } from './world/gateway.ts';
+import { expectAllowed, expectDenial, observe } from './world/observe.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from './world/routes.ts';
+import { type RequestPlan, signedRequest } from './world/signed-request.ts';
+import { setStage } from './world/stage.ts';
+
+const { createOrder, readOrder, upload } = ROUTES;
+const stage = setStage(['redis']);
+let certificates: TestCertificates;
+beforeAll(async () => {
+  certificates = await makeCertificates(AUTHORITY, 'spiffe://shop.example/ns/prod/sa/checkout');
+});
+afterAll(() => certificates.remove());
+
+const signed = (route: SiteRoute, plan: Partial<RequestPlan> = {}) =>
+  signedRequest(stage.site, {
+    caller: derivedKeyCaller(stage.site),
+    route,
+    transcript: { scheme: 'https' },
+    ...plan,
+  });
+
+const combinations = envoyVersions.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
+
+describe.each(combinations)('Envoy $version, $protocol over TLS', ({ version, protocol }) => {
+  async function behindTls() {
+    const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
+    const variant = { name: 'tls', tls, edits: tlsEdits(certificates) };
+    const gateway = await stage.gateway(version, 'redis', variant);
+    return { gateway, client: gateway.client(protocol) };
+  }
+
+  it('lets through what is signed for https, and refuses what is signed for http', async () => {
+    const { gateway, client } = await behindTls();
+    for (const [route, body] of [
+      [readOrder, undefined],
+      [createOrder, '{"item":1}'],
+      [upload, Buffer.alloc(3_000_000, 9)],
+    ] as const) {
+      const observed = await observe(gateway, client, signed(route, body === undefined ? {} : { body }));
+      const { body: arrived } = await expectAllowed(gateway, observed, {
+        routeId: route.route_id,
+        subject: 'client:billing',
+      });
+      expect(arrived.equals(Buffer.from(body ?? ''))).toBe(true);
+    }
+    const plain = await observe(gateway, client, signed(readOrder, { transcript: {} }));
+    await expectDenial(gateway, plain, {
+      reason: 'request_binding_mismatch',
+      detail: 'scheme',
+      routeId: readOrder.route_id,
+    });
+  });
+
+  it('opens a path that needs no proof, without a decision and without what a caller says of itself', async () => {
+    const { gateway, client } = await behindTls();
+    const headers: readonly HeaderLine[] = [
+      ['x-proofgate-subject', 'client:billing'],
+      ['x-proofgate-decision-id', 'mine'],
+    ];
+    const observed = await observe(gateway, client, {
+      method: 'GET',
+      target: '/healthz',
+      authority: AUTHORITY,
+      headers,
+    });
+    expect([observed.response.status, observed.counted.size]).toEqual([200, 0]);
+    const arrived = observed.forwarded[0]?.headers ?? [];
+    expect(arrived.filter(([name]) => name.toLowerCase().startsWith('x-proofgate'))).toEqual([]);
+  });
+});
+
+it('lets no secret out', async () => {
+  expect(await stage.leaks()).toEqual([]);
+});

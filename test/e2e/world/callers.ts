@@ -1,0 +1,73 @@
+/** Who calls: the identities that the site's bundle knows, each with the keys that it signs with. */
+import type { KeyBinding } from '../../../src/protocol/identifiers.ts';
+import type { SigningKey } from '../../../src/protocol/signing.ts';
+import {
+  BROKER_ISSUER,
+  BUILD_ISSUER,
+  CLIENT_ISSUER,
+  type DerivedKeyId,
+  type IssuerKeyId,
+  newHolder,
+  type Site,
+  TRUST_DOMAIN,
+  WORKLOAD_PREFIX,
+} from './site.ts';
+
+export interface Caller {
+  readonly keyId: string;
+  readonly issuer: string;
+  readonly subject: string;
+  readonly trustDomain: string;
+  readonly keyBinding: KeyBinding;
+  readonly provenance?: { readonly [name: string]: string };
+  readonly context?: { readonly [name: string]: string };
+  /** Signs the passport. */
+  readonly passportKey: SigningKey;
+  /** Signs the proof; its public half is in the passport. */
+  readonly holder: SigningKey;
+}
+
+const CLIENT_OF: { readonly [K in DerivedKeyId]?: string } = {
+  dk_reporting: 'client:reporting',
+  dk_plain: 'client:plain',
+};
+
+/** A workload with an enrolled key: it signs its own passport. */
+export function derivedKeyCaller(site: Site, keyId: DerivedKeyId = 'dk_billing'): Caller {
+  const key = site.derivedKeys[keyId];
+  return {
+    keyId,
+    issuer: CLIENT_ISSUER,
+    subject: CLIENT_OF[keyId] ?? 'client:billing',
+    trustDomain: TRUST_DOMAIN,
+    keyBinding: 'software',
+    passportKey: key,
+    holder: key,
+  };
+}
+
+/** A workload that the broker attested, with a holder key of its own. */
+export function attestedCaller(site: Site, keyId: IssuerKeyId = 'broker-1'): Caller {
+  return {
+    keyId,
+    issuer: BROKER_ISSUER,
+    subject: `${WORKLOAD_PREFIX}sa/checkout`,
+    trustDomain: TRUST_DOMAIN,
+    keyBinding: 'attested_workload',
+    passportKey: site.issuerKeys[keyId],
+    holder: newHolder(site.secrets),
+  };
+}
+
+/** A build job with a software key, vouched for by the issuer of builds. */
+export function buildCaller(site: Site): Caller {
+  return {
+    keyId: 'builds-1',
+    issuer: BUILD_ISSUER,
+    subject: 'build:release',
+    trustDomain: TRUST_DOMAIN,
+    keyBinding: 'software',
+    passportKey: site.issuerKeys['builds-1'],
+    holder: newHolder(site.secrets),
+  };
+}

@@ -1,0 +1,204 @@
+/** The end of step 5, the request differs from what was signed; step 6, replay; and faults of the verifier's own. */
+import type { Transcript } from '../../../../src/protocol/transcript.ts';
+import type { WireRequest } from '../../harness/exchange.ts';
+import { attestedCaller, derivedKeyCaller } from '../callers.ts';
+import { ROUTES, type SiteRoute } from '../routes.ts';
+import { type RequestPlan, signedRequest, withHeader, withMoreHeaders } from '../signed-request.ts';
+import { nowSeconds, type Site } from '../site.ts';
+import type { DenialCase, DenialCases } from './denial-case.ts';
+
+type Case = DenialCase<'request_binding_mismatch'>;
+
+const { createOrder, createUnseen, readOrder, replaceOrder, tenantOrders } = ROUTES;
+const tenant = { name: 'x-tenant', value: 'north' };
+const order = Buffer.from('{"item":1,"count":2}');
+
+const signed = (site: Site, plan: Omit<RequestPlan, 'caller'>): WireRequest =>
+  signedRequest(site, { caller: derivedKeyCaller(site), ...plan });
+
+/** Signed with one line that is not the request's. */
+function wrongLine(detail: Case['detail'], line: Partial<Transcript>, route: SiteRoute = readOrder): Case {
+  return {
+    what: 'signed otherwise',
+    detail,
+    routeId: route.route_id,
+    provoke: (site) => signed(site, { route, transcript: line }),
+  };
+}
+
+/** Signed rightly, then sent otherwise. */
+function changed(
+  detail: Case['detail'],
+  what: string,
+  plan: Omit<RequestPlan, 'caller'>,
+  change: (request: WireRequest) => WireRequest,
+): Case {
+  return { what, detail, routeId: plan.route.route_id, provoke: (site) => change(signed(site, plan)) };
+}
+
+const toTarget = (target: string) => (request: WireRequest) => ({ ...request, target });
+const withBody = (body: Uint8Array | string) => (request: WireRequest) => ({ ...request, body });
+
+function flipped(bytes: Buffer): Buffer {
+  const copy = Buffer.from(bytes);
+  copy.writeUInt8(copy.readUInt8(5) ^ 1, 5);
+  return copy;
+}
+
+const CHANGED: readonly Case[] = [
+  changed('target', 'another resource', { route: readOrder }, toTarget('/v1/orders/4712')),
+  changed(
+    'target',
+    'a changed query',
+    { route: readOrder, target: '/v1/orders/1?limit=1' },
+    toTarget('/v1/orders/1?limit=1000'),
+  ),
+  changed('target', 'an added query', { route: readOrder }, toTarget('/v1/orders/4711?admin=1')),
+  changed('target', 'an empty query added', { route: readOrder }, toTarget('/v1/orders/4711?')),
+  changed(
+    'target',
+    'a path that Envoy normalises',
+    { route: readOrder, target: '/v1/orders/./4711' },
+    (r) => r,
+  ),
+  {
+    what: 'for another method',
+    detail: 'route-id',
+    routeId: replaceOrder.route_id,
+    provoke: (site) => ({ ...signed(site, { route: readOrder }), method: 'PUT' }),
+  },
+  {
+    what: 'for another path',
+    detail: 'route-id',
+    routeId: createUnseen.route_id,
+    provoke: (site) => ({ ...signed(site, { route: createOrder, body: order }), target: '/v1/unseen' }),
+  },
+  changed(
+    'content-sha256',
+    'one bit of the body changed',
+    { route: createOrder, body: order },
+    withBody(flipped(order)),
+  ),
+  changed(
+    'content-sha256',
+    'one byte appended to the body',
+    { route: createOrder, body: order },
+    withBody(Buffer.concat([order, Buffer.from('\n')])),
+  ),
+  changed('content-sha256', 'the body taken away', { route: createOrder, body: order }, withBody('')),
+  changed('content-sha256', 'a body added to an empty POST', { route: createOrder }, withBody(order)),
+  changed('content-sha256', 'a body added to a GET', { route: readOrder }, withBody(order)),
+  changed('headers', 'a header that the route requires, unsigned', { route: tenantOrders }, (request) =>
+    withMoreHeaders(request, [[tenant.name, tenant.value]]),
+  ),
+  changed(
+    'header.x-tenant',
+    'a signed header changed',
+    { route: tenantOrders, signedHeaders: [tenant] },
+    (request) => withHeader(request, tenant.name, 'south'),
+  ),
+  changed(
+    'header.x-tenant',
+    'a signed header taken away',
+    { route: tenantOrders, signedHeaders: [tenant] },
+    (request) => withHeader(request, tenant.name),
+  ),
+  changed(
+    'header.x-tenant',
+    'a signed header repeated',
+    { route: tenantOrders, signedHeaders: [tenant] },
+    (request) => withMoreHeaders(request, [[tenant.name, 'south']]),
+  ),
+  changed(
+    'header.x-tenant',
+    'a header that the caller alone chose to sign, changed',
+    { route: readOrder, signedHeaders: [tenant] },
+    (request) => withHeader(request, tenant.name, 'south'),
+  ),
+];
+
+const BINDING: readonly Case[] = [
+  wrongLine('auth-site', { authSite: 'shop-other' }),
+  wrongLine('key-id', { keyId: 'dk_reporting' }),
+  wrongLine('passport-sha256', { passportSha256: Buffer.alloc(32).toString('base64url') }),
+  wrongLine('issuer', { issuer: 'https://issuer.other.example' }),
+  wrongLine('subject', { subject: 'client:reporting' }),
+  wrongLine('audience', { audience: ROUTES.admin.audience }),
+  wrongLine('route-id', { routeId: replaceOrder.route_id }),
+  wrongLine('method', { method: 'HEAD' }),
+  wrongLine('scheme', { scheme: 'https' }),
+  wrongLine('authority', { authority: 'api.other.example' }),
+  wrongLine('target', { target: '/v1/orders/4712' }),
+  wrongLine('content-sha256', { contentSha256: '-' }, createOrder),
+  wrongLine('header.x-tenant', { headers: [tenant] }),
+  ...CHANGED,
+  {
+    what: 'a body that Envoy was told to keep to itself',
+    detail: 'body_unavailable',
+    routeId: createUnseen.route_id,
+    provoke: (site) => signed(site, { route: createUnseen, body: order, framing: 'length' }),
+  },
+];
+
+const atOrders = { routeId: readOrder.route_id, callerVerified: true };
+const read = (site: Site) => signed(site, { route: readOrder });
+
+const twice = (site: Site) => {
+  const request = read(site);
+  return [request, request] as const;
+};
+
+/** From before the verifier, or its Redis, began to remember; still within its five minutes. */
+const fromBefore = (site: Site) => {
+  const issuedAtSeconds = nowSeconds() - 240;
+  return signed(site, {
+    route: readOrder,
+    transcript: { issuedAtSeconds, expiresAtSeconds: issuedAtSeconds + 300 },
+  });
+};
+
+export const BINDING_AND_REPLAY_DENIALS: DenialCases<
+  'request_binding_mismatch' | 'jti_replay' | 'replay_store_unavailable' | 'verifier_unavailable'
+> = {
+  request_binding_mismatch: BINDING,
+  jti_replay: [
+    { what: 'in memory', detail: undefined, ...atOrders, provoke: twice },
+    { what: 'in Redis', detail: undefined, ...atOrders, circumstance: 'redis', provoke: twice },
+  ],
+  replay_store_unavailable: [
+    {
+      what: 'older than the memory of the process',
+      detail: 'fenced',
+      ...atOrders,
+      provoke: fromBefore,
+    },
+    {
+      what: 'older than the memory of Redis',
+      detail: 'fenced',
+      ...atOrders,
+      circumstance: 'redis',
+      provoke: fromBefore,
+    },
+    { what: 'Redis is gone', detail: 'store', ...atOrders, circumstance: 'redis_gone', provoke: read },
+    {
+      what: 'more from one holder than the quota',
+      detail: 'quota',
+      ...atOrders,
+      circumstance: 'small_quota',
+      provoke: (site) => {
+        const plan = { caller: attestedCaller(site), route: readOrder };
+        return [signedRequest(site, plan), signedRequest(site, plan)];
+      },
+    },
+  ],
+  verifier_unavailable: [
+    {
+      what: 'the audit file cannot be written',
+      detail: 'audit',
+      ...atOrders,
+      circumstance: 'full_disk',
+      isRecorded: false,
+      provoke: read,
+    },
+  ],
+};

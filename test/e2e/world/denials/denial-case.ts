@@ -1,0 +1,22 @@
+/** One way to be refused: what a caller sends, and what must come of it. */
+import type { DetailOf, Reason } from '../../../../src/protocol/reasons.ts';
+import type { WireRequest } from '../../harness/exchange.ts';
+import type { Circumstance } from '../circumstances.ts';
+import type { Site } from '../site.ts';
+
+export interface DenialCase<R extends Reason> {
+  readonly what: string;
+  readonly detail: DetailOf[R];
+  /** Default `usual`. */
+  readonly circumstance?: Circumstance;
+  /** Absent where the request leads to no route. */
+  readonly routeId?: string;
+  readonly callerVerified?: boolean;
+  readonly isRecorded?: boolean;
+  readonly provoke: (site: Site) => Provocation;
+}
+
+/** The request to be refused; of two, the first is let through. */
+export type Provocation = WireRequest | readonly [allowed: WireRequest, denied: WireRequest];
+
+export type DenialCases<R extends Reason> = { readonly [Each in R]: readonly DenialCase<Each>[] };

@@ -1,0 +1,80 @@
+/** A real Envoy from the shipped configuration between callers, a verifier process and a recording upstream. */
+import { type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
+import { type ConfigEdit, shipped } from '../harness/envoy-config.ts';
+import type { WireAddress, WireClient } from '../harness/exchange.ts';
+import { http1Client } from '../harness/http1.ts';
+import { http2Client } from '../harness/http2.ts';
+import { closeAtOnce } from '../harness/stand.ts';
+import { startUpstream, type Upstream, type UpstreamOptions } from '../harness/upstream.ts';
+import { UNBUFFERED_PREFIXES } from './routes.ts';
+import type { VerifierProcess } from './verifier.ts';
+
+export interface Gateway {
+  readonly envoy: RunningEnvoy;
+  readonly upstream: Upstream;
+  readonly verifier: VerifierProcess;
+  readonly clients: readonly [WireClient, WireClient];
+  client(protocol: Protocol): WireClient;
+  stop(): Promise<void>;
+}
+
+export const PROTOCOLS = ['HTTP/1.1', 'HTTP/2'] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
+export interface GatewayOptions {
+  readonly edits?: readonly ConfigEdit[];
+  readonly upstream?: Pick<UpstreamOptions, 'protocol' | 'answerHeaders'>;
+  /** With the shipped file's optional blocks as they are; how callers connect to them. */
+  readonly tls?: NonNullable<WireAddress['tls']>;
+}
+
+/** Ends with the gateway; the verifier lives on, for others may use it too. */
+export async function startGateway(
+  version: string,
+  verifier: VerifierProcess,
+  { edits = [], tls, upstream: upstreamOptions = {} }: GatewayOptions = {},
+): Promise<Gateway> {
+  const upstream = await startUpstream(upstreamOptions);
+  try {
+    const envoy = await startEnvoy(version, {
+      verifier: verifier.address,
+      upstream: { host: upstream.host, port: upstream.port, http2: upstreamOptions.protocol === 'h2c' },
+      optionalBlocks: tls !== undefined,
+      edits: [closeAtOnce, ...(tls === undefined ? [unbufferedRoutes] : []), ...edits],
+    });
+    const address = { host: envoy.host, port: envoy.port, ...(tls && { tls }) };
+    const clients = [http1Client(address), http2Client(address)] as const;
+    return {
+      envoy,
+      upstream,
+      verifier,
+      clients,
+      client: (protocol) => clients[protocol === 'HTTP/1.1' ? 0 : 1],
+      stop: async () => {
+        await envoy.stop();
+        await upstream.stop();
+      },
+    };
+  } catch (error) {
+    await upstream.stop();
+    throw error;
+  }
+}
+
+/** The shipped file's block for `body: unbound`, and one that uses it where it must not be used. */
+const unbufferedRoutes: ConfigEdit = {
+  path: [...shipped.virtualHost, 'routes'],
+  value: [
+    ...UNBUFFERED_PREFIXES.map((prefix) => ({
+      match: { prefix },
+      route: { cluster: 'upstream', timeout: '0s' },
+      typed_per_filter_config: {
+        'envoy.filters.http.ext_authz': {
+          '@type': 'type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute',
+          check_settings: { disable_request_body_buffering: true },
+        },
+      },
+    })),
+    { match: { prefix: '/' }, route: { cluster: 'upstream', timeout: '15s' } },
+  ],
+};

@@ -1,0 +1,35 @@
+/** Callers that keep sending, each request freshly signed, while something happens to the verifier. */
+import { waitFor } from '../harness/wait.ts';
+
+export interface Traffic {
+  /** Statuses so far, in the order of the answers. */
+  readonly statuses: readonly number[];
+  /** Resolves when that many more answers have come. */
+  more(count: number): Promise<void>;
+  /** Resolves when nothing is on its way any more; rejects when a request got no answer at all. */
+  stop(): Promise<void>;
+}
+
+const callers = 8;
+
+export function startTraffic(send: () => Promise<number>): Traffic {
+  const statuses: number[] = [];
+  let isStopped = false;
+  const keepSending = async () => {
+    while (!isStopped) statuses.push(await send());
+  };
+  const sending = Promise.all(Array.from({ length: callers }, keepSending));
+  // Told by stop().
+  sending.catch(() => undefined);
+  return {
+    statuses,
+    more: async (count) => {
+      const wanted = statuses.length + count;
+      await waitFor(`${count} more answers`, 15_000, () => (statuses.length >= wanted ? true : undefined));
+    },
+    stop: async () => {
+      isStopped = true;
+      await sending;
+    },
+  };
+}
