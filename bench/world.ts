@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { signBundle } from '../src/bundle/authoring.ts';
 import { loadPackageDefinition, requestSerializer } from '../src/enforcement/ext-authz-grpc/service.ts';
 import { passportSha256 } from '../src/protocol/passport.ts';
+import type { PublicJwk } from '../src/protocol/public-key.ts';
 import {
   newJti,
   type SigningKey,
@@ -25,8 +26,8 @@ export interface BenchWorld {
   readonly bundleKeyFile: string;
   /** Encoded CheckRequests, each with a path and a `jti` of its own, good from now on. */
   encodedRequests(count: number): Buffer[];
-  /** One transcript with its signature, for measuring bare verification of the same size. */
-  signedTranscript(): { readonly message: Buffer; readonly signature: Buffer; readonly holder: SigningKey };
+  /** One transcript with its signature, both base64url, for a bare verification of the same size. */
+  signedTranscript(): { readonly jwk: PublicJwk; readonly message: string; readonly signature: string };
 }
 
 export async function createBenchWorld(directory: string): Promise<BenchWorld> {
@@ -53,9 +54,11 @@ export async function createBenchWorld(directory: string): Promise<BenchWorld> {
       return Array.from({ length: count }, (_, i) => serialize(checkRequest(passport, holder, i)));
     },
     signedTranscript() {
-      const proof = signTranscript(transcriptOf(passportOf(holder), '/v1/orders/1'), holder);
-      const message = Buffer.from(proof.transcript, 'base64url');
-      return { message, signature: Buffer.from(proof.signature, 'base64url'), holder };
+      const { transcript, signature } = signTranscript(
+        transcriptOf(passportOf(holder), '/v1/orders/1'),
+        holder,
+      );
+      return { jwk: holder.publicKey.jwk, message: transcript, signature };
     },
   };
 }

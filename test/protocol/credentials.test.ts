@@ -1,0 +1,198 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  type Credentials,
+  type HeaderLookup,
+  type RequestHeaders,
+  readCredentials,
+} from '../../src/protocol/credentials.ts';
+import { type Passport, parsePassport, passportSha256 } from '../../src/protocol/passport.ts';
+import { type Denial, isDenial } from '../../src/protocol/reasons.ts';
+import { signTranscript } from '../../src/protocol/signing.ts';
+import { formatTranscript } from '../../src/protocol/transcript.ts';
+import { jwsOf, TEST_2, TRANSCRIPT, VALID_JWS } from './fixtures.ts';
+
+const PROOF = signTranscript(TRANSCRIPT, TEST_2);
+
+type Lookups = { [name: string]: HeaderLookup };
+
+function single(value: string): HeaderLookup {
+  return { kind: 'single', value };
+}
+const AMBIGUOUS: HeaderLookup = { kind: 'ambiguous' };
+const ABSENT: HeaderLookup = { kind: 'absent' };
+
+function validHeaders(): Lookups {
+  return {
+    authorization: single(`Passport ${VALID_JWS}`),
+    'x-proofgate-transcript': single(PROOF.transcript),
+    'x-proofgate-signature': single(PROOF.signature),
+  };
+}
+
+function read(
+  changes: Lookups,
+  known: (sha256: string) => Passport | undefined = () => undefined,
+): Credentials | Denial {
+  const lookups = { ...validHeaders(), ...changes };
+  const headers: RequestHeaders = {
+    lookup: (name) => lookups[name] ?? ABSENT,
+    names: () => Object.keys(lookups),
+  };
+  return readCredentials(headers, known);
+}
+
+/** The detail of the denial, which is always the same reason. */
+function detailOf(result: Credentials | Denial): string | undefined {
+  if (!isDenial(result)) return undefined;
+  expect(result).toMatchObject({ reason: 'invalid_request_proof', status: 401 });
+  return result.detail;
+}
+
+describe('readCredentials', () => {
+  it('reads passport and proof', () => {
+    const credentials = read({});
+    expect(credentials).toEqual({
+      passport: parsePassport(VALID_JWS),
+      proof: {
+        transcript: TRANSCRIPT,
+        transcriptBytes: Buffer.from(formatTranscript(TRANSCRIPT)),
+        signature: Buffer.from(PROOF.signature, 'base64url'),
+      },
+    });
+  });
+
+  it.each(['Passport', 'passport', 'PASSPORT', 'pAsSpOrT'])('reads the scheme %s', (scheme) => {
+    expect(detailOf(read({ authorization: single(`${scheme} ${VALID_JWS}`) }))).toBeUndefined();
+  });
+
+  it.each<[string, string, Lookups]>([
+    ['authorization_missing', 'no Authorization', { authorization: ABSENT }],
+    ['authorization_scheme', 'a bearer token', { authorization: single(`Bearer ${VALID_JWS}`) }],
+    ['authorization_scheme', 'the JWS alone', { authorization: single(VALID_JWS) }],
+    ['authorization_scheme', 'an empty value', { authorization: single('') }],
+    ['authorization_scheme', 'no space', { authorization: single(`Passport${VALID_JWS}`) }],
+    ['authorization_scheme', 'a tab', { authorization: single(`Passport\t${VALID_JWS}`) }],
+    [
+      'authorization_scheme',
+      'another scheme that begins so',
+      { authorization: single(`Passports ${VALID_JWS}`) },
+    ],
+    [
+      'authorization_scheme',
+      'the scheme with a long s',
+      { authorization: single(`Pa\u017fsport ${VALID_JWS}`) },
+    ],
+    [
+      'authorization_scheme',
+      'the scheme behind a space',
+      { authorization: single(` Passport ${VALID_JWS}`) },
+    ],
+    ['passport_malformed', 'Authorization on several lines', { authorization: AMBIGUOUS }],
+    ['passport_malformed', 'the scheme alone', { authorization: single('Passport') }],
+    ['passport_malformed', 'the scheme alone, in capitals', { authorization: single('PASSPORT') }],
+    ['passport_malformed', 'nothing behind the scheme', { authorization: single('Passport ') }],
+    ['passport_malformed', 'two spaces', { authorization: single(`Passport  ${VALID_JWS}`) }],
+    ['passport_malformed', 'a space behind', { authorization: single(`Passport ${VALID_JWS} `) }],
+    [
+      'passport_malformed',
+      'two passports',
+      { authorization: single(`Passport ${VALID_JWS}, Passport ${VALID_JWS}`) },
+    ],
+    ['passport_malformed', 'a parameter', { authorization: single(`Passport jws=${VALID_JWS}`) }],
+    [
+      'passport_malformed',
+      'a JWT of another kind',
+      { authorization: single(`Passport ${jwsOf({ typ: 'JWT' }, {})}`) },
+    ],
+    ['proof_missing', 'no transcript', { 'x-proofgate-transcript': ABSENT }],
+    ['proof_missing', 'no signature', { 'x-proofgate-signature': ABSENT }],
+    ['proof_missing', 'neither', { 'x-proofgate-transcript': ABSENT, 'x-proofgate-signature': ABSENT }],
+    [
+      'proof_missing',
+      'two transcripts and no signature',
+      { 'x-proofgate-transcript': AMBIGUOUS, 'x-proofgate-signature': ABSENT },
+    ],
+    ['proof_malformed', 'two transcripts', { 'x-proofgate-transcript': AMBIGUOUS }],
+    ['proof_malformed', 'two signatures', { 'x-proofgate-signature': AMBIGUOUS }],
+    ['proof_malformed', 'an empty transcript', { 'x-proofgate-transcript': single('') }],
+    ['proof_malformed', 'an empty signature', { 'x-proofgate-signature': single('') }],
+    [
+      'proof_malformed',
+      'a transcript as text',
+      { 'x-proofgate-transcript': single(formatTranscript(TRANSCRIPT)) },
+    ],
+    ['proof_malformed', 'a padded transcript', { 'x-proofgate-transcript': single(`${PROOF.transcript}=`) }],
+    ['proof_malformed', 'a padded signature', { 'x-proofgate-signature': single(`${PROOF.signature}==`) }],
+    ['proof_malformed', 'a signature of 63 bytes', { 'x-proofgate-signature': single('A'.repeat(84)) }],
+    ['proof_malformed', 'a signature of 65 bytes', { 'x-proofgate-signature': single('A'.repeat(87)) }],
+    [
+      'proof_malformed',
+      'a signature as a structured field',
+      { 'x-proofgate-signature': single(`sig=:${PROOF.signature}:`) },
+    ],
+  ])('%s: %s', (detail, _, changes) => {
+    expect(detailOf(read(changes))).toBe(detail);
+  });
+
+  it('tells a fault of the passport before one of the proof', () => {
+    const noProof = { 'x-proofgate-transcript': ABSENT, 'x-proofgate-signature': ABSENT };
+    expect(detailOf(read({ ...noProof, authorization: ABSENT }))).toBe('authorization_missing');
+    expect(detailOf(read({ ...noProof, authorization: single('Basic YTpi') }))).toBe('authorization_scheme');
+    expect(detailOf(read({ ...noProof, authorization: single('Passport x') }))).toBe('passport_malformed');
+    expect(detailOf(read(noProof))).toBe('proof_missing');
+  });
+});
+
+describe('sizes are bounded before anything is read', () => {
+  it('of the passport: one that is too long is not even hashed', () => {
+    const asked: string[] = [];
+    const remember = (sha256: string) => {
+      asked.push(sha256);
+      return undefined;
+    };
+    const atLimit = `${VALID_JWS}${'A'.repeat(8192 - VALID_JWS.length)}`;
+    expect(detailOf(read({ authorization: single(`Passport ${atLimit}A`) }, remember))).toBe(
+      'passport_malformed',
+    );
+    expect(asked).toEqual([]);
+    expect(detailOf(read({ authorization: single(`Passport ${atLimit}`) }, remember))).toBe(
+      'passport_malformed',
+    );
+    expect(asked).toEqual([passportSha256(atLimit)]);
+  });
+
+  it('of the transcript: 8,192 characters of base64url as sent, so 6,144 bytes', () => {
+    const rest = formatTranscript({ ...TRANSCRIPT, target: '/' }).length;
+    const sent = (length: number) => {
+      const target = `/${'a'.repeat(length - rest)}`;
+      return read({
+        'x-proofgate-transcript': single(signTranscript({ ...TRANSCRIPT, target }, TEST_2).transcript),
+      });
+    };
+    expect(detailOf(sent(6_144))).toBeUndefined();
+    expect(detailOf(sent(6_145))).toBe('proof_malformed');
+  });
+
+  it('of the signature: 128 characters', () => {
+    expect(detailOf(read({ 'x-proofgate-signature': single('A'.repeat(1_000_000)) }))).toBe(
+      'proof_malformed',
+    );
+  });
+});
+
+describe('a passport that was parsed before', () => {
+  it('is taken as it is, found by the hash of its JWS', () => {
+    const known = parsePassport(VALID_JWS);
+    const credentials = read({}, (sha256) => (sha256 === passportSha256(VALID_JWS) ? known : undefined));
+    expect(isDenial(credentials) ? undefined : credentials.passport).toBe(known);
+  });
+
+  it('does not stand for another', () => {
+    const known = parsePassport(VALID_JWS);
+    const changed = `${VALID_JWS.slice(0, -1)}${VALID_JWS.endsWith('A') ? 'Q' : 'A'}`;
+    const credentials = read({ authorization: single(`Passport ${changed}`) }, (sha256) =>
+      sha256 === known?.sha256 ? known : undefined,
+    );
+    expect(isDenial(credentials) ? undefined : credentials.passport.sha256).toBe(passportSha256(changed));
+  });
+});
