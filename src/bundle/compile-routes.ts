@@ -3,9 +3,9 @@
  * Source: docs/bundle.md "Rules that a load enforces", docs/protocol.md "Routes, origins, paths".
  */
 import { isSignableHeaderName } from '../protocol/identifiers.ts';
+import { parsePathTemplate } from '../protocol/path-template.ts';
 import { checkSubjectPrefix, checkTrustDomain } from './compile-identities.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
-import { parsePathTemplate } from './path-template.ts';
 import { RouteTree } from './route-table.ts';
 import type { AllowedSourceContent, BundleContent, RouteContent } from './schema.ts';
 import type { Access, FreshnessRule, RequiredAttribute, Route, RouteTable, SourceRule } from './snapshot.ts';

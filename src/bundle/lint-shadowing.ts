@@ -3,9 +3,10 @@
  * matching without going back. Often meant, sometimes a surprise.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
+
+import { parsePathTemplate, type TemplateSegment } from '../protocol/path-template.ts';
 import { pointer, showValue } from './errors.ts';
 import { type Finding, notice } from './findings.ts';
-import { parsePathTemplate, type TemplateSegment } from './path-template.ts';
 import type { BundleContent, RouteContent } from './schema.ts';
 import type { RouteTable } from './snapshot.ts';
 

@@ -4,7 +4,7 @@
  * reading, and the cost is that of the path's segments, however many routes there are.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
-import type { TemplateSegment } from './path-template.ts';
+import type { TemplateSegment } from '../protocol/path-template.ts';
 import type { Route, RouteMatch, RouteTable } from './snapshot.ts';
 
 /** By method, then by origin: the answer, made once. */

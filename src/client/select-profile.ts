@@ -1,7 +1,7 @@
 /** Which profile of a file fits a request. */
 import { pathOf } from '../protocol/request-target.ts';
 import { ClientError } from './client-error.ts';
-import { matchTemplates } from './path-template.ts';
+import { matchTemplates } from './match-templates.ts';
 import type { RequestUrl } from './request-url.ts';
 import type { RouteProfile } from './signing-profile.ts';
 

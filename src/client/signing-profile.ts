@@ -11,10 +11,10 @@ import {
   isMethod,
   isSignableHeaderName,
 } from '../protocol/identifiers.ts';
+import { type PathTemplate, parsePathTemplate } from '../protocol/path-template.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
 import { isJsonObject, type JsonObject } from '../protocol/strict-json.ts';
 import { ClientError } from './client-error.ts';
-import { type PathTemplate, parsePathTemplate } from './path-template.ts';
 import { parseStrictYaml, StrictYamlError } from './strict-yaml.ts';
 
 export const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
@@ -115,8 +115,9 @@ function readRouteProfile(item: Reader): RouteProfile {
   item.onlyMembers(PROFILE_MEMBERS);
   const routeId = item.required('route_id', isIdentifier, IDENTIFIER_RULE);
   const template = parsePathTemplate(item.required('path_template', isString, 'a path template'));
-  if (template === undefined)
-    item.fail('path_template', 'must be a path template such as /v1/orders/{order_id}');
+  if (template.kind === 'problem') {
+    return item.fail('path_template', `${template.text}; a template reads /v1/orders/{order_id}`);
+  }
   return {
     name: item.optional('name', isIdentifier, IDENTIFIER_RULE) ?? routeId,
     routeId,

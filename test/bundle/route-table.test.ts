@@ -1,9 +1,9 @@
 /** Which route a request is for: examples, then the table against a naive reference. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { parsePathTemplate } from '../../src/bundle/path-template.ts';
 import { RouteTree } from '../../src/bundle/route-table.ts';
 import type { Route, RouteMatch } from '../../src/bundle/snapshot.ts';
+import { parsePathTemplate } from '../../src/protocol/path-template.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { parsePathTemplate as parseBundleTemplate } from '../../src/bundle/path-template.ts';
 import { RouteTree } from '../../src/bundle/route-table.ts';
 import type { Route } from '../../src/bundle/snapshot.ts';
-import { matchTemplates, parsePathTemplate } from '../../src/client/path-template.ts';
+import { matchTemplates } from '../../src/client/match-templates.ts';
 import { parseRequestUrl } from '../../src/client/request-url.ts';
 import { type ProfileChoice, selectProfile } from '../../src/client/select-profile.ts';
+import { type PathTemplate, parsePathTemplate } from '../../src/protocol/path-template.ts';
 import { codeOf, profilesOf, routeDocument } from './fixtures.ts';
 
 const ORIGIN = 'https://api.shop.example';
@@ -106,13 +106,11 @@ describe('matchTemplates', () => {
 
 /** The templates that make a valid route table, and that table. */
 function treeOf(templates: readonly string[]) {
-  let kept: readonly { readonly template: NonNullable<ReturnType<typeof parsePathTemplate>> }[] = [];
+  let kept: readonly { readonly template: PathTemplate }[] = [];
   let tree = new RouteTree(new Set([ORIGIN]));
   for (const text of templates) {
     const template = parsePathTemplate(text);
-    const bundled = parseBundleTemplate(text);
-    if (template === undefined) continue;
-    if (bundled.kind === 'problem') continue;
+    if (template.kind === 'problem') continue;
     const wider = [...kept, { template }];
     const candidate = buildTree(wider.map((entry) => entry.template.text));
     if (candidate === undefined) continue;
@@ -126,7 +124,7 @@ function treeOf(templates: readonly string[]) {
 function buildTree(templates: readonly string[]): RouteTree | undefined {
   const tree = new RouteTree(new Set([ORIGIN]));
   for (const text of templates) {
-    const parsed = parseBundleTemplate(text);
+    const parsed = parsePathTemplate(text);
     if (parsed.kind === 'problem' || tree.add(routeOf(text), parsed.segments) !== undefined) return undefined;
   }
   return tree;
@@ -150,29 +148,3 @@ function routeOf(text: string): Route {
     sources: [],
   };
 }
-
-describe('parsePathTemplate', () => {
-  it.each(['/', '/a', '/a/', '/{x}', '/a/{x}/b', '/{x*}', '/a/{rest_1*}', '/a%20b'])('takes %s', (text) => {
-    expect(parsePathTemplate(text)?.text).toBe(text);
-  });
-
-  it.each([
-    '',
-    'a',
-    '/a//b',
-    '/{x*}/b',
-    '/{}',
-    '/{1}',
-    '/a{x}',
-    '/{x}y',
-    '/a/../b',
-    '/a?b',
-    '/a b',
-    '/%41',
-    '/a;b',
-    '/{x**}',
-  ])('refuses %p', (text) => {
-    expect(parsePathTemplate(text)).toBeUndefined();
-    expect(parseBundleTemplate(text).kind).toBe('problem');
-  });
-});

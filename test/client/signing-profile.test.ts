@@ -50,8 +50,13 @@ profiles:
           routeId: 'upload',
           method: 'PUT',
           template: {
+            kind: 'template',
             text: '/v1/files/{path*}',
-            segments: [{ kind: 'literal', text: 'v1' }, { kind: 'literal', text: 'files' }, { kind: 'rest' }],
+            segments: [
+              { kind: 'literal', text: 'v1' },
+              { kind: 'literal', text: 'files' },
+              { kind: 'rest', name: 'path' },
+            ],
           },
           audience: 'api',
           origins: ['https://api.shop.example', 'http://127.0.0.1:8080'],

@@ -2,7 +2,7 @@
  * Path templates: literal segments, `{name}` for one segment, `{name*}` at the end for one or more.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
-import { isCanonicalTarget } from '../protocol/request-target.ts';
+import { isCanonicalTarget } from './request-target.ts';
 
 export type TemplateSegment =
   | { readonly kind: 'literal'; readonly text: string }
@@ -11,14 +11,22 @@ export type TemplateSegment =
   /** `{name*}`: one or more non-empty segments, up to the end. */
   | { readonly kind: 'rest'; readonly name: string };
 
-export type ParsedTemplate =
-  | { readonly kind: 'template'; readonly segments: readonly TemplateSegment[] }
-  | { readonly kind: 'problem'; readonly text: string };
+export interface PathTemplate {
+  readonly kind: 'template';
+  readonly text: string;
+  readonly segments: readonly TemplateSegment[];
+}
+
+/** What is wrong with a text, as the end of a sentence about it. */
+export interface TemplateProblem {
+  readonly kind: 'problem';
+  readonly text: string;
+}
 
 const PLACEHOLDER = /^\{([A-Za-z_][A-Za-z0-9_]{0,63})(\*?)\}$/;
 
 /** Reads a template; says what is wrong with one that could not match as it reads. */
-export function parsePathTemplate(template: string): ParsedTemplate {
+export function parsePathTemplate(template: string): PathTemplate | TemplateProblem {
   if (!template.startsWith('/')) return problem('must begin with "/"');
   const segments = template.slice(1).split('/').map(parseSegment);
   const names = new Set<string>();
@@ -36,10 +44,10 @@ export function parsePathTemplate(template: string): ParsedTemplate {
   if (!isCanonicalTarget(examplePath(found)) || template.includes('?')) {
     return problem('not in canonical form, so that no request would match');
   }
-  return { kind: 'template', segments: found };
+  return { kind: 'template', text: template, segments: found };
 }
 
-function problem(text: string): ParsedTemplate {
+function problem(text: string): TemplateProblem {
   return { kind: 'problem', text };
 }
 

@@ -1,41 +1,8 @@
 /**
- * Path templates as routes and signing profiles state them: literal segments, `{name}` for one segment that
- * is not empty, `{name*}` for one or more at the end.
+ * Which of a signer's templates a path is for, by the verifier's own rule.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
-import { isCanonicalTarget } from '../protocol/request-target.ts';
-
-export type TemplateSegment =
-  | { readonly kind: 'literal'; readonly text: string }
-  | { readonly kind: 'one' }
-  | { readonly kind: 'rest' };
-
-export interface PathTemplate {
-  readonly text: string;
-  readonly segments: readonly TemplateSegment[];
-}
-
-const PLACEHOLDER = /^\{[A-Za-z_][A-Za-z0-9_]*(\*?)\}$/;
-
-/** Undefined when the text is not a template that a canonical path could match. */
-export function parsePathTemplate(text: string): PathTemplate | undefined {
-  if (!text.startsWith('/')) return undefined;
-  const segments: TemplateSegment[] = [];
-  const parts = text.slice(1).split('/');
-  for (const [i, part] of parts.entries()) {
-    const placeholder = PLACEHOLDER.exec(part);
-    if (placeholder === null && /[{}?]/.test(part)) return undefined;
-    if (placeholder?.[1] === '*' && i !== parts.length - 1) return undefined;
-    segments.push(segmentOf(part, placeholder?.[1]));
-  }
-  const example = segments.map((segment) => (segment.kind === 'literal' ? segment.text : 'x'));
-  return isCanonicalTarget(`/${example.join('/')}`) ? { text, segments } : undefined;
-}
-
-function segmentOf(part: string, star: string | undefined): TemplateSegment {
-  if (star === undefined) return { kind: 'literal', text: part };
-  return star === '*' ? { kind: 'rest' } : { kind: 'one' };
-}
+import type { PathTemplate } from '../protocol/path-template.ts';
 
 interface HasTemplate {
   readonly template: PathTemplate;
