@@ -21,15 +21,15 @@ demo-keep: build tools envoy-demo ## the same, left running, with command lines 
 	@node .build/demo/main.js --keep
 
 .PHONY: test
-test: lint types architecture build tools redis envoy ## everything: format, lint, types, architecture, every test
+test: lint types architecture build tools system-packages envoy ## everything: format, lint, types, architecture, every test
 	@$(JEST)
 
 .PHONY: check
-check: lint types architecture build redis ## the quick form of test, for working with: all but the end-to-end parts
+check: lint types architecture build system-packages ## the quick form of test, for working with: all but the end-to-end parts
 	@$(JEST) --testPathIgnorePatterns '<rootDir>/test/e2e/'
 
 .PHONY: bench
-bench: build tools redis ## what a check costs, as a ratio to floors measured in the same run
+bench: build tools system-packages ## what a check costs, as a ratio to floors measured in the same run
 	@node .build/bench/main.js
 
 .PHONY: build
@@ -64,9 +64,9 @@ envoy:
 envoy-demo:
 	@scripts/install-envoy.sh $(DEMO_ENVOY_VERSION)
 
-.PHONY: redis
-redis:
-	@scripts/install-redis.sh
+.PHONY: system-packages
+system-packages:
+	@scripts/install-system-packages.sh
 
 node_modules/.installed: package.json package-lock.json
 	@scripts/install-packages.sh
