@@ -22,11 +22,20 @@ export interface PassportCache {
   remember(entry: VerifiedPassport): void;
 }
 
-/** About 4 KiB an entry. */
 const DEFAULT_MAX_ENTRIES = 20_000;
+/**
+ * Most bytes of passports, with an allowance for each entry's objects: a caller may have thousands of 8 KiB
+ * passports signed for itself, and memory must not follow.
+ */
+const MAX_BYTES = 32 * 1024 * 1024;
+const ENTRY_ALLOWANCE_BYTES = 1024;
 
 export function createPassportCache(maxEntries = DEFAULT_MAX_ENTRIES): PassportCache {
-  const entries = new LRUCache<string, VerifiedPassport>({ max: maxEntries });
+  const entries = new LRUCache<string, VerifiedPassport>({
+    max: maxEntries,
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ passport }) => passport.signingInput.byteLength + ENTRY_ALLOWANCE_BYTES,
+  });
   return {
     get: (sha256) => entries.get(sha256),
     remember: (entry) => void entries.set(entry.passport.sha256, entry),

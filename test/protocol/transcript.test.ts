@@ -145,6 +145,7 @@ describe('parseTranscript', () => {
     ['no version', TEXT.slice(TEXT.indexOf('\n') + 1)],
     ['no line feed at the end', TEXT.slice(0, -1)],
     ['two line feeds at the end', `${TEXT}\n`],
+    ['text behind the last line feed', `${TEXT}x`],
     ['an empty line', TEXT.replace('\nmethod', '\n\nmethod')],
     ['carriage returns', TEXT.replaceAll('\n', '\r\n')],
     ['a tab', TEXT.replace('acme, inc', 'acme,\tinc')],
@@ -251,6 +252,12 @@ describe('parseTranscript', () => {
     const text = TEXT.replace(/(header\.content-type=.*\n)(header\.x-tenant=.*\n)/, '$2$1');
     expect(text).not.toBe(TEXT);
     expect(parse(text)).toBeUndefined();
+  });
+
+  it('refuses a header twice, listed twice', () => {
+    const header: SignedHeader = { name: 'x-tenant', value: 'acme' };
+    expect(parse(formatTranscript({ ...TRANSCRIPT, headers: [header] }))).toBeDefined();
+    expect(parse(formatTranscript({ ...TRANSCRIPT, headers: [header, header] }))).toBeUndefined();
   });
 
   it('sorts header names by bytes', () => {
