@@ -128,6 +128,9 @@ const MAX_SHOWN_CHARACTERS = 80;
 
 /** A value as an error shows it: JSON, cut short. Never for members that may hold a key by mistake. */
 export function showValue(value: unknown): string {
+  // Whole parts of a document may hold what somebody put in the wrong place, a private key for one.
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'a mapping';
   const json = JSON.stringify(value) ?? String(value);
   return json.length <= MAX_SHOWN_CHARACTERS ? json : `${json.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }

@@ -4,7 +4,7 @@
  * reading, and the cost is that of the path's segments, however many routes there are.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
-import type { TemplateSegment } from '../protocol/path-template.ts';
+import { foldSegment, type TemplateSegment } from '../protocol/path-template.ts';
 import type { Route, RouteMatch, RouteTable } from './snapshot.ts';
 
 /** By method, then by origin: the answer, made once. */
@@ -12,7 +12,7 @@ type Leaf = Map<string, Map<string, RouteMatch>>;
 
 interface Node {
   readonly literals: Map<string, Node>;
-  /** The literals in lower case: a value that equals one of them only so matches nothing. */
+  /** The literals, folded: a value that equals one of them only so matches nothing. */
   readonly foldedLiterals: Set<string>;
   /** Child for `{name}`; never beside `rest`. */
   one: Node | undefined;
@@ -97,7 +97,7 @@ function leafFor(root: Node, segments: readonly TemplateSegment[]): Leaf | undef
 function literalChild(node: Node, text: string): Node {
   const child = node.literals.get(text) ?? newNode();
   node.literals.set(text, child);
-  node.foldedLiterals.add(foldAscii(text));
+  node.foldedLiterals.add(foldSegment(text));
   return child;
 }
 
@@ -129,16 +129,11 @@ function findLeaf(root: Node, path: string): Leaf | undefined {
   }
 }
 
-/** An upstream that compares paths without case would serve the literal's resource. */
+/** An upstream that decodes paths, or compares them without case, would serve the literal's resource. */
 function isFoldedLiteral(node: Node, segment: string): boolean {
-  return node.foldedLiterals.size > 0 && node.foldedLiterals.has(foldAscii(segment));
+  return node.foldedLiterals.size > 0 && node.foldedLiterals.has(foldSegment(segment));
 }
 
 function hasNoEmptySegment(path: string, start: number): boolean {
   return !path.endsWith('/') && !path.includes('//', start);
-}
-
-/** Canonical paths are ASCII, for which this is the fold that the protocol names. */
-function foldAscii(text: string): string {
-  return text.toLowerCase();
 }

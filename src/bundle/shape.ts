@@ -68,7 +68,7 @@ function faultsOf(error: TLocalizedValidationError, document: unknown): readonly
   const path = error.instancePath;
   // The schema's only choice is between kinds of key; what stands there is never shown.
   const keyPath = /^(?:.*\/)?jwk(?=\/|$)/.exec(path)?.[0];
-  if (keyPath !== undefined && error.schemaPath.includes('/anyOf')) {
+  if (keyPath !== undefined) {
     return [{ code: 'key_refused', path: keyPath, text: 'neither an Ed25519 nor a P-256 public JWK' }];
   }
   switch (error.keyword) {

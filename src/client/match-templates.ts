@@ -2,7 +2,7 @@
  * Which of a signer's templates a path is for, by the verifier's own rule.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
-import type { PathTemplate } from '../protocol/path-template.ts';
+import { foldSegment, type PathTemplate } from '../protocol/path-template.ts';
 
 interface HasTemplate {
   readonly template: PathTemplate;
@@ -11,7 +11,7 @@ interface HasTemplate {
 /**
  * The candidates whose template matches the path, as a verifier that knew these templates alone would find
  * them: segment by segment, a literal before a placeholder, without going back; a value that equals a sibling
- * literal but for its case matches nothing.
+ * literal but for case or escapes matches nothing.
  * @param path canonical path without query
  */
 export function matchTemplates<T extends HasTemplate>(candidates: readonly T[], path: string): readonly T[] {
@@ -24,8 +24,9 @@ export function matchTemplates<T extends HasTemplate>(candidates: readonly T[], 
       open = exact;
       continue;
     }
-    const folded = foldCase(value);
-    if (value === '' || literals.some((candidate) => foldCase(literalAt(candidate, i)) === folded)) return [];
+    const folded = foldSegment(value);
+    if (value === '' || literals.some((candidate) => foldSegment(literalAt(candidate, i)) === folded))
+      return [];
     const ones = open.filter((candidate) => candidate.template.segments[i]?.kind === 'one');
     if (ones.length === 0) return isRestValue(values, i) ? restOf(open, i) : [];
     open = ones;
@@ -45,9 +46,4 @@ function isRestValue(values: readonly string[], from: number): boolean {
 function literalAt(candidate: HasTemplate, i: number): string {
   const segment = candidate.template.segments[i];
   return segment?.kind === 'literal' ? segment.text : '';
-}
-
-/** Lower-case ASCII; canonical paths hold nothing else. */
-function foldCase(text: string): string {
-  return text.toLowerCase();
 }

@@ -47,6 +47,24 @@ export function parsePathTemplate(template: string): PathTemplate | TemplateProb
   return { kind: 'template', text: template, segments: found };
 }
 
+/**
+ * A segment as a lenient upstream may read it: escapes decoded, ASCII in lower case. Where two fold to the same, one
+ * could be served as the other, so a value that only folds to a literal beside its placeholder matches nothing.
+ */
+export function foldSegment(segment: string): string {
+  return decodedSegment(segment).replace(/[A-Z]/g, (capital) => capital.toLowerCase());
+}
+
+/** Segments of canonical paths always decode; any other stands for itself. */
+function decodedSegment(segment: string): string {
+  if (!segment.includes('%')) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
 function problem(text: string): TemplateProblem {
   return { kind: 'problem', text };
 }

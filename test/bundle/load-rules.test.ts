@@ -438,6 +438,22 @@ describe('rules that a load enforces', () => {
     expect(key).toContain('/derived_keys/0/jwk');
     expect(key).not.toContain(secret);
   });
+
+  it.each([
+    [
+      'the private member first',
+      '/derived_keys/0/jwk',
+      (d: string) => ({ d, kty: 'OKP', crv: 'Ed25519', x: 'a' }),
+    ],
+    ['text instead of a key', '/derived_keys/0/jwk', (d: string) => d],
+    ['a mapping a level up', '/derived_keys', (d: string) => ({ d })],
+    ['a list a level up', '/derived_keys/0', (d: string) => [d]],
+  ])('shows nothing of a private key in the wrong place: %s', async (_name, at, put) => {
+    const secret = 'r1SecretSecretSecret';
+    const error = await load({ at, put: put(secret) }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(BundleError);
+    expect(String(error)).not.toContain(secret);
+  });
 });
 
 describe('what is allowed', () => {

@@ -127,6 +127,19 @@ describe('matching', () => {
     expect(answer(table.match(method, origin, path))).toBe(expected);
   });
 
+  it.each([
+    ['/v1/orders%3Aexport', '/v1/orders:export'],
+    ['/v1/ORDERS%3aexport', '/v1/orders:export'],
+    ['/v1/%40admin', '/v1/@admin'],
+    ['/v1/caf%c3%a9', '/v1/caf%C3%A9'],
+    ['/v1/%40admin', '/v1/%40Admin'],
+  ])('gives %s to nobody beside %s: an upstream may decode it', (path, literal) => {
+    const routes = tableOf([spec(literal), spec('/v1/{name}')]);
+    expect(answer(routes.match('GET', A, path))).toBe('no_match');
+    expect(answer(routes.match('GET', A, literal))).toBe(literal);
+    expect(answer(routes.match('GET', A, '/v1/other%40'))).toBe('/v1/{name}');
+  });
+
   it('counts its routes', () => {
     expect(table.size).toBe(13);
   });
@@ -142,7 +155,7 @@ function referenceMatch(specs: readonly RouteSpec[], method: string, origin: str
     const isPlaceholder = (part: string | undefined) => part?.startsWith('{') === true;
     const siblings = candidates.map(({ parts }) => parts[index]).filter((part) => !isPlaceholder(part));
     if (literal.length > 0) candidates = literal;
-    else if (siblings.some((part) => part?.toLowerCase() === segment.toLowerCase())) return 'no_match';
+    else if (siblings.some((part) => part !== undefined && fold(part) === fold(segment))) return 'no_match';
     else {
       candidates = candidates.filter(({ parts }) => isPlaceholder(parts[index]) && segment !== '');
       const rest = candidates.filter(({ parts }) => parts[index]?.endsWith('*}'));
@@ -167,6 +180,11 @@ function pick(specs: readonly RouteSpec[], method: string, origin: string): stri
   const ofMethod = specs.filter((one) => one.method === method);
   if (ofMethod.length === 0) return 'no_match';
   return ofMethod.find(({ origins }) => origins.includes(origin))?.template ?? 'origin';
+}
+
+/** Written apart from the tree's own. */
+function fold(segment: string): string {
+  return decodeURIComponent(segment).toLowerCase();
 }
 
 describe('the tree against the reference', () => {
