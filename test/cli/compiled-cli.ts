@@ -1,5 +1,5 @@
 /**
- * The program as it is shipped: launcher, package.json and compiled code, in a folder of its own below `.build/`, so that
+ * The program as it is shipped: launcher, package.json, proto and compiled code, in a folder of its own below `.build/`, so that
  * builds which run at the same time do not meet. Types are checked elsewhere.
  */
 import { execFile } from 'node:child_process';
@@ -22,6 +22,7 @@ export async function compileCli(): Promise<CompiledCli> {
   const folder = await mkdtemp(join(ROOT, '.build', 'cli-under-test-'));
   await cp(join(ROOT, 'package.json'), join(folder, 'package.json'));
   await cp(join(ROOT, 'bin'), join(folder, 'bin'), { recursive: true });
+  await cp(join(ROOT, 'proto'), join(folder, 'proto'), { recursive: true });
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   const flags = [
     '--noCheck',
