@@ -26,7 +26,7 @@ test: lint types architecture build tools system-packages envoy ## everything: f
 
 .PHONY: check
 check: lint types architecture build system-packages ## the quick form of test, for working with: all but the end-to-end parts
-	@$(JEST) --testPathIgnorePatterns '<rootDir>/test/e2e/'
+	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns '<rootDir>/test/e2e/'
 
 .PHONY: bench
 bench: build tools system-packages ## what a check costs, as a ratio to floors measured in the same run
