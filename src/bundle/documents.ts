@@ -118,11 +118,22 @@ export function readDocument(document: Omit<DocumentToVerify, 'type'>): Unverifi
   if (bytes.length > maxBytes) {
     throw bundleError('file_too_large', file, '', `${bytes.length} bytes, at most ${maxBytes}`);
   }
-  const envelope = parseJson(bytes, 'document_malformed', file);
+  const { outside, found } = setPayloadApart(bytes);
+  if (outside.length > MAX_ENVELOPE_BYTES) {
+    throw bundleError(
+      'document_malformed',
+      file,
+      '',
+      `more than ${MAX_ENVELOPE_BYTES} bytes beside the payload`,
+    );
+  }
+  const envelope = parseJson(outside, 'document_malformed', file);
   if (!isJsonObject(envelope) || !hasExactMembers(envelope, ['payload', 'signatures'])) {
     throw bundleError('document_malformed', file, '', 'members must be payload and signatures');
   }
-  const { payload, signatures } = envelope;
+  const { signatures } = envelope;
+  // What was taken out must have been the payload, and not some other text of that look.
+  const payload = found === undefined ? envelope.payload : envelope.payload === '' ? found : undefined;
   const payloadBytes = typeof payload === 'string' ? decodeBase64url(payload) : undefined;
   if (typeof payload !== 'string' || payloadBytes === undefined) {
     throw bundleError('document_malformed', file, '/payload', 'not canonical base64url');
@@ -135,6 +146,24 @@ export function readDocument(document: Omit<DocumentToVerify, 'type'>): Unverifi
     encodedPayload: payload,
     signatures: signatures.map((entry, index) => readSignature(entry, file, index)),
   };
+}
+
+/** Room for {@link MAX_SIGNATURES} signatures. */
+const MAX_ENVELOPE_BYTES = 32 * 1024;
+const PAYLOAD_MEMBER = /"payload"\s*:\s*"([A-Za-z0-9_-]+)"/;
+
+/**
+ * The payload's text, and the bytes around it. Anybody who can write the file decides what is in it, so nothing but a
+ * small envelope is parsed as JSON before signatures are checked: 64 MiB of nested objects would hold the process up
+ * for half a minute.
+ */
+function setPayloadApart(bytes: Buffer): { readonly outside: Buffer; readonly found: string | undefined } {
+  const match = PAYLOAD_MEMBER.exec(bytes.toString('latin1'));
+  const found = match?.[1];
+  if (match === null || found === undefined) return { outside: bytes, found: undefined };
+  const end = match.index + match[0].length - 1;
+  const outside = Buffer.concat([bytes.subarray(0, end - found.length), bytes.subarray(end)]);
+  return { outside, found };
 }
 
 function readSignature(entry: unknown, file: string, index: number): DocumentSignature {

@@ -4,6 +4,9 @@ import { Output } from './output.ts';
 import { runCli } from './program.ts';
 import { packageVersion } from './version.ts';
 
+// Libraries trace what they send when this is set, passwords too.
+delete process.env.DEBUG;
+
 const output = new Output(process.stdout, process.stderr, process.env);
 
 process.on('uncaughtException', (error) => {

@@ -88,7 +88,8 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
     realtimeStalenessSeconds,
     externalOrigin,
     maxInFlight: settings.maxInFlight,
-    onInternalError: (error) => logger.error({ err: error }, 'internal fault: the request was denied'),
+    onInternalError: (error) =>
+      logger.error({ fault: faultName(error) }, 'internal fault: the request was denied'),
   });
   const readiness = (leaving: boolean) =>
     verifierReadiness({
@@ -125,7 +126,8 @@ async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door'
     listen: addresses.listen,
     bodyMode: settings.envoyBody,
     maxMessageBytes: settings.maxMessageBytes,
-    onInternalError: (error) => logger.error({ err: error }, 'internal fault: the request was denied'),
+    onInternalError: (error) =>
+      logger.error({ fault: faultName(error) }, 'internal fault: the request was denied'),
   }).catch((error: unknown) => {
     throw listenFailure(error, settings.listen);
   });
@@ -224,6 +226,11 @@ function listenFailure(error: unknown, address: string): CliError {
   if (error instanceof CliError) return error;
   const why = error instanceof ListenError ? error.message : (systemErrorCode(error) ?? 'error');
   return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
+}
+
+/** Its class or system code; a message or a stack could hold what a request held. */
+function faultName(error: unknown): string {
+  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
 }
 
 function nowSeconds(): number {

@@ -31,6 +31,16 @@ describe('bundle.jws', () => {
     );
   });
 
+  it.each([
+    ['nested objects', '{"a":'.repeat(20_000)],
+    ['many members', `{${Array.from({ length: 20_000 }, (_, i) => `"${i}":0`).join(',')}}`],
+    ['a payload that begins and never ends', `{"payload":"${'A'.repeat(200_000)}`],
+    ['a payload in the wrong place', `{"signatures":[{"payload":"AAAA"}],"payload":"BBBB"}`],
+  ])('is not parsed beyond a small envelope: %s', async (_name, text) => {
+    const error = await rejection(async () => openBundle(Buffer.from(text), options));
+    expect(error).toMatchObject({ code: 'document_malformed' });
+  });
+
   it('may be any JSON', () => {
     const value = fc.jsonValue();
     fc.assert(
