@@ -20,8 +20,6 @@ export const TRANSCRIPT_VERSION = 'transcript-v1';
 export const NOT_BOUND = '-';
 /** Longest life of a proof, `expires-at - issued-at`, in seconds. */
 export const MAX_PROOF_TTL_SECONDS = 300;
-/** What a signer chooses when nobody says otherwise, in seconds. */
-export const DEFAULT_PROOF_TTL_SECONDS = 60;
 
 /** A header line: name in lower case, value without optional white space at its ends. */
 export interface SignedHeader {
