@@ -14,6 +14,7 @@ import { bundleError } from './errors.ts';
 export const DOCUMENT_TYPES = {
   bundle: 'proofgate-bundle+jws',
   delta: 'proofgate-delta+jws',
+  link: 'proofgate-link+jws',
   freshness: 'proofgate-freshness+jws',
 } as const;
 export type DocumentType = (typeof DOCUMENT_TYPES)[keyof typeof DOCUMENT_TYPES];

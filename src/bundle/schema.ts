@@ -322,7 +322,50 @@ export const FRESHNESS_CONTENT = Type.Object(
   },
 );
 
+/** The payload of `delta-<revision>.jws`: clients and derived keys put and removed since the revision before. */
+export const DELTA_CONTENT = Type.Object(
+  {
+    auth_site: authSite,
+    revision,
+    previous_head: sha256('Head of the document before.'),
+    issued_at: time('When the content was the latest.'),
+    clients_put: Type.Array(client, { maxItems: MAX_CLIENTS }),
+    clients_removed: Type.Array(identifier('client_id.'), { maxItems: MAX_CLIENTS }),
+    keys_put: Type.Array(derivedKey, { maxItems: MAX_INLINE_DERIVED_KEYS }),
+    keys_removed: Type.Array(keyId('key_id.'), { maxItems: MAX_KEYS_PER_SHARD }),
+  },
+  {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Proofgate bundle delta',
+    description: 'Content of delta-<revision>.jws.',
+    additionalProperties: false,
+  },
+);
+
+/**
+ * The payload of `link-<revision>.jws`: a whole bundle was published over deltas and changes nothing, so a follower
+ * goes on without it.
+ */
+export const LINK_CONTENT = Type.Object(
+  {
+    auth_site: authSite,
+    revision,
+    previous_head: sha256('Head of the document before.'),
+    bundle_sha256: sha256("Of the bundle's payload."),
+    issued_at: time('issued_at of the bundle.'),
+    expires_at: time('expires_at of the bundle.'),
+  },
+  {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Proofgate bundle link',
+    description: 'Content of link-<revision>.jws.',
+    additionalProperties: false,
+  },
+);
+
 export type BundleContent = Readable<Static<typeof BUNDLE_CONTENT>>;
+export type DeltaContent = Readable<Static<typeof DELTA_CONTENT>>;
+export type LinkContent = Readable<Static<typeof LINK_CONTENT>>;
 export type FreshnessContent = Readable<Static<typeof FRESHNESS_CONTENT>>;
 export type IssuerContent = Readable<Static<typeof issuer>>;
 export type IssuerKeyContent = Readable<Static<typeof issuerKey>>;

@@ -1,0 +1,95 @@
+/**
+ * What a target (a verifier) and Control say to each other: `GET /v1/targets/self/bundle` and
+ * `POST /v1/targets/self/acks`. Documents travel as the very text that was signed and is kept.
+ * Source: docs/bundle.md "Distribution".
+ */
+import Type, { type Static } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+const revision = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+const head = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'base64url SHA-256.' });
+
+export const POLL_PATH = '/v1/targets/self/bundle';
+export const ACK_PATH = '/v1/targets/self/acks';
+/** Longest that Control holds a poll back. */
+export const MAX_WAIT_SECONDS = 30;
+/** Most steps in one answer; a target that is further behind asks again at once. */
+export const MAX_STEPS = 1000;
+
+/** Where the target stands: all members or none. `base_revision`: of the whole bundle that it keeps, for the background fetch. */
+export const POLL_QUERY = Type.Object(
+  {
+    revision: Type.Optional(revision),
+    head: Type.Optional(head),
+    base_revision: Type.Optional(revision),
+    wait_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_WAIT_SECONDS, default: 0 })),
+  },
+  closed,
+);
+
+/** One document that carries a chain on. `document`: the JWS, JSON text as signed. */
+const step = Type.Object({ kind: Type.Enum(['delta', 'link']), revision, document: Type.String() }, closed);
+
+const file = Type.Object(
+  {
+    name: Type.String({ pattern: '^(bundle\\.jws|keys-[0-9]{4}\\.jsonl)$' }),
+    bytes: Type.Integer({ minimum: 1 }),
+    sha256: head,
+    /** Path on the same Control. Immutable; fetched with the target's token. */
+    path: Type.String({ pattern: '^/v1/targets/self/bundles/' }),
+  },
+  closed,
+);
+
+/** A whole bundle, by its files, and the steps that carry it on to the answer's revision. */
+const whole = Type.Object(
+  {
+    revision,
+    head,
+    files: Type.Array(file, { minItems: 1 }),
+    steps: Type.Array(step),
+    /** Whether the target's own position leads nowhere, so that it must take this one; otherwise it may, in the background. */
+    required: Type.Boolean(),
+  },
+  closed,
+);
+
+/** 200. 304 when nothing came within the wait; the ETag covers revision, head and freshness statement. */
+export const POLL_ANSWER = Type.Object(
+  {
+    auth_site: Type.String(),
+    revision,
+    head,
+    steps: Type.Array(step, {
+      description: "From the target's position on; empty when it has all or cannot continue.",
+    }),
+    whole: Type.Optional(whole),
+    freshness: Type.Optional(
+      Type.String({ description: 'The newest statement: a JWS, JSON text as signed.' }),
+    ),
+  },
+  { ...closed, $id: 'TargetBundle' },
+);
+
+export const ACKNOWLEDGEMENT = Type.Object(
+  {
+    revision,
+    head,
+    outcome: Type.Enum(['accepted', 'refused']),
+    code: Type.Optional(
+      Type.String({
+        pattern: '^[a-z0-9_]{1,64}$',
+        description: 'Why it was refused: code of the bundle error.',
+      }),
+    ),
+    detail: Type.Optional(Type.String({ maxLength: 512 })),
+  },
+  { ...closed, $id: 'TargetAcknowledgement' },
+);
+
+export type PollQuery = Static<typeof POLL_QUERY>;
+export type PollAnswer = Static<typeof POLL_ANSWER>;
+export type DistributedStep = Static<typeof step>;
+export type DistributedFile = Static<typeof file>;
+export type DistributedBundle = Static<typeof whole>;
+export type Acknowledgement = Static<typeof ACKNOWLEDGEMENT>;

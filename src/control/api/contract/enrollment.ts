@@ -1,0 +1,96 @@
+/**
+ * The enrollment endpoints' bodies: what a workload's tool sends and gets. Clients take the types from here.
+ * Source: docs/control.md "Enrollment".
+ */
+import Type, { type Static } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+const text = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, description });
+const moment = (description: string) =>
+  Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });
+
+export const ENROLLMENT_PROVIDERS = ['oidc_jwks'] as const;
+export const ENROLLMENT_STATES = ['pending_approval', 'issued', 'denied', 'expired'] as const;
+
+export const CHALLENGE_REQUEST = Type.Object(
+  {
+    policy: text(128, 'The opaque policy reference, as the Enrollment Command Generator gave it.'),
+    provider: text(64, 'Only oidc_jwks is supported.'),
+    public_key: Type.Object(
+      { kty: Type.Literal('OKP'), crv: Type.Literal('Ed25519'), x: text(64, 'base64url, 32 bytes.') },
+      { ...closed, description: 'The new public key (RFC 8037).' },
+    ),
+  },
+  { ...closed, $id: 'EnrollmentChallengeRequest' },
+);
+
+export const CHALLENGE_ANSWER = Type.Object(
+  {
+    challenge_id: text(64, 'Names the challenge.'),
+    challenge: text(64, '256 bits, base64url. A secret until it is used.'),
+    auth_site: text(512, 'The Auth Site that the key will belong to.'),
+    expires_at: moment('The challenge is of no use from this moment on.'),
+  },
+  { ...closed, $id: 'EnrollmentChallenge' },
+);
+
+export const ENROLLMENT_SUBMISSION = Type.Object(
+  {
+    challenge_id: text(64, 'From the challenge.'),
+    workload_token: text(16_384, 'The projected service-account token.'),
+    signature: text(128, 'By the new key, over the lines of proofgate-enroll-v1. base64url.'),
+  },
+  { ...closed, $id: 'EnrollmentSubmission' },
+);
+
+/** What one route wants signed: a profile in the shape of docs/cli.md "Signing profiles". */
+export const ENROLLED_PROFILE = Type.Object(
+  {
+    name: text(512, 'Unique among the key’s profiles.'),
+    route_id: text(512, 'The route.'),
+    method: text(32, 'As sent, case included.'),
+    path_template: text(2048, 'As in the bundle.'),
+    audience: text(512, "The passport's aud."),
+    origins: Type.Array(text(520, 'scheme://authority.'), { minItems: 1 }),
+    signed_headers: Type.Array(text(128, 'Lower-case name.')),
+    body: Type.Enum(['bound', 'unbound']),
+  },
+  { ...closed, $id: 'EnrolledProfile' },
+);
+
+export const ENROLLED_KEY = Type.Object(
+  {
+    key_id: text(128, 'kid of the passports that the key signs.'),
+    fingerprint: text(64, 'RFC 7638 thumbprint, SHA-256, base64url.'),
+    status: Type.Enum(['active', 'revoked', 'expired']),
+    expires_at: moment('The key is of no use from this moment on.'),
+    client_id: text(512, 'The client that it acts for.'),
+    issuer: text(512, "The passport's iss."),
+    trust_domain: text(512, "The passport's trust_domain."),
+    subject: text(512, "The passport's sub."),
+    key_binding: Type.Literal('software'),
+  },
+  { ...closed, $id: 'EnrolledKey' },
+);
+
+/** Answer to a submission (201, or 200 for the same submission again) and to a poll (200). */
+export const WORKLOAD_ENROLLMENT = Type.Object(
+  {
+    enrollment_id: text(64, 'Names the enrollment.'),
+    auth_site: text(512, 'The Auth Site.'),
+    state: Type.Enum([...ENROLLMENT_STATES]),
+    created_at: moment('When the submission was accepted.'),
+    denial_code: Type.Optional(text(64, 'Why it was denied; stable.')),
+    derived_key: Type.Optional(ENROLLED_KEY),
+    signing_profiles: Type.Optional(Type.Array(ENROLLED_PROFILE)),
+  },
+  { ...closed, $id: 'WorkloadEnrollment' },
+);
+
+export type ChallengeRequest = Static<typeof CHALLENGE_REQUEST>;
+export type ChallengeAnswer = Static<typeof CHALLENGE_ANSWER>;
+export type EnrollmentSubmission = Static<typeof ENROLLMENT_SUBMISSION>;
+export type EnrolledProfile = Static<typeof ENROLLED_PROFILE>;
+export type EnrolledKey = Static<typeof ENROLLED_KEY>;
+export type WorkloadEnrollment = Static<typeof WORKLOAD_ENROLLMENT>;
