@@ -22,9 +22,16 @@ export interface ChainPosition {
  * @returns base64url; undefined when `previousHead` is not canonical base64url of 32 bytes
  */
 export function headOf(previousHead: string | undefined, payload: Uint8Array): string | undefined {
+  return headOfHash(previousHead, createHash('sha256').update(payload).digest());
+}
+
+/**
+ * As {@link headOf}, from the payload's hash alone: a link names the hash of the bundle that it stands for, so it brings
+ * about the head of that bundle.
+ */
+export function headOfHash(previousHead: string | undefined, payloadSha256: Buffer): string | undefined {
   const previous = previousHead === undefined ? Buffer.alloc(HEAD_BYTES) : decodeBase64url(previousHead);
   if (previous?.length !== HEAD_BYTES) return undefined;
-  const payloadSha256 = createHash('sha256').update(payload).digest();
   return createHash('sha256').update(HEAD_PREFIX).update(previous).update(payloadSha256).digest('base64url');
 }
 
@@ -53,4 +60,35 @@ export function judgeBundle(
     return { kind: 'refuse', error: bundleError('revision_conflict', file, '/revision', text) };
   }
   return { kind: 'nothing_to_do' };
+}
+
+/** Most that one delta or link may raise the revision by. */
+export const MAX_REVISION_STEP = 1_000_000;
+
+/** A delta or link, as far as the chain is concerned. */
+export interface ChainLink {
+  readonly previousHead: string;
+  readonly position: ChainPosition;
+}
+
+/**
+ * Whether a delta or link carries the chain on from where it stands: it names that very head, and steps by 1 to
+ * {@link MAX_REVISION_STEP}.
+ * @returns the error to refuse it with: `revision_lower`, `revision_step`, `chain_broken`
+ */
+export function judgeStep(from: ChainPosition, step: ChainLink, file: string): BundleError | undefined {
+  const { revision } = step.position;
+  if (revision <= from.revision) {
+    const text = `${revision} is not higher than ${from.revision}, which it would follow`;
+    return bundleError('revision_lower', file, '/revision', text);
+  }
+  if (revision - from.revision > MAX_REVISION_STEP) {
+    const text = `${revision} is more than ${MAX_REVISION_STEP} above ${from.revision}`;
+    return bundleError('revision_step', file, '/revision', text);
+  }
+  if (step.previousHead !== from.head) {
+    const text = `does not continue revision ${from.revision} as it is known here`;
+    return bundleError('chain_broken', file, '/previous_head', text);
+  }
+  return undefined;
 }

@@ -43,9 +43,12 @@ export type BundleErrorCode =
   | 'key_refused'
   | 'key_algorithm'
   | 'shard_mismatch'
+  | 'client_in_use'
   // chain
   | 'revision_lower'
   | 'revision_conflict'
+  | 'revision_step'
+  | 'chain_broken'
   | 'mark_corrupt'
   | 'mark_of_another_site'
   // life in the verifier

@@ -11,6 +11,7 @@ import { compileBundle } from './compile.ts';
 import { DirectoryWatch } from './directory-watch.ts';
 import type { Signers } from './documents.ts';
 import { BundleError, type BundleErrorCode, bundleError } from './errors.ts';
+import { BUNDLE_FILE, FRESHNESS_FILE } from './file-names.ts';
 import {
   applyFreshness,
   type FreshnessIgnored,
@@ -18,7 +19,7 @@ import {
   openFreshness,
 } from './freshness.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE, LocalDirectory, type ResolvedDirectory } from './local-directory.ts';
+import { LocalDirectory, type ResolvedDirectory } from './local-directory.ts';
 import { type OpenedBundle, openBundleInSteps } from './open-bundle.ts';
 import type { Snapshot } from './snapshot.ts';
 import { TimeSlice } from './time-slice.ts';

@@ -13,7 +13,8 @@ import {
   signatureHolds,
   type UnverifiedDocument,
 } from './documents.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE, LocalDirectory } from './local-directory.ts';
+import { BUNDLE_FILE, FRESHNESS_FILE } from './file-names.ts';
+import { LocalDirectory } from './local-directory.ts';
 import { positionOf } from './open-bundle.ts';
 import type { BundleContent } from './schema.ts';
 import { asBundleContent, asFreshnessContent } from './shape.ts';

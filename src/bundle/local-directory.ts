@@ -7,12 +7,10 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MAX_BUNDLE_BYTES, MAX_FRESHNESS_BYTES } from './documents.ts';
 import { BundleError, bundleError } from './errors.ts';
+import { BUNDLE_FILE, FRESHNESS_FILE, isShardFile } from './file-names.ts';
 import { fileError, readRegularFile } from './files.ts';
 import { MAX_SHARD_BYTES } from './key-shards.ts';
 
-export const BUNDLE_FILE = 'bundle.jws';
-export const FRESHNESS_FILE = 'freshness.jws';
-const SHARD_FILE = /^keys-[0-9]{4}\.jsonl$/;
 /** Kubernetes' link to the current version of a volume. */
 const DATA_LINK = '..data';
 
@@ -86,7 +84,7 @@ export class ResolvedDirectory {
    */
   async bundleFingerprint(): Promise<string> {
     try {
-      const names = (await readdir(this.path)).filter((name) => SHARD_FILE.test(name)).sort();
+      const names = (await readdir(this.path)).filter((name) => isShardFile(name)).sort();
       const parts = await Promise.all([BUNDLE_FILE, ...names].map((name) => this.#fingerprintOf(name)));
       return parts.join('\n');
     } catch (error) {

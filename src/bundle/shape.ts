@@ -8,15 +8,21 @@ import { type BundleError, type BundleErrorCode, bundleError, Faults, pointer, s
 import {
   BUNDLE_CONTENT,
   type BundleContent,
+  DELTA_CONTENT,
   DERIVED_KEY,
+  type DeltaContent,
   type DerivedKeyContent,
   FRESHNESS_CONTENT,
   type FreshnessContent,
+  LINK_CONTENT,
+  type LinkContent,
   PATTERN_WORDS,
 } from './schema.ts';
 
 const bundleContent = Compile(BUNDLE_CONTENT);
 const freshnessContent = Compile(FRESHNESS_CONTENT);
+const deltaContent = Compile(DELTA_CONTENT);
+const linkContent = Compile(LINK_CONTENT);
 const derivedKey = Compile(DERIVED_KEY);
 
 /** @throws BundleError for a value that is not shaped like a bundle's content. */
@@ -29,6 +35,18 @@ export function asBundleContent(value: unknown, file: string): BundleContent {
 export function asFreshnessContent(value: unknown, file: string): FreshnessContent {
   if (freshnessContent.Check(value)) return value;
   throw shapeError(value, freshnessContent.Errors(value), file, '');
+}
+
+/** @throws BundleError for a value that is not shaped like a delta. */
+export function asDeltaContent(value: unknown, file: string): DeltaContent {
+  if (deltaContent.Check(value)) return value;
+  throw shapeError(value, deltaContent.Errors(value), file, '');
+}
+
+/** @throws BundleError for a value that is not shaped like a link. */
+export function asLinkContent(value: unknown, file: string): LinkContent {
+  if (linkContent.Check(value)) return value;
+  throw shapeError(value, linkContent.Errors(value), file, '');
 }
 
 /**

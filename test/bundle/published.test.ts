@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { signBundle } from '../../src/bundle/authoring.ts';
 import { lintBundleYaml } from '../../src/bundle/lint.ts';
-import { BUNDLE_CONTENT, FRESHNESS_CONTENT } from '../../src/bundle/schema.ts';
+import { BUNDLE_CONTENT, DELTA_CONTENT, FRESHNESS_CONTENT, LINK_CONTENT } from '../../src/bundle/schema.ts';
 import { NOW_SECONDS, newSigningKey } from '../fakes/bundle-content.ts';
 import { newDirectory } from './bundle-directory.ts';
 
@@ -13,6 +13,8 @@ const read = (path: string) => readFile(new URL(path, root), 'utf8');
 describe('schemas', () => {
   it.each([
     ['docs/schema/bundle.schema.json', BUNDLE_CONTENT],
+    ['docs/schema/delta.schema.json', DELTA_CONTENT],
+    ['docs/schema/link.schema.json', LINK_CONTENT],
     ['docs/schema/freshness.schema.json', FRESHNESS_CONTENT],
   ])('%s is the one that is checked', async (path, schema) => {
     const text = `${JSON.stringify(schema, null, 2)}\n`;

@@ -1,0 +1,30 @@
+/** What the files of a bundle are called. Source: docs/bundle.md "Signed documents". */
+
+export const BUNDLE_FILE = 'bundle.jws';
+export const FRESHNESS_FILE = 'freshness.jws';
+const SHARD_FILE = /^keys-[0-9]{4}\.jsonl$/;
+const STEP_FILE = /^(delta|link)-([1-9][0-9]{0,15})\.jws$/;
+
+export type StepKind = 'delta' | 'link';
+
+export function isShardFile(name: string): boolean {
+  return SHARD_FILE.test(name);
+}
+
+export function stepFile(kind: StepKind, revision: number): string {
+  return `${kind}-${revision}.jws`;
+}
+
+export interface StepName {
+  readonly name: string;
+  readonly kind: StepKind;
+  readonly revision: number;
+}
+
+/** Undefined for any other name. */
+export function readStepName(name: string): StepName | undefined {
+  const [, kind, digits] = STEP_FILE.exec(name) ?? [];
+  const revision = Number(digits);
+  if ((kind !== 'delta' && kind !== 'link') || !Number.isSafeInteger(revision)) return undefined;
+  return { name, kind, revision };
+}
