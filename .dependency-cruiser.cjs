@@ -7,15 +7,22 @@ const layers = {
   bundle: ['protocol', 'telemetry'],
   verifier: ['protocol', 'bundle', 'telemetry'],
   enforcement: ['protocol', 'bundle', 'telemetry', 'verifier'],
+  control: ['protocol', 'bundle', 'telemetry'],
   client: ['protocol'],
 };
+
+/** Clients of the API take the shapes of what is said, and nothing that runs. */
+const CONTRACT = '^src/control/api/contract/';
 
 const layerRules = Object.entries(layers).map(([layer, allowed]) => ({
   name: `layer-${layer}`,
   comment: `src/${layer} imports only: ${[layer, ...allowed].join(', ')}`,
   severity: 'error',
   from: { path: `^src/${layer}/` },
-  to: { path: '^src/', pathNot: `^src/(${[layer, ...allowed].join('|')})/` },
+  to: {
+    path: '^src/',
+    pathNot: [`^src/(${[layer, ...allowed].join('|')})/`, ...(layer === 'client' ? [CONTRACT] : [])],
+  },
 }));
 
 /** Only one folder knows a library; everything else goes through its port. */
@@ -38,7 +45,19 @@ module.exports = {
     onlyKnownBy('ioredis', 'verifier/redis'),
     onlyKnownBy('@grpc/', 'enforcement/ext-authz-grpc'),
     onlyKnownBy('grpc-health-check', 'enforcement/ext-authz-grpc'),
+    {
+      name: 'client-takes-only-types-of-the-contract',
+      severity: 'error',
+      from: { path: '^src/client/' },
+      to: { path: CONTRACT, dependencyTypesNot: ['type-only'] },
+    },
     onlyKnownBy('commander', 'cli'),
+    onlyKnownBy('kysely', 'control/store'),
+    onlyKnownBy('libsql', 'control/store'),
+    onlyKnownBy('pg/', 'control/store'),
+    onlyKnownBy('fastify', 'control/api'),
+    onlyKnownBy('@fastify/', 'control/api'),
+    onlyKnownBy('openid-client', 'control/operators'),
     onlyKnownBy('prom-client', 'telemetry'),
     {
       name: 'no-cycles',

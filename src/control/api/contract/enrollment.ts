@@ -88,9 +88,40 @@ export const WORKLOAD_ENROLLMENT = Type.Object(
   { ...closed, $id: 'WorkloadEnrollment' },
 );
 
+export const READINESS_CONDITIONS = [
+  'derived_key',
+  'route_grant',
+  'signing_profile',
+  'target_acknowledged',
+  'version_current',
+] as const;
+
+/** One of the five conditions of runtime readiness (specification "Derived key"). */
+export const READINESS_CONDITION = Type.Object(
+  {
+    condition: Type.Enum([...READINESS_CONDITIONS]),
+    state: text(64, 'As the resource or target reports it, such as active or pending.'),
+    satisfied: Type.Boolean(),
+    since: Type.Optional(moment('Since when it is so.')),
+    blocked_by: Type.Optional(text(512, 'What holds it up.')),
+  },
+  { ...closed, $id: 'ReadinessCondition' },
+);
+
+/**
+ * Answer to `GET /v1/enrollments/{id}/readiness`, which a workload asks with the same `Proofgate-Key`
+ * authorization as its enrollment. `ready`: every condition is satisfied.
+ */
+export const WORKLOAD_READINESS = Type.Object(
+  { ready: Type.Boolean(), conditions: Type.Array(READINESS_CONDITION) },
+  { ...closed, $id: 'WorkloadReadiness' },
+);
+
 export type ChallengeRequest = Static<typeof CHALLENGE_REQUEST>;
 export type ChallengeAnswer = Static<typeof CHALLENGE_ANSWER>;
 export type EnrollmentSubmission = Static<typeof ENROLLMENT_SUBMISSION>;
 export type EnrolledProfile = Static<typeof ENROLLED_PROFILE>;
 export type EnrolledKey = Static<typeof ENROLLED_KEY>;
 export type WorkloadEnrollment = Static<typeof WORKLOAD_ENROLLMENT>;
+export type ReadinessCondition = Static<typeof READINESS_CONDITION>;
+export type WorkloadReadiness = Static<typeof WORKLOAD_READINESS>;

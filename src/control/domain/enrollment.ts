@@ -1,0 +1,128 @@
+/**
+ * Enrollment policies, enrollments and derived keys: who may turn a workload's token into a key, and for how long it
+ * lives. Pure: records and clock are arguments.
+ * Source: specification "Enrollment policy", "Derived key", "Limits"; docs/control.md "Enrollment".
+ */
+import type { Machine } from './machine.ts';
+import type { SourceState } from './source.ts';
+
+export const POLICY_STATES = ['active', 'deactivated', 'deleted'] as const;
+export type PolicyState = (typeof POLICY_STATES)[number];
+export const POLICY_EVENTS = ['deactivate', 'reactivate', 'delete'] as const;
+export type PolicyEvent = (typeof POLICY_EVENTS)[number];
+
+export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
+  name: 'enrollment_policy',
+  states: POLICY_STATES,
+  events: POLICY_EVENTS,
+  final: ['deleted'],
+  refusal: 'policy_state_conflict',
+  table: {
+    active: { deactivate: 'deactivated', delete: 'deleted' },
+    deactivated: { reactivate: 'active', delete: 'deleted' },
+    deleted: {},
+  },
+};
+
+export const APPROVALS = ['automatic', 'manual'] as const;
+export type Approval = (typeof APPROVALS)[number];
+
+export const ENROLLMENT_EVENTS = ['approve', 'deny', 'expire', 'policy_ended'] as const;
+export type EnrollmentEvent = (typeof ENROLLMENT_EVENTS)[number];
+export const ENROLLMENT_STATES = ['pending_approval', 'issued', 'denied', 'expired'] as const;
+export type EnrollmentState = (typeof ENROLLMENT_STATES)[number];
+
+export const ENROLLMENT_MACHINE: Machine<EnrollmentState, EnrollmentEvent> = {
+  name: 'enrollment',
+  states: ENROLLMENT_STATES,
+  events: ENROLLMENT_EVENTS,
+  final: ['issued', 'denied', 'expired'],
+  refusal: 'enrollment_state_conflict',
+  table: {
+    pending_approval: { approve: 'issued', deny: 'denied', expire: 'expired', policy_ended: 'denied' },
+    issued: {},
+    denied: {},
+    expired: {},
+  },
+};
+
+export const KEY_STATES = ['active', 'revoked', 'expired'] as const;
+export type KeyState = (typeof KEY_STATES)[number];
+export const KEY_EVENTS = ['revoke', 'expire'] as const;
+export type KeyEvent = (typeof KEY_EVENTS)[number];
+
+export const KEY_MACHINE: Machine<KeyState, KeyEvent> = {
+  name: 'derived_key',
+  states: KEY_STATES,
+  events: KEY_EVENTS,
+  final: ['revoked', 'expired'],
+  refusal: 'key_state_conflict',
+  table: { active: { revoke: 'revoked', expire: 'expired' }, revoked: {}, expired: {} },
+};
+
+/** Bounds of a policy's maximum key lifetime. */
+export const MIN_KEY_LIFETIME_SECONDS = 60;
+export const MAX_KEY_LIFETIME_SECONDS = 86_400;
+/** Keys that one workload token may enroll, unless the policy says fewer: restarted pods find their token again. */
+export const MAX_KEYS_PER_TOKEN = 5;
+export const CHALLENGE_LIFETIME_SECONDS = 120;
+
+/**
+ * When a key ends: the earlier of the token's expiry and the policy's maximum lifetime, fixed when the proof is
+ * accepted. Times in seconds.
+ */
+export function keyExpirySeconds(facts: {
+  readonly tokenExpiresAtSeconds: number;
+  readonly acceptedAtSeconds: number;
+  readonly maxKeyLifetimeSeconds: number;
+}): number {
+  return Math.min(facts.tokenExpiresAtSeconds, facts.acceptedAtSeconds + facts.maxKeyLifetimeSeconds);
+}
+
+/** The state of a key as of now: the stored one, or expired. */
+export function keyStateAt(
+  stored: 'active' | 'revoked',
+  expiresAtSeconds: number,
+  nowSeconds: number,
+): KeyState {
+  if (stored === 'revoked') return 'revoked';
+  return nowSeconds >= expiresAtSeconds ? 'expired' : 'active';
+}
+
+/** Whether a policy lets anybody in now. */
+export interface PolicyFacts {
+  readonly policyState: PolicyState;
+  /** State of the exact source revision that the policy is bound to. */
+  readonly revisionState: SourceState;
+  /** Whether a newer revision of the source is the active one. */
+  readonly supersededByActive: boolean;
+}
+
+export type PolicyRefusal = 'policy_not_active' | 'policy_revision_outdated' | 'source_not_active';
+
+export function policyRefusal(facts: PolicyFacts): PolicyRefusal | undefined {
+  if (facts.policyState !== 'active') return 'policy_not_active';
+  if (facts.revisionState === 'active') return undefined;
+  return facts.supersededByActive ? 'policy_revision_outdated' : 'source_not_active';
+}
+
+/** What is known of a proof whose token was verified in full. */
+export interface SubmissionFacts extends PolicyFacts {
+  readonly subjectIsBlocked: boolean;
+  readonly publicKeyWasRevoked: boolean;
+  /** Other public keys that enrolled with the same token. */
+  readonly otherKeysOfToken: number;
+  readonly maxKeysPerToken: number;
+}
+
+export type SubmissionRefusal = PolicyRefusal | 'subject_blocked' | 'key_revoked' | 'token_key_limit';
+
+/** Why a verified proof makes no key; undefined when it does. Asked at submission, and again at approval. */
+export function submissionRefusal(facts: SubmissionFacts): SubmissionRefusal | undefined {
+  const refusal = policyRefusal(facts);
+  if (refusal !== undefined) return refusal;
+  if (facts.subjectIsBlocked) return 'subject_blocked';
+  if (facts.publicKeyWasRevoked) return 'key_revoked';
+  if (facts.otherKeysOfToken >= facts.maxKeysPerToken) return 'token_key_limit';
+  return undefined;
+}

@@ -1,0 +1,43 @@
+/**
+ * Names of things. What Control names itself sorts by the moment it was made, so that pages follow time; what must not
+ * be guessed is random throughout.
+ */
+import { randomBytes } from 'node:crypto';
+
+export const ID_PREFIXES = {
+  environment: 'env',
+  fleet: 'flt',
+  target: 'tgt',
+  source: 'tas',
+  enrollmentPolicy: 'ep',
+  challenge: 'ch',
+  enrollment: 'enr',
+  derivedKey: 'dk',
+  signingKey: 'sk',
+  roleGrant: 'rg',
+  accessToken: 'at',
+  auditEvent: 'ae',
+} as const;
+export type IdentifiedKind = keyof typeof ID_PREFIXES;
+
+/** Crockford's base 32, whose order is that of ASCII. */
+const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** Such as `enr_06cz…`: 48 bits of milliseconds, then 80 random bits, 26 characters in all. */
+export function newId(kind: IdentifiedKind, nowMs: number): string {
+  const bytes = Buffer.alloc(16);
+  bytes.writeUIntBE(nowMs, 0, 6);
+  randomBytes(10).copy(bytes, 6);
+  let value = BigInt(`0x${bytes.toString('hex')}`);
+  let text = '';
+  for (let digit = 0; digit < 26; digit++) {
+    text = (DIGITS[Number(value & 31n)] ?? '') + text;
+    value >>= 5n;
+  }
+  return `${ID_PREFIXES[kind]}_${text}`;
+}
+
+/** The opaque reference of an enrollment policy: 160 random bits. */
+export function newPolicyReference(): string {
+  return `epr_${randomBytes(20).toString('base64url')}`;
+}

@@ -1,0 +1,64 @@
+/**
+ * Who may do what, where. A role is granted on the installation, an environment, a fleet or a site, and holds below it.
+ * Source: docs/control.md "Scope, permissions, secrets".
+ */
+
+export const ROLES = ['viewer', 'approver', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What a request needs. Each role holds its own permission and those of the roles before it. */
+export const PERMISSIONS = ['read', 'decide_enrollments', 'operate', 'administer'] as const;
+export type Permission = (typeof PERMISSIONS)[number];
+
+const GRANTED: { readonly [R in Role]: readonly Permission[] } = {
+  viewer: ['read'],
+  approver: ['read', 'decide_enrollments'],
+  operator: ['read', 'decide_enrollments', 'operate'],
+  admin: ['read', 'decide_enrollments', 'operate', 'administer'],
+};
+
+export function roleHolds(role: Role, permission: Permission): boolean {
+  return GRANTED[role].includes(permission);
+}
+
+export const SCOPE_KINDS = ['installation', 'environment', 'fleet', 'site'] as const;
+export type ScopeKind = (typeof SCOPE_KINDS)[number];
+
+/** Where a role is granted. `id` is empty for the installation. */
+export interface Scope {
+  readonly kind: ScopeKind;
+  readonly id: string;
+}
+
+/** A place with all that is above it. */
+export interface Place {
+  readonly environmentId?: string;
+  readonly fleetId?: string;
+  readonly siteId?: string;
+}
+
+export const INSTALLATION: Scope = { kind: 'installation', id: '' };
+
+/** Whether a role that is granted on `scope` holds at `place`. */
+export function scopeCovers(scope: Scope, place: Place): boolean {
+  switch (scope.kind) {
+    case 'installation':
+      return true;
+    case 'environment':
+      return scope.id === place.environmentId;
+    case 'fleet':
+      return scope.id === place.fleetId;
+    case 'site':
+      return scope.id === place.siteId;
+  }
+}
+
+export interface HeldRole {
+  readonly role: Role;
+  readonly scope: Scope;
+}
+
+/** The one question that every request asks. */
+export function mayDo(held: readonly HeldRole[], permission: Permission, place: Place): boolean {
+  return held.some(({ role, scope }) => roleHolds(role, permission) && scopeCovers(scope, place));
+}

@@ -1,0 +1,53 @@
+/**
+ * What lies between a key and its traffic: targets, key-level grants, signing profiles, and the five conditions of
+ * runtime readiness. Each rung is a claim of its own.
+ * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
+ */
+import type { Machine } from './machine.ts';
+
+export const TARGET_STATES = ['attached', 'detached'] as const;
+export type TargetState = (typeof TARGET_STATES)[number];
+export const TARGET_EVENTS = ['detach'] as const;
+export type TargetEvent = (typeof TARGET_EVENTS)[number];
+
+export const TARGET_MACHINE: Machine<TargetState, TargetEvent> = {
+  name: 'target',
+  states: TARGET_STATES,
+  events: TARGET_EVENTS,
+  final: ['detached'],
+  refusal: 'target_state_conflict',
+  table: { attached: { detach: 'detached' }, detached: {} },
+};
+
+export const PROFILE_STATES = ['active', 'inactive'] as const;
+export type ProfileState = (typeof PROFILE_STATES)[number];
+export const PROFILE_EVENTS = ['grant_and_route_hold', 'grant_or_route_lost'] as const;
+export type ProfileEvent = (typeof PROFILE_EVENTS)[number];
+
+export const PROFILE_MACHINE: Machine<ProfileState, ProfileEvent> = {
+  name: 'signing_profile',
+  states: PROFILE_STATES,
+  events: PROFILE_EVENTS,
+  final: [],
+  refusal: 'profile_state_conflict',
+  table: {
+    active: { grant_and_route_hold: 'active', grant_or_route_lost: 'inactive' },
+    inactive: { grant_and_route_hold: 'active', grant_or_route_lost: 'inactive' },
+  },
+};
+
+export type Access = 'read' | 'write';
+
+/** Whether a grant gives the access that a route needs: write includes read. */
+export function grantCovers(granted: Access | undefined, needed: Access): boolean {
+  return granted === 'write' || granted === needed;
+}
+
+export const READINESS_CONDITIONS = [
+  'derived_key',
+  'route_grant',
+  'signing_profile',
+  'target_acknowledged',
+  'version_current',
+] as const;
+export type ReadinessCondition = (typeof READINESS_CONDITIONS)[number];

@@ -1,0 +1,115 @@
+/**
+ * Trust Anchor Sources: who may prove workload identity. The state belongs to a revision; a source has many, and at
+ * most one of them is active. A source grants nothing by itself.
+ * Source: specification "Trust Anchor Source" and its states; docs/control.md "Trust Anchor Source".
+ */
+import type { Machine } from './machine.ts';
+
+export const SOURCE_KINDS = ['oidc_jwks'] as const;
+export type SourceKind = (typeof SOURCE_KINDS)[number];
+
+export const SOURCE_STATES = [
+  'draft',
+  'failed_draft',
+  'validated',
+  'activating',
+  'publishing',
+  'active',
+  'suspended',
+  'retired',
+  'removed',
+] as const;
+export type SourceState = (typeof SOURCE_STATES)[number];
+
+export const SOURCE_EVENTS = [
+  'edit',
+  'validation_passed',
+  'validation_failed',
+  'delete',
+  'activate',
+  'check_passed',
+  'check_failed',
+  'acknowledged',
+  'suspend',
+  'resume',
+  'retire',
+  'superseded',
+] as const;
+export type SourceEvent = (typeof SOURCE_EVENTS)[number];
+
+export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
+  name: 'source',
+  states: SOURCE_STATES,
+  events: SOURCE_EVENTS,
+  final: ['retired', 'removed'],
+  refusal: 'source_state_conflict',
+  table: {
+    draft: {
+      edit: 'draft',
+      validation_passed: 'validated',
+      validation_failed: 'failed_draft',
+      delete: 'removed',
+    },
+    failed_draft: {
+      edit: 'draft',
+      validation_passed: 'validated',
+      validation_failed: 'failed_draft',
+      delete: 'removed',
+    },
+    validated: {
+      edit: 'draft',
+      validation_passed: 'validated',
+      validation_failed: 'failed_draft',
+      delete: 'removed',
+      activate: 'activating',
+    },
+    activating: { check_passed: 'publishing', check_failed: 'validated', retire: 'retired' },
+    publishing: { acknowledged: 'active', retire: 'retired' },
+    active: { suspend: 'suspended', retire: 'retired', superseded: 'retired' },
+    suspended: { resume: 'publishing', retire: 'retired', superseded: 'retired' },
+    retired: {},
+    removed: {},
+  },
+};
+
+/** Slots of a site, unless the site says otherwise. */
+export const DEFAULT_SOURCE_CAPACITY = 16;
+
+const SLOT_HOLDERS: ReadonlySet<SourceState> = new Set(['activating', 'publishing', 'active', 'suspended']);
+
+/** Whether a revision in this state makes its source hold a capacity slot. A source holds one, however many revisions do. */
+export function holdsSlot(state: SourceState): boolean {
+  return SLOT_HOLDERS.has(state);
+}
+
+/** What happens to living keys when their source is suspended or retired. */
+export const KEY_POLICIES = ['keep', 'revoke'] as const;
+export type KeyPolicy = (typeof KEY_POLICIES)[number];
+
+export interface ActivationFacts {
+  readonly state: SourceState;
+  readonly detectedScope: string | undefined;
+  /** The scope that the operator says it is. */
+  readonly expectedScope: string;
+  /** Whether a revision of the same source is on its way already. */
+  readonly anotherInProgress: boolean;
+  /** Whether the source holds a slot already, through an older revision. */
+  readonly sourceHoldsSlot: boolean;
+  readonly slotsUsed: number;
+  readonly capacity: number;
+}
+
+export type ActivationRefusal =
+  | 'source_state_conflict'
+  | 'source_scope_mismatch'
+  | 'source_revision_in_progress'
+  | 'source_capacity_exhausted';
+
+/** Whether a revision may begin to activate; undefined when it may. Taking the slot must be atomic with asking. */
+export function activationRefusal(facts: ActivationFacts): ActivationRefusal | undefined {
+  if (SOURCE_MACHINE.table[facts.state].activate === undefined) return 'source_state_conflict';
+  if (facts.detectedScope !== facts.expectedScope) return 'source_scope_mismatch';
+  if (facts.anotherInProgress) return 'source_revision_in_progress';
+  if (!facts.sourceHoldsSlot && facts.slotsUsed >= facts.capacity) return 'source_capacity_exhausted';
+  return undefined;
+}

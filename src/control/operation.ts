@@ -1,0 +1,107 @@
+/**
+ * An operator's doing: who, for which request, and how often it may happen. A creation that comes again with the same
+ * Idempotency-Key answers what it answered before and does nothing.
+ * Source: docs/control.md "API".
+ */
+import { Refusal } from './domain/refusal.ts';
+import type { AuditEntry, ControlStore, Lock, Mutated } from './store/port.ts';
+import type { Transaction } from './store/transaction.ts';
+
+export interface Operation {
+  /** As audit rows name them: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */
+  readonly actor: string;
+  readonly requestId: string;
+  readonly idempotency?: IdempotencyKey | undefined;
+}
+
+export interface IdempotencyKey {
+  readonly key: string;
+  /** SHA-256 of method, path and body, base64url. */
+  readonly requestHash: string;
+}
+
+/** What a creation gives: the resource as the API shows it, and what is shown only this once. */
+export interface Creation<V extends object, S extends object> extends Mutated<V> {
+  readonly shownOnce?: S;
+}
+
+export interface Created<V extends object, S extends object> {
+  readonly view: V;
+  /** Absent when the answer is given again: it was shown once. */
+  readonly shownOnce: S | undefined;
+  readonly replayed: boolean;
+}
+
+/**
+ * Runs a creation in one transaction with its audit rows and its answer.
+ * @throws Refusal `idempotency_conflict` when the key came with another request; whatever `work` throws
+ */
+export async function createOnce<V extends object, S extends object = never>(
+  store: ControlStore,
+  lock: Lock,
+  operation: Operation,
+  nowMs: number,
+  work: (tx: Transaction) => Promise<Creation<V, S>>,
+): Promise<Created<V, S>> {
+  const { idempotency } = operation;
+  if (idempotency !== undefined) {
+    const earlier = await store.read((tx) => earlierAnswer<V>(tx, operation, idempotency));
+    if (earlier !== undefined) return { view: earlier, shownOnce: undefined, replayed: true };
+  }
+  try {
+    return await store.mutate(lock, async (tx) => {
+      // Again under the lock: two requests with one key may come at once.
+      if (idempotency !== undefined && (await earlierAnswer<V>(tx, operation, idempotency)) !== undefined) {
+        throw new AnsweredMeanwhile();
+      }
+      const { result, shownOnce, audit } = await work(tx);
+      if (idempotency !== undefined) await keepAnswer(tx, operation, idempotency, result, nowMs);
+      return { result: { view: result, shownOnce, replayed: false }, audit: withRequest(audit, operation) };
+    });
+  } catch (error) {
+    if (!(error instanceof AnsweredMeanwhile) || idempotency === undefined) throw error;
+    const earlier = await store.read((tx) => earlierAnswer<V>(tx, operation, idempotency));
+    if (earlier === undefined) throw error;
+    return { view: earlier, shownOnce: undefined, replayed: true };
+  }
+}
+
+class AnsweredMeanwhile extends Error {}
+
+async function earlierAnswer<V extends object>(
+  tx: Transaction,
+  { actor }: Operation,
+  { key, requestHash }: IdempotencyKey,
+): Promise<V | undefined> {
+  const row = await tx.operators.answered(actor, key);
+  if (row === undefined) return undefined;
+  if (row.requestHash !== requestHash) throw new Refusal('idempotency_conflict');
+  return JSON.parse(row.body) as V;
+}
+
+async function keepAnswer(
+  tx: Transaction,
+  { actor }: Operation,
+  { key, requestHash }: IdempotencyKey,
+  view: object,
+  nowMs: number,
+): Promise<void> {
+  const body = JSON.stringify(view);
+  await tx.operators.keepAnswer({
+    actor,
+    key,
+    requestHash,
+    status: 201,
+    body,
+    headers: '{}',
+    createdAtMs: nowMs,
+  });
+}
+
+function withRequest(
+  audit: Mutated<unknown>['audit'],
+  { requestId }: Operation,
+): readonly [AuditEntry, ...AuditEntry[]] {
+  const [first, ...rest] = audit;
+  return [{ ...first, requestId }, ...rest.map((entry) => ({ ...entry, requestId }))];
+}

@@ -1,0 +1,75 @@
+/**
+ * The master key: seals what the database must keep and nobody may read there (signing keys, sign-ins), and makes
+ * challenges, so that these need not be kept at all.
+ * Source: docs/control.md "Scope, permissions, secrets"; AES-256-GCM (NIST SP 800-38D), HKDF (RFC 5869).
+ */
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+
+export const MASTER_KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Sealed text was changed, is of another purpose, or another key sealed it. */
+export class UnsealError extends Error {
+  override readonly name = 'UnsealError';
+}
+
+export class MasterKey {
+  readonly #sealing: Buffer;
+  readonly #challenges: Buffer;
+  /** Names the key without telling anything of it. */
+  readonly id: string;
+
+  /** @param bytes {@link MASTER_KEY_BYTES} random bytes */
+  constructor(bytes: Buffer) {
+    if (bytes.length !== MASTER_KEY_BYTES) throw new RangeError('a master key has 32 bytes');
+    this.#sealing = subkey(bytes, 'sealing');
+    this.#challenges = subkey(bytes, 'challenges');
+    this.id = subkey(bytes, 'id').toString('base64url').slice(0, 22);
+  }
+
+  static random(): Buffer {
+    return randomBytes(MASTER_KEY_BYTES);
+  }
+
+  /** @param purpose what it is and of whom, such as `signing-key:sk_…`: sealed text cannot be put in another's place */
+  seal(secret: Uint8Array, purpose: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#sealing, nonce).setAAD(Buffer.from(purpose));
+    const text = Buffer.concat([cipher.update(secret), cipher.final()]);
+    return Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url');
+  }
+
+  /** @throws UnsealError */
+  unseal(sealed: string, purpose: string): Buffer {
+    const bytes = Buffer.from(sealed, 'base64url');
+    if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new UnsealError('not a sealed text');
+    const nonce = bytes.subarray(0, NONCE_BYTES);
+    const decipher = createDecipheriv('aes-256-gcm', this.#sealing, nonce, { authTagLength: TAG_BYTES })
+      .setAAD(Buffer.from(purpose))
+      .setAuthTag(bytes.subarray(-TAG_BYTES));
+    try {
+      return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+    } catch {
+      throw new UnsealError('the sealed text does not belong to this key and purpose');
+    }
+  }
+
+  /** 256 bits that nobody can guess without this key, base64url; always the same for the same challenge. */
+  challenge(challengeId: string, policyId: string, keyThumbprint: string): string {
+    const text = `${challengeId}\n${policyId}\n${keyThumbprint}\n`;
+    return createHmac('sha256', this.#challenges).update(text).digest('base64url');
+  }
+
+  toString(): string {
+    return '[redacted]';
+  }
+
+  toJSON(): string {
+    return '[redacted]';
+  }
+}
+
+function subkey(master: Buffer, name: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', master, Buffer.alloc(0), `proofgate-control-${name}`, 32));
+}

@@ -1,0 +1,83 @@
+/**
+ * What Control keeps, behind one port. Two adapters: embedded SQLite (`sqlite.ts`) and PostgreSQL (`postgres.ts`); one
+ * suite runs against both (`test/control/store`).
+ *
+ * Reads see what was committed. A mutation is one transaction: it holds the lock of its site (or of the installation), so
+ * mutations of a site happen one after the other, on every instance; it writes at least one audit row, or none of it
+ * happened. Source: docs/control.md "Store".
+ */
+import type { Transaction } from './transaction.ts';
+
+export type { Transaction } from './transaction.ts';
+
+/** What a mutation locks: all that belongs to one Auth Site, or everything that belongs to none. */
+export type Lock = { readonly kind: 'site'; readonly siteId: string } | { readonly kind: 'installation' };
+
+/** One row of the audit trail, before it has a time and a place in it. Never holds a secret. */
+export interface AuditEntry {
+  /** `proofgate.control.<resource>.<verb>` */
+  readonly kind: `proofgate.control.${string}.${string}`;
+  /** `oidc:…`, `token:…`, `bootstrap`, `workload:…`, `target:…` or `control` itself. */
+  readonly actor: string;
+  readonly resource: { readonly kind: string; readonly id: string };
+  readonly place: {
+    readonly environmentId?: string | undefined;
+    readonly fleetId?: string | undefined;
+    readonly siteId?: string | undefined;
+  };
+  readonly before?: object | undefined;
+  readonly after?: object | undefined;
+  readonly requestId?: string | undefined;
+}
+
+/** What a mutation gives back: its result, and what it did. */
+export interface Mutated<T> {
+  readonly result: T;
+  readonly audit: readonly [AuditEntry, ...AuditEntry[]];
+}
+
+/** What other parts, and other instances, hear of after a commit. */
+export type Topic = 'site_changed' | 'site_published' | 'enrollment_decided';
+
+export interface Notice {
+  readonly topic: Topic;
+  /** Site ID; of `enrollment_decided` the enrollment's. */
+  readonly reference: string;
+}
+
+export interface ControlStore {
+  /** A consistent view for several reads. Nothing is locked. */
+  read<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * One mutation with its audit rows. Runs again, from the start, when the database asks for that: `work` must have no
+   * effects outside the transaction.
+   * @throws UnknownSiteError when the lock's site is not there; whatever `work` throws, with everything undone
+   */
+  mutate<T>(lock: Lock, work: (tx: Transaction) => Promise<Mutated<T>>): Promise<T>;
+  /**
+   * What is no operator's doing and would drown the audit trail: acknowledgements, published documents, refreshed key
+   * sets, pruning. Same transaction rules. Without a lock where rows are independent.
+   */
+  housekeep<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Hears notices of this and of all other instances, after their commit. @returns how to stop */
+  subscribe(listener: (notice: Notice) => void): () => void;
+  /**
+   * Runs `work` while this instance is the one that holds `name`, among all instances on this database; its signal ends
+   * when that is no longer so. Tries again until closed.
+   * @returns how to stop; resolves when `work` has ended
+   */
+  lead(name: string, work: (signal: AbortSignal) => Promise<void>): () => Promise<void>;
+  /** @throws StoreUnavailableError when the database does not answer */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A site that a mutation was to lock is not there. */
+export class UnknownSiteError extends Error {
+  override readonly name = 'UnknownSiteError';
+}
+
+/** The database cannot be reached or opened. The message names no credentials. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError';
+}

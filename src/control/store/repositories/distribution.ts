@@ -1,0 +1,131 @@
+import type { Insertable } from 'kysely';
+import type { Tables } from '../tables.ts';
+import type { Database } from '../transaction.ts';
+import type { RowOf } from './records.ts';
+
+/** Published documents: the steps of each chain, files of whole bundles, freshness statements. */
+export class Distribution {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async addStep(row: Insertable<Tables['bundleStep']>): Promise<void> {
+    await this.#db.insertInto('bundleStep').values(row).execute();
+  }
+
+  step(siteId: string, revision: number): Promise<RowOf<'bundleStep'> | undefined> {
+    return this.#db
+      .selectFrom('bundleStep')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('revision', '=', revision)
+      .executeTakeFirst();
+  }
+
+  /** Steps after a revision, in order. */
+  stepsAfter(siteId: string, revision: number, limit: number): Promise<readonly RowOf<'bundleStep'>[]> {
+    return this.#db
+      .selectFrom('bundleStep')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('revision', '>', revision)
+      .orderBy('revision')
+      .limit(limit)
+      .execute();
+  }
+
+  /** How many steps there are after a revision, and their bytes. */
+  async sizeAfter(
+    siteId: string,
+    revision: number,
+  ): Promise<{ readonly steps: number; readonly bytes: number }> {
+    const row = await this.#db
+      .selectFrom('bundleStep')
+      .select((of) => [of.fn.countAll<number>().as('steps'), of.fn.sum<number | null>('bytes').as('bytes')])
+      .where('siteId', '=', siteId)
+      .where('revision', '>', revision)
+      .executeTakeFirstOrThrow();
+    return { steps: Number(row.steps), bytes: Number(row.bytes ?? 0) };
+  }
+
+  async pruneSteps(siteId: string, beforeRevision: number): Promise<void> {
+    await this.#db
+      .deleteFrom('bundleStep')
+      .where('siteId', '=', siteId)
+      .where('revision', '<', beforeRevision)
+      .execute();
+  }
+
+  async addFile(row: Insertable<Tables['bundleFile']>): Promise<void> {
+    await this.#db.insertInto('bundleFile').values(row).execute();
+  }
+
+  files(siteId: string, revision: number): Promise<readonly RowOf<'bundleFile'>[]> {
+    return this.#db
+      .selectFrom('bundleFile')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('revision', '=', revision)
+      .orderBy('name')
+      .execute();
+  }
+
+  async putBlob(row: Insertable<Tables['bundleBlob']>): Promise<void> {
+    await this.#db
+      .insertInto('bundleBlob')
+      .values(row)
+      .onConflict((conflict) => conflict.columns(['siteId', 'sha256']).doNothing())
+      .execute();
+  }
+
+  async blob(siteId: string, sha256: string): Promise<Buffer | undefined> {
+    const row = await this.#db
+      .selectFrom('bundleBlob')
+      .select('content')
+      .where('siteId', '=', siteId)
+      .where('sha256', '=', sha256)
+      .executeTakeFirst();
+    return row && Buffer.from(row.content);
+  }
+
+  async hasBlob(siteId: string, sha256: string): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom('bundleBlob')
+      .select('sha256')
+      .where('siteId', '=', siteId)
+      .where('sha256', '=', sha256)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  /** Files of bundles before a revision, and contents that no bundle names any more. */
+  async pruneFiles(siteId: string, beforeRevision: number): Promise<void> {
+    await this.#db
+      .deleteFrom('bundleFile')
+      .where('siteId', '=', siteId)
+      .where('revision', '<', beforeRevision)
+      .execute();
+    await this.#db
+      .deleteFrom('bundleBlob')
+      .where('siteId', '=', siteId)
+      .where('sha256', 'not in', (of) =>
+        of.selectFrom('bundleFile').select('sha256').where('siteId', '=', siteId),
+      )
+      .execute();
+  }
+
+  freshness(siteId: string): Promise<RowOf<'freshness'> | undefined> {
+    return this.#db.selectFrom('freshness').selectAll().where('siteId', '=', siteId).executeTakeFirst();
+  }
+
+  async putFreshness(row: Insertable<Tables['freshness']>): Promise<void> {
+    const { siteId: _, ...rest } = row;
+    await this.#db
+      .insertInto('freshness')
+      .values(row)
+      .onConflict((conflict) => conflict.column('siteId').doUpdateSet(rest))
+      .execute();
+  }
+}

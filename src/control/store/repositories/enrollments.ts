@@ -1,0 +1,113 @@
+import type { Insertable, Updateable } from 'kysely';
+import type { Tables } from '../tables.ts';
+import type { Database } from '../transaction.ts';
+import { expectUpdated, type Page, type RowOf } from './records.ts';
+
+/** Challenges and enrollments. */
+export class Enrollments {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async addChallenge(row: Insertable<Tables['challenge']>): Promise<void> {
+    await this.#db.insertInto('challenge').values(row).execute();
+  }
+
+  challenge(id: string): Promise<RowOf<'challenge'> | undefined> {
+    return this.#db.selectFrom('challenge').selectAll().where('id', '=', id).executeTakeFirst();
+  }
+
+  /** Consumes a challenge, once. @returns whether it was this call that did */
+  async consumeChallenge(id: string, enrollmentId: string): Promise<boolean> {
+    const { numUpdatedRows } = await this.#db
+      .updateTable('challenge')
+      .set({ enrollmentId })
+      .where('id', '=', id)
+      .where('enrollmentId', 'is', null)
+      .executeTakeFirstOrThrow();
+    return numUpdatedRows === 1n;
+  }
+
+  /** Challenges that ended before the moment; their enrollments stay. @returns how many */
+  async pruneChallenges(endedBeforeMs: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('challenge')
+      .where('expiresAtMs', '<', endedBeforeMs)
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
+  }
+
+  async add(row: Insertable<Tables['enrollment']>): Promise<void> {
+    await this.#db.insertInto('enrollment').values(row).execute();
+  }
+
+  enrollment(id: string): Promise<RowOf<'enrollment'> | undefined> {
+    return this.#db.selectFrom('enrollment').selectAll().where('id', '=', id).executeTakeFirst();
+  }
+
+  byChallenge(challengeId: string): Promise<RowOf<'enrollment'> | undefined> {
+    return this.#db
+      .selectFrom('enrollment')
+      .selectAll()
+      .where('challengeId', '=', challengeId)
+      .executeTakeFirst();
+  }
+
+  /** Writes over exactly the version that was read. @throws VersionConflictError */
+  async change(
+    row: Pick<RowOf<'enrollment'>, 'id' | 'version'>,
+    set: Updateable<Tables['enrollment']>,
+    nowMs: number,
+  ): Promise<void> {
+    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
+    expectUpdated(
+      await this.#db
+        .updateTable('enrollment')
+        .set(next)
+        .where('id', '=', row.id)
+        .where('version', '=', row.version)
+        .executeTakeFirstOrThrow(),
+    );
+  }
+
+  ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollment'>[]> {
+    let query = this.#db.selectFrom('enrollment').selectAll().where('siteId', '=', siteId);
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  /** Waiting enrollments of a policy. */
+  pendingOfPolicy(policyId: string): Promise<readonly RowOf<'enrollment'>[]> {
+    return this.#db
+      .selectFrom('enrollment')
+      .selectAll()
+      .where('policyId', '=', policyId)
+      .where('state', '=', 'pending_approval')
+      .execute();
+  }
+
+  /** Waiting enrollments whose key would have ended by now. */
+  overdue(nowSeconds: number, limit: number): Promise<readonly RowOf<'enrollment'>[]> {
+    return this.#db
+      .selectFrom('enrollment')
+      .selectAll()
+      .where('state', '=', 'pending_approval')
+      .where('keyExpiresAtSeconds', '<=', nowSeconds)
+      .limit(limit)
+      .execute();
+  }
+
+  /** How many other public keys enrolled, or wait, with this token. */
+  async otherKeysOfToken(tokenHash: string, thumbprint: string): Promise<number> {
+    const row = await this.#db
+      .selectFrom('enrollment')
+      .select((of) => of.fn.count<number>('thumbprint').distinct().as('keys'))
+      .where('tokenHash', '=', tokenHash)
+      .where('thumbprint', '!=', thumbprint)
+      .where('state', 'in', ['pending_approval', 'issued'])
+      .executeTakeFirstOrThrow();
+    return Number(row.keys);
+  }
+}

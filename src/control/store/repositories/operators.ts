@@ -1,0 +1,165 @@
+import type { Insertable, Updateable } from 'kysely';
+import type { Tables } from '../tables.ts';
+import type { Database } from '../transaction.ts';
+import { expectUpdated, type Page, type RowOf } from './records.ts';
+
+/** Who operates Control: role grants, tokens, sessions; and answers that may be given again. */
+export class Operators {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async addGrant(row: Insertable<Tables['roleGrant']>): Promise<void> {
+    await this.#db.insertInto('roleGrant').values(row).execute();
+  }
+
+  grant(id: string): Promise<RowOf<'roleGrant'> | undefined> {
+    return this.#db.selectFrom('roleGrant').selectAll().where('id', '=', id).executeTakeFirst();
+  }
+
+  async removeGrant(id: string): Promise<boolean> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('roleGrant')
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    return numDeletedRows > 0n;
+  }
+
+  grants(page: Page): Promise<readonly RowOf<'roleGrant'>[]> {
+    let query = this.#db.selectFrom('roleGrant').selectAll();
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  grantsOf(principals: readonly string[]): Promise<readonly RowOf<'roleGrant'>[]> {
+    if (principals.length === 0) return Promise.resolve([]);
+    return this.#db
+      .selectFrom('roleGrant')
+      .selectAll()
+      .where('principal', 'in', [...principals])
+      .execute();
+  }
+
+  async addToken(row: Insertable<Tables['accessToken']>): Promise<void> {
+    await this.#db.insertInto('accessToken').values(row).execute();
+  }
+
+  token(id: string): Promise<RowOf<'accessToken'> | undefined> {
+    return this.#db.selectFrom('accessToken').selectAll().where('id', '=', id).executeTakeFirst();
+  }
+
+  tokenByHash(tokenHash: string): Promise<RowOf<'accessToken'> | undefined> {
+    return this.#db
+      .selectFrom('accessToken')
+      .selectAll()
+      .where('tokenHash', '=', tokenHash)
+      .executeTakeFirst();
+  }
+
+  /** Writes over exactly the version that was read. @throws VersionConflictError */
+  async changeToken(
+    row: Pick<RowOf<'accessToken'>, 'id' | 'version'>,
+    set: Updateable<Tables['accessToken']>,
+    nowMs: number,
+  ): Promise<void> {
+    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
+    expectUpdated(
+      await this.#db
+        .updateTable('accessToken')
+        .set(next)
+        .where('id', '=', row.id)
+        .where('version', '=', row.version)
+        .executeTakeFirstOrThrow(),
+    );
+  }
+
+  async removeToken(id: string): Promise<boolean> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('accessToken')
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    return numDeletedRows > 0n;
+  }
+
+  tokens(page: Page): Promise<readonly RowOf<'accessToken'>[]> {
+    let query = this.#db.selectFrom('accessToken').selectAll();
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  async addSession(row: Insertable<Tables['operatorSession']>): Promise<void> {
+    await this.#db.insertInto('operatorSession').values(row).execute();
+  }
+
+  session(tokenHash: string): Promise<RowOf<'operatorSession'> | undefined> {
+    return this.#db
+      .selectFrom('operatorSession')
+      .selectAll()
+      .where('tokenHash', '=', tokenHash)
+      .executeTakeFirst();
+  }
+
+  async removeSession(tokenHash: string): Promise<boolean> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('operatorSession')
+      .where('tokenHash', '=', tokenHash)
+      .executeTakeFirstOrThrow();
+    return numDeletedRows > 0n;
+  }
+
+  async addSignIn(row: Insertable<Tables['signIn']>): Promise<void> {
+    await this.#db.insertInto('signIn').values(row).execute();
+  }
+
+  /** Takes it out: a sign-in is finished once. */
+  async takeSignIn(stateHash: string): Promise<RowOf<'signIn'> | undefined> {
+    return this.#db.deleteFrom('signIn').where('stateHash', '=', stateHash).returningAll().executeTakeFirst();
+  }
+
+  async pruneSessions(nowMs: number): Promise<void> {
+    await this.#db.deleteFrom('operatorSession').where('expiresAtMs', '<', nowMs).execute();
+    await this.#db.deleteFrom('signIn').where('expiresAtMs', '<', nowMs).execute();
+  }
+
+  async bootstrapTokenHash(): Promise<string | undefined> {
+    const row = await this.#db.selectFrom('installation').select('bootstrapTokenHash').executeTakeFirst();
+    return row?.bootstrapTokenHash ?? undefined;
+  }
+
+  /**
+   * The key that seals this database's secrets, by name: the first one that is told stays.
+   * @returns the name that is kept
+   */
+  async masterKeyId(candidate: string): Promise<string> {
+    await this.#db
+      .updateTable('installation')
+      .set({ masterKeyId: candidate })
+      .where('masterKeyId', 'is', null)
+      .execute();
+    const row = await this.#db.selectFrom('installation').select('masterKeyId').executeTakeFirstOrThrow();
+    return row.masterKeyId ?? candidate;
+  }
+
+  async setBootstrapTokenHash(bootstrapTokenHash: string | null): Promise<void> {
+    await this.#db.updateTable('installation').set({ bootstrapTokenHash }).execute();
+  }
+
+  answered(actor: string, key: string): Promise<RowOf<'idempotency'> | undefined> {
+    return this.#db
+      .selectFrom('idempotency')
+      .selectAll()
+      .where('actor', '=', actor)
+      .where('key', '=', key)
+      .executeTakeFirst();
+  }
+
+  async keepAnswer(row: Insertable<Tables['idempotency']>): Promise<void> {
+    await this.#db.insertInto('idempotency').values(row).execute();
+  }
+
+  async pruneAnswers(beforeMs: number): Promise<void> {
+    await this.#db.deleteFrom('idempotency').where('createdAtMs', '<', beforeMs).execute();
+  }
+}

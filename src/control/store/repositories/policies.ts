@@ -1,0 +1,52 @@
+import type { Insertable, Updateable } from 'kysely';
+import type { Tables } from '../tables.ts';
+import type { Database } from '../transaction.ts';
+import { expectUpdated, type Page, type RowOf } from './records.ts';
+
+/** Enrollment policies. */
+export class Policies {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async add(row: Insertable<Tables['enrollmentPolicy']>): Promise<void> {
+    await this.#db.insertInto('enrollmentPolicy').values(row).execute();
+  }
+
+  policy(id: string): Promise<RowOf<'enrollmentPolicy'> | undefined> {
+    return this.#db.selectFrom('enrollmentPolicy').selectAll().where('id', '=', id).executeTakeFirst();
+  }
+
+  byReference(reference: string): Promise<RowOf<'enrollmentPolicy'> | undefined> {
+    return this.#db
+      .selectFrom('enrollmentPolicy')
+      .selectAll()
+      .where('reference', '=', reference)
+      .executeTakeFirst();
+  }
+
+  /** Writes over exactly the version that was read. @throws VersionConflictError */
+  async change(
+    row: Pick<RowOf<'enrollmentPolicy'>, 'id' | 'version'>,
+    set: Updateable<Tables['enrollmentPolicy']>,
+    nowMs: number,
+  ): Promise<void> {
+    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
+    expectUpdated(
+      await this.#db
+        .updateTable('enrollmentPolicy')
+        .set(next)
+        .where('id', '=', row.id)
+        .where('version', '=', row.version)
+        .executeTakeFirstOrThrow(),
+    );
+  }
+
+  ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
+    let query = this.#db.selectFrom('enrollmentPolicy').selectAll().where('siteId', '=', siteId);
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+}
