@@ -5,6 +5,7 @@
 import { subjectLiesInTrustDomain } from '../protocol/identifiers.ts';
 import type { Attributes } from '../protocol/passport.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
+import type { LiveKeyTable } from './key-table.ts';
 import {
   type BundleContent,
   type ClientContent,
@@ -67,21 +68,20 @@ function compileIssuer(entry: IssuerContent): IssuerEntry {
   };
 }
 
-/** By `client_id`. */
-export function compileClients(content: BundleContent, faults: Faults): ReadonlyMap<string, ClientEntry> {
-  const clients = new Map<string, ClientEntry>();
+/** Puts the clients into the table. */
+export function compileClients(content: BundleContent, table: LiveKeyTable, faults: Faults): void {
   for (const [index, entry] of (content.clients ?? []).entries()) {
     const path = pointer('clients', index);
-    if (clients.has(entry.client_id)) {
+    if (table.client(entry.client_id) !== undefined) {
       faults.add('duplicate', `${path}/client_id`, `${showValue(entry.client_id)} occurs twice`);
     }
-    checkTrustDomain(entry.subject, entry.trust_domain, `${path}/subject`, faults);
-    clients.set(entry.client_id, compileClient(entry, path, faults));
+    table.putClient(compileClient(entry, path, faults));
   }
-  return clients;
 }
 
-function compileClient(entry: ClientContent, path: string, faults: Faults): ClientEntry {
+/** @param path where the client stands in its document */
+export function compileClient(entry: ClientContent, path: string, faults: Faults): ClientEntry {
+  checkTrustDomain(entry.subject, entry.trust_domain, `${path}/subject`, faults);
   const grants = new Map<string, Access>();
   for (const [index, { resource, access }] of entry.grants.entries()) {
     if (grants.has(resource)) {

@@ -2,39 +2,53 @@
  * The keys of a bundle: those of brokers and derived ones, in one namespace.
  * Source: docs/bundle.md "Rules that a load enforces".
  */
-import { importPublicKey, type PublicJwk, type PublicKey, parsePublicJwk } from '../protocol/public-key.ts';
+import {
+  importPublicKey,
+  type PublicJwk,
+  type PublicKey,
+  parsePublicJwk,
+  sameJwk,
+} from '../protocol/public-key.ts';
 import { attributesOf } from './compile-identities.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
+import type { LiveKeyTable, NewDerivedKey } from './key-table.ts';
 import type { DerivedKeyContent, IssuerContent, IssuerKeyContent } from './schema.ts';
-import type { BundleKey, ClientEntry, IssuerEntry, KeyTable } from './snapshot.ts';
+import type { IssuerEntry, KeyTable } from './snapshot.ts';
 import { parseTime } from './times.ts';
 
-/** Checks a key and makes it ready to verify with; undefined when it is refused. */
-export type KeyImporter = (jwk: PublicJwk) => PublicKey | undefined;
+/**
+ * Checks a key and makes it ready to verify with; undefined when it is refused.
+ * @param keyId what the key is called in the bundle
+ */
+export type KeyImporter = (jwk: PublicJwk, keyId: string) => PublicKey | undefined;
 
-export interface KeyTableOptions {
-  readonly clients: ReadonlyMap<string, ClientEntry>;
-  /** Default: {@link importPublicKey}, which costs about a millisecond for Ed25519. */
-  readonly importKey?: KeyImporter | undefined;
+/** A key that the table holds under the same name is not checked again: that costs about a millisecond for Ed25519. */
+export function reusingKeysOf(table: KeyTable | undefined, importKey: KeyImporter): KeyImporter {
+  return (jwk, keyId) => {
+    const known = table?.get(keyId)?.key;
+    return known !== undefined && sameJwk(known.jwk, jwk) ? known : importKey(jwk, keyId);
+  };
 }
 
-/** Fill it key by key, then hold it as a {@link KeyTable}. */
-export class KeyTableBuilder implements KeyTable {
-  readonly #keys = new Map<string, BundleKey>();
-  readonly #clients: ReadonlyMap<string, ClientEntry>;
+export interface KeyTableBuilderOptions {
+  /** With the clients already in it. */
+  readonly table: LiveKeyTable;
+  /** Default: {@link importPublicKey}. */
+  readonly importKey?: KeyImporter | undefined;
+  /** Derived keys that lapsed before this moment, seconds, are not taken up: they would leave at once. */
+  readonly forgetBeforeSeconds?: number | undefined;
+}
+
+/** Fills a table key by key. */
+export class KeyTableBuilder {
+  readonly #table: LiveKeyTable;
   readonly #importKey: KeyImporter;
+  readonly #forgetBeforeSeconds: number;
 
-  constructor({ clients, importKey }: KeyTableOptions) {
-    this.#clients = clients;
+  constructor({ table, importKey, forgetBeforeSeconds }: KeyTableBuilderOptions) {
+    this.#table = table;
     this.#importKey = importKey ?? importPublicKey;
-  }
-
-  get size(): number {
-    return this.#keys.size;
-  }
-
-  get(keyId: string): BundleKey | undefined {
-    return this.#keys.get(keyId);
+    this.#forgetBeforeSeconds = forgetBeforeSeconds ?? 0;
   }
 
   /** @param path where the issuer stands in the document */
@@ -55,48 +69,76 @@ export class KeyTableBuilder implements KeyTable {
       faults.add('time_order', `${path}/not_after`, 'not after not_before');
     }
     this.#checkUnique(entry.kid, `${path}/kid`, faults);
-    const key = this.#import(entry.jwk, path, faults);
+    const key = importKeyAt(entry.jwk, entry.kid, path, this.#importKey, faults);
     if (key === undefined) return;
     if (key.algorithm !== entry.alg) {
       faults.add('key_algorithm', `${path}/alg`, `${showValue(entry.alg)}, but the key is ${key.algorithm}`);
     }
     const { kid: keyId } = entry;
-    this.#keys.set(keyId, { kind: 'issuer_key', keyId, key, notBeforeSeconds, notAfterSeconds, issuer });
+    this.#table.addIssuerKey({
+      kind: 'issuer_key',
+      keyId,
+      key,
+      notBeforeSeconds,
+      notAfterSeconds,
+      issuer,
+    });
   }
 
   /** @param path where the key stands in its file */
   addDerivedKey(entry: DerivedKeyContent, path: string, faults: Faults): void {
     const expiresAtSeconds = requiredTime(entry.expires_at, `${path}/expires_at`, faults);
-    const client = this.#clients.get(entry.client_id);
-    if (client === undefined) {
-      faults.add('client_unknown', `${path}/client_id`, `no client ${showValue(entry.client_id)}`);
-    }
+    const isKnownClient = this.#table.client(entry.client_id) !== undefined;
+    if (!isKnownClient) faults.add('client_unknown', `${path}/client_id`, noClient(entry.client_id));
     this.#checkUnique(entry.key_id, `${path}/key_id`, faults);
-    const key = this.#import(entry.jwk, path, faults);
-    if (key === undefined || client === undefined) return;
-    this.#keys.set(entry.key_id, {
-      kind: 'derived_key',
-      keyId: entry.key_id,
-      key,
-      status: entry.status,
-      expiresAtSeconds,
-      client,
-      provenance: attributesOf(entry.provenance),
-    });
+    if (expiresAtSeconds < this.#forgetBeforeSeconds) return;
+    const key = importKeyAt(entry.jwk, entry.key_id, path, this.#importKey, faults);
+    if (key !== undefined && isKnownClient) {
+      this.#table.putDerivedKey(compileDerivedKey(entry, key, expiresAtSeconds));
+    }
   }
 
   #checkUnique(keyId: string, path: string, faults: Faults): void {
-    if (this.#keys.has(keyId)) faults.add('duplicate', path, `key ${showValue(keyId)} occurs twice`);
+    if (this.#table.get(keyId) !== undefined) {
+      faults.add('duplicate', path, `key ${showValue(keyId)} occurs twice`);
+    }
   }
+}
 
-  #import(value: PublicJwk, path: string, faults: Faults): PublicKey | undefined {
-    // The schema knows the members; this also knows the one canonical spelling of a coordinate.
-    const jwk = parsePublicJwk(value);
-    const key = jwk === undefined ? undefined : this.#importKey(jwk);
-    if (key === undefined)
-      faults.add('key_refused', `${path}/jwk`, 'not a sound Ed25519 or P-256 public key');
-    return key;
+export function noClient(clientId: string): string {
+  return `no client ${showValue(clientId)}`;
+}
+
+export function compileDerivedKey(
+  entry: DerivedKeyContent,
+  key: PublicKey,
+  expiresAtSeconds: number,
+): NewDerivedKey {
+  return {
+    keyId: entry.key_id,
+    clientId: entry.client_id,
+    key,
+    status: entry.status,
+    expiresAtSeconds,
+    provenance: attributesOf(entry.provenance),
+  };
+}
+
+/** @param path where the entry with the `jwk` stands */
+export function importKeyAt(
+  value: PublicJwk,
+  keyId: string,
+  path: string,
+  importKey: KeyImporter,
+  faults: Faults,
+): PublicKey | undefined {
+  // The schema knows the members; this also knows the one canonical spelling of a coordinate.
+  const jwk = parsePublicJwk(value);
+  const key = jwk === undefined ? undefined : importKey(jwk, keyId);
+  if (key === undefined) {
+    faults.add('key_refused', `${path}/jwk`, 'not a sound Ed25519 or P-256 public key');
   }
+  return key;
 }
 
 function optionalTime(text: string | undefined, path: string, faults: Faults): number | undefined {

@@ -9,8 +9,9 @@ import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.
 import { compileRoutesInSteps } from './compile-routes.ts';
 import { bundleError, Faults, pointer, showValue } from './errors.ts';
 import { addShard, type ShardReader } from './key-shards.ts';
+import { LiveKeyTable } from './key-table.ts';
 import { type BundleContent, DEFAULT_SKEW_SECONDS } from './schema.ts';
-import type { ClientEntry, KeyTable, Snapshot } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 import { TimeSlice } from './time-slice.ts';
 
 export interface CompileOptions {
@@ -21,6 +22,13 @@ export interface CompileOptions {
   /** Needed when the content names shards. */
   readonly readShard?: ShardReader | undefined;
   readonly importKey?: KeyImporter | undefined;
+  /** Derived keys that lapsed before this moment, seconds, are left out. Default: none is. */
+  readonly forgetBeforeSeconds?: number | undefined;
+}
+
+/** A snapshot whose keys and clients can be changed by deltas. */
+export interface LiveSnapshot extends Snapshot {
+  readonly keys: LiveKeyTable;
 }
 
 /**
@@ -28,16 +36,17 @@ export interface CompileOptions {
  * @param content already of the right shape
  * @throws BundleError with every fault found
  */
-export async function compileBundle(content: BundleContent, options: CompileOptions): Promise<Snapshot> {
+export async function compileBundle(content: BundleContent, options: CompileOptions): Promise<LiveSnapshot> {
   const faults = new Faults(options.file);
   const issuedAtSeconds = requiredTime(content.issued_at, '/issued_at', faults);
   const expiresAtSeconds = requiredTime(content.expires_at, '/expires_at', faults);
   if (issuedAtSeconds >= expiresAtSeconds) faults.add('time_order', '/expires_at', 'not after issued_at');
-  const clients = compileClients(content, faults);
+  const table = new LiveKeyTable(new Set(content.issuers?.map(({ issuer }) => issuer)));
+  compileClients(content, table, faults);
   const slice = new TimeSlice();
   const routes = await slice.run(compileRoutesInSteps(content, compileOrigins(content, faults), faults));
   checkTrustAnchorSources(content, faults);
-  const keys = await compileKeys(content, clients, options, { faults, slice });
+  const keys = await compileKeys(content, table, options, { faults, slice });
   return {
     authSite: content.auth_site,
     revision: content.revision,
@@ -83,11 +92,11 @@ function checkTrustAnchorSources(content: BundleContent, faults: Faults): void {
 /** Shards last: they are read only for a bundle that is sound without them. */
 async function compileKeys(
   content: BundleContent,
-  clients: ReadonlyMap<string, ClientEntry>,
+  table: LiveKeyTable,
   options: CompileOptions,
   { faults, slice }: { readonly faults: Faults; readonly slice: TimeSlice },
-): Promise<KeyTable> {
-  const keys = new KeyTableBuilder({ clients, importKey: options.importKey });
+): Promise<LiveKeyTable> {
+  const keys = new KeyTableBuilder({ table, ...options });
   const issuers = compileIssuers(content, faults);
   for (const [index, entry] of (content.issuers ?? []).entries()) {
     const issuer = issuers[index];
@@ -111,5 +120,5 @@ async function compileKeys(
     }
     await addShard(shard, await options.readShard(shard.file), keys, slice);
   }
-  return keys;
+  return table;
 }

@@ -19,7 +19,7 @@ export const MAX_PASSPORT_TTL_SECONDS = 3600;
 /** A year: longer than any bundle lives. */
 export const MAX_STALENESS_LIMIT_SECONDS = 31_536_000;
 const MAX_ROUTES = 50_000;
-const MAX_CLIENTS = 100_000;
+export const MAX_CLIENTS = 100_000;
 const MAX_ISSUERS = 1000;
 const MAX_KEYS_PER_ISSUER = 64;
 const MAX_SOURCES_PER_ROUTE = 1000;

@@ -1,6 +1,7 @@
 /**
- * What a verifier decides from: a bundle compiled to one immutable value. Documents become a snapshot in
- * `compile.ts`; whoever holds a snapshot may keep it for as long as its request lasts.
+ * What a verifier decides from: a bundle compiled to one value. Documents become a snapshot in `compile.ts`; whoever
+ * holds a snapshot may keep it for as long as its request lasts. All of it is immutable but the key table, which deltas
+ * change in place, one whole entry at a time: see `key-table.ts`.
  * Source: docs/bundle.md "Content" and "Life in the verifier".
  */
 import type { KeyBinding } from '../protocol/identifiers.ts';
@@ -123,6 +124,8 @@ export interface DerivedKey {
   readonly key: PublicKey;
   readonly status: 'active' | 'revoked';
   readonly expiresAtSeconds: number;
+  readonly clientId: string;
+  /** As of now: a delta may replace it while everything else of the key stays. */
   readonly client: ClientEntry;
   readonly provenance: Attributes;
 }

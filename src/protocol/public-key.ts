@@ -49,6 +49,11 @@ export function algorithmOf(jwk: PublicJwk): SignatureAlgorithm {
   return jwk.kty === 'OKP' ? 'Ed25519' : 'ES256';
 }
 
+/** Whether the two are the very same key; both in canonical spelling. */
+export function sameJwk(a: PublicJwk, b: PublicJwk): boolean {
+  return a.x === b.x && (a.kty === 'EC' ? b.kty === 'EC' && a.y === b.y : b.kty === 'OKP');
+}
+
 /** RFC 7638 thumbprint (for Ed25519: RFC 8037 section 2), SHA-256, base64url. */
 export function thumbprintOf(jwk: PublicJwk): string {
   const members =
