@@ -1,7 +1,13 @@
 import type { Insertable, Updateable } from 'kysely';
+import type { EnrollmentState } from '../../domain/enrollment.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from '../transaction.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
+
+export interface EnrollmentFilter {
+  readonly state?: EnrollmentState | undefined;
+  readonly policyId?: string | undefined;
+}
 
 /** Challenges and enrollments. */
 export class Enrollments {
@@ -72,8 +78,10 @@ export class Enrollments {
     );
   }
 
-  ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollment'>[]> {
+  ofSite(siteId: string, page: Page, filter: EnrollmentFilter = {}): Promise<readonly RowOf<'enrollment'>[]> {
     let query = this.#db.selectFrom('enrollment').selectAll().where('siteId', '=', siteId);
+    if (filter.state !== undefined) query = query.where('state', '=', filter.state);
+    if (filter.policyId !== undefined) query = query.where('policyId', '=', filter.policyId);
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
   }
@@ -86,6 +94,27 @@ export class Enrollments {
       .where('policyId', '=', policyId)
       .where('state', '=', 'pending_approval')
       .execute();
+  }
+
+  /** Waiting enrollments whose proof was verified against this revision. */
+  pendingOfRevision(sourceId: string, revision: number): Promise<readonly RowOf<'enrollment'>[]> {
+    return this.#db
+      .selectFrom('enrollment')
+      .selectAll()
+      .where('sourceId', '=', sourceId)
+      .where('sourceRevision', '=', revision)
+      .where('state', '=', 'pending_approval')
+      .execute();
+  }
+
+  /** Decided enrollments whose key has ended, or would have, before the moment. @returns how many */
+  async prune(endedBeforeSeconds: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('enrollment')
+      .where('state', '!=', 'pending_approval')
+      .where('keyExpiresAtSeconds', '<', endedBeforeSeconds)
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
   }
 
   /** Waiting enrollments whose key would have ended by now. */

@@ -1,7 +1,14 @@
 import type { Insertable, Updateable } from 'kysely';
+import type { KeyState } from '../../domain/enrollment.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from '../transaction.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
+
+export interface KeyFilter {
+  readonly clientId?: string | undefined;
+  /** As of now: a key that has ended is expired unless it was revoked. */
+  readonly state?: { readonly status: KeyState; readonly nowSeconds: number } | undefined;
+}
 
 /** Derived keys; public keys and subjects that are refused for ever. */
 export class Keys {
@@ -36,8 +43,16 @@ export class Keys {
     );
   }
 
-  ofSite(siteId: string, page: Page): Promise<readonly RowOf<'derivedKey'>[]> {
+  ofSite(siteId: string, page: Page, filter: KeyFilter = {}): Promise<readonly RowOf<'derivedKey'>[]> {
     let query = this.#db.selectFrom('derivedKey').selectAll().where('siteId', '=', siteId);
+    if (filter.clientId !== undefined) query = query.where('clientId', '=', filter.clientId);
+    if (filter.state !== undefined) {
+      const { status, nowSeconds } = filter.state;
+      query = query.where('status', '=', status === 'revoked' ? 'revoked' : 'active');
+      if (status !== 'revoked') {
+        query = query.where('expiresAtSeconds', status === 'active' ? '>' : '<=', nowSeconds);
+      }
+    }
     if (page.after !== undefined) query = query.where('keyId', '>', page.after);
     return query.orderBy('keyId').limit(page.limit).execute();
   }
@@ -56,6 +71,70 @@ export class Keys {
       .where('status', '=', 'active')
       .where('expiresAtSeconds', '>', nowSeconds)
       .execute();
+  }
+
+  /**
+   * Revokes every living key ID with a public key that the source has let in, refuses those public keys for ever, and
+   * notes the changes for publishing. A fixed number of statements, whatever the number of keys.
+   * @returns how many key IDs
+   */
+  async revokeLivingOfSource(
+    siteId: string,
+    sourceId: string,
+    revocation: Pick<RowOf<'derivedKey'>, 'revokedBy' | 'revokedReason'> & { readonly nowMs: number },
+  ): Promise<number> {
+    const { nowMs, ...by } = revocation;
+    const nowSeconds = Math.floor(nowMs / 1000);
+    const living = this.#db
+      .selectFrom('derivedKey')
+      .where('siteId', '=', siteId)
+      .where('status', '=', 'active')
+      .where('expiresAtSeconds', '>', nowSeconds);
+    const publicKeys = living.select('thumbprint').where('sourceId', '=', sourceId);
+    await this.#db
+      .insertInto('revokedPublicKey')
+      .columns(['siteId', 'thumbprint', 'revokedAtMs'])
+      .expression(
+        publicKeys
+          .clearSelect()
+          .distinct()
+          .select(({ ref, val, cast }) => [
+            ref('siteId').as('siteId'),
+            ref('thumbprint').as('thumbprint'),
+            cast<number>(val(nowMs), 'bigint').as('revokedAtMs'),
+          ]),
+      )
+      .onConflict((conflict) => conflict.columns(['siteId', 'thumbprint']).doNothing())
+      .execute();
+    await this.#db
+      .insertInto('siteChange')
+      .columns(['siteId', 'kind', 'reference', 'createdAtMs'])
+      .expression(
+        living
+          .where('thumbprint', 'in', publicKeys)
+          .select(({ ref, val, cast }) => [
+            ref('siteId').as('siteId'),
+            cast<'key'>(val('key'), 'text').as('kind'),
+            ref('keyId').as('reference'),
+            cast<number>(val(nowMs), 'bigint').as('createdAtMs'),
+          ]),
+      )
+      .execute();
+    const { numUpdatedRows } = await this.#db
+      .updateTable('derivedKey')
+      .set(({ eb }) => ({
+        status: 'revoked',
+        revokedAtMs: nowMs,
+        ...by,
+        version: eb('version', '+', 1),
+        updatedAtMs: nowMs,
+      }))
+      .where('siteId', '=', siteId)
+      .where('status', '=', 'active')
+      .where('expiresAtSeconds', '>', nowSeconds)
+      .where('thumbprint', 'in', publicKeys)
+      .executeTakeFirstOrThrow();
+    return Number(numUpdatedRows);
   }
 
   livingOfSource(sourceId: string, nowSeconds: number): Promise<readonly RowOf<'derivedKey'>[]> {

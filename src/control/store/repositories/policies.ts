@@ -44,9 +44,32 @@ export class Policies {
     );
   }
 
+  /** Without deleted ones. */
   ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
-    let query = this.#db.selectFrom('enrollmentPolicy').selectAll().where('siteId', '=', siteId);
+    let query = this.#db
+      .selectFrom('enrollmentPolicy')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('state', '!=', 'deleted');
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  /** Deleted policies that no enrollment refers to any more. @returns how many */
+  async pruneDeleted(): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('enrollmentPolicy')
+      .where('state', '=', 'deleted')
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('enrollment')
+              .select('enrollment.id')
+              .whereRef('enrollment.policyId', '=', 'enrollmentPolicy.id'),
+          ),
+        ),
+      )
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
   }
 }

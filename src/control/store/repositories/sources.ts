@@ -149,6 +149,7 @@ export class Sources {
       .executeTakeFirst();
   }
 
+  /** Of two key sets of a revision, the one that was fetched later stays. */
   async putKeySet(row: Insertable<Tables['keySet']>): Promise<void> {
     await this.#db
       .insertInto('keySet')
@@ -156,8 +157,17 @@ export class Sources {
       .onConflict((conflict) =>
         conflict
           .columns(['sourceId', 'revision'])
-          .doUpdateSet({ jwks: row.jwks, fetchedAtMs: row.fetchedAtMs }),
+          .doUpdateSet({ jwks: row.jwks, fetchedAtMs: row.fetchedAtMs })
+          .where('keySet.fetchedAtMs', '<=', row.fetchedAtMs),
       )
+      .execute();
+  }
+
+  async removeKeySet(sourceId: string, revision: number): Promise<void> {
+    await this.#db
+      .deleteFrom('keySet')
+      .where('sourceId', '=', sourceId)
+      .where('revision', '=', revision)
       .execute();
   }
 }
