@@ -48,16 +48,22 @@ export const REFUSALS = {
   // What is sent, and what it says
   unsupported_enrollment_provider: [422, 'Only oidc_jwks is supported'],
   public_key_invalid: [422, 'Not an Ed25519 public key that can be used'],
+  reference_unknown: [422, 'The body refers to something that is not in this Auth Site'],
+  policy_issuer_mismatch: [422, "The verified issuer is not the source revision's issuer"],
+  verified_subject_invalid: [422, 'No workload token can have this subject'],
   definition_invalid: [422, 'The definition would not be taken by a verifier'],
   scope_invalid: [422, 'There is no such scope'],
   subject_blocked: [403, 'The subject is blocked'],
   token_malformed: [403, 'The workload token is malformed'],
+  token_header: [403, "The workload token's header cannot be used"],
   token_algorithm: [403, "The workload token's algorithm is not allowed"],
   token_key_unknown: [403, "The workload token's key is not the issuer's"],
   token_signature: [403, "The workload token's signature does not hold"],
   token_issuer: [403, 'The workload token is of another issuer'],
   token_audience: [403, 'The workload token is for another audience'],
   token_subject: [403, 'The workload token is of another subject'],
+  token_expiry_missing: [403, 'The workload token has no expiry'],
+  token_lifetime: [403, 'The workload token lives too long'],
   token_expired: [403, 'The workload token has expired'],
   token_not_yet_valid: [403, 'The workload token is not valid yet'],
   token_claims: [403, "The workload token's claims cannot be used"],
@@ -69,16 +75,30 @@ export const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS;
 
+/** `pointer`: a JSON Pointer (RFC 6901) into the resource, such as `/body/path_template`. */
+export interface RefusalFault {
+  readonly pointer: string;
+  readonly reason: string;
+}
+
+export interface RefusalOptions {
+  readonly retryAfterSeconds?: number;
+  readonly faults?: readonly RefusalFault[];
+}
+
 /** Thrown inside a mutation it undoes everything. The message is for people; it never holds a secret. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: RefusalCode;
   /** When it is worth asking again, seconds. */
   readonly retryAfterSeconds: number | undefined;
+  /** Fault by fault, where one request has several. */
+  readonly faults: readonly RefusalFault[] | undefined;
 
-  constructor(code: RefusalCode, detail?: string, options: { readonly retryAfterSeconds?: number } = {}) {
+  constructor(code: RefusalCode, detail?: string, options: RefusalOptions = {}) {
     super(detail ?? REFUSALS[code][1]);
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.faults = options.faults;
   }
 }
