@@ -9,11 +9,15 @@ export const REFUSALS = {
   // Requests
   request_malformed: [400, 'The request does not have the expected shape'],
   authentication_required: [401, 'Sign in, or send a token'],
+  sign_in_state_invalid: [400, 'This sign-in is over, or was begun in another browser; begin again'],
+  sign_in_code_invalid: [401, 'The sign-in code is not valid, or no longer'],
   poll_unauthorized: [401, 'The Proofgate-Key authorization does not hold'],
   signature_invalid: [401, 'The signature does not hold'],
   permission_denied: [403, 'The role does not allow this here'],
+  sign_in_refused: [403, 'The identity provider does not vouch for this sign-in'],
   origin_forbidden: [403, 'A browser of another origin sent this'],
   not_found: [404, 'There is no such resource'],
+  sign_in_not_configured: [404, 'No identity provider is configured; use a token'],
   policy_unknown: [404, 'There is no such enrollment policy'],
   challenge_unknown: [404, 'There is no such challenge'],
   enrollment_unknown: [404, 'There is no such enrollment'],
@@ -70,6 +74,7 @@ export const REFUSALS = {
   // Faults
   internal: [500, 'Something went wrong here; nothing was changed'],
   issuer_keys_unavailable: [503, "The issuer's keys cannot be had"],
+  identity_provider_unavailable: [503, 'The identity provider does not answer; try again'],
   unavailable: [503, 'The database does not answer; try again'],
 } as const satisfies { readonly [code: string]: readonly [status: number, title: string] };
 

@@ -1,0 +1,199 @@
+/**
+ * The API's own description, OpenAPI 3.1, made from the schemas and the declared access of the routes that there are.
+ * `docs/openapi.json` is a copy that a test keeps up to date.
+ * Source: OpenAPI Specification 3.1.0; docs/control.md "API".
+ */
+import swagger from '@fastify/swagger';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { REFUSALS, type RefusalCode } from '../domain/refusal.ts';
+import type { RouteAccess } from './access.ts';
+import { PROBLEM } from './contract/problem.ts';
+import { PROBLEM_MEDIA_TYPE } from './problems.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Codes of the route's own refusals, for its description; those that every route has go without saying. */
+    problems?: readonly RefusalCode[];
+  }
+}
+
+/** Of the API's contract, not of a release: what clients may rely on. */
+const API_VERSION = '1.0.0';
+
+const DESCRIPTION = `The enrollment plane. Lists answer \`items\` and \`next_cursor\`. Single resources carry an \`ETag\`, which changes
+name in \`If-Match\`. Creations take \`Idempotency-Key\`. Failures are \`application/problem+json\` with a stable \`code\`.`;
+
+/** Where a schema's `$id` stands until it has moved to the components. */
+const NAME_MARK = 'x-schema-name';
+
+const SECURITY_SCHEMES = {
+  operator: {
+    type: 'http' as const,
+    scheme: 'bearer',
+    description: 'An access token, or the bootstrap token.',
+  },
+  session: {
+    type: 'apiKey' as const,
+    in: 'cookie',
+    name: 'proofgate_session',
+    description: 'An operator who signed in with OpenID Connect.',
+  },
+  target: { type: 'http' as const, scheme: 'bearer', description: "A target's token." },
+  workload: {
+    type: 'apiKey' as const,
+    in: 'header',
+    name: 'Authorization',
+    description: 'Proofgate-Key <time>.<signature>, by the key that enrolls.',
+  },
+};
+
+/** Registers itself; must come before the routes. The document is at `/openapi.json`. */
+export async function describeApi(app: FastifyInstance): Promise<void> {
+  await app.register(swagger, {
+    convertConstToEnum: false,
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Proofgate Control',
+        version: API_VERSION,
+        description: DESCRIPTION,
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      components: { securitySchemes: SECURITY_SCHEMES },
+    },
+    transform: ({ schema, url, route }) => ({ schema: describedRoute(schema, route.config), url }),
+    transformObject: (document) =>
+      'openapiObject' in document ? withNamedSchemas(document.openapiObject) : document.swaggerObject,
+  });
+}
+
+/** The served document; all routes must be registered. */
+export function registerOpenApiRoute(app: FastifyInstance): void {
+  app.get(
+    '/openapi.json',
+    { config: { access: { kind: 'public' } }, schema: { hide: true } },
+    async (_request, reply) => {
+      reply.header('content-type', 'application/json');
+      return app.swagger();
+    },
+  );
+}
+
+interface RouteConfig {
+  readonly access?: RouteAccess;
+  readonly problems?: readonly RefusalCode[];
+}
+
+function describedRoute(schema: FastifySchema | undefined, config: RouteConfig | undefined): FastifySchema {
+  const named: JsonObject = isJsonObject(schema) ? marked(schema) : {};
+  const responses = isJsonObject(named.response) ? named.response : {};
+  const access = config?.access ?? { kind: 'public' };
+  const problems = problemResponses([...usualProblems(access), ...(config?.problems ?? [])]);
+  return {
+    ...named,
+    security: securityOf(access),
+    response: { ...describedResponses(responses), ...problems },
+  } as FastifySchema;
+}
+
+const STATUS_WORDS: { readonly [status: string]: string } = {
+  200: 'As asked.',
+  201: 'Created.',
+  204: 'Done.',
+  302: 'Go there.',
+  304: 'Not modified.',
+};
+
+/** The description stands beside the schema: a named schema is the same wherever it is answered. */
+function describedResponses(responses: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, schema]) => {
+      const description = STATUS_WORDS[status] ?? 'Answer.';
+      const isEmpty = isJsonObject(schema) && schema.type === 'null';
+      return [
+        status,
+        isEmpty
+          ? { description, type: 'null' }
+          : { description, content: { 'application/json': { schema } } },
+      ];
+    }),
+  );
+}
+
+function securityOf(access: RouteAccess): readonly { readonly [scheme: string]: readonly string[] }[] {
+  switch (access.kind) {
+    case 'public':
+    case 'workload':
+      return [];
+    case 'target':
+      return [{ target: [] }];
+    case 'signed_in':
+    case 'operator':
+      return [{ operator: [] }, { session: [] }];
+    case 'operator_or_workload':
+      return [{ operator: [] }, { session: [] }, { workload: [] }];
+  }
+}
+
+function usualProblems(access: RouteAccess): readonly RefusalCode[] {
+  const always: readonly RefusalCode[] = ['request_malformed', 'rate_limited', 'internal', 'unavailable'];
+  switch (access.kind) {
+    case 'public':
+    case 'workload':
+      return always;
+    case 'target':
+    case 'signed_in':
+      return [...always, 'authentication_required'];
+    case 'operator':
+    case 'operator_or_workload':
+      return [...always, 'authentication_required', 'permission_denied', 'not_found'];
+  }
+}
+
+function problemResponses(codes: readonly RefusalCode[]): JsonObject {
+  const byStatus = new Map<number, RefusalCode[]>();
+  for (const code of codes) {
+    const [status] = REFUSALS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []).filter((one) => one !== code), code]);
+  }
+  return Object.fromEntries(
+    [...byStatus].map(([status, ofStatus]) => [
+      String(status),
+      {
+        description: ofStatus.map((code) => `\`${code}\`: ${REFUSALS[code][1]}.`).join(' '),
+        content: { [PROBLEM_MEDIA_TYPE]: { schema: marked(PROBLEM) } },
+      },
+    ]),
+  );
+}
+
+/** A copy as plain JSON, its `$id`s set aside: the plugin would make names of its own from them. */
+function marked(schema: object): JsonObject {
+  const copy: unknown = JSON.parse(JSON.stringify(schema), (_key, value: unknown) => {
+    if (!isJsonObject(value) || typeof value.$id !== 'string') return value;
+    const { $id, $schema: _, ...rest } = value;
+    return { [NAME_MARK]: $id, ...rest };
+  });
+  return isJsonObject(copy) ? copy : {};
+}
+
+/** Named schemas stand once, in the components. @throws Error when two schemas have one name */
+function withNamedSchemas<D extends object>(document: D): D {
+  const found = new Map<string, string>();
+  const hoisted = JSON.parse(JSON.stringify(document), (_key, value: unknown) => {
+    if (!isJsonObject(value) || typeof value[NAME_MARK] !== 'string') return value;
+    const { [NAME_MARK]: name, ...schema } = value;
+    // What the plugin writes beside a schema of a response.
+    const text = JSON.stringify(schema);
+    const known = found.get(name as string);
+    if (known !== undefined && known !== text) throw new Error(`two schemas are named ${String(name)}`);
+    found.set(name as string, text);
+    return { $ref: `#/components/schemas/${String(name)}` };
+  });
+  const schemas = Object.fromEntries(
+    [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, text]) => [name, JSON.parse(text)]),
+  );
+  hoisted.components = { ...hoisted.components, schemas };
+  return hoisted;
+}

@@ -1,0 +1,78 @@
+/**
+ * Lists in pages. A cursor names the last item that was seen, so that items that come or go meanwhile neither repeat
+ * others nor hide them. Cursors are opaque: base64url of that item's place in the list's order.
+ */
+import Type, { type Static, type TSchema } from 'typebox';
+import { decodeBase64url } from '../../protocol/base64url.ts';
+import type { Page } from '../store/repositories/records.ts';
+import { RequestShapeError } from './request-shape.ts';
+
+export const DEFAULT_PAGE_ITEMS = 50;
+export const MAX_PAGE_ITEMS = 200;
+
+/** Members of a list's query; put filters beside them. */
+export const PAGE_MEMBERS = {
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_PAGE_ITEMS,
+      default: DEFAULT_PAGE_ITEMS,
+      description: 'Items a page.',
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 2048, description: 'next_cursor of the page before.' }),
+  ),
+};
+
+export const PAGE_QUERY = Type.Object(PAGE_MEMBERS, { additionalProperties: false });
+export type PageQuery = Static<typeof PAGE_QUERY>;
+
+/** Schema of a page. @param id name of the schema in the OpenAPI document */
+export function pageOf<T extends TSchema>(item: T, id: string) {
+  return Type.Object(
+    {
+      items: Type.Array(item, { maxItems: MAX_PAGE_ITEMS }),
+      next_cursor: Type.Optional(
+        Type.String({ description: 'Ask with it for the rest; absent on the last page.' }),
+      ),
+    },
+    { additionalProperties: false, $id: id },
+  );
+}
+
+export interface PageView<V> {
+  items: V[];
+  next_cursor?: string;
+}
+
+/**
+ * One page of a list that the store keeps in order.
+ * @param fetch gives at most `limit` records after `after`
+ * @param placeOf a record's place in that order
+ * @throws RequestShapeError for a cursor that is none
+ */
+export async function page<R, V>(
+  query: PageQuery,
+  fetch: (page: Page) => Promise<readonly R[]>,
+  placeOf: (record: R) => string,
+  view: (record: R) => V | Promise<V>,
+): Promise<PageView<V>> {
+  const limit = query.limit ?? DEFAULT_PAGE_ITEMS;
+  // One more, to know whether there is another page.
+  const records = await fetch({ after: query.cursor && readCursor(query.cursor), limit: limit + 1 });
+  const shown = records.slice(0, limit);
+  const items: V[] = [];
+  for (const record of shown) items.push(await view(record));
+  const last = shown.at(-1);
+  if (records.length <= limit || last === undefined) return { items };
+  return { items, next_cursor: Buffer.from(placeOf(last)).toString('base64url') };
+}
+
+function readCursor(cursor: string): string {
+  const bytes = decodeBase64url(cursor);
+  if (bytes === undefined || bytes.length === 0) {
+    throw new RequestShapeError([{ pointer: '/query/cursor', reason: 'not a next_cursor of ours' }]);
+  }
+  return bytes.toString('utf8');
+}

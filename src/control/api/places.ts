@@ -1,0 +1,33 @@
+/** Where the resources of a route lie, by the names in its path: what `config.access.place` is made of. */
+import type { FastifyRequest } from 'fastify';
+import type { PlaceOf } from './access.ts';
+import { textOf } from './request-shape.ts';
+
+/** Value of a path parameter. */
+export function pathText(request: FastifyRequest, name: string): string {
+  return textOf(request.params, name);
+}
+
+/** The installation: what belongs to no environment. */
+export const installation: PlaceOf = async () => ({});
+
+/** `…/environments/:environment_id…` */
+export const environmentInPath: PlaceOf = async (request, tx) => {
+  const environment = await tx.hierarchy.environment(pathText(request, 'environment_id'));
+  return environment && { environmentId: environment.id };
+};
+
+/** `…/fleets/:fleet_id…` */
+export const fleetInPath: PlaceOf = async (request, tx) => {
+  const fleet = await tx.hierarchy.fleet(pathText(request, 'fleet_id'));
+  return fleet && { environmentId: fleet.environmentId, fleetId: fleet.id };
+};
+
+/** `…/sites/:site_id…` */
+export const siteInPath: PlaceOf = (request, tx) => tx.hierarchy.placeOfSite(pathText(request, 'site_id'));
+
+/** `…/targets/:target_id…` */
+export const targetInPath: PlaceOf = async (request, tx) => {
+  const target = await tx.targets.target(pathText(request, 'target_id'));
+  return target && tx.hierarchy.placeOfSite(target.siteId);
+};

@@ -1,0 +1,105 @@
+/**
+ * The one edge where what went wrong becomes an answer: problem+json (RFC 9457) with a stable `code`. What nobody
+ * foresaw says nothing of itself.
+ * Source: docs/control.md "API".
+ */
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts';
+import { StoreUnavailableError, UnknownSiteError } from '../store/port.ts';
+import { VersionConflictError } from '../store/repositories/records.ts';
+import type { Fault, Problem } from './contract/problem.ts';
+import { AnswerShapeError, RequestShapeError } from './request-shape.ts';
+
+export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
+
+/** What is known of a failure before it is put into words. */
+interface Failure {
+  readonly code: RefusalCode;
+  readonly detail?: string | undefined;
+  readonly errors?: readonly Fault[] | undefined;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** When to ask again, if nothing says otherwise. */
+const RETRY_UNAVAILABLE_SECONDS = 1;
+
+/** What Fastify itself refuses, by its codes. */
+const FRAMEWORK_CODES: { readonly [code: string]: RefusalCode } = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'request_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'media_type_unsupported',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'request_malformed',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'request_malformed',
+  FST_ERR_BAD_URL: 'request_malformed',
+  FST_ERR_MAX_PARAM_LENGTH: 'request_malformed',
+};
+
+/** @returns undefined for what nobody foresaw */
+function failureOf(error: unknown): Failure | undefined {
+  if (error instanceof Refusal) return refusalFailure(error);
+  if (error instanceof RequestShapeError) return { code: 'request_malformed', errors: error.faults };
+  if (error instanceof VersionConflictError) return { code: 'precondition_failed' };
+  if (error instanceof UnknownSiteError) return { code: 'not_found' };
+  if (error instanceof StoreUnavailableError) {
+    return { code: 'unavailable', retryAfterSeconds: RETRY_UNAVAILABLE_SECONDS };
+  }
+  const code = error instanceof Error && 'code' in error ? FRAMEWORK_CODES[String(error.code)] : undefined;
+  return code === undefined ? undefined : { code };
+}
+
+function refusalFailure(refusal: Refusal): Failure {
+  const { code, message, retryAfterSeconds, faults } = refusal;
+  return {
+    code,
+    detail: message === REFUSALS[code][1] ? undefined : message,
+    errors: faults,
+    retryAfterSeconds,
+  };
+}
+
+/** Fastify's error handler. */
+export function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const failure = failureOf(error);
+  if (failure === undefined) request.log.error(unforeseen(error), 'a request failed');
+  sendProblem(request, reply, failure ?? { code: 'internal' });
+}
+
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, failure: Failure): void {
+  const [status] = REFUSALS[failure.code];
+  if (failure.retryAfterSeconds !== undefined) reply.header('retry-after', String(failure.retryAfterSeconds));
+  // RFC 9110 section 11.6.1: a 401 says how to do better.
+  if (status === 401) reply.header('www-authenticate', 'Bearer realm="proofgate"');
+  const problem = problemOf(failure, request.id);
+  reply.code(status).serializer(JSON.stringify).type(PROBLEM_MEDIA_TYPE).send(problem);
+}
+
+function problemOf({ code, detail, errors }: Failure, requestId: string): Problem {
+  const [status, title] = REFUSALS[code];
+  return {
+    type: `urn:proofgate:problem:${code}`,
+    title,
+    status,
+    code,
+    ...(detail === undefined ? {} : { detail }),
+    request_id: requestId,
+    ...(errors === undefined ? {} : { errors: [...errors] }),
+  };
+}
+
+/**
+ * What the log may hold of an error that nobody foresaw: where it was thrown, and nothing of its text, which may quote
+ * a value.
+ */
+function unforeseen(error: unknown) {
+  const known = error instanceof Error ? error : undefined;
+  return {
+    event: 'request_failed',
+    answer_faults: error instanceof AnswerShapeError ? error.faults : undefined,
+    error_name: known?.name ?? typeof error,
+    error_code: known !== undefined && 'code' in known ? String(known.code) : undefined,
+    at: known?.stack
+      ?.split('\n')
+      .filter((line) => /^\s+at /.test(line))
+      .slice(0, 8)
+      .map((line) => line.trim()),
+  };
+}

@@ -1,0 +1,46 @@
+/** From a request to what services need to know of it: who asks, and whether the same was asked before. */
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
+import type { Created, Operation } from '../operation.ts';
+import { principalOf } from './access.ts';
+import { entityTag, type Versioned } from './versions.ts';
+
+/** `schema.headers` of creations. */
+export const IDEMPOTENCY_KEY = Type.Object({
+  'idempotency-key': Type.Optional(
+    Type.String({
+      pattern: '^[!-~]{1,128}$',
+      description:
+        'The same key with the same request answers what it answered before and does nothing again; with another request: idempotency_conflict.',
+    }),
+  ),
+});
+
+export function operationOf(request: FastifyRequest): Operation {
+  const { actor } = principalOf(request);
+  const key = request.headers['idempotency-key'];
+  if (typeof key !== 'string') return { actor, requestId: request.id };
+  const requestHash = createHash('sha256')
+    .update(`${request.method}\n${request.url}\n${request.bodyHash}\n`)
+    .digest('base64url');
+  return { actor, requestId: request.id, idempotency: { key, requestHash } };
+}
+
+/** 201 with where the new resource is and, where it has versions, its tag. What is shown once stands beside the rest. */
+export function sendCreated<V extends object, S extends object>(
+  reply: FastifyReply,
+  { view, shownOnce, replayed }: Created<V, S>,
+  location: (view: V) => string,
+): V & Partial<S> {
+  reply.code(201).header('location', location(view));
+  if (replayed) reply.header('idempotency-replayed', 'true');
+  const version = versionOf(view);
+  if (version !== undefined) reply.header('etag', entityTag(version));
+  return { ...view, ...shownOnce };
+}
+
+function versionOf(view: object): number | undefined {
+  const { version } = view as Partial<Versioned>;
+  return version;
+}

@@ -1,0 +1,37 @@
+/** Requests that no route takes: another method of a resource that there is, or nothing that there is. */
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import { sendProblem } from './problems.ts';
+
+interface KnownPath {
+  readonly pattern: RegExp;
+  readonly methods: Set<string>;
+}
+
+/** Registers itself with `app`; must come before its routes. */
+export function answerUnknownResources(app: FastifyInstance): void {
+  const known = new Map<string, KnownPath>();
+  app.addHook('onRoute', ({ url, method }: RouteOptions) => {
+    const path = known.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() };
+    for (const name of typeof method === 'string' ? [method] : method) path.methods.add(name);
+    known.set(url, path);
+  });
+  app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
+    const path = request.url.split('?', 1)[0] ?? '';
+    const methods = [...known.values()]
+      .filter(({ pattern }) => pattern.test(path))
+      .flatMap((one) => [...one.methods]);
+    if (methods.length === 0) return sendProblem(request, reply, { code: 'not_found' });
+    // RFC 9110 section 15.5.6.
+    reply.header('allow', [...new Set(methods)].sort().join(', '));
+    return sendProblem(request, reply, { code: 'method_not_allowed' });
+  });
+}
+
+/** `/v1/sites/:site_id` */
+function patternOf(url: string): RegExp {
+  const steps = url.split('/').map((step) => {
+    if (step.startsWith(':')) return '[^/]+';
+    return step === '*' ? '.*' : step.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&');
+  });
+  return new RegExp(`^${steps.join('/')}$`);
+}

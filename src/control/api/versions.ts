@@ -1,0 +1,59 @@
+/**
+ * Versions as entity tags: a change names the version that it was made from, so that none is lost.
+ * Source: RFC 9110 sections 8.8 and 13.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
+import { Refusal } from '../domain/refusal.ts';
+
+export interface Versioned {
+  readonly version: number;
+}
+
+export function entityTag(version: number): string {
+  return `"${version}"`;
+}
+
+/** `schema.headers` of changes. */
+export const IF_MATCH = Type.Object({
+  'if-match': Type.Optional(
+    Type.String({ maxLength: 64, description: 'ETag of the version that the change was made from.' }),
+  ),
+});
+
+const TAG = /^"([1-9][0-9]{0,15})"$/;
+
+/**
+ * The version that a change was made from. One strong tag: `*` and lists say nothing of what was read.
+ * @throws Refusal `precondition_required` without one, `precondition_failed` for a tag that is not ours
+ */
+export function expectedVersion(request: FastifyRequest): number {
+  const version = optionalVersion(request);
+  if (version === undefined) throw new Refusal('precondition_required');
+  return version;
+}
+
+/** The same for a PUT, which may also create. */
+export function optionalVersion({ headers }: FastifyRequest): number | undefined {
+  const text = headers['if-match'];
+  if (text === undefined) return undefined;
+  const digits = TAG.exec(text)?.[1];
+  if (digits === undefined)
+    throw new Refusal('precondition_failed', 'If-Match must be one ETag as it was read');
+  return Number(digits);
+}
+
+/** Sends a resource with its tag; 304 to a GET that names it (RFC 9110 section 13.1.2). */
+export function sendVersioned<V extends Versioned>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  view: V,
+): V | undefined {
+  const tag = entityTag(view.version);
+  reply.header('etag', tag);
+  if (request.method !== 'GET' && request.method !== 'HEAD') return view;
+  const known = request.headers['if-none-match']?.split(',').map((one) => one.trim().replace(/^W\//, ''));
+  if (known === undefined || !(known.includes(tag) || known.includes('*'))) return view;
+  reply.code(304);
+  return undefined;
+}

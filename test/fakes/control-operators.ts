@@ -1,0 +1,26 @@
+/** Operators without sign-in: each bearer token, or session cookie, names somebody with roles. */
+import { Refusal } from '../../src/control/domain/refusal.ts';
+import type { HeldRole } from '../../src/control/domain/roles.ts';
+import type { Credentials, Operators, Principal } from '../../src/control/services.ts';
+
+export class FakeOperators implements Operators {
+  readonly #byToken = new Map<string, Principal>();
+
+  /** @returns the token, which is also good as a session cookie when `via` is `session` */
+  add(name: string, roles: readonly HeldRole[], via: Principal['via'] = 'access_token'): string {
+    const token = `fake-${name}`;
+    this.#byToken.set(token, { actor: `token:${name}`, displayName: name, via, roles });
+    return token;
+  }
+
+  async authenticate({ authorization, sessionCookie }: Credentials): Promise<Principal> {
+    const bearer = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
+    const token = authorization === undefined ? sessionCookie : bearer;
+    const principal = token === undefined ? undefined : this.#byToken.get(token);
+    const cameByCookie = authorization === undefined;
+    if (principal === undefined || cameByCookie !== (principal.via === 'session')) {
+      throw new Refusal('authentication_required');
+    }
+    return principal;
+  }
+}
