@@ -3,8 +3,7 @@
  * Source: docs/bundle.md "Deltas" and "Freshness".
  */
 import type { LiveSnapshot } from './compile.ts';
-import { compileDeltaInSteps } from './compile-delta.ts';
-import type { KeyImporter } from './compile-keys.ts';
+import { type CompileDeltaOptions, compileDeltaInSteps } from './compile-delta.ts';
 import type { TableChange } from './key-table.ts';
 import type { OpenedStep } from './open-step.ts';
 import type { TimeSlice } from './time-slice.ts';
@@ -22,11 +21,11 @@ export interface PreparedStep {
 export async function prepareStep(
   snapshot: LiveSnapshot,
   step: OpenedStep,
-  { importKey, slice }: { readonly importKey: KeyImporter; readonly slice: TimeSlice },
+  { slice, ...options }: CompileDeltaOptions & { readonly slice: TimeSlice },
 ): Promise<PreparedStep> {
   const after = { ...snapshot, ...step.position, ...timesAfter(step) };
   if (step.kind === 'link') return { commit: () => after };
-  const change: TableChange = await slice.run(compileDeltaInSteps(step, snapshot.keys, importKey));
+  const change: TableChange = await slice.run(compileDeltaInSteps(step, snapshot.keys, options));
   return {
     commit: () => {
       snapshot.keys.apply(change);

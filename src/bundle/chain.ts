@@ -41,25 +41,39 @@ export type ChainStep =
   | { readonly kind: 'refuse'; readonly error: BundleError };
 
 /**
- * What to do with a whole bundle, given the highest position that was ever accepted. `nothing_to_do` means the
- * very same document: a verifier that has just started loads it all the same.
+ * What to do with documents that were found together, given the highest position that was ever accepted: what counts
+ * is where their chain ends. `nothing_to_do` means that very position: a verifier that has just started loads it all
+ * the same.
+ * @param positions of the whole bundle and of each step that carries it on, in order
  * @param file name of the bundle's file, for the error
  */
+export function judgeChain(
+  mark: ChainPosition | undefined,
+  positions: readonly [ChainPosition, ...ChainPosition[]],
+  file: string,
+): ChainStep {
+  const [base] = positions;
+  const end = positions.at(-1) ?? base;
+  if (mark === undefined || base.revision > mark.revision) return { kind: 'accept' };
+  if (end.revision < mark.revision) {
+    const text = `${end.revision} is lower than ${mark.revision}, which was accepted before`;
+    return { kind: 'refuse', error: bundleError('revision_lower', file, '/revision', text) };
+  }
+  // One that leads past the mark without passing through it forks from what was accepted.
+  if (!positions.some(({ revision, head }) => revision === mark.revision && head === mark.head)) {
+    const text = `another content was accepted as revision ${mark.revision} before`;
+    return { kind: 'refuse', error: bundleError('revision_conflict', file, '/revision', text) };
+  }
+  return end.revision === mark.revision ? { kind: 'nothing_to_do' } : { kind: 'accept' };
+}
+
+/** {@link judgeChain} for a whole bundle alone. */
 export function judgeBundle(
   mark: ChainPosition | undefined,
   candidate: ChainPosition,
   file: string,
 ): ChainStep {
-  if (mark === undefined || candidate.revision > mark.revision) return { kind: 'accept' };
-  if (candidate.revision < mark.revision) {
-    const text = `${candidate.revision} is lower than ${mark.revision}, which was accepted before`;
-    return { kind: 'refuse', error: bundleError('revision_lower', file, '/revision', text) };
-  }
-  if (candidate.head !== mark.head) {
-    const text = `another content was accepted as revision ${mark.revision} before`;
-    return { kind: 'refuse', error: bundleError('revision_conflict', file, '/revision', text) };
-  }
-  return { kind: 'nothing_to_do' };
+  return judgeChain(mark, [candidate], file);
 }
 
 /** Most that one delta or link may raise the revision by. */

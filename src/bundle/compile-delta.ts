@@ -13,6 +13,12 @@ import { type DeltaContent, type DerivedKeyContent, MAX_CLIENTS } from './schema
 import type { ClientEntry } from './snapshot.ts';
 import type { Steps } from './time-slice.ts';
 
+export interface CompileDeltaOptions {
+  readonly importKey: KeyImporter;
+  /** Derived keys that lapsed before this moment, seconds, are not taken up. Default: all are. */
+  readonly forgetBeforeSeconds?: number | undefined;
+}
+
 /**
  * Pauses after each key. The table must not be given another change before this one; keys that lapse meanwhile may leave it.
  * @throws BundleError with every fault found
@@ -20,11 +26,11 @@ import type { Steps } from './time-slice.ts';
 export function* compileDeltaInSteps(
   { content, file, issuedAtSeconds }: OpenedDelta,
   table: LiveKeyTable,
-  importKey: KeyImporter,
+  { importKey, forgetBeforeSeconds = 0 }: CompileDeltaOptions,
 ): Steps<TableChange> {
   const faults = new Faults(file);
   const clientsPut = compileClientsPut(content, table, faults);
-  const keysRemoved = checkKeysRemoved(content, table, faults);
+  const keysRemoved = [...checkKeysRemoved(content, table, faults)];
   const keysPut: NewDerivedKey[] = [];
   const seen = new Set<string>(keysRemoved);
   const clients = new ClientsAfter(content, table);
@@ -35,6 +41,10 @@ export function* compileDeltaInSteps(
       faults.add('client_unknown', `${path}/client_id`, noClient(entry.client_id));
     }
     const expiresAtSeconds = requiredTime(entry.expires_at, `${path}/expires_at`, faults);
+    if (expiresAtSeconds < forgetBeforeSeconds) {
+      keysRemoved.push(entry.key_id);
+      continue;
+    }
     const key = importKeyAt(entry.jwk, entry.key_id, path, importKey, faults);
     if (key !== undefined) keysPut.push(compileDerivedKey(entry, key, expiresAtSeconds));
     yield;

@@ -96,6 +96,13 @@ export function bundleError(code: BundleErrorCode, file: string, path: string, t
   return new BundleError({ code, file, path, text });
 }
 
+/** Nothing that a file holds may bring the verifier down; an error of another class is ours, and its text unsafe. */
+export function asBundleError(error: unknown, file: string): BundleError {
+  if (error instanceof BundleError) return error;
+  const name = error instanceof Error ? error.name : typeof error;
+  return bundleError('internal', file, '', `unexpected ${name}`);
+}
+
 function describeFault({ file, path, text }: BundleFault): string {
   return path === '' ? `${file}: ${text}` : `${file}: ${path}: ${text}`;
 }

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bundleError } from './errors.ts';
+import { BundleError, bundleError } from './errors.ts';
 
 export interface FileToRead {
   readonly directory: string;
@@ -55,7 +55,8 @@ async function readBytes(handle: FileHandle, sizeBytes: number, file: string): P
 }
 
 /** What the system said about a file, as one of our errors. */
-export function fileError(error: unknown, file: string): Error {
+export function fileError(error: unknown, file: string): BundleError {
+  if (error instanceof BundleError) return error;
   const code = systemErrorCode(error);
   return code === 'ENOENT' || code === 'ENOTDIR'
     ? bundleError('file_missing', file, '', 'no such file')
@@ -83,11 +84,16 @@ export async function writeFileAtomically(directory: string, file: string, bytes
     await syncDirectory(directory);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
-    throw bundleError('file_not_written', file, '', `cannot be written: ${systemErrorCode(error)}`);
+    throw fileNotWritten(error, file);
   }
 }
 
-async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+export function fileNotWritten(error: unknown, file: string): BundleError {
+  return bundleError('file_not_written', file, '', `cannot be written: ${systemErrorCode(error)}`);
+}
+
+/** A new file, on the disk when it returns; its directory may not know it yet. */
+export async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
   const handle = await open(path, 'wx', 0o644);
   try {
     await handle.writeFile(bytes);
@@ -97,7 +103,7 @@ async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
   }
 }
 
-async function syncDirectory(directory: string): Promise<void> {
+export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     await handle.sync();

@@ -48,12 +48,12 @@ export function openFreshness(bytes: Buffer, options: FreshnessOptions): Freshne
 export type FreshnessIgnored = 'other_revision' | 'other_head' | 'ahead_of_clock';
 
 export type FreshnessStep =
-  | { readonly kind: 'accept'; readonly snapshot: Snapshot }
+  | { readonly kind: 'accept'; readonly freshAsOfSeconds: number }
   | { readonly kind: 'nothing_to_do' }
   | { readonly kind: 'ignore'; readonly why: FreshnessIgnored };
 
 /**
- * The snapshot with what the statement says. Tables are shared, not copied.
+ * What a statement says about a snapshot.
  * @param nowSeconds whole seconds since the epoch, rounded down
  */
 export function applyFreshness(
@@ -67,5 +67,5 @@ export function applyFreshness(
     return { kind: 'ignore', why: 'ahead_of_clock' };
   }
   if (statement.asOfSeconds <= snapshot.freshAsOfSeconds) return { kind: 'nothing_to_do' };
-  return { kind: 'accept', snapshot: { ...snapshot, freshAsOfSeconds: statement.asOfSeconds } };
+  return { kind: 'accept', freshAsOfSeconds: statement.asOfSeconds };
 }

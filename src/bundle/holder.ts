@@ -1,32 +1,43 @@
 /**
- * A bundle's life in the verifier: load, verify, validate, compile, swap one reference. Whatever fails on the way
- * leaves the last-known-good in place, and says so.
+ * A bundle's life in the verifier: found in a directory, in the state directory or at Control; verified, validated,
+ * compiled, swapped in. Whatever fails on the way leaves the last-known-good in place, and says so.
  * Source: docs/bundle.md "Life in the verifier" and "Freshness".
  */
-import { AcceptedKeys } from './accepted-keys.ts';
-import { Backoff } from './backoff.ts';
-import { judgeBundle } from './chain.ts';
+import {
+  ActiveBundle,
+  type BundleChange,
+  type BundleSource,
+  type FoundChain,
+  type LoadOutcome,
+  type StepDocument,
+} from './active-bundle.ts';
+import type { ChainPosition } from './chain.ts';
 import { Coalesced } from './coalesced.ts';
-import { compileBundle } from './compile.ts';
+import { DirectorySource } from './directory-source.ts';
 import { DirectoryWatch } from './directory-watch.ts';
 import type { Signers } from './documents.ts';
-import { BundleError, type BundleErrorCode, bundleError } from './errors.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE } from './file-names.ts';
-import {
-  applyFreshness,
-  type FreshnessIgnored,
-  type FreshnessStatement,
-  openFreshness,
-} from './freshness.ts';
+import { asBundleError, type BundleError } from './errors.ts';
+import { BUNDLE_FILE, type StepKind } from './file-names.ts';
+import type { FreshnessIgnored, FreshnessStatement } from './freshness.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
-import { LocalDirectory, type ResolvedDirectory } from './local-directory.ts';
-import { type OpenedBundle, openBundleInSteps } from './open-bundle.ts';
+import { LocalDirectory, ResolvedDirectory } from './local-directory.ts';
+import { OneAtATime } from './one-at-a-time.ts';
+import { openBundleInSteps } from './open-bundle.ts';
+import { type BundleProblem, ProblemRecord } from './problem-record.ts';
 import type { Snapshot } from './snapshot.ts';
+import type { KeptChain } from './state/kept-chain.ts';
+import type { IncomingBase } from './state/state-directory.ts';
+import { StatementKeeper } from './statement-keeper.ts';
 import { TimeSlice } from './time-slice.ts';
+
+export type { BundleProblem } from './problem-record.ts';
 
 export interface BundleHolderOptions {
   readonly authSite: string;
-  readonly directory: string;
+  /** Undefined where bundles come from Control alone. */
+  readonly directory: string | undefined;
+  /** Where there is one, all that is loaded is kept in it, and found there at the next start. */
+  readonly kept?: KeptChain | undefined;
   readonly bundleSigners: Signers;
   readonly freshnessSigners: Signers;
   readonly mark: HighWaterMark;
@@ -42,14 +53,17 @@ export interface BundleHolderOptions {
 /** Told once about each change, not at every poll. Must not throw. */
 export interface BundleListener {
   loaded?(snapshot: Snapshot, load: BundleLoad): void;
+  /** Deltas and links were applied. */
+  advanced?(snapshot: Snapshot, steps: readonly StepKind[], durationMs: number): void;
   freshened?(snapshot: Snapshot): void;
-  /** The bundle on disk was not taken; what was loaded before stays. */
-  refused?(error: BundleError): void;
+  /** A document was not taken; what was loaded before stays. */
+  refused?(error: BundleError, source: BundleSource): void;
   freshnessRefused?(error: BundleError): void;
   freshnessIgnored?(why: FreshnessIgnored, statement: FreshnessStatement): void;
 }
 
 export interface BundleLoad {
+  readonly source: BundleSource;
   /** From the file's first byte to the swap. */
   readonly durationMs: number;
   /** Thumbprints of the pinned keys that signed. */
@@ -59,52 +73,79 @@ export interface BundleLoad {
 export interface BundleStatus {
   readonly snapshot: Snapshot | undefined;
   readonly loadedAtSeconds: number | undefined;
-  /** Why the bundle on disk is not what is loaded; undefined when it is. */
+  /** Why the newest documents that were found are not what is loaded; undefined when they are. */
   readonly problem: BundleProblem | undefined;
   readonly freshnessProblem: BundleProblem | undefined;
-  /** Why the statement on disk, well signed as it is, is not applied. */
+  /** Why the statement at hand, well signed as it is, is not applied. */
   readonly freshnessIgnored: FreshnessIgnored | undefined;
-}
-
-export interface BundleProblem {
-  readonly error: BundleError;
-  /** When it was first seen. */
-  readonly sinceSeconds: number;
-}
-
-/** What a file with this fingerprint came to: until it changes there is nothing to do again. */
-interface Settled {
-  readonly fingerprint: string;
-  readonly problem: BundleError | undefined;
-  /** Whether the same files may end otherwise later, so that it is worth trying again. */
-  readonly mayPass: boolean;
 }
 
 const DEFAULT_POLL_INTERVAL_MS = 1000;
 /** Longest time between attempts at files that have not changed. */
 const MAX_RETRY_INTERVAL_MS = 60_000;
+const FORGET_INTERVAL_MS = 1000;
+/** Lapsed keys that leave at a time: well below a millisecond. */
+const FORGET_AT_A_TIME = 500;
 
 export class BundleHolder {
   readonly #options: BundleHolderOptions;
-  readonly #directory: LocalDirectory;
-  readonly #acceptedKeys = new AcceptedKeys();
+  readonly #active: ActiveBundle;
+  readonly #directory: LocalDirectory | undefined;
+  readonly #source: DirectorySource | undefined;
+  readonly #problems: { readonly [S in BundleSource]: ProblemRecord };
+  readonly #statements: { readonly directory: StatementKeeper; readonly control: StatementKeeper };
+  readonly #statementProblems: { readonly directory: ProblemRecord; readonly control: ProblemRecord };
+  /** Everything that changes what is loaded. */
+  readonly #changes = new OneAtATime();
   readonly #bundlePass = new Coalesced(() => this.#runBundlePass());
   readonly #freshnessPass = new Coalesced(() => this.#runFreshnessPass());
   #watch: DirectoryWatch | undefined;
-  #snapshot: Snapshot | undefined;
-  #loadedAtSeconds: number | undefined;
-  #settledBundle: Settled | undefined;
-  readonly #backoff: Backoff;
-  #problem: BundleProblem | undefined;
-  #freshnessBytes: Buffer | undefined;
-  #statement: FreshnessStatement | undefined;
-  #freshnessProblem: BundleProblem | undefined;
-  #freshnessIgnored: FreshnessIgnored | undefined;
+  #forgetting: NodeJS.Timeout | undefined;
 
   constructor(options: BundleHolderOptions) {
+    const { listener, nowSeconds } = options;
     this.#options = options;
-    this.#directory = new LocalDirectory(options.directory);
-    this.#backoff = new Backoff(this.#pollIntervalMs, MAX_RETRY_INTERVAL_MS);
+    const problemOf = (source: BundleSource) =>
+      new ProblemRecord(nowSeconds, (error) => listener?.refused?.(error, source));
+    this.#problems = {
+      directory: problemOf('directory'),
+      state: problemOf('state'),
+      control: problemOf('control'),
+    };
+    const statementProblem = () =>
+      new ProblemRecord(nowSeconds, (error) => listener?.freshnessRefused?.(error));
+    this.#statementProblems = { directory: statementProblem(), control: statementProblem() };
+    this.#statements = {
+      directory: this.#newKeeper(this.#statementProblems.directory),
+      control: this.#newKeeper(this.#statementProblems.control),
+    };
+    this.#active = new ActiveBundle({
+      ...options,
+      stepRecord: options.kept,
+      onChange: (change) => this.#changed(change),
+    });
+    if (options.directory !== undefined) {
+      this.#directory = new LocalDirectory(options.directory);
+      this.#source = this.#newSource(this.#directory, options.kept);
+    }
+  }
+
+  #newKeeper(problem: ProblemRecord): StatementKeeper {
+    const { authSite, freshnessSigners: signers, listener } = this.#options;
+    const onIgnored: BundleListener['freshnessIgnored'] = (why, statement) =>
+      listener?.freshnessIgnored?.(why, statement);
+    return new StatementKeeper({ authSite, signers, problem, onIgnored });
+  }
+
+  #newSource(directory: LocalDirectory, kept: KeptChain | undefined): DirectorySource {
+    return new DirectorySource({
+      directory,
+      active: this.#active,
+      problem: this.#problems.directory,
+      retryFirstMs: this.#pollIntervalMs,
+      retryMostMs: MAX_RETRY_INTERVAL_MS,
+      keep: kept && ((files, steps) => (chain) => kept.keepCopy(files, steps, chain)),
+    });
   }
 
   get #pollIntervalMs(): number {
@@ -113,32 +154,53 @@ export class BundleHolder {
 
   /** What to decide from now. A request keeps the one that it began with. */
   get snapshot(): Snapshot | undefined {
-    return this.#snapshot;
+    return this.#active.snapshot;
+  }
+
+  /** Where the chain of what is loaded stands. */
+  get position(): ChainPosition | undefined {
+    const snapshot = this.#active.snapshot;
+    return snapshot && { revision: snapshot.revision, head: snapshot.head };
   }
 
   status(): BundleStatus {
+    const { directory, state, control } = this.#problems;
+    const statements = this.#statementSource;
     return {
-      snapshot: this.#snapshot,
-      loadedAtSeconds: this.#loadedAtSeconds,
-      problem: this.#problem,
-      freshnessProblem: this.#freshnessProblem,
-      freshnessIgnored: this.#freshnessIgnored,
+      snapshot: this.#active.snapshot,
+      loadedAtSeconds: this.#active.loadedAtSeconds,
+      problem: control.current ?? state.current ?? directory.current,
+      freshnessProblem: this.#statementProblems[statements].current,
+      freshnessIgnored: this.#statements[statements].ignored,
     };
   }
 
-  /** Loads once, then keeps watching. Never rejects: see {@link BundleHolder.status}. */
+  /** Whose statements are expected to be about what is loaded. */
+  get #statementSource(): 'directory' | 'control' {
+    const source = this.#active.source ?? (this.#directory === undefined ? 'control' : 'directory');
+    return source === 'directory' ? 'directory' : 'control';
+  }
+
+  /** Loads what was kept and what is in the directory, then keeps watching. Never rejects: see {@link BundleHolder.status}. */
   async start(): Promise<void> {
-    this.#watch ??= new DirectoryWatch({
-      directory: this.#options.directory,
-      pollIntervalMs: this.#pollIntervalMs,
-      onTick: () => void this.#look(),
-    });
+    if (this.#options.kept !== undefined) await this.#changes.run(() => this.#loadKept());
+    this.#forgetting ??= setInterval(
+      () => this.#active.forgetLapsedKeys(FORGET_AT_A_TIME),
+      FORGET_INTERVAL_MS,
+    ).unref();
+    if (this.#options.directory !== undefined) {
+      this.#watch ??= new DirectoryWatch({
+        directory: this.#options.directory,
+        pollIntervalMs: this.#pollIntervalMs,
+        onTick: () => void this.#look(),
+      });
+    }
     await this.#look();
   }
 
   /** Looks at the files now, also at ones that failed a moment ago. Never rejects. */
   async reload(): Promise<void> {
-    this.#backoff.reset();
+    this.#source?.retryNow();
     await this.#look();
   }
 
@@ -151,150 +213,135 @@ export class BundleHolder {
   close(): void {
     this.#watch?.close();
     this.#watch = undefined;
+    clearInterval(this.#forgetting);
+  }
+
+  async #loadKept(): Promise<void> {
+    const { kept } = this.#options;
+    try {
+      const found = await kept?.found();
+      if (found === undefined) return;
+      this.#statements.control.offer(await kept?.freshness());
+      const { refused } = await this.#active.load(found);
+      this.#problems.state.set(refused);
+    } catch (error) {
+      this.#problems.state.set(asBundleError(error, BUNDLE_FILE));
+    }
   }
 
   async #runBundlePass(): Promise<void> {
-    try {
-      await this.#directory.read(async (files) => {
-        this.#watch?.follow(files.path);
-        await this.#readBundle(files);
-      });
-    } catch (error) {
-      this.#setProblem(asBundleError(error, BUNDLE_FILE));
-    }
-  }
-
-  /** @throws BundleError about files, which may be gone because the directory was just swapped */
-  async #readBundle(files: ResolvedDirectory): Promise<void> {
-    const fingerprint = await files.bundleFingerprint();
-    const settled = this.#settledBundle;
-    if (settled?.fingerprint === fingerprint && !(settled.mayPass && this.#backoff.isDue)) {
-      this.#setProblem(settled.problem);
-      return;
-    }
-    try {
-      await this.#loadBundle(files);
-      this.#backoff.reset();
-      this.#settledBundle = { fingerprint, problem: undefined, mayPass: false };
-      this.#setProblem(undefined);
-    } catch (error) {
-      const problem = asBundleError(error, BUNDLE_FILE);
-      this.#backoff.failed();
-      this.#settledBundle = { fingerprint, problem, mayPass: mayPass(problem) };
-      throw problem;
-    }
-  }
-
-  async #loadBundle(files: ResolvedDirectory): Promise<void> {
-    const startedMs = performance.now();
-    const { authSite, bundleSigners, mark } = this.#options;
-    const bytes = await files.readBundle();
-    const slice = new TimeSlice();
-    const opened = await slice.run(
-      openBundleInSteps(bytes, { file: BUNDLE_FILE, signers: bundleSigners, authSite }),
-    );
-    const step = judgeBundle(await mark.position(), opened.position, BUNDLE_FILE);
-    if (step.kind === 'refuse') throw step.error;
-    if (step.kind === 'nothing_to_do' && this.#snapshot?.head === opened.position.head) return;
-    const snapshot = await this.#compile(opened, files);
-    // Before the swap: what was decided from must not be forgotten.
-    await mark.raise(opened.position);
-    this.#swap(snapshot, { durationMs: performance.now() - startedMs, signers: opened.signers });
-  }
-
-  async #compile(opened: OpenedBundle, files: ResolvedDirectory): Promise<Snapshot> {
-    const keys = this.#acceptedKeys.begin();
-    const snapshot = await compileBundle(opened.content, {
-      file: BUNDLE_FILE,
-      head: opened.position.head,
-      readShard: (file) => files.readShard(file),
-      importKey: keys.importKey,
+    const [directory, source] = [this.#directory, this.#source];
+    if (directory === undefined || source === undefined) return;
+    await this.#changes.run(async () => {
+      try {
+        await directory.read(async (files) => {
+          this.#watch?.follow(files.path);
+          await source.look(files);
+        });
+      } catch (error) {
+        this.#problems.directory.set(asBundleError(error, BUNDLE_FILE));
+      }
     });
-    const refusal = this.#options.acceptSnapshot?.(snapshot);
-    if (refusal !== undefined) throw bundleError('refused_by_policy', BUNDLE_FILE, '', refusal);
-    keys.succeeded();
-    return snapshot;
-  }
-
-  #swap(compiled: Snapshot, load: BundleLoad): void {
-    const nowSeconds = this.#options.nowSeconds();
-    const step = this.#statement && applyFreshness(compiled, this.#statement, nowSeconds);
-    const snapshot = step?.kind === 'accept' ? step.snapshot : compiled;
-    this.#snapshot = snapshot;
-    this.#loadedAtSeconds = nowSeconds;
-    this.#setIgnored(step);
-    this.#options.listener?.loaded?.(snapshot, load);
   }
 
   async #runFreshnessPass(): Promise<void> {
-    try {
-      const bytes = await this.#directory.read((files) => files.readFreshness());
-      this.#readStatement(bytes);
-      this.#setFreshnessProblem(undefined);
-    } catch (error) {
-      this.#setFreshnessProblem(asBundleError(error, FRESHNESS_FILE));
+    if (this.#directory !== undefined) {
+      const { directory: keeper } = this.#statements;
+      await this.#directory
+        .read((files) => files.readFreshness())
+        .then(
+          (bytes) => keeper.offer(bytes),
+          (error: unknown) => keeper.fail(error),
+        );
     }
-    this.#applyStatement();
+    if (this.#applyStatements()) this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
   }
 
-  /** Verifies bytes that are not those of the statement at hand. A bad file takes nothing back. */
-  #readStatement(bytes: Buffer | undefined): void {
-    if (bytes === undefined || this.#freshnessBytes?.equals(bytes)) return;
-    const { authSite, freshnessSigners: signers } = this.#options;
-    this.#statement = openFreshness(bytes, { file: FRESHNESS_FILE, signers, authSite });
-    this.#freshnessBytes = bytes;
-  }
-
-  /** Again at every pass: one that was ahead of the clock, or of the bundle, may hold by now. */
-  #applyStatement(): void {
-    if (this.#snapshot === undefined || this.#statement === undefined) return;
-    const step = applyFreshness(this.#snapshot, this.#statement, this.#options.nowSeconds());
-    if (step.kind === 'accept') this.#snapshot = step.snapshot;
-    this.#setIgnored(step);
-    if (step.kind === 'accept') this.#options.listener?.freshened?.(step.snapshot);
-  }
-
-  #setIgnored(step: ReturnType<typeof applyFreshness> | undefined): void {
-    const why = step?.kind === 'ignore' ? step.why : undefined;
-    const isNew = why !== this.#freshnessIgnored;
-    this.#freshnessIgnored = why;
-    if (isNew && why !== undefined && this.#statement !== undefined) {
-      this.#options.listener?.freshnessIgnored?.(why, this.#statement);
+  /** @returns whether what is loaded became younger */
+  #applyStatements(): boolean {
+    const nowSeconds = this.#options.nowSeconds();
+    let isYounger = false;
+    for (const source of ['directory', 'control'] as const) {
+      const { snapshot } = this.#active;
+      if (snapshot === undefined) continue;
+      const isRelevant = source === this.#statementSource;
+      const younger = this.#statements[source].apply(snapshot, nowSeconds, isRelevant);
+      if (younger === undefined) continue;
+      this.#active.freshen(younger);
+      isYounger = true;
     }
+    return isYounger;
   }
 
-  #setProblem(error: BundleError | undefined): void {
-    if (isSame(error, this.#problem?.error)) return;
-    this.#problem = error && { error, sinceSeconds: this.#options.nowSeconds() };
-    if (error !== undefined) this.#options.listener?.refused?.(error);
+  #changed(change: BundleChange): void {
+    this.#applyStatements();
+    // What was kept has been replaced, or carried on.
+    if (change.source !== 'state') this.#problems.state.set(undefined);
+    this.#tell((listener, snapshot) => {
+      if (change.kind === 'loaded') listener.loaded?.(snapshot, change);
+      else listener.advanced?.(snapshot, change.steps, change.durationMs);
+    });
   }
 
-  #setFreshnessProblem(error: BundleError | undefined): void {
-    if (isSame(error, this.#freshnessProblem?.error)) return;
-    this.#freshnessProblem = error && { error, sinceSeconds: this.#options.nowSeconds() };
-    if (error !== undefined) this.#options.listener?.freshnessRefused?.(error);
+  #tell(tell: (listener: BundleListener, snapshot: Snapshot) => void): void {
+    const { snapshot } = this.#active;
+    if (this.#options.listener !== undefined && snapshot !== undefined)
+      tell(this.#options.listener, snapshot);
   }
-}
 
-function isSame(a: BundleError | undefined, b: BundleError | undefined): boolean {
-  return a?.code === b?.code && a?.message === b?.message;
-}
+  /** Steps from Control that continue what is loaded. @returns why they were not all taken */
+  advance(documents: readonly StepDocument[]): Promise<BundleError | undefined> {
+    return this.#changes.run(async () => {
+      const refused = await this.#active.advance(documents, 'control');
+      this.#problems.control.set(refused);
+      return refused;
+    });
+  }
 
-const PASSING: ReadonlySet<BundleErrorCode> = new Set([
-  'file_unreadable',
-  'file_not_written',
-  'mark_corrupt',
-  'mark_of_another_site',
-  'internal',
-]);
+  /**
+   * A whole bundle from Control, with the steps after it.
+   * @returns why it was not taken, or not all of the steps were
+   */
+  replace(incoming: IncomingBase, documents: readonly StepDocument[]): Promise<BundleError | undefined> {
+    const { kept } = this.#options;
+    const found: FoundChain = {
+      source: 'control',
+      files: new ResolvedDirectory(incoming.path),
+      steps: () => documents,
+      keep: kept && ((chain) => kept.keepDownloaded(incoming, chain, documents)),
+    };
+    return this.#changes.run(async () => {
+      const refused = await this.#active.load(found).then(
+        (outcome: LoadOutcome) => outcome.refused,
+        (error: unknown) => asBundleError(error, BUNDLE_FILE),
+      );
+      this.#problems.control.set(refused);
+      return refused;
+    });
+  }
 
-function mayPass(problem: BundleError): boolean {
-  return PASSING.has(problem.code);
-}
+  /**
+   * A newer base for what is loaded already. Compiled, so that the next start does not find out that it is unsound, and
+   * beside whatever else goes on.
+   * @returns false when it is no part of what is loaded
+   * @throws BundleError when it is refused or cannot be kept
+   */
+  async rebase(incoming: IncomingBase): Promise<boolean> {
+    const { authSite, bundleSigners: signers, kept } = this.#options;
+    if (kept === undefined) return false;
+    const files = new ResolvedDirectory(incoming.path);
+    const slice = new TimeSlice();
+    const bytes = await files.readBundle();
+    const opened = await slice.run(openBundleInSteps(bytes, { file: BUNDLE_FILE, signers, authSite }));
+    await this.#active.compile(opened, files);
+    return this.#changes.run(() => kept.rebase(incoming, opened.position));
+  }
 
-/** Nothing that a file holds may bring the verifier down; an error of another class is ours, and its text unsafe. */
-function asBundleError(error: unknown, file: string): BundleError {
-  if (error instanceof BundleError) return error;
-  const name = error instanceof Error ? error.name : typeof error;
-  return bundleError('internal', file, '', `unexpected ${name}`);
+  /** A statement from Control. */
+  async offerStatement(bytes: Buffer): Promise<void> {
+    const { control: keeper } = this.#statements;
+    if (!keeper.offer(bytes) || !this.#applyStatements()) return;
+    this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
+    await this.#options.kept?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
+  }
 }

@@ -5,9 +5,16 @@
  */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MAX_BUNDLE_BYTES, MAX_FRESHNESS_BYTES } from './documents.ts';
+import { MAX_BUNDLE_BYTES, MAX_DELTA_BYTES, MAX_FRESHNESS_BYTES, MAX_LINK_BYTES } from './documents.ts';
 import { BundleError, bundleError } from './errors.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE, isShardFile } from './file-names.ts';
+import {
+  BUNDLE_FILE,
+  FRESHNESS_FILE,
+  isShardFile,
+  readStepName,
+  type StepKind,
+  type StepName,
+} from './file-names.ts';
 import { fileError, readRegularFile } from './files.ts';
 import { MAX_SHARD_BYTES } from './key-shards.ts';
 
@@ -47,6 +54,12 @@ export class LocalDirectory {
   }
 }
 
+/** A delta or link in a directory, not read yet. */
+export interface FoundStepFile extends StepName {
+  /** Changes when the file is replaced or rewritten. */
+  readonly fingerprint: string;
+}
+
 /** One version of the directory. */
 export class ResolvedDirectory {
   readonly path: string;
@@ -71,6 +84,28 @@ export class ResolvedDirectory {
       if (error instanceof BundleError && error.code === 'file_missing') return undefined;
       throw error;
     }
+  }
+
+  readStep(file: string, kind: StepKind): Promise<Buffer> {
+    const maxBytes = kind === 'delta' ? MAX_DELTA_BYTES : MAX_LINK_BYTES;
+    return readRegularFile({ directory: this.path, file, maxBytes });
+  }
+
+  /** Deltas and links above a revision, lowest first. */
+  async stepsAfter(revision: number): Promise<readonly FoundStepFile[]> {
+    const names = await readdir(this.path).catch((error: unknown) => {
+      throw fileError(error, BUNDLE_FILE);
+    });
+    const found: FoundStepFile[] = [];
+    for (const name of names) {
+      const step = readStepName(name);
+      if (step === undefined || step.revision <= revision) continue;
+      const fingerprint = await this.#fingerprintOf(name).catch((error: unknown) => {
+        throw fileError(error, name);
+      });
+      found.push({ ...step, fingerprint });
+    }
+    return found.sort((a, b) => a.revision - b.revision || (a.name < b.name ? -1 : 1));
   }
 
   /** @param file as the bundle names it; its schema allows no separators */

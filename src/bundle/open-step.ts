@@ -10,6 +10,7 @@ import {
   MAX_DELTA_BYTES,
   MAX_LINK_BYTES,
   parsePayload,
+  readDocument,
   type Signers,
   verifyDocument,
 } from './documents.ts';
@@ -43,6 +44,17 @@ export interface OpenedDelta extends OpenedDocument {
 export interface OpenedLink extends OpenedDocument {
   readonly kind: 'link';
   readonly expiresAtSeconds: number;
+}
+
+/**
+ * What a document says that it is, for files that hold both kinds. Nothing is verified: opening it as that kind does.
+ * @throws BundleError `document_type` when it is neither, and what a malformed one is refused for
+ */
+export function stepKindOf(bytes: Buffer, file: string): StepKind {
+  const type = readDocument({ file, bytes, maxBytes: MAX_DELTA_BYTES }).signatures[0]?.type;
+  if (type === DOCUMENT_TYPES.delta) return 'delta';
+  if (type === DOCUMENT_TYPES.link) return 'link';
+  throw bundleError('document_type', file, '/signatures/0/protected', 'typ is neither of a delta nor a link');
 }
 
 /** @throws BundleError for bytes that are no such document, signed by enough of the pinned keys, for this site. */
