@@ -63,6 +63,8 @@ export interface SiteTable extends Versioned {
   floorRevision: number;
   /** Whether the next publication must be a whole bundle whatever changed. */
   wholeNeeded: Flag;
+  /** The newest published revision that changed anything but derived keys, 0 before the first. */
+  policyRevision: Generated<number>;
 }
 
 /** A broker: signs passports for others. `definition`: JSON as in the bundle's `issuers`. */
@@ -256,6 +258,9 @@ export interface DerivedKeyTable extends Versioned {
   /** The bundle revision that first listed it, and the one that took it out; null until published. */
   listedRevision: number | null;
   revokedRevision: number | null;
+  /** When every attached target had acknowledged the one, and the other; null until then. */
+  listedEverywhereAtMs: number | null;
+  revokedEverywhereAtMs: number | null;
 }
 
 /** Public keys that were revoked once: refused for ever, also after their rows are pruned. */
@@ -303,6 +308,9 @@ export interface BundleFileTable {
   name: Fixed<string>;
   sha256: Fixed<string>;
   bytes: Fixed<number>;
+  /** Of a shard: how many keys it lists, and the first key ID that belongs to it; null for `bundle.jws`. */
+  keys: Fixed<number | null>;
+  firstKey: Fixed<string | null>;
 }
 
 /** File contents, by their SHA-256: shards that did not change are kept once. */

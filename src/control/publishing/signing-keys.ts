@@ -1,0 +1,175 @@
+/**
+ * A site's own keys: one pair for bundles, deltas and links, one for freshness statements. Private halves are sealed
+ * under the master key, each bound to its own name. Rotation publishes with both signers until the old one retires, so
+ * that verifiers can be given the new key meanwhile.
+ * Source: docs/control.md "Scope, permissions, secrets"; docs/bundle.md "Signed documents".
+ */
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { type PublicJwk, parsePublicJwk } from '../../protocol/public-key.ts';
+import { type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
+import { newId } from '../domain/identifiers.ts';
+import type { MasterKey } from '../secrets/master-key.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+
+export const SIGNING_PURPOSES = ['bundle', 'freshness'] as const;
+export type SigningPurpose = (typeof SIGNING_PURPOSES)[number];
+
+/** How long a key that was replaced goes on signing, unless the rotation says otherwise. */
+export const DEFAULT_RETIRING_MS = 24 * 3600 * 1000;
+/** Documents take 16 signatures; a key that is rotated again and again needs no more than these. */
+const MAX_SIGNERS = 5;
+const MAX_LOADED_KEYS = 1000;
+
+/** What verifiers pin. Nothing of the private half. */
+export interface SigningKeyView {
+  readonly id: string;
+  readonly purpose: SigningPurpose;
+  readonly state: RowOf<'signingKey'>['state'];
+  readonly thumbprint: string;
+  readonly jwk: PublicJwk;
+  readonly createdAtMs: number;
+  /** When a retiring key stops signing. */
+  readonly retireAtMs: number | undefined;
+}
+
+export class SiteSigningKeys {
+  readonly #masterKey: MasterKey;
+  /** Unsealed, by ID: a key never changes. */
+  readonly #loaded = new LRUCache<string, SigningKey>({ max: MAX_LOADED_KEYS });
+
+  constructor(masterKey: MasterKey) {
+    this.#masterKey = masterKey;
+  }
+
+  /** For a new site: a key of each purpose, in the transaction that makes the site. */
+  async create(tx: Transaction, siteId: string, nowMs: number): Promise<readonly SigningKeyView[]> {
+    const views: SigningKeyView[] = [];
+    for (const purpose of SIGNING_PURPOSES) views.push(await this.#add(tx, siteId, purpose, nowMs));
+    return views;
+  }
+
+  async #add(
+    tx: Transaction,
+    siteId: string,
+    purpose: SigningPurpose,
+    nowMs: number,
+  ): Promise<SigningKeyView> {
+    const id = newId('signingKey', nowMs);
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const key = signingKeyOf(privateKey);
+    const sealedPrivateKey = this.#masterKey.seal(
+      privateKey.export({ type: 'pkcs8', format: 'der' }),
+      sealingPurpose(id),
+    );
+    const { jwk, thumbprint } = key.publicKey;
+    await tx.signingKeys.add({
+      id,
+      siteId,
+      purpose,
+      state: 'active',
+      publicJwk: JSON.stringify(jwk),
+      thumbprint,
+      sealedPrivateKey,
+      createdAtMs: nowMs,
+      retireAtMs: null,
+    });
+    return { id, purpose, state: 'active', thumbprint, jwk, createdAtMs: nowMs, retireAtMs: undefined };
+  }
+
+  /**
+   * A new key; the one before signs beside it for a while. The next publication is a whole bundle with both signatures,
+   * so that a verifier which knows only the new key can begin.
+   * @returns the new key
+   */
+  async rotate(
+    tx: Transaction,
+    siteId: string,
+    purpose: SigningPurpose,
+    { nowMs, retiringMs = DEFAULT_RETIRING_MS }: { readonly nowMs: number; readonly retiringMs?: number },
+  ): Promise<SigningKeyView> {
+    const signing = (await tx.signingKeys.ofSite(siteId)).filter(
+      (row) => row.purpose === purpose && isSigning(row, nowMs),
+    );
+    const view = await this.#add(tx, siteId, purpose, nowMs);
+    for (const row of signing.filter(({ state }) => state === 'active')) {
+      await tx.signingKeys.change(row.id, { state: 'retiring', retireAtMs: nowMs + retiringMs });
+    }
+    for (const row of signing.slice(0, Math.max(0, signing.length + 1 - MAX_SIGNERS))) {
+      await retire(tx, row);
+    }
+    await tx.hierarchy.advance(siteId, { wholeNeeded: 1 });
+    tx.notify({ topic: 'site_changed', reference: siteId });
+    return view;
+  }
+
+  /**
+   * Who signs now: the active key first, then those that are retiring.
+   * @throws UnsealError when another master key sealed them
+   */
+  async signers(
+    tx: Transaction,
+    siteId: string,
+    purpose: SigningPurpose,
+    nowMs: number,
+  ): Promise<readonly SigningKey[]> {
+    const rows = (await tx.signingKeys.ofSite(siteId)).filter(
+      (row) => row.purpose === purpose && isSigning(row, nowMs),
+    );
+    return rows.toSorted(byStateThenName).map((row) => this.#load(row));
+  }
+
+  #load(row: RowOf<'signingKey'>): SigningKey {
+    const known = this.#loaded.get(row.id);
+    if (known !== undefined) return known;
+    const der = this.#masterKey.unseal(row.sealedPrivateKey, sealingPurpose(row.id));
+    const key = signingKeyOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }));
+    if (key.publicKey.thumbprint !== row.thumbprint)
+      throw new Error(`signing key ${row.id} is not what its row says`);
+    this.#loaded.set(row.id, key);
+    return key;
+  }
+
+  /** All keys of a site, retired ones included, oldest first. */
+  async ofSite(tx: Transaction, siteId: string): Promise<readonly SigningKeyView[]> {
+    return (await tx.signingKeys.ofSite(siteId)).map(viewOf);
+  }
+
+  /** Ends keys whose time is over, and forgets their private halves. @returns how many */
+  async retireDue(tx: Transaction, siteId: string, nowMs: number): Promise<number> {
+    const due = (await tx.signingKeys.ofSite(siteId)).filter(
+      (row) => row.state === 'retiring' && !isSigning(row, nowMs),
+    );
+    for (const row of due) {
+      await retire(tx, row);
+      this.#loaded.delete(row.id);
+    }
+    return due.length;
+  }
+}
+
+/** Sealed text of one key cannot be put in another's row. */
+function sealingPurpose(id: string): string {
+  return `signing-key:${id}`;
+}
+
+function isSigning({ state, retireAtMs }: RowOf<'signingKey'>, nowMs: number): boolean {
+  return state === 'active' || (state === 'retiring' && (retireAtMs ?? 0) > nowMs);
+}
+
+async function retire(tx: Transaction, { id }: RowOf<'signingKey'>): Promise<void> {
+  await tx.signingKeys.change(id, { state: 'retired', sealedPrivateKey: '' });
+}
+
+function byStateThenName(a: RowOf<'signingKey'>, b: RowOf<'signingKey'>): number {
+  if (a.state !== b.state) return a.state === 'active' ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
+}
+
+function viewOf(row: RowOf<'signingKey'>): SigningKeyView {
+  const jwk = parsePublicJwk(JSON.parse(row.publicJwk));
+  if (jwk === undefined) throw new Error(`signing key ${row.id} has no public key`);
+  const { id, purpose, state, thumbprint, createdAtMs, retireAtMs } = row;
+  return { id, purpose, state, thumbprint, jwk, createdAtMs, retireAtMs: retireAtMs ?? undefined };
+}

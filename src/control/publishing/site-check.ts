@@ -1,0 +1,76 @@
+/**
+ * Whether a verifier would take what a site holds: compiled as a verifier compiles it, without its derived keys, which
+ * are held to their own rules when they are enrolled.
+ * Source: docs/bundle.md "Rules that a load enforces".
+ */
+import { LRUCache } from 'lru-cache';
+import { headOf } from '../../bundle/chain.ts';
+import { compileBundle } from '../../bundle/compile.ts';
+import type { KeyImporter } from '../../bundle/compile-keys.ts';
+import { BundleError, type BundleFault } from '../../bundle/errors.ts';
+import { BUNDLE_FILE } from '../../bundle/file-names.ts';
+import { asBundleContent } from '../../bundle/shape.ts';
+import { formatTime } from '../../bundle/times.ts';
+import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { SiteCheck } from '../services.ts';
+import { readSitePolicy } from './site-content.ts';
+
+/** Brokers' keys that were found sound: checking one costs about a millisecond. */
+const MAX_REMEMBERED_KEYS = 10_000;
+const MAX_SHOWN_FAULTS = 5;
+
+export function createSiteCheck(): SiteCheck {
+  const importKey = rememberingImporter();
+  return async (tx, siteId) => {
+    const site = await tx.hierarchy.site(siteId);
+    if (site === undefined) throw new Refusal('not_found');
+    await checkPolicy(await readSitePolicy(tx, site), importKey);
+  };
+}
+
+function rememberingImporter(): KeyImporter {
+  const sound = new LRUCache<string, PublicKey>({ max: MAX_REMEMBERED_KEYS });
+  return (jwk) => {
+    const name = thumbprintOf(jwk);
+    const known = sound.get(name) ?? importPublicKey(jwk);
+    if (known !== undefined) sound.set(name, known);
+    return known;
+  };
+}
+
+/** @throws Refusal `definition_invalid` */
+async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<void> {
+  // Any revision and any times will do: the chain is the publisher's.
+  const times = { issued_at: formatTime(0), expires_at: formatTime(1) };
+  const draft = { ...policy, revision: 1, ...times };
+  try {
+    const content = asBundleContent(draft, BUNDLE_FILE);
+    const head = headOf(undefined, Buffer.from('')) ?? '';
+    await compileBundle(content, { file: BUNDLE_FILE, head, importKey });
+  } catch (error) {
+    if (!(error instanceof BundleError)) throw error;
+    const shown = error.faults.slice(0, MAX_SHOWN_FAULTS).map((fault) => describe(fault, policy));
+    throw new Refusal('definition_invalid', shown.join('; '));
+  }
+}
+
+/** What a list's entries are called, so that a fault names them and not their place in the bundle. */
+const NAMED_LISTS: { readonly [list: string]: { readonly member: string; readonly called: string } } = {
+  routes: { member: 'route_id', called: 'route' },
+  route_sources: { member: 'route_id', called: 'sources of route' },
+  clients: { member: 'client_id', called: 'client' },
+  issuers: { member: 'issuer', called: 'broker' },
+  trust_anchor_sources: { member: 'id', called: 'source' },
+};
+
+function describe({ path, text }: BundleFault, policy: JsonObject): string {
+  const [, list = '', index = '', ...rest] = path.split('/');
+  const naming = Object.hasOwn(NAMED_LISTS, list) ? NAMED_LISTS[list] : undefined;
+  const entries = policy[list];
+  const entry: unknown = Array.isArray(entries) ? entries[Number(index)] : undefined;
+  if (naming === undefined || !isJsonObject(entry)) return `${path}: ${text}`;
+  const place = [`${naming.called} ${String(entry[naming.member])}`, ...rest.map((step) => `/${step}`)];
+  return `${place[0]}: ${place.slice(1).join('')}${place.length > 1 ? ': ' : ''}${text}`;
+}

@@ -1,0 +1,72 @@
+/** Keys of a site: sealed, one of each purpose, two signers while one retires. */
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { DEFAULT_RETIRING_MS, SiteSigningKeys } from '../../../src/control/publishing/signing-keys.ts';
+import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { ControlWorld, SITE } from './world.ts';
+
+let world: ControlWorld;
+beforeEach(async () => {
+  world = await ControlWorld.open();
+});
+afterEach(() => world.close());
+
+const rotate = () =>
+  world.change((tx) => world.signingKeys.rotate(tx, SITE, 'bundle', { nowMs: world.clock.ms }));
+const signerNames = async (keys = world.signingKeys) =>
+  (await world.read((tx) => keys.signers(tx, SITE, 'bundle', world.clock.ms))).map(
+    ({ publicKey }) => publicKey.thumbprint,
+  );
+
+it('a new site has one of each purpose, and shows public halves alone', async () => {
+  const views = await world.read((tx) => world.signingKeys.ofSite(tx, SITE));
+  expect(views.map(({ purpose, state }) => `${purpose} ${state}`).sort()).toEqual([
+    'bundle active',
+    'freshness active',
+  ]);
+  for (const { jwk } of views) expect(Object.keys(jwk).sort()).toEqual(['crv', 'kty', 'x']);
+});
+
+it('are sealed: another master key cannot load them, and a row cannot hold another key', async () => {
+  const other = new SiteSigningKeys(new MasterKey(MasterKey.random()));
+  await expect(signerNames(other)).rejects.toMatchObject({ name: 'UnsealError' });
+  const rows = await world.read((tx) => tx.signingKeys.ofSite(SITE));
+  const [freshness, bundle] = [
+    rows.find((row) => row.purpose === 'freshness'),
+    rows.find((row) => row.purpose === 'bundle'),
+  ];
+  const sealed = freshness?.sealedPrivateKey ?? '';
+  await world.change((tx) => tx.signingKeys.change(bundle?.id ?? '', { sealedPrivateKey: sealed }));
+  await expect(signerNames()).rejects.toMatchObject({ name: 'UnsealError' });
+});
+
+it('rotation signs with both until the old one retires, then forgets its private half', async () => {
+  const [old] = await signerNames();
+  const { thumbprint: fresh } = await rotate();
+  expect(await signerNames()).toEqual([fresh, old]);
+  expect((await world.site()).wholeNeeded).toBe(1);
+  world.clock.ms += DEFAULT_RETIRING_MS - 1;
+  expect(await signerNames()).toEqual([fresh, old]);
+  world.clock.ms += 1;
+  expect(await signerNames()).toEqual([fresh]);
+  const retired = await world.change((tx) => world.signingKeys.retireDue(tx, SITE, world.clock.ms));
+  expect(retired).toBe(1);
+  const rows = await world.read((tx) => tx.signingKeys.ofSite(SITE));
+  expect(rows.find(({ thumbprint }) => thumbprint === old)).toMatchObject({
+    state: 'retired',
+    sealedPrivateKey: '',
+  });
+  expect(await signerNames()).toEqual([fresh]);
+});
+
+it('many rotations in a row keep few signers', async () => {
+  for (let round = 0; round < 8; round++) {
+    world.clock.ms += 1000;
+    await rotate();
+  }
+  const names = await signerNames();
+  expect(names).toHaveLength(5);
+  const active = (await world.read((tx) => world.signingKeys.ofSite(tx, SITE))).filter(
+    ({ purpose, state }) => purpose === 'bundle' && state === 'active',
+  );
+  expect(active.map(({ thumbprint }) => thumbprint)).toEqual([names[0]]);
+});

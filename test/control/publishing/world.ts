@@ -1,0 +1,250 @@
+/** A real store with one site in it, and ways to change what it holds as the services do. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RouteContent } from '../../../src/bundle/schema.ts';
+import { newId } from '../../../src/control/domain/identifiers.ts';
+import type { SourceState } from '../../../src/control/domain/source.ts';
+import { SiteSigningKeys } from '../../../src/control/publishing/signing-keys.ts';
+import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import type { RowOf } from '../../../src/control/store/repositories/records.ts';
+import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import type { Transaction } from '../../../src/control/store/transaction.ts';
+import { signingKeyOf } from '../../../src/protocol/signing.ts';
+
+export const SITE = 'shop-eu-1';
+export const ISSUER_URL = 'https://control.shop.example/sites/shop-eu-1';
+export const TRUST_DOMAIN = 'shop.example';
+export const ORIGIN = 'https://api.shop.example';
+/** 2026-11-21T04:00:00Z */
+export const START_MS = 1_795_233_600_000;
+
+export const ORDERS_READ: RouteContent = {
+  route_id: 'orders-read',
+  method: 'GET',
+  path_template: '/v1/orders/{order_id}',
+  audience: ORIGIN,
+  freshness_class: 'bounded',
+  max_staleness_seconds: 300,
+  resource: 'orders',
+};
+
+/** A clock that tests move. */
+export class TestClock {
+  ms = START_MS;
+  readonly nowMs = (): number => this.ms;
+  get seconds(): number {
+    return Math.floor(this.ms / 1000);
+  }
+}
+
+export class ControlWorld {
+  readonly store: ControlStore;
+  readonly clock: TestClock;
+  readonly signingKeys = new SiteSigningKeys(new MasterKey(MasterKey.random()));
+  readonly directory: string;
+
+  private constructor(store: ControlStore, clock: TestClock, directory: string) {
+    this.store = store;
+    this.clock = clock;
+    this.directory = directory;
+  }
+
+  /** With a site that has keys, and nothing else. */
+  static async open(clock = new TestClock()): Promise<ControlWorld> {
+    const directory = await mkdtemp(join(tmpdir(), 'proofgate-publishing-'));
+    const store = await openSqliteStore({ dataDirectory: directory, nowMs: clock.nowMs });
+    const world = new ControlWorld(store, clock, directory);
+    await world.addSite(SITE);
+    return world;
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+    await rm(this.directory, { recursive: true });
+  }
+
+  async addSite(id: string, issuerUrl = ISSUER_URL): Promise<void> {
+    const { ms } = this.clock;
+    const versioned = { version: 1, createdAtMs: ms, updatedAtMs: ms };
+    await this.store.housekeep(undefined, async (tx) => {
+      const environmentId = newId('environment', ms);
+      const fleetId = newId('fleet', ms);
+      await tx.hierarchy.addEnvironment({ id: environmentId, name: environmentId, ...versioned });
+      await tx.hierarchy.addFleet({ id: fleetId, environmentId, name: 'fleet', ...versioned });
+      await tx.hierarchy.addSite({
+        id,
+        fleetId,
+        displayName: id,
+        trustDomain: TRUST_DOMAIN,
+        issuerUrl,
+        origins: JSON.stringify([ORIGIN]),
+        skewSeconds: 5,
+        singleVerifier: 1,
+        bundleLifetimeSeconds: 30 * 86_400,
+        sourceCapacity: 16,
+        revision: 0,
+        head: null,
+        baseRevision: 0,
+        floorRevision: 0,
+        wholeNeeded: 0,
+        ...versioned,
+      });
+      await this.signingKeys.create(tx, id, ms);
+    });
+  }
+
+  /** As services do: in the site's lock, with the change recorded and told. */
+  async change<T>(work: (tx: Transaction) => Promise<T>, siteId = SITE): Promise<T> {
+    return this.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+      const result = await work(tx);
+      tx.notify({ topic: 'site_changed', reference: siteId });
+      return result;
+    });
+  }
+
+  read<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.store.read(work);
+  }
+
+  async site(siteId = SITE): Promise<RowOf<'site'>> {
+    const site = await this.read((tx) => tx.hierarchy.site(siteId));
+    if (site === undefined) throw new Error('no site');
+    return site;
+  }
+
+  putClient(clientId: string, grants: Readonly<Record<string, 'read' | 'write'>> = {}): Promise<void> {
+    const { ms } = this.clock;
+    return this.change(async (tx) => {
+      if ((await tx.clients.client(SITE, clientId)) === undefined) {
+        await tx.clients.add({
+          siteId: SITE,
+          clientId,
+          subject: `client:${clientId}`,
+          context: '{"environment":"production"}',
+          version: 1,
+          createdAtMs: ms,
+          updatedAtMs: ms,
+        });
+      }
+      for (const old of await tx.clients.grants(SITE, clientId)) {
+        await tx.clients.removeGrant(SITE, clientId, old.resource);
+      }
+      for (const [resource, access] of Object.entries(grants)) {
+        await tx.clients.putGrant({ siteId: SITE, clientId, resource, access, createdAtMs: ms });
+      }
+      await tx.changes.record(SITE, { kind: 'client', clientId }, ms);
+    });
+  }
+
+  /** A route that the site's clients of this subject may call. */
+  putRoute({ route_id: routeId, ...definition }: RouteContent, subject = 'client:billing'): Promise<void> {
+    const { ms } = this.clock;
+    const versioned = { version: 1, createdAtMs: ms, updatedAtMs: ms };
+    const allowed = {
+      issuer: ISSUER_URL,
+      trust_domain: TRUST_DOMAIN,
+      subject_exact: subject,
+      required_key_binding: 'software',
+    };
+    return this.change(async (tx) => {
+      await tx.routes.removeSources(SITE, routeId);
+      await tx.routes.remove(SITE, routeId);
+      await tx.routes.add({ siteId: SITE, routeId, definition: JSON.stringify(definition), ...versioned });
+      const allowedSources = JSON.stringify([allowed]);
+      await tx.routes.addSources({ siteId: SITE, routeId, allowedSources, ...versioned });
+      await tx.changes.record(SITE, { kind: 'policy' }, ms);
+    });
+  }
+
+  /** @returns the key's ID */
+  async addKey(clientId: string, lifetimeSeconds = 3600): Promise<string> {
+    const { publicKey } = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+    const row = this.keyRow(clientId, publicKey, lifetimeSeconds);
+    await this.change(async (tx) => {
+      await tx.keys.add(row);
+      await tx.changes.record(SITE, { kind: 'key', keyId: row.keyId }, this.clock.ms);
+    });
+    return row.keyId;
+  }
+
+  keyRow(
+    clientId: string,
+    { jwk, thumbprint }: { readonly jwk: object; readonly thumbprint: string },
+    lifetimeSeconds: number,
+  ) {
+    const { ms, seconds } = this.clock;
+    const keyId = newId('derivedKey', ms);
+    return {
+      keyId,
+      siteId: SITE,
+      clientId,
+      policyId: 'ep_1',
+      enrollmentId: newId('enrollment', ms),
+      sourceId: 'tas_1',
+      sourceRevision: 1,
+      publicJwk: JSON.stringify(jwk),
+      thumbprint,
+      status: 'active' as const,
+      expiresAtSeconds: seconds + lifetimeSeconds,
+      verifiedIssuer: 'https://oidc.example',
+      verifiedSubject: 'system:serviceaccount:prod:billing',
+      provenance: '{"kubernetes.namespace":"prod"}',
+      revokedAtMs: null,
+      revokedBy: null,
+      revokedReason: null,
+      listedRevision: null,
+      revokedRevision: null,
+      version: 1,
+      createdAtMs: ms,
+      updatedAtMs: ms,
+    };
+  }
+
+  revokeKey(keyId: string): Promise<void> {
+    const { ms } = this.clock;
+    return this.change(async (tx) => {
+      const row = await tx.keys.key(keyId);
+      if (row === undefined) throw new Error('no such key');
+      await tx.keys.change(row, { status: 'revoked', revokedAtMs: ms, revokedBy: 'bootstrap' }, ms);
+      await tx.changes.record(SITE, { kind: 'key', keyId }, ms);
+    });
+  }
+
+  /** @returns the source's ID */
+  async addSource(revision: number, state: SourceState, sourceId?: string): Promise<string> {
+    const { ms } = this.clock;
+    const versioned = { version: 1, createdAtMs: ms, updatedAtMs: ms };
+    const id = sourceId ?? newId('source', ms);
+    await this.change(async (tx) => {
+      if (sourceId === undefined) {
+        await tx.sources.add({
+          id,
+          siteId: SITE,
+          kind: 'oidc_jwks',
+          displayName: 'cluster',
+          onSuspend: 'keep',
+          onRetire: 'keep',
+          ...versioned,
+        });
+      }
+      await tx.sources.addRevision({
+        sourceId: id,
+        revision,
+        siteId: SITE,
+        state,
+        issuer: 'https://oidc.example',
+        jwksUri: 'https://oidc.example/keys',
+        audience: 'proofgate',
+        fingerprint: `fingerprint-${revision}`,
+        detectedScope: 'oidc.example',
+        stateSinceMs: ms,
+        ...versioned,
+      });
+      await tx.changes.record(SITE, { kind: 'policy' }, ms);
+    });
+    return id;
+  }
+}
