@@ -1,5 +1,6 @@
 /** What the client refuses, as errors of the command line: its codes are ours, with an exit code each. */
 import { ClientError, type ClientErrorCode } from '../client/client-error.ts';
+import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
 import { CliError, type FailureKind } from './errors.ts';
 
 /** Codes that are not wrong usage. */
@@ -13,8 +14,16 @@ const KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {
   response_incomplete: 'unreachable',
 };
 
+const ENROLL_KINDS: { readonly [F in EnrollFault]: FailureKind } = {
+  usage: 'usage',
+  refused: 'refused',
+  pending: 'timed_out',
+  unreachable: 'unreachable',
+};
+
 /** For `catch`: a client's error becomes ours, all else passes. */
 export function fromClientError(error: unknown): unknown {
+  if (error instanceof EnrollError) return new CliError(ENROLL_KINDS[error.kind], error.code, error.message);
   if (!(error instanceof ClientError)) return error;
   return new CliError(KINDS[error.code] ?? 'usage', error.code, error.message);
 }

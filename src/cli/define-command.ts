@@ -108,20 +108,26 @@ function declareFlag(
   given: Map<string, string[]>,
 ): void {
   const { flag, valueName, description } = setting;
-  const keep = (value: string) => {
-    given.set(flag, [...(given.get(flag) ?? []), value]);
-  };
   if (valueName !== undefined) {
     command.addOption(new Option(`--${flag} ${valueName}`, description));
-    command.on(`option:${flag}`, keep);
+    command.on(`option:${flag}`, (value) => keepText(given, flag, value));
+    for (const alias of setting.aliases) {
+      command.addOption(new Option(`--${alias} ${valueName}`, `the same as --${flag}`));
+      command.on(`option:${alias}`, (value) => keepText(given, alias, value));
+    }
     return;
   }
+  if (setting.aliases.length > 0) throw new Error(`a toggle has no aliases: ${flag}`);
   const byDefault = setting.absent.kind === 'value' && setting.absent.value === true;
   command.addToggle(flag);
   command.addOption(new Option(`--${flag}`, description));
   command.addOption(new Option(`--no-${flag}`, `the opposite of --${flag}`).hideHelp(!byDefault));
-  command.on(`option:${flag}`, () => keep('true'));
-  command.on(`option:no-${flag}`, () => keep('false'));
+  command.on(`option:${flag}`, () => keepText(given, flag, 'true'));
+  command.on(`option:no-${flag}`, () => keepText(given, flag, 'false'));
+}
+
+function keepText(given: Map<string, string[]>, flag: string, value: string): void {
+  given.set(flag, [...(given.get(flag) ?? []), value]);
 }
 
 function positionalValues<P extends PositionalDeclarations>(

@@ -38,6 +38,13 @@ export async function readInputText(path: string, maxBytes: number): Promise<str
   }
 }
 
+const MAX_CA_BYTES = 4 * 1024 * 1024;
+
+/** Certificates to trust; undefined when no file is named. @throws CliError as {@link readInputText} */
+export async function readCaFile(path: string | undefined): Promise<string | undefined> {
+  return path === undefined ? undefined : readInputText(path, MAX_CA_BYTES);
+}
+
 async function openForReading(path: string): Promise<FileHandle> {
   try {
     // Without O_NONBLOCK, opening a FIFO would wait for a writer.

@@ -1,5 +1,6 @@
 /** Files that a command writes: new ones, that must not be there yet, and ones that are replaced as a whole. */
 import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type CliError, systemErrorCode, usageError } from './errors.ts';
@@ -25,6 +26,7 @@ export async function writeNewFile(file: FileToWrite): Promise<void> {
   try {
     await handle.writeFile(file.content);
     await handle.sync();
+    await syncDirectory(dirname(file.path));
   } catch (error) {
     await unlink(file.path);
     throw writeError(error, file.path);
@@ -51,6 +53,21 @@ export async function replaceFile(file: FileToWrite): Promise<void> {
   } catch (error) {
     await unlink(temporary);
     throw writeError(error, file.path);
+  }
+  try {
+    await syncDirectory(dirname(file.path));
+  } catch (error) {
+    throw writeError(error, file.path);
+  }
+}
+
+/** A file's name is in its directory: without this it may be gone after a power cut, however well it was written. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }
 

@@ -16,16 +16,20 @@ export type JsonMembers = { readonly [member: string]: unknown };
 
 const RED = '\u001b[31m';
 const RESET = '\u001b[39m';
+const ERASE_LINE = '\r\u001b[2K';
 
 export class Output {
   readonly stdout: Writable;
   readonly #stderr: Writable;
   readonly #colored: boolean;
+  readonly #rewritesLines: boolean;
+  #showsProgress = false;
   #format: OutputFormat = 'text';
 
   constructor(stdout: Writable, stderr: Writable, env: Environment) {
     this.stdout = stdout;
     this.#stderr = stderr;
+    this.#rewritesLines = isTerminal(stderr);
     // https://no-color.org: set and not empty.
     this.#colored = isTerminal(stderr) && (env.NO_COLOR ?? '') === '';
   }
@@ -40,18 +44,37 @@ export class Output {
 
   /** The command's result: lines for people, or the object. */
   result(lines: readonly string[], object: JsonMembers): void {
+    this.#endProgress();
     const text = this.#format === 'json' ? JSON.stringify(object) : lines.join('\n');
     if (text !== '') this.stdout.write(`${text}\n`);
   }
 
   /** Something worth knowing that is neither result nor failure. */
   note(code: string, text: string): void {
+    this.#endProgress();
     this.#stderr.write(
       this.#format === 'json' ? `${JSON.stringify({ note: code, message: text })}\n` : `${text}\n`,
     );
   }
 
+  /**
+   * How something that lasts stands: one line, written over by the next and gone in the end.
+   * @returns false when nothing was shown, since nobody watches a terminal
+   */
+  progress(text: string): boolean {
+    if (!this.#rewritesLines || this.#format === 'json') return false;
+    this.#stderr.write(`${ERASE_LINE}${text}`);
+    this.#showsProgress = true;
+    return true;
+  }
+
+  #endProgress(): void {
+    if (this.#showsProgress) this.#stderr.write(ERASE_LINE);
+    this.#showsProgress = false;
+  }
+
   error(error: CliError): void {
+    this.#endProgress();
     this.#stderr.write(
       this.#format === 'json'
         ? `${JSON.stringify({ error: error.code, message: error.message })}\n`

@@ -1,9 +1,11 @@
 /** The program: its commands, and how whatever goes wrong in them comes out. */
 import { CommanderError } from 'commander';
 import { registerBundle } from './commands/bundle.ts';
+import { registerEnroll } from './commands/enroll.ts';
 import { registerKeygen } from './commands/keygen.ts';
 import { registerRequest } from './commands/request.ts';
 import { registerSign } from './commands/sign.ts';
+import { registerStatus } from './commands/status.ts';
 import { registerVerifier } from './commands/verifier.ts';
 import { type CliContext, ProofgateCommand } from './define-command.ts';
 import { type CliError, EXIT_CODES, toCliError, usageError } from './errors.ts';
@@ -41,6 +43,8 @@ function buildProgram(context: CliContext): ProofgateCommand {
       outputError: () => {},
     });
   registerKeygen(program, context);
+  registerEnroll(program, context);
+  registerStatus(program, context);
   registerSign(program, context);
   registerRequest(program, context);
   registerBundle(program, context);

@@ -43,7 +43,9 @@ export async function collectTexts(
 ): Promise<SettingTexts> {
   const given = new Map<string, readonly string[]>();
   for (const setting of settings) {
-    const texts = sources.flags.get(setting.flag) ?? textsOfVariable(setting, sources.env);
+    const texts =
+      textsOfNames(setting, (flag) => sources.flags.get(flag), flagOf) ??
+      textsOfNames(setting, (flag) => textsOfVariable(setting, sources.env[variableOf(flag)]), variableOf);
     if (texts !== undefined) given.set(setting.flag, texts);
   }
   const configFile = settingValue(CONFIG_SETTING, given);
@@ -69,9 +71,40 @@ export function settingValues<S extends SettingDeclarations>(
   return Object.fromEntries(values) as SettingValues<S>;
 }
 
+function flagOf(flag: string): string {
+  return `--${flag}`;
+}
+
+/**
+ * What one source says under the setting's flag or its aliases.
+ * @param nameOf how that source calls a flag
+ * @throws CliError `aliases_differ`
+ */
+function textsOfNames(
+  setting: Setting<unknown>,
+  textsOf: (flag: string) => readonly string[] | undefined,
+  nameOf: (flag: string) => string,
+): readonly string[] | undefined {
+  const named = [setting.flag, ...setting.aliases].flatMap((flag) => {
+    const texts = textsOf(flag);
+    return texts === undefined ? [] : [{ name: nameOf(flag), texts }];
+  });
+  const [first, ...others] = named;
+  const other = others.find(({ texts }) => texts.join('\n') !== first?.texts.join('\n'));
+  if (other !== undefined) {
+    throw usageError(
+      'aliases_differ',
+      `${first?.name} and ${other.name} are the same setting: give one of them`,
+    );
+  }
+  return first?.texts;
+}
+
 /** An empty variable counts as one that is not set. */
-function textsOfVariable(setting: Setting<unknown>, env: Environment): readonly string[] | undefined {
-  const value = env[variableOf(setting.flag)];
+function textsOfVariable(
+  setting: Setting<unknown>,
+  value: string | undefined,
+): readonly string[] | undefined {
   if (value === undefined || value === '') return undefined;
   if (!setting.repeatable) return [value];
   return value
@@ -82,14 +115,19 @@ function textsOfVariable(setting: Setting<unknown>, env: Environment): readonly 
 
 async function readConfigFile(file: string, settings: readonly Setting<unknown>[]): Promise<SettingTexts> {
   const config = await parseConfig(await readInputText(file, MAX_CONFIG_BYTES), file);
-  const texts = new Map<string, readonly string[]>();
+  const given = new Map<string, readonly string[]>();
   for (const [member, value] of Object.entries(config)) {
-    const setting = settings.find(({ flag }) => memberOf(flag) === member);
+    const setting = settings.find(({ flag, aliases }) => [flag, ...aliases].map(memberOf).includes(member));
     // A file that names another one would leave open which of the two holds.
     if (setting === undefined || setting === CONFIG_SETTING) {
       throw usageError('config_unknown_member', `${file}: ${member} is not a setting of this command`);
     }
-    texts.set(setting.flag, textsOfMember(setting, value, `${file}: ${member}`));
+    given.set(member, textsOfMember(setting, value, `${file}: ${member}`));
+  }
+  const texts = new Map<string, readonly string[]>();
+  for (const setting of settings) {
+    const ofSetting = textsOfNames(setting, (flag) => given.get(memberOf(flag)), memberOf);
+    if (ofSetting !== undefined) texts.set(setting.flag, ofSetting);
   }
   return texts;
 }

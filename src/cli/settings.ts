@@ -23,6 +23,8 @@ type Absent<T> = { readonly kind: 'required' } | { readonly kind: 'value'; reado
 export interface Setting<T> {
   /** `bundle-key` for `--bundle-key`. */
   readonly flag: string;
+  /** Other flags for the same, each with its variable and member. Both given with different values is an error. */
+  readonly aliases: readonly string[];
   /** `<file>`; undefined for a toggle, which takes no value. */
   readonly valueName: string | undefined;
   readonly description: string;
@@ -63,6 +65,7 @@ function draft<T>(
   if (flag === undefined) throw new Error(`not a flag: ${specification}`);
   return {
     flag,
+    aliases: [],
     valueName,
     description,
     fileScalar,
@@ -78,6 +81,11 @@ export function text(specification: string, description: string): SettingDraft<s
     if (value === '') throw usageError('bad_value', `--${flag} must not be empty`);
     return value;
   });
+}
+
+/** A setting that goes by another flag too. @param flag such as `enrollment-policy` */
+export function aliased<T>(setting: SettingDraft<T>, flag: string): SettingDraft<T> {
+  return { ...setting, aliases: [...setting.aliases, flag] };
 }
 
 /** One of a few words. */
@@ -113,21 +121,30 @@ export function integer(
 /** The longest that Node's timers hold: 24 days and 20 hours. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+export interface DurationBounds {
+  readonly minMs?: number;
+  readonly maxMs?: number;
+  /** Code for a duration outside the bounds, negative ones among them; `out_of_range` without it. */
+  readonly faultCode?: string;
+}
+
 /** Milliseconds, within bounds that are included; written with a unit, such as `500ms` or `1m30s`. */
 export function duration(
   specification: string,
   description: string,
-  bounds: { readonly minMs?: number; readonly maxMs?: number } = {},
+  bounds: DurationBounds = {},
 ): SettingDraft<number> {
-  const { minMs = 1, maxMs = MAX_TIMER_MS } = bounds;
+  const { minMs = 1, maxMs = MAX_TIMER_MS, faultCode } = bounds;
   return draft(specification, description, 'string', (value, flag) => {
-    const durationMs = parseDurationMs(value);
+    const isNegative = faultCode !== undefined && value.startsWith('-');
+    const sizeMs = parseDurationMs(isNegative ? value.slice(1) : value);
+    const durationMs = isNegative && sizeMs !== undefined ? -sizeMs : sizeMs;
     if (durationMs === undefined) {
       throw usageError('bad_duration', `--${flag} must be a duration with unit, such as 500ms, 30s or 1m30s`);
     }
     if (durationMs < minMs || durationMs > maxMs) {
       throw usageError(
-        'out_of_range',
+        faultCode ?? 'out_of_range',
         `--${flag} must be ${formatDurationMs(minMs)} to ${formatDurationMs(maxMs)}`,
       );
     }

@@ -8,7 +8,12 @@ export const SIGNING_POSITIONALS = {
 
 export const SIGNING_SETTINGS = {
   key: required(text('--key <file>', 'private key, PKCS#8 PEM of mode 0600')),
-  profileFile: required(text('--profile-file <file>', 'signing profiles, YAML or JSON')),
+  profileFile: optional(
+    text(
+      '--profile-file <file>',
+      "signing profiles, YAML or JSON; without it, those of the key's enrollment",
+    ),
+  ),
   profile: optional(text('--profile <name>', 'which profile, where more than one fits')),
   routeId: optional(text('--route-id <id>', 'which profile, by its route')),
   bodyFile: optional(text('--body-file <file>', 'body of the request; - reads standard input')),

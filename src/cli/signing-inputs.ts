@@ -1,8 +1,11 @@
 /** Reads the files that `sign` and `request` name, and signs. */
+
+import { enrolledProfiles } from '../client/enroll/enrolled-profiles.ts';
 import { parseHeaderLine } from '../client/request-headers.ts';
 import type { ProfileChoice } from '../client/select-profile.ts';
 import { type RequestToSign, type SignedRequest, type Signer, signRequest } from '../client/sign-request.ts';
-import { parseSigningProfiles } from '../client/signing-profile.ts';
+import { parseSigningProfiles, type SigningProfiles } from '../client/signing-profile.ts';
+import { EnrollmentStateFile } from './enrollment-files.ts';
 import { usageError } from './errors.ts';
 import { readInputBytes, readInputText, readStandardInput } from './input-files.ts';
 import { readSigningKeyFile } from './key-files.ts';
@@ -19,7 +22,7 @@ export interface SignedInput {
   readonly signed: SignedRequest;
 }
 
-/** @throws CliError, ClientError */
+/** @throws CliError, ClientError, EnrollError */
 export async function signFromSettings(
   settings: SigningValues,
   positionals: SigningPositionals,
@@ -35,15 +38,28 @@ export async function signFromSettings(
 async function readSigner(settings: SigningValues): Promise<Signer> {
   const choice = profileChoice(settings);
   const ttlSeconds = wholeSeconds(settings.ttlMs);
-  const { key, profileFile, passportFile } = settings;
+  const { key, passportFile } = settings;
+  const holderKey = await readSigningKeyFile(key);
   return {
     choice,
     ttlSeconds,
-    holderKey: await readSigningKeyFile(key),
-    profiles: parseSigningProfiles(await readInputText(profileFile, MAX_PROFILE_BYTES), profileFile),
+    holderKey,
+    profiles: await readProfiles(settings, holderKey.publicKey.thumbprint),
     brokerPassport: passportFile === undefined ? undefined : await readPassport(passportFile),
     nowSeconds: Math.floor(Date.now() / 1000),
   };
+}
+
+/** From the file that is named, otherwise from the key's enrollment. */
+async function readProfiles(
+  { key, profileFile }: SigningValues,
+  keyThumbprint: string,
+): Promise<SigningProfiles> {
+  if (profileFile !== undefined) {
+    return parseSigningProfiles(await readInputText(profileFile, MAX_PROFILE_BYTES), profileFile);
+  }
+  const state = await new EnrollmentStateFile(key).load();
+  return enrolledProfiles(state, { keyThumbprint, keyFile: key, nowMs: Date.now() });
 }
 
 function profileChoice({ profile, routeId }: SigningValues): ProfileChoice {

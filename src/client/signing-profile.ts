@@ -13,8 +13,8 @@ import {
 } from '../protocol/identifiers.ts';
 import { type PathTemplate, parsePathTemplate } from '../protocol/path-template.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
-import { isJsonObject, type JsonObject } from '../protocol/strict-json.ts';
 import { ClientError } from './client-error.ts';
+import { ObjectReader } from './object-reader.ts';
 import { parseStrictYaml, StrictYamlError } from './strict-yaml.ts';
 
 export const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
@@ -47,7 +47,7 @@ export interface RouteProfile {
 
 export interface SigningProfiles {
   readonly coordinates: SigningCoordinates;
-  /** At least one. */
+  /** At least one from a file; an enrolled key may have none. */
   readonly profiles: readonly RouteProfile[];
 }
 
@@ -57,14 +57,23 @@ export interface SigningProfiles {
  * @throws ClientError `profile_invalid`, naming file and place, such as `profiles[0].method`
  */
 export function parseSigningProfiles(text: string, fileName: string): SigningProfiles {
-  const root = new Reader(fileName, '', parseYaml(text, fileName));
+  const root = new ObjectReader(parseYaml(text, fileName), '', (place, problem) =>
+    invalid(fileName, place, problem),
+  );
   root.onlyMembers(FILE_MEMBERS);
   root.optional('format', (value) => value === SIGNING_PROFILE_FORMAT, `${SIGNING_PROFILE_FORMAT}`);
   const coordinates = readCoordinates(root);
-  const profiles = root.items('profiles').map((item) => readRouteProfile(item));
+  const profiles = root.items('profiles').map((item) => {
+    item.onlyMembers(PROFILE_MEMBERS);
+    return readRouteProfile(item);
+  });
   if (profiles.length === 0) root.fail('profiles', 'is empty');
-  refuseDuplicates(root, profiles);
+  refuseDuplicates(root, 'profiles', profiles);
   return { coordinates, profiles };
+}
+
+function invalid(fileName: string, place: string, problem: string): ClientError {
+  return new ClientError('profile_invalid', `${fileName}: ${place === '' ? '' : `${place} `}${problem}`);
 }
 
 const FILE_MEMBERS = [
@@ -100,7 +109,7 @@ function parseYaml(text: string, fileName: string): unknown {
   }
 }
 
-function readCoordinates(root: Reader): SigningCoordinates {
+function readCoordinates(root: ObjectReader): SigningCoordinates {
   return {
     authSite: root.required('auth_site', isIdentifier, IDENTIFIER_RULE),
     keyId: root.optional('key_id', isKeyId, '1 to 128 visible ASCII characters'),
@@ -111,8 +120,8 @@ function readCoordinates(root: Reader): SigningCoordinates {
   };
 }
 
-function readRouteProfile(item: Reader): RouteProfile {
-  item.onlyMembers(PROFILE_MEMBERS);
+/** Reads the members that it knows, and looks at no others. @throws whatever the reader's faults are */
+export function readRouteProfile(item: ObjectReader): RouteProfile {
   const routeId = item.required('route_id', isIdentifier, IDENTIFIER_RULE);
   const template = parsePathTemplate(item.required('path_template', isString, 'a path template'));
   if (template.kind === 'problem') {
@@ -152,81 +161,15 @@ function isBodyRule(value: unknown): value is 'bound' | 'unbound' {
   return value === 'bound' || value === 'unbound';
 }
 
-function refuseDuplicates(root: Reader, profiles: readonly RouteProfile[]): void {
+/** @param list the member that holds them */
+export function refuseDuplicates(root: ObjectReader, list: string, profiles: readonly RouteProfile[]): void {
   for (const [i, profile] of profiles.entries()) {
     const others = profiles.slice(0, i);
     if (others.some(({ routeId }) => routeId === profile.routeId)) {
-      root.fail(`profiles[${i}].route_id`, 'stands in the file twice');
+      root.fail(`${list}[${i}].route_id`, 'is there twice');
     }
     if (others.some(({ name }) => name === profile.name)) {
-      root.fail(`profiles[${i}].name`, 'stands in the file twice');
+      root.fail(`${list}[${i}].name`, 'is there twice');
     }
   }
-}
-
-/** One object of the file, with the place where it stands. */
-class Reader {
-  readonly #fileName: string;
-  readonly #place: string;
-  readonly #object: JsonObject;
-
-  constructor(fileName: string, place: string, value: unknown) {
-    this.#fileName = fileName;
-    this.#place = place;
-    if (!isJsonObject(value)) this.fail('', 'must be a mapping');
-    this.#object = value;
-  }
-
-  onlyMembers(known: readonly string[]): void {
-    const unknown = Object.keys(this.#object).find((member) => !known.includes(member));
-    if (unknown !== undefined) this.fail(unknown, 'is not a member of this format');
-  }
-
-  required<T>(member: string, accepts: (value: unknown) => value is T, rule: string): T {
-    if (!Object.hasOwn(this.#object, member)) this.fail(member, 'is missing');
-    const value = this.#object[member];
-    if (!accepts(value)) this.fail(member, `must be ${rule}`);
-    return value;
-  }
-
-  optional<T>(member: string, accepts: (value: unknown) => value is T, rule: string): T | undefined {
-    return Object.hasOwn(this.#object, member) ? this.required(member, accepts, rule) : undefined;
-  }
-
-  items(member: string): readonly Reader[] {
-    const values = this.required(member, isArray, 'a list');
-    return values.map((value, i) => new Reader(this.#fileName, this.#at(`${member}[${i}]`), value));
-  }
-
-  /** A list of texts, each once; absent is the empty list. */
-  texts(
-    member: string,
-    accepts: (value: unknown) => value is string,
-    rule: string,
-    minCount: number,
-  ): readonly string[] {
-    const values = this.optional(member, isArray, 'a list') ?? [];
-    if (values.length < minCount) this.fail(member, 'is missing or empty');
-    return values.map((value, i) => {
-      if (!accepts(value)) this.fail(`${member}[${i}]`, `must be ${rule}`);
-      if (values.indexOf(value) !== i) this.fail(`${member}[${i}]`, 'stands in the list twice');
-      return value;
-    });
-  }
-
-  fail(member: string, problem: string): never {
-    const place = this.#at(member);
-    throw new ClientError(
-      'profile_invalid',
-      `${this.#fileName}: ${place === '' ? '' : `${place} `}${problem}`,
-    );
-  }
-
-  #at(member: string): string {
-    return this.#place === '' || member === '' ? `${this.#place}${member}` : `${this.#place}.${member}`;
-  }
-}
-
-function isArray(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value);
 }

@@ -26,6 +26,7 @@ export function registerRequest(parent: ProofgateCommand, context: CliContext): 
     positionals: SIGNING_POSITIONALS,
     settings: SETTINGS,
     examples: [
+      'proofgate request GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem',
       'proofgate request GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml',
       'proofgate request GET http://api.shop.example/v1/orders/7 --connect-to 127.0.0.1:10000 --key key.pem --profile-file profile.yaml',
       'proofgate request POST https://api.shop.example/v1/orders --body-file - --header "Content-Type: application/json" --key key.pem --profile-file profile.yaml <order.json',
@@ -43,6 +44,7 @@ async function request(
   const { sendRequest } = await import('../../client/send-request.ts');
   const { signFromSettings } = await import('../signing-inputs.ts');
   const { showAnswer } = await import('../answer.ts');
+  const { readCaFile } = await import('../input-files.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);
   try {
@@ -65,14 +67,6 @@ async function request(
   } catch (error) {
     throw fromClientError(error);
   }
-}
-
-const MAX_CA_BYTES = 4 * 1024 * 1024;
-
-async function readCaFile(file: string | undefined): Promise<string | undefined> {
-  if (file === undefined) return undefined;
-  const { readInputText } = await import('../input-files.ts');
-  return readInputText(file, MAX_CA_BYTES);
 }
 
 const MAX_PORT = 65_535;

@@ -20,6 +20,7 @@ export function registerSign(parent: ProofgateCommand, context: CliContext): voi
     positionals: SIGNING_POSITIONALS,
     settings: SETTINGS,
     examples: [
+      'proofgate sign GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem --out headers.txt',
       'proofgate sign GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml --out headers.txt',
       'curl -H @headers.txt https://api.shop.example/v1/orders/7',
       'proofgate sign POST https://api.shop.example/v1/orders --body-file order.json --key key.pem --profile-file profile.yaml --out - --format json',

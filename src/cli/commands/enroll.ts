@@ -1,0 +1,63 @@
+/** `proofgate enroll`: a key of this workload's own becomes a derived key. */
+import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { ENROLL_SETTINGS, type EnrollPlan, type EnrollValues, planOf } from '../enroll-settings.ts';
+import type { Output } from '../output.ts';
+
+export function registerEnroll(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'enroll',
+    summary: "Enroll a key with the workload's token",
+    settings: ENROLL_SETTINGS,
+    examples: [
+      'proofgate enroll --control-url https://control.shop.example --policy ep_7f3c --private-key-out /run/proofgate/key.pem',
+      'proofgate enroll --control-url https://control.shop.example --policy ep_7f3c --private-key-file key.pem --proof-file token --no-wait-for-activation',
+    ],
+    run: ({ settings }) => runEnroll(settings, context),
+  });
+}
+
+async function runEnroll(settings: EnrollValues, { output }: CliContext): Promise<void> {
+  const plan = planOf(settings);
+  const { fromClientError } = await import('../client-errors.ts');
+  try {
+    report(output, await enrollByPlan(plan, settings.controlCaFile, output));
+  } catch (error) {
+    throw fromClientError(error);
+  }
+}
+
+async function enrollByPlan(
+  plan: EnrollPlan,
+  caFile: string | undefined,
+  output: Output,
+): Promise<EnrolledKeyRecord> {
+  const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
+  const { readCaFile } = await import('../input-files.ts');
+  const { enrollWithFiles } = await import('../enroll-with-files.ts');
+  const { EnrollProgress } = await import('../enroll-progress.ts');
+  const { listenForStop } = await import('../stop-signal.ts');
+  const url = parseControlUrl(plan.target.controlUrl);
+  const caPem = await readCaFile(caFile);
+  const stop = listenForStop();
+  const progress = new EnrollProgress(output);
+  const { record } = await enrollWithFiles(
+    { ...plan, target: { ...plan.target, controlUrl: url.text } },
+    { connection: { url, caPem }, stop, tell: (event) => progress.tell(event) },
+  );
+  return record;
+}
+
+/** Nothing but this: specification "Command-line tool". */
+function report(output: Output, { key }: EnrolledKeyRecord): void {
+  const expiresAt = new Date(key.expiresAtMs).toISOString().replace('.000Z', 'Z');
+  output.result(
+    [
+      `status       ${key.status}`,
+      `key id       ${key.keyId}`,
+      `fingerprint  ${key.fingerprint}`,
+      `expires at   ${expiresAt}`,
+    ],
+    { status: key.status, key_id: key.keyId, fingerprint: key.fingerprint, expires_at: expiresAt },
+  );
+}

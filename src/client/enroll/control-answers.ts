@@ -1,0 +1,143 @@
+/**
+ * Control's answers, read strictly: JSON in which no member stands twice, every known member in its shape. Unknown members
+ * are passed over. Undefined stands for an answer that is not one of Control's.
+ * Source: `src/control/api/contract/enrollment.ts`.
+ */
+import type { ReadinessCondition } from '../../control/api/contract/enrollment.ts';
+import { isBase64urlOf } from '../../protocol/base64url.ts';
+import { isIdentifier } from '../../protocol/identifiers.ts';
+import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
+import { ObjectReader } from '../object-reader.ts';
+import { type IssuedKey, readIssuedKey } from './issued-key.ts';
+import { isMoment } from './moments.ts';
+import { SecretText } from './secret-text.ts';
+
+export interface Challenge {
+  readonly challengeId: string;
+  readonly challenge: SecretText;
+  readonly authSite: string;
+}
+
+interface EnrollmentNames {
+  readonly enrollmentId: string;
+  readonly authSite: string;
+  /** When Control accepted the submission: the key's life counts from here. */
+  readonly createdAtMs: number;
+}
+
+export type Enrollment = EnrollmentNames &
+  (
+    | { readonly state: 'pending_approval' | 'expired' }
+    | { readonly state: 'denied'; readonly denialCode: string }
+    | { readonly state: 'issued'; readonly key: IssuedKey }
+  );
+
+export interface Readiness {
+  readonly isReady: boolean;
+  readonly conditions: readonly {
+    readonly condition: ReadinessCondition['condition'];
+    readonly state: string;
+    readonly isSatisfied: boolean;
+    readonly since: string | undefined;
+    readonly blockedBy: string | undefined;
+  }[];
+}
+
+const CHALLENGE_BYTES = 32;
+
+export function readChallenge(body: string): Challenge | undefined {
+  return parsed(body, (root) => ({
+    challengeId: root.required('challenge_id', isChallengeId, 'an identifier'),
+    challenge: new SecretText(root.required('challenge', isChallenge, '32 bytes of base64url')),
+    authSite: root.required('auth_site', isIdentifier, 'an identifier'),
+  }));
+}
+
+export function readEnrollment(body: string): Enrollment | undefined {
+  return parsed(body, (root) => {
+    const names = {
+      enrollmentId: root.required('enrollment_id', isEnrollmentId, 'an identifier'),
+      authSite: root.required('auth_site', isIdentifier, 'an identifier'),
+      createdAtMs: Date.parse(root.required('created_at', isMoment, 'a moment')),
+    };
+    const state = root.required('state', isEnrollmentState, 'a state');
+    switch (state) {
+      case 'issued':
+        return { ...names, state, key: readIssuedKey(root, names.authSite) };
+      case 'denied':
+        return { ...names, state, denialCode: root.optional('denial_code', isCode, 'a code') ?? 'unknown' };
+      default:
+        return { ...names, state };
+    }
+  });
+}
+
+export function readReadiness(body: string): Readiness | undefined {
+  return parsed(body, (root) => ({
+    isReady: root.required('ready', isBoolean, 'true or false'),
+    conditions: root.items('conditions').map((item) => ({
+      condition: item.required('condition', isCondition, 'a condition'),
+      state: item.required('state', isCode, 'a state'),
+      isSatisfied: item.required('satisfied', isBoolean, 'true or false'),
+      since: item.optional('since', isMoment, 'a moment'),
+      blockedBy: item.optional('blocked_by', isShortText, 'a text'),
+    })),
+  }));
+}
+
+/** The `code` of a problem (RFC 9457). */
+export function readProblemCode(body: string): string | undefined {
+  return parsed(body, (root) => root.required('code', isCode, 'a code'));
+}
+
+class AnswerFault extends Error {}
+
+function parsed<T>(body: string, read: (root: ObjectReader) => T): T | undefined {
+  try {
+    return read(new ObjectReader(parseStrictJson(body), '', () => new AnswerFault()));
+  } catch (error) {
+    if (error instanceof AnswerFault || error instanceof StrictJsonError) return undefined;
+    throw error;
+  }
+}
+
+export function isEnrollmentId(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(value);
+}
+
+export function isChallengeId(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]{1,64}$/.test(value);
+}
+
+function isChallenge(value: unknown): value is string {
+  return typeof value === 'string' && isBase64urlOf(value, CHALLENGE_BYTES);
+}
+
+function isEnrollmentState(value: unknown): value is Enrollment['state'] {
+  return value === 'pending_approval' || value === 'issued' || value === 'denied' || value === 'expired';
+}
+
+const CONDITIONS: readonly unknown[] = [
+  'derived_key',
+  'route_grant',
+  'signing_profile',
+  'target_acknowledged',
+  'version_current',
+] satisfies readonly ReadinessCondition['condition'][];
+
+function isCondition(value: unknown): value is ReadinessCondition['condition'] {
+  return CONDITIONS.includes(value);
+}
+
+/** A stable word: safe to show, whatever it is. */
+export function isCode(value: unknown): value is string {
+  return typeof value === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(value);
+}
+
+function isShortText(value: unknown): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= 512;
+}
+
+function isBoolean(value: unknown): value is boolean {
+  return typeof value === 'boolean';
+}

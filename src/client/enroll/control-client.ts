@@ -1,0 +1,157 @@
+/** The enrollment endpoints as calls, each with a verdict on what is known afterwards. */
+import type { ChallengeRequest, EnrollmentSubmission } from '../../control/api/contract/enrollment.ts';
+import { enrollmentText, POLL_SCHEME, pollText } from '../../protocol/enrollment.ts';
+import { signMessage } from '../../protocol/signature.ts';
+import type { SigningKey } from '../../protocol/signing.ts';
+import {
+  type Challenge,
+  type Enrollment,
+  type Readiness,
+  readChallenge,
+  readEnrollment,
+  readProblemCode,
+  readReadiness,
+} from './control-answers.ts';
+import type { ControlHttp, ControlReply, NoAnswerCause } from './control-http.ts';
+import type { EnrollmentTarget } from './enrollment-state.ts';
+import type { SecretText } from './secret-text.ts';
+
+export type Verdict<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  /** Control's word that it did not do it, and why. */
+  | { readonly kind: 'refused'; readonly code: string }
+  /** Not now (429, 503). `isControlsWord`: it was not done; otherwise somebody on the way says so, and it may have been. */
+  | {
+      readonly kind: 'later';
+      readonly code: string;
+      readonly retryAfterMs: number | undefined;
+      readonly isControlsWord: boolean;
+    }
+  /** It never left. `cause`: the system's code. */
+  | { readonly kind: 'unreachable'; readonly cause: string }
+  /** It may have been done. */
+  | { readonly kind: 'unclear'; readonly cause: NoAnswerCause };
+
+export type Fault = Exclude<Verdict<never>, { readonly kind: 'done' }>;
+
+/** What may be submitted again and again, byte for byte: Ed25519 signatures do not differ from time to time. */
+export interface Submission {
+  readonly challengeId: string;
+  readonly challenge: SecretText;
+  readonly workloadToken: SecretText;
+}
+
+export interface ControlCall {
+  readonly timeoutMs: number;
+  readonly stop: AbortSignal;
+}
+
+export interface ControlClientParts {
+  readonly http: ControlHttp;
+  readonly target: EnrollmentTarget;
+  /** Ed25519. */
+  readonly key: SigningKey;
+  readonly nowMs: () => number;
+}
+
+const ENROLLMENTS = '/v1/enrollments';
+
+export class ControlClient {
+  readonly #parts: ControlClientParts;
+
+  constructor(parts: ControlClientParts) {
+    this.#parts = parts;
+  }
+
+  async challenge(provider: string, call: ControlCall): Promise<Verdict<Challenge>> {
+    const { jwk } = this.#parts.key.publicKey;
+    if (jwk.kty !== 'OKP') throw new TypeError('only Ed25519 keys are enrolled');
+    const { kty, crv, x } = jwk;
+    const body: ChallengeRequest = {
+      policy: this.#parts.target.policy,
+      provider,
+      public_key: { kty, crv, x },
+    };
+    return verdictOf(await this.#post(`${ENROLLMENTS}/challenges`, body, call), readChallenge);
+  }
+
+  async submit(submission: Submission, call: ControlCall): Promise<Verdict<Enrollment>> {
+    const { challengeId, challenge, workloadToken } = submission;
+    const { key, target } = this.#parts;
+    const text = enrollmentText({
+      controlUrl: target.controlUrl,
+      policyReference: target.policy,
+      challengeId,
+      challenge: challenge.reveal(),
+      keyThumbprint: key.publicKey.thumbprint,
+      workloadToken: workloadToken.reveal(),
+    });
+    const body: EnrollmentSubmission = {
+      challenge_id: challengeId,
+      workload_token: workloadToken.reveal(),
+      signature: this.#sign(text),
+    };
+    return verdictOf(await this.#post(ENROLLMENTS, body, call), (answer) => this.#ownEnrollment(answer));
+  }
+
+  async poll(enrollmentId: string, call: ControlCall): Promise<Verdict<Enrollment>> {
+    const reply = await this.#get(`${ENROLLMENTS}/${enrollmentId}`, enrollmentId, call);
+    return verdictOf(reply, (answer) => {
+      const enrollment = this.#ownEnrollment(answer);
+      return enrollment?.enrollmentId === enrollmentId ? enrollment : undefined;
+    });
+  }
+
+  async readiness(enrollmentId: string, call: ControlCall): Promise<Verdict<Readiness>> {
+    const reply = await this.#get(`${ENROLLMENTS}/${enrollmentId}/readiness`, enrollmentId, call);
+    return verdictOf(reply, readReadiness);
+  }
+
+  /** An answer about another key is none. */
+  #ownEnrollment(answer: string): Enrollment | undefined {
+    const enrollment = readEnrollment(answer);
+    if (enrollment?.state !== 'issued') return enrollment;
+    return enrollment.key.fingerprint === this.#parts.key.publicKey.thumbprint ? enrollment : undefined;
+  }
+
+  #post(
+    path: string,
+    body: ChallengeRequest | EnrollmentSubmission,
+    call: ControlCall,
+  ): Promise<ControlReply> {
+    const text = JSON.stringify(body);
+    return this.#parts.http.exchange({ method: 'POST', path, body: text, authorization: undefined, ...call });
+  }
+
+  #get(path: string, enrollmentId: string, call: ControlCall): Promise<ControlReply> {
+    const timeSeconds = Math.floor(this.#parts.nowMs() / 1000);
+    const signature = this.#sign(pollText(enrollmentId, timeSeconds));
+    const authorization = `${POLL_SCHEME} ${timeSeconds}.${signature}`;
+    return this.#parts.http.exchange({ method: 'GET', path, body: undefined, authorization, ...call });
+  }
+
+  #sign(text: Uint8Array): string {
+    return signMessage('Ed25519', this.#parts.key.privateKey, text).toString('base64url');
+  }
+}
+
+function verdictOf<T>(reply: ControlReply, read: (body: string) => T | undefined): Verdict<T> {
+  if (reply.kind === 'not_sent') return { kind: 'unreachable', cause: reply.cause };
+  if (reply.kind === 'no_answer') return { kind: 'unclear', cause: reply.cause };
+  const { statusCode, mediaType } = reply;
+  if (statusCode === 200 || statusCode === 201) {
+    const value = mediaType === 'application/json' ? read(reply.body) : undefined;
+    return value === undefined ? { kind: 'unclear', cause: 'answer_invalid' } : { kind: 'done', value };
+  }
+  const code = mediaType === 'application/problem+json' ? readProblemCode(reply.body) : undefined;
+  if (statusCode === 429 || statusCode === 503) return notNow(statusCode, code, reply.retryAfterMs);
+  // Without a problem of ours it is not Control that answers. 5xx: it failed on the way, nobody knows how far it came.
+  return code !== undefined && statusCode >= 400 && statusCode < 500
+    ? { kind: 'refused', code }
+    : { kind: 'unclear', cause: 'answer_invalid' };
+}
+
+function notNow(statusCode: 429 | 503, code: string | undefined, retryAfterMs: number | undefined): Fault {
+  const generic = statusCode === 429 ? 'rate_limited' : 'unavailable';
+  return { kind: 'later', code: code ?? generic, retryAfterMs, isControlsWord: code !== undefined };
+}

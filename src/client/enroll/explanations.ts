@@ -1,0 +1,110 @@
+/**
+ * What Control's codes mean for whoever enrolls, and what to do. Control's own words are not shown: what a server that
+ * nobody has vouched for says could hold anything, the token included.
+ */
+import type { Fault } from './control-client.ts';
+import type { NoAnswerCause } from './control-http.ts';
+import { EnrollError, type EnrollFault } from './enroll-error.ts';
+
+const REFUSALS: { readonly [code: string]: string } = {
+  policy_unknown: 'Control knows no such policy: copy --policy from the generated command',
+  policy_not_active: 'the enrollment policy is deactivated or deleted',
+  policy_revision_outdated:
+    'the policy is bound to a revision of its source that is no longer the active one',
+  source_not_active: 'the Trust Anchor Source of the policy is suspended or retired',
+  unsupported_enrollment_provider: 'Control does not accept this provider',
+  public_key_invalid: 'Control does not accept this public key',
+  key_revoked:
+    'this key was revoked and is refused for ever: enroll a new one with --private-key-out NEWFILE',
+  challenge_unknown: 'Control does not know the challenge any more: run again',
+  challenge_expired: 'the challenge expired before it was answered: run again',
+  challenge_consumed: 'the challenge was answered by another submission: run again',
+  signature_invalid: "the signature does not hold: --control-url must be one of Control's public URLs",
+  subject_blocked: "the policy's subject is blocked: an operator has to lift that",
+  token_key_limit: 'this token has enrolled as many keys as it may: wait for the next token',
+  request_malformed: 'Control does not understand the request: are both of one version?',
+  enrollment_unknown: 'Control does not know the enrollment any more: run again to enroll anew',
+  poll_unauthorized: "Control does not take the key's word: does this machine's clock agree with Control's?",
+};
+
+const TOKEN_REFUSED =
+  'Control does not accept the workload token: its issuer, audience, subject or time may not fit';
+
+export function refusal(code: string): EnrollError {
+  const known = REFUSALS[code] ?? (code.startsWith('token_') ? TOKEN_REFUSED : 'Control refused');
+  return new EnrollError('refused', code, known);
+}
+
+export function denied(denialCode: string): EnrollError {
+  return new EnrollError('refused', 'enrollment_denied', `the enrollment was denied: ${denialCode}`);
+}
+
+export function expiredEnrollment(): EnrollError {
+  const text = 'nobody approved the enrollment before its token expired: run again to enroll anew';
+  return new EnrollError('refused', 'enrollment_expired', text);
+}
+
+/** What went wrong last, as part of a sentence. */
+export function describeFault(fault: Fault): string {
+  switch (fault.kind) {
+    case 'refused':
+    case 'later':
+      return fault.code;
+    case 'unreachable':
+      return `no connection (${fault.cause})`;
+    case 'unclear':
+      return CAUSES[fault.cause];
+  }
+}
+
+const CAUSES = {
+  timed_out: 'no answer in time',
+  stopped: 'stopped',
+  connection_lost: 'the connection was lost',
+  answer_invalid: "the answer is not one of Control's",
+} as const;
+
+/** Nothing was submitted, and trying was given up. */
+export function gaveUp(fault: Exclude<Fault, { readonly kind: 'refused' }>): EnrollError {
+  switch (fault.kind) {
+    case 'later':
+      return fault.code === 'rate_limited'
+        ? new EnrollError('pending', fault.code, 'Control is throttling: run again later')
+        : new EnrollError('unreachable', fault.code, 'Control cannot answer now: run again later');
+    case 'unreachable':
+      return new EnrollError('unreachable', 'unreachable', notReached(fault.cause));
+    case 'unclear':
+      return new EnrollError(...UNCLEAR[fault.cause]);
+  }
+}
+
+const UNCLEAR: { readonly [C in NoAnswerCause]: readonly [EnrollFault, string, string] } = {
+  timed_out: ['pending', 'timed_out', 'Control did not answer in time: run again'],
+  stopped: ['pending', 'interrupted', 'stopped before anything was submitted: run again'],
+  connection_lost: ['unreachable', 'unreachable', 'Control cannot be reached: the connection was lost'],
+  answer_invalid: ['unreachable', 'control_answer_invalid', 'what answers at --control-url is no Control'],
+};
+
+function notReached(cause: string): string {
+  const isCertificate = /CERT|SIGN|UNABLE/.test(cause);
+  const hint = isCertificate ? ': its certificate is not trusted; --control-ca-file names whom to trust' : '';
+  return `Control cannot be reached (${cause})${hint}`;
+}
+
+/** A submission may have been accepted, and its answer was lost as often as was tried. */
+export function unconfirmed(fault: Fault): EnrollError {
+  return new EnrollError(
+    'pending',
+    'submission_unconfirmed',
+    `Control may have accepted the submission (last: ${describeFault(fault)}): run the same command again, which makes the same submission`,
+  );
+}
+
+/** Control has the enrollment and has not decided. */
+export function stillPending(enrollmentId: string, why: string): EnrollError {
+  return new EnrollError(
+    'pending',
+    'enrollment_pending',
+    `enrollment ${enrollmentId} is pending (${why}): run the same command again to go on waiting`,
+  );
+}

@@ -1,0 +1,28 @@
+/** How long to wait before asking again: longer each time, not all workloads at once, never sooner than Control wishes. */
+
+/** Longest wait between two questions, unless the first is longer. */
+const MAX_WAIT_MS = 30_000;
+const GROWTH = 1.5;
+/** Part of a wait that chance takes off. */
+const JITTER_SHARE = 0.25;
+
+export class Pacing {
+  readonly #mostMs: number;
+  readonly #random: () => number;
+  #waitMs: number;
+
+  /** @param random 0 to below 1 */
+  constructor(firstMs: number, random: () => number) {
+    this.#waitMs = firstMs;
+    this.#mostMs = Math.max(firstMs, MAX_WAIT_MS);
+    this.#random = random;
+  }
+
+  /** Milliseconds, whole. @param atLeastMs from `Retry-After` */
+  next(atLeastMs = 0): number {
+    const spread = this.#waitMs * JITTER_SHARE * this.#random();
+    const waitMs = Math.ceil(atLeastMs > this.#waitMs ? atLeastMs + spread : this.#waitMs - spread);
+    this.#waitMs = Math.min(this.#waitMs * GROWTH, this.#mostMs);
+    return Math.max(waitMs, Math.ceil(atLeastMs));
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * From a challenge to an enrollment that Control has. A submission whose answer is lost is made again byte for byte, by
+ * this run or by the next one: Control answers the same submission with the same enrollment. Another challenge is asked for
+ * only once Control has said of this one that nothing came, or can come, of it.
+ * Source: docs/control.md "Enrollment".
+ */
+
+import type { Enrollment } from './control-answers.ts';
+import type { Fault, Submission, Verdict } from './control-client.ts';
+import { EnrollError } from './enroll-error.ts';
+import type { Attempt } from './enrollment-state.ts';
+import { describeFault, gaveUp, refusal, unconfirmed } from './explanations.ts';
+import { Pacing } from './pacing.ts';
+import type { EnrollRun } from './run.ts';
+import { openChallenge, sealChallenge } from './sealed-challenge.ts';
+
+interface BegunSubmission {
+  readonly submission: Submission;
+  readonly authSite: string;
+  /** An earlier run may have made it already. */
+  readonly mayHaveArrived: boolean;
+}
+
+/** @throws EnrollError */
+export async function submitEnrollment(run: EnrollRun): Promise<Enrollment> {
+  const retries = new Retries(run);
+  for (;;) {
+    const begun = await begin(run);
+    const { verdict, mayHaveArrived } = await insist(
+      run,
+      { what: 'submission', retries, mayHaveArrived: begun.mayHaveArrived },
+      () => run.ports.control.submit(begun.submission, run.call),
+    );
+    if (verdict.kind === 'done') return accepted(run, verdict.value, begun.authSite);
+    if (verdict.kind !== 'refused') throw await notAnswered(run, verdict, mayHaveArrived);
+    if (!isDead(verdict.code) || !retries.take()) throw await refused(run, verdict.code, mayHaveArrived);
+    // Nothing can come of this challenge any more, whichever of its submissions arrived.
+    await run.saveAttempt(undefined);
+  }
+}
+
+/** Control's word that the challenge was never answered, and cannot be any more. */
+function isDead(code: string): boolean {
+  return code === 'challenge_expired' || code === 'challenge_unknown';
+}
+
+async function accepted(run: EnrollRun, enrollment: Enrollment, authSite: string): Promise<Enrollment> {
+  if (enrollment.authSite !== authSite) {
+    throw new EnrollError(
+      'unreachable',
+      'control_answer_invalid',
+      'Control names another Auth Site than before',
+    );
+  }
+  const { enrollmentId, createdAtMs } = enrollment;
+  await run.saveAttempt({ kind: 'submitted', enrollmentId, authSite, createdAtMs });
+  return enrollment;
+}
+
+async function notAnswered(
+  run: EnrollRun,
+  fault: Exclude<Fault, { readonly kind: 'refused' }>,
+  mayHaveArrived: boolean,
+): Promise<EnrollError> {
+  if (mayHaveArrived) return unconfirmed(fault);
+  await run.saveAttempt(undefined);
+  return gaveUp(fault);
+}
+
+/** After an ambiguous one, the attempt is kept: a copy of it may still be on its way. */
+async function refused(run: EnrollRun, code: string, mayHaveArrived: boolean): Promise<EnrollError> {
+  if (!mayHaveArrived || code === 'challenge_consumed' || isDead(code)) await run.saveAttempt(undefined);
+  return refusal(code);
+}
+
+async function begin(run: EnrollRun): Promise<BegunSubmission> {
+  const workloadToken = await run.ports.readToken();
+  const { attempt } = run;
+  if (attempt?.kind === 'submitting') {
+    const { challengeId, authSite } = attempt;
+    const submission = { challengeId, challenge: reopened(run, attempt), workloadToken };
+    return { submission, authSite, mayHaveArrived: true };
+  }
+  const { verdict } = await insist(
+    run,
+    { what: 'challenge', retries: new Retries(run), mayHaveArrived: false },
+    () => run.ports.control.challenge(run.request.provider, run.call),
+  );
+  if (verdict.kind === 'refused') throw refusal(verdict.code);
+  if (verdict.kind !== 'done') throw gaveUp(verdict);
+  const { challengeId, challenge, authSite } = verdict.value;
+  const sealedChallenge = sealChallenge(challenge, run.request.key.privateKey, boundTo(run, challengeId));
+  // Before anything is sent: from here on a submission may have arrived.
+  await run.saveAttempt({ kind: 'submitting', challengeId, authSite, sealedChallenge });
+  return { submission: { challengeId, challenge, workloadToken }, authSite, mayHaveArrived: false };
+}
+
+function reopened(run: EnrollRun, attempt: Extract<Attempt, { readonly kind: 'submitting' }>) {
+  const { challengeId, sealedChallenge } = attempt;
+  const opened = openChallenge(sealedChallenge, run.request.key.privateKey, boundTo(run, challengeId));
+  if (opened !== undefined) return opened;
+  throw new EnrollError(
+    'usage',
+    'enrollment_state_invalid',
+    'the challenge in the state file was not sealed by this key: delete the file to enroll anew',
+  );
+}
+
+function boundTo({ request: { target } }: EnrollRun, challengeId: string): string {
+  return `${target.controlUrl}\n${target.policy}\n${challengeId}\n`;
+}
+
+/** How often something may still be tried again. */
+class Retries {
+  readonly pacing: Pacing;
+  #left: number;
+
+  constructor({ request, ports }: EnrollRun) {
+    this.pacing = new Pacing(request.pollIntervalMs, ports.random);
+    this.#left = request.submitRetries;
+  }
+
+  take(): boolean {
+    this.#left -= 1;
+    return this.#left >= 0;
+  }
+}
+
+interface Insistence {
+  readonly what: 'challenge' | 'submission';
+  readonly retries: Retries;
+  readonly mayHaveArrived: boolean;
+}
+
+/** Asks until there is a word, for as long as retries, time and whoever started it allow. */
+async function insist<T>(
+  run: EnrollRun,
+  { what, retries, mayHaveArrived }: Insistence,
+  ask: () => Promise<Verdict<T>>,
+): Promise<{ readonly verdict: Verdict<T>; readonly mayHaveArrived: boolean }> {
+  let arrived = mayHaveArrived;
+  for (;;) {
+    const verdict = await ask();
+    arrived ||= verdict.kind === 'unclear' || (verdict.kind === 'later' && !verdict.isControlsWord);
+    if (verdict.kind === 'done' || verdict.kind === 'refused') return { verdict, mayHaveArrived: arrived };
+    if (run.isStopped || !retries.take()) return { verdict, mayHaveArrived: arrived };
+    const waitMs = retries.pacing.next(verdict.kind === 'later' ? verdict.retryAfterMs : 0);
+    if (waitMs >= run.remainingMs) return { verdict, mayHaveArrived: arrived };
+    run.ports.tell({ kind: 'retrying', what, fault: describeFault(verdict), waitMs });
+    await run.sleep(waitMs);
+    if (run.isStopped) return { verdict: { kind: 'unclear', cause: 'stopped' }, mayHaveArrived: arrived };
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * Control's API for operators and automation: JSON over HTTPS, pages, ETags, problems as errors. Nothing is sent twice
+ * but what may be: reads, and creations under one Idempotency-Key.
+ */
+import { randomUUID } from 'node:crypto';
+import { Agent } from 'undici';
+import { isJsonObject, type JsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
+import { checkedCaPem } from '../ca-certificates.ts';
+import type { ControlUrl } from '../enroll/control-url.ts';
+import { OperatorError } from './operator-error.ts';
+
+export interface ControlApiOptions {
+  readonly url: ControlUrl;
+  /** Certificates (PEM) to trust instead of the system's. */
+  readonly caPem: string | undefined;
+  /** Bearer token of an operator or of automation. A secret. */
+  readonly token: string;
+  /** For one exchange. Default 30 s. */
+  readonly timeoutMs?: number;
+}
+
+export interface Resource {
+  readonly body: JsonObject;
+  /** Undefined where the resource has none. */
+  readonly etag: string | undefined;
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+interface Exchange {
+  readonly method: Method;
+  readonly path: string;
+  readonly body?: object | undefined;
+  readonly headers?: { readonly [name: string]: string };
+}
+
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const PAGE_LIMIT = 200;
+/** Attempts at what may be sent again when no answer came. */
+const MAX_ATTEMPTS = 3;
+
+export class ControlApi {
+  readonly #options: ControlApiOptions;
+  readonly #agent: Agent;
+
+  constructor(options: ControlApiOptions) {
+    this.#options = options;
+    this.#agent = new Agent({
+      connections: 4,
+      maxResponseSize: MAX_ANSWER_BYTES,
+      connect: {
+        rejectUnauthorized: true,
+        ...(options.caPem === undefined ? {} : { ca: checkedCaPem(options.caPem) }),
+      },
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+
+  /** @throws OperatorError */
+  async get(path: string): Promise<Resource> {
+    return resourceOf(await this.#repeat({ method: 'GET', path }));
+  }
+
+  /** Undefined when there is no such resource. @throws OperatorError */
+  async find(path: string): Promise<Resource | undefined> {
+    try {
+      return await this.get(path);
+    } catch (error) {
+      if (error instanceof OperatorError && error.code === 'not_found') return undefined;
+      throw error;
+    }
+  }
+
+  /** All pages of a list. @throws OperatorError */
+  async list(path: string): Promise<readonly JsonObject[]> {
+    const items: JsonObject[] = [];
+    let cursor: string | undefined;
+    do {
+      const query = new URLSearchParams({
+        limit: String(PAGE_LIMIT),
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      const { body } = await this.get(`${path}${path.includes('?') ? '&' : '?'}${query}`);
+      if (!Array.isArray(body.items)) throw unexpected(path);
+      items.push(...body.items.filter(isJsonObject));
+      cursor = typeof body.next_cursor === 'string' ? body.next_cursor : undefined;
+    } while (cursor !== undefined);
+    return items;
+  }
+
+  /** @throws OperatorError */
+  async create(path: string, body: object): Promise<Resource> {
+    const headers = { 'idempotency-key': randomUUID() };
+    return resourceOf(await this.#repeat({ method: 'POST', path, body, headers }));
+  }
+
+  /** An action on a resource, such as `…/suspend`. Sent once. @throws OperatorError */
+  async act(path: string, body: object = {}): Promise<Resource> {
+    return resourceOf(await this.#once({ method: 'POST', path, body }));
+  }
+
+  /** @param etag of what was read; undefined for a resource that is not there yet @throws OperatorError */
+  async put(path: string, body: object, etag: string | undefined): Promise<Resource> {
+    return resourceOf(await this.#once({ method: 'PUT', path, body, headers: ifMatch(etag) }));
+  }
+
+  /** @throws OperatorError */
+  async patch(path: string, body: object, etag: string | undefined): Promise<Resource> {
+    return resourceOf(await this.#once({ method: 'PATCH', path, body, headers: ifMatch(etag) }));
+  }
+
+  /** @throws OperatorError */
+  async remove(path: string, etag: string | undefined): Promise<void> {
+    await this.#once({ method: 'DELETE', path, headers: ifMatch(etag) });
+  }
+
+  async #repeat(exchange: Exchange): Promise<Answer> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#once(exchange);
+      } catch (error) {
+        const mayRepeat = error instanceof OperatorError && error.kind === 'unreachable';
+        if (!mayRepeat || attempt >= MAX_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  /** @throws OperatorError for anything but a success */
+  async #once({ method, path, body, headers }: Exchange): Promise<Answer> {
+    const { url, token, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
+    const answer = await this.#send(`${url.pathPrefix}${path}`, {
+      method,
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: {
+        accept: 'application/json, application/problem+json',
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    });
+    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
+    throw problemOf(answer);
+  }
+
+  async #send(path: string, request: SentRequest): Promise<Answer> {
+    try {
+      const { statusCode, headers, body } = await this.#agent.request({
+        origin: this.#options.url.origin,
+        path,
+        ...request,
+      });
+      const { etag } = headers;
+      return { statusCode, etag: typeof etag === 'string' ? etag : undefined, text: await body.text() };
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
+      throw new OperatorError('unreachable', 'control_unreachable', `Control does not answer (${code})`);
+    }
+  }
+}
+
+interface SentRequest {
+  readonly method: Method;
+  readonly body: string | null;
+  readonly signal: AbortSignal;
+  readonly headers: { readonly [name: string]: string };
+}
+
+interface Answer {
+  readonly statusCode: number;
+  readonly etag: string | undefined;
+  readonly text: string;
+}
+
+function ifMatch(etag: string | undefined): { readonly [name: string]: string } {
+  return etag === undefined ? {} : { 'if-match': etag };
+}
+
+function resourceOf({ text, etag }: Answer): Resource {
+  if (text === '') return { body: {}, etag };
+  const body = parseBody(text);
+  if (body === undefined) throw unexpected('its answer');
+  return { body, etag };
+}
+
+function parseBody(text: string): JsonObject | undefined {
+  try {
+    const value = parseStrictJson(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Control's own words for what it refused. */
+function problemOf({ statusCode, text }: Answer): OperatorError {
+  const problem = parseBody(text);
+  const code = problem?.code;
+  if (problem === undefined || typeof code !== 'string' || !/^[a-z0-9_]{1,64}$/.test(code)) {
+    return new OperatorError(
+      'unreachable',
+      'answer_unexpected',
+      `an answer ${statusCode} that is not Control's`,
+    );
+  }
+  const kind = statusCode === 503 || statusCode === 429 ? 'unreachable' : 'refused';
+  return new OperatorError(kind, code, oneLine(problem.detail ?? problem.title, problem.errors));
+}
+
+/** Control characters would act in a terminal. */
+function oneLine(text: unknown, errors: unknown): string {
+  const [first] = Array.isArray(errors) ? errors.filter(isJsonObject) : [];
+  const place = first === undefined ? '' : ` (${String(first.pointer)}: ${String(first.reason)})`;
+  const line = `${typeof text === 'string' ? text : 'refused'}${place}`;
+  return Array.from(line, (character) => (character < ' ' || character === '\x7f' ? ' ' : character))
+    .join('')
+    .slice(0, 1000);
+}
+
+function unexpected(what: string): OperatorError {
+  return new OperatorError('unreachable', 'answer_unexpected', `${what} is not what Control answers`);
+}

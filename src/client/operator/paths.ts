@@ -1,0 +1,25 @@
+/** Paths of Control's API. Names go into them percent-encoded. */
+
+export function sitePath(siteId: string): string {
+  return `/v1/sites/${encodeURIComponent(siteId)}`;
+}
+
+export function clientPath(siteId: string, clientId: string): string {
+  return `${sitePath(siteId)}/clients/${encodeURIComponent(clientId)}`;
+}
+
+export function grantPath(siteId: string, clientId: string, resource: string): string {
+  return `${clientPath(siteId, clientId)}/grants/${encodeURIComponent(resource)}`;
+}
+
+export function routePath(siteId: string, routeId: string): string {
+  return `${sitePath(siteId)}/routes/${encodeURIComponent(routeId)}`;
+}
+
+export function brokerPath(siteId: string, issuer: string): string {
+  return `${sitePath(siteId)}/brokers/${encodeURIComponent(issuer)}`;
+}
+
+export function revisionPath(sourceId: string, revision: number): string {
+  return `/v1/sources/${encodeURIComponent(sourceId)}/revisions/${revision}`;
+}

@@ -1,0 +1,230 @@
+/**
+ * From a site file and what Control holds to the steps that make one the other. Pure: `apply.ts` carries the steps out,
+ * `--dry-run` shows them. Nothing is a step that would change nothing, so a second run has none.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { JsonObject } from '../../protocol/strict-json.ts';
+import type { CurrentSite, Records } from './current-site.ts';
+import { describeDifference, differences } from './differences.ts';
+import type { SiteClient, SiteFile, SitePolicy, SiteRoute, SiteSource } from './site-file.ts';
+
+export type StepKind =
+  | 'environment'
+  | 'fleet'
+  | 'site'
+  | 'broker'
+  | 'client'
+  | 'grant'
+  | 'route'
+  | 'route_sources'
+  | 'source'
+  | 'enrollment_policy'
+  | 'target';
+
+export interface PlanStep {
+  readonly verb: 'create' | 'change' | 'remove' | 'activate';
+  readonly kind: StepKind;
+  /** As people know it. */
+  readonly name: string;
+  /** One line each: what changes. */
+  readonly changes: readonly string[];
+}
+
+export interface PlanOptions {
+  /** Whether what the file does not name goes: brokers, clients, routes and enrollment policies. Grants always do. */
+  readonly prune: boolean;
+}
+
+/** In the order in which they can be done. */
+export function planSite(file: SiteFile, current: CurrentSite, { prune }: PlanOptions): readonly PlanStep[] {
+  return [
+    ...planHierarchy(file, current),
+    ...(file.brokers ?? []).flatMap((broker) => planBroker(broker, current)),
+    ...(file.clients ?? []).flatMap((client) => planClient(client, current)),
+    ...(file.routes ?? []).flatMap((route) => planRoute(route, current)),
+    ...(file.sources ?? []).flatMap((source) => planSource(source, current)),
+    ...(file.enrollment_policies ?? []).flatMap((policy) => planPolicy(policy, file, current)),
+    // Last: a source becomes active when every target has acknowledged it, and a new one has not started yet.
+    ...(file.targets ?? [])
+      .filter((name) => !current.targets.has(name))
+      .map((name) => step('create', 'target', name)),
+    ...(prune ? planRemovals(file, current) : []),
+  ];
+}
+
+function step(
+  verb: PlanStep['verb'],
+  kind: StepKind,
+  name: string,
+  changes: readonly string[] = [],
+): PlanStep {
+  return { verb, kind, name, changes };
+}
+
+/** Creates what is missing, changes what differs, and is silent about what is as declared. */
+function difference(
+  kind: StepKind,
+  name: string,
+  declared: JsonObject,
+  current: JsonObject | undefined,
+  fields: readonly string[],
+  mode: 'declared' | 'exact',
+): readonly PlanStep[] {
+  if (current === undefined) return [step('create', kind, name)];
+  const changes = differences(declared, current, fields, mode).map(describeDifference);
+  return changes.length === 0 ? [] : [step('change', kind, name, changes)];
+}
+
+/** What of a site can change once it is there. */
+export const SITE_FIELDS = [
+  'display_name',
+  'origins',
+  'skew_seconds',
+  'single_verifier',
+  'bundle_lifetime_seconds',
+  'source_capacity',
+] as const;
+
+/** Passports and transcripts name these: another value is another site. */
+export const FIXED_SITE_FIELDS = ['trust_domain', 'issuer_url'] as const;
+
+function planHierarchy({ environment, fleet, site }: SiteFile, current: CurrentSite): readonly PlanStep[] {
+  return [
+    ...(current.environmentId === undefined ? [step('create', 'environment', environment)] : []),
+    ...(current.fleetId === undefined ? [step('create', 'fleet', fleet)] : []),
+    ...difference('site', site.site_id, site, current.site, SITE_FIELDS, 'declared'),
+  ];
+}
+
+function planBroker(broker: { readonly issuer: string }, { brokers }: CurrentSite): readonly PlanStep[] {
+  const fields = Object.keys(broker);
+  return difference('broker', broker.issuer, broker, brokers.get(broker.issuer), fields, 'declared');
+}
+
+export const CLIENT_FIELDS = ['subject', 'context'] as const;
+
+function planClient(client: SiteClient, current: CurrentSite): readonly PlanStep[] {
+  const id = client.client_id;
+  const declared = { ...client, context: client.context ?? {} };
+  const held = current.grants.get(id) ?? new Map<string, string>();
+  const wanted = new Map((client.grants ?? []).map(({ resource, access }) => [resource, access]));
+  return [
+    ...difference('client', id, declared, current.clients.get(id), CLIENT_FIELDS, 'exact'),
+    ...[...wanted]
+      .filter(([resource, access]) => held.get(resource) !== access)
+      .map(([resource, access]) =>
+        step(held.has(resource) ? 'change' : 'create', 'grant', `${id} ${resource}`, [
+          `access: ${held.get(resource) ?? '(none)'} -> ${access}`,
+        ]),
+      ),
+    ...[...held.keys()]
+      .filter((resource) => !wanted.has(resource))
+      .map((resource) => step('remove', 'grant', `${id} ${resource}`)),
+  ];
+}
+
+export const ROUTE_FIELDS = [
+  'method',
+  'path_template',
+  'audience',
+  'freshness_class',
+  'max_staleness_seconds',
+  'resource',
+  'access',
+  'origins',
+  'signed_headers',
+  'body',
+  'required_provenance',
+  'required_context',
+  'forward_authorization',
+] as const;
+
+function planRoute(route: SiteRoute, { routes, routeSources }: CurrentSite): readonly PlanStep[] {
+  const id = route.route_id;
+  const sources = routeSources.get(id)?.allowed_sources;
+  return [
+    ...difference('route', id, route, routes.get(id), ROUTE_FIELDS, 'exact'),
+    ...(isDeepStrictEqual(sources, route.allowed_sources)
+      ? []
+      : [step(sources === undefined ? 'create' : 'change', 'route_sources', id)]),
+  ];
+}
+
+/** What makes another revision of a source. */
+export const SOURCE_REVISION_FIELDS = ['issuer', 'jwks_uri', 'audience'] as const;
+export const SOURCE_FIELDS = ['on_suspend', 'on_retire'] as const;
+
+function planSource(source: SiteSource, { sources }: CurrentSite): readonly PlanStep[] {
+  const current = sources.get(source.name);
+  if (current === undefined)
+    return [step('create', 'source', source.name), step('activate', 'source', source.name)];
+  const revision = newestRevision(current);
+  const changes = [
+    ...differences(source, current, SOURCE_FIELDS, 'declared'),
+    ...differences(source, revision ?? {}, SOURCE_REVISION_FIELDS, 'declared'),
+  ].map(describeDifference);
+  const isOnItsWay = ['active', 'publishing', 'activating', 'suspended'].includes(String(revision?.state));
+  const needsRevision = changes.some((line) =>
+    SOURCE_REVISION_FIELDS.some((field) => line.startsWith(`${field}:`)),
+  );
+  return [
+    ...(changes.length === 0 ? [] : [step('change', 'source', source.name, changes)]),
+    ...(isOnItsWay && !needsRevision ? [] : [step('activate', 'source', source.name)]),
+  ];
+}
+
+/** The newest revision that is not over. */
+export function newestRevision(source: JsonObject): JsonObject | undefined {
+  const revisions = Array.isArray(source.revisions) ? (source.revisions as readonly JsonObject[]) : [];
+  return revisions
+    .filter(({ state }) => state !== 'retired')
+    .reduce<JsonObject | undefined>(
+      (newest, each) =>
+        newest === undefined || Number(each.revision) > Number(newest.revision) ? each : newest,
+      undefined,
+    );
+}
+
+/** What of a policy can change once it is there. */
+export const POLICY_FIELDS = ['approval', 'max_key_lifetime_seconds', 'max_keys_per_token'] as const;
+
+function planPolicy(policy: SitePolicy, file: SiteFile, current: CurrentSite): readonly PlanStep[] {
+  const held = current.policies.get(policy.name);
+  const steps = difference('enrollment_policy', policy.name, policy, held, POLICY_FIELDS, 'declared');
+  if (held === undefined || steps.length > 0) return steps;
+  const source = current.sources.get(policy.source);
+  const revision = source && newestRevision(source);
+  const willMove = file.sources?.some(
+    (each) =>
+      each.name === policy.source && planSource(each, current).some(({ verb }) => verb === 'activate'),
+  );
+  if (!willMove && revision?.revision === held.source_revision) return [];
+  return [step('change', 'enrollment_policy', policy.name, ['source_revision: to the active one'])];
+}
+
+function planRemovals(file: SiteFile, current: CurrentSite): readonly PlanStep[] {
+  const gone = (kind: StepKind, records: Records, kept: readonly string[]) =>
+    [...records.keys()].filter((name) => !kept.includes(name)).map((name) => step('remove', kind, name));
+  return [
+    ...gone(
+      'enrollment_policy',
+      current.policies,
+      (file.enrollment_policies ?? []).map(({ name }) => name),
+    ),
+    ...gone(
+      'route',
+      current.routes,
+      (file.routes ?? []).map(({ route_id }) => route_id),
+    ),
+    ...gone(
+      'client',
+      current.clients,
+      (file.clients ?? []).map(({ client_id }) => client_id),
+    ),
+    ...gone(
+      'broker',
+      current.brokers,
+      (file.brokers ?? []).map(({ issuer }) => issuer),
+    ),
+  ];
+}

@@ -1,0 +1,194 @@
+/**
+ * The declaration of one Auth Site, as `proofgate ctl apply` takes it: what people write and keep in version control.
+ * Definitions of routes and brokers are held against the bundle's rules by Control; here only the shape is.
+ * Source: docs/ctl.md "The site file".
+ */
+import Type, { type Static } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { parseStrictYaml, StrictYamlError } from '../strict-yaml.ts';
+import { OperatorError } from './operator-error.ts';
+
+export const SITE_FORMAT = 'proofgate.site/v1';
+
+const closed = { additionalProperties: false } as const;
+const name = Type.String({ minLength: 1, maxLength: 512 });
+const names = Type.Record(Type.String(), name);
+const seconds = Type.Integer({ minimum: 1 });
+
+const grant = Type.Object({ resource: name, access: Type.Enum(['read', 'write']) }, closed);
+
+const client = Type.Object(
+  {
+    client_id: name,
+    subject: name,
+    context: Type.Optional(names),
+    grants: Type.Optional(Type.Array(grant)),
+  },
+  closed,
+);
+
+/** As in a bundle, with its source set beside it. */
+const route = Type.Object(
+  {
+    route_id: name,
+    method: name,
+    path_template: name,
+    audience: name,
+    freshness_class: name,
+    max_staleness_seconds: Type.Optional(seconds),
+    resource: Type.Optional(name),
+    access: Type.Optional(Type.Enum(['read', 'write'])),
+    origins: Type.Optional(Type.Array(name)),
+    signed_headers: Type.Optional(Type.Array(name)),
+    body: Type.Optional(Type.Enum(['bound', 'unbound'])),
+    required_provenance: Type.Optional(Type.Record(Type.String(), Type.Array(name))),
+    required_context: Type.Optional(Type.Record(Type.String(), Type.Array(name))),
+    forward_authorization: Type.Optional(Type.Boolean()),
+    allowed_sources: Type.Array(
+      Type.Object(
+        {
+          issuer: name,
+          trust_domain: name,
+          subject_exact: Type.Optional(name),
+          subject_prefix: Type.Optional(Type.String()),
+          required_key_binding: Type.Enum(['software', 'attested_workload']),
+        },
+        closed,
+      ),
+      { minItems: 1 },
+    ),
+  },
+  closed,
+);
+
+const source = Type.Object(
+  {
+    name,
+    kind: Type.Optional(Type.Enum(['oidc_jwks'])),
+    issuer: name,
+    jwks_uri: name,
+    audience: name,
+    /** What validation must detect, or the source is not activated. */
+    expected_scope: name,
+    on_suspend: Type.Optional(Type.Enum(['keep', 'revoke'])),
+    on_retire: Type.Optional(Type.Enum(['keep', 'revoke'])),
+  },
+  closed,
+);
+
+const policy = Type.Object(
+  {
+    name,
+    /** Name of a source of this file. */
+    source: name,
+    client: name,
+    approval: Type.Enum(['automatic', 'manual']),
+    max_key_lifetime_seconds: seconds,
+    verified_subject: name,
+    max_keys_per_token: Type.Optional(seconds),
+  },
+  closed,
+);
+
+const SITE_FILE = Type.Object(
+  {
+    format: Type.Literal(SITE_FORMAT),
+    environment: name,
+    fleet: name,
+    site: Type.Object(
+      {
+        site_id: name,
+        display_name: Type.Optional(name),
+        trust_domain: name,
+        issuer_url: name,
+        origins: Type.Array(name, { minItems: 1 }),
+        skew_seconds: Type.Optional(seconds),
+        single_verifier: Type.Optional(Type.Boolean()),
+        bundle_lifetime_seconds: Type.Optional(seconds),
+        source_capacity: Type.Optional(seconds),
+      },
+      closed,
+    ),
+    brokers: Type.Optional(Type.Array(Type.Object({ issuer: name }, { additionalProperties: true }))),
+    clients: Type.Optional(Type.Array(client)),
+    routes: Type.Optional(Type.Array(route)),
+    sources: Type.Optional(Type.Array(source)),
+    enrollment_policies: Type.Optional(Type.Array(policy)),
+    /** Names. */
+    targets: Type.Optional(Type.Array(name)),
+  },
+  closed,
+);
+
+export type SiteFile = Static<typeof SITE_FILE>;
+export type SiteClient = Static<typeof client>;
+export type SiteRoute = Static<typeof route>;
+export type SiteSource = Static<typeof source>;
+export type SitePolicy = Static<typeof policy>;
+
+const shape = Compile(SITE_FILE);
+
+/**
+ * Reads YAML or JSON.
+ * @param fileName stands in error messages
+ * @throws OperatorError `site_file_invalid`, naming file and place
+ */
+export function parseSiteFile(text: string, fileName: string): SiteFile {
+  const value = readYaml(text, fileName);
+  if (!shape.Check(value)) {
+    const [first] = shape.Errors(value);
+    const place = first?.instancePath === '' ? 'the file' : first?.instancePath;
+    throw invalid(fileName, `${place ?? 'the file'} ${first?.message ?? 'has another shape'}`);
+  }
+  refuseRepeated(value, fileName);
+  refuseUnknownReferences(value, fileName);
+  return value;
+}
+
+function readYaml(text: string, fileName: string): unknown {
+  try {
+    return parseStrictYaml(text);
+  } catch (error) {
+    throw error instanceof StrictYamlError ? invalid(fileName, error.message) : error;
+  }
+}
+
+/** What names things names each once. */
+function refuseRepeated(file: SiteFile, fileName: string): void {
+  const lists: readonly (readonly [string, readonly string[]])[] = [
+    ['brokers', (file.brokers ?? []).map(({ issuer }) => issuer)],
+    ['clients', (file.clients ?? []).map(({ client_id }) => client_id)],
+    ['routes', (file.routes ?? []).map(({ route_id }) => route_id)],
+    ['sources', (file.sources ?? []).map((each) => each.name)],
+    ['enrollment_policies', (file.enrollment_policies ?? []).map((each) => each.name)],
+    ['targets', file.targets ?? []],
+  ];
+  for (const [list, all] of lists) {
+    const repeated = all.find((each, index) => all.indexOf(each) !== index);
+    if (repeated !== undefined) throw invalid(fileName, `/${list} names ${JSON.stringify(repeated)} twice`);
+  }
+}
+
+function refuseUnknownReferences(file: SiteFile, fileName: string): void {
+  const sources = new Set(file.sources?.map((each) => each.name));
+  const clients = new Set(file.clients?.map(({ client_id }) => client_id));
+  for (const [index, each] of (file.enrollment_policies ?? []).entries()) {
+    const place = `/enrollment_policies/${index}`;
+    if (!sources.has(each.source)) {
+      throw invalid(
+        fileName,
+        `${place}/source is ${JSON.stringify(each.source)}, which /sources does not name`,
+      );
+    }
+    if (!clients.has(each.client)) {
+      throw invalid(
+        fileName,
+        `${place}/client is ${JSON.stringify(each.client)}, which /clients does not name`,
+      );
+    }
+  }
+}
+
+function invalid(fileName: string, problem: string): OperatorError {
+  return new OperatorError('usage', 'site_file_invalid', `${fileName}: ${problem}`);
+}

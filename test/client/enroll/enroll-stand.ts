@@ -1,0 +1,124 @@
+/** A workload that enrolls at a Control on loopback: real HTTP, a state in memory as text, and waits that are cut short. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { ControlClient } from '../../../src/client/enroll/control-client.ts';
+import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
+import { enroll } from '../../../src/client/enroll/enroll.ts';
+import type {
+  EnrollEvent,
+  EnrollPorts,
+  EnrollRequest,
+  EnrollResult,
+} from '../../../src/client/enroll/enroll-ports.ts';
+import type { EnrollmentState, EnrollmentStates } from '../../../src/client/enroll/enrollment-state.ts';
+import { SecretText } from '../../../src/client/enroll/secret-text.ts';
+import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
+import { UndiciControlHttp } from '../../../src/client/enroll/undici-control-http.ts';
+import type { SigningKey } from '../../../src/protocol/signing.ts';
+import { POLICY } from '../../fakes/control-enrollment.ts';
+import { newEd25519Key } from '../fixtures.ts';
+
+/** Thrown in place of a kill. */
+export class Killed extends Error {}
+
+/** Keeps the text that a file would hold, so that each load reads what was really written. */
+export class StatesInMemory implements EnrollmentStates {
+  text: string | undefined;
+  saves = 0;
+  /** Called around each save with its number, from 1; may throw {@link Killed}. */
+  onSave: (moment: 'before' | 'after', number: number) => void = () => {};
+
+  async load(): Promise<EnrollmentState | undefined> {
+    return this.text === undefined ? undefined : parseEnrollmentState(this.text, 'state');
+  }
+
+  async save(state: EnrollmentState): Promise<void> {
+    this.saves += 1;
+    this.onSave('before', this.saves);
+    this.text = formatEnrollmentState(state);
+    this.onSave('after', this.saves);
+  }
+}
+
+export interface Workload {
+  readonly key: SigningKey;
+  readonly states: StatesInMemory;
+  token: string;
+}
+
+export function newWorkload(token: string): Workload {
+  return { key: newEd25519Key(), states: new StatesInMemory(), token };
+}
+
+export interface EnrollRunOptions {
+  readonly request?: Partial<EnrollRequest>;
+  readonly ports?: Partial<EnrollPorts>;
+  readonly controlUrl: string;
+}
+
+export interface WatchedRun {
+  readonly events: EnrollEvent[];
+  /** Milliseconds that were asked for. */
+  readonly waits: number[];
+  readonly ended: Promise<EnrollResult>;
+}
+
+/** Longest that a wait really takes; time to a run is what it asked for. */
+const REAL_WAIT_MS = 2;
+
+export function startEnroll(workload: Workload, options: EnrollRunOptions): WatchedRun {
+  const { key, states } = workload;
+  const target = { controlUrl: options.controlUrl, policy: POLICY };
+  const events: EnrollEvent[] = [];
+  const waits: number[] = [];
+  let skippedMs = 0;
+  const http = new UndiciControlHttp({ url: parseControlUrl(options.controlUrl), caPem: undefined });
+  const nowMs = options.ports?.nowMs ?? (() => Date.now());
+  const ports: EnrollPorts = {
+    control: new ControlClient({ http, target: options.request?.target ?? target, key, nowMs }),
+    states,
+    readToken: async () => new SecretText(workload.token),
+    nowMs,
+    monotonicMs: () => performance.now() + skippedMs,
+    sleep: async (waitMs) => {
+      waits.push(waitMs);
+      skippedMs += waitMs;
+      await delay(Math.min(waitMs, REAL_WAIT_MS));
+    },
+    random: () => 0.5,
+    stop: new AbortController().signal,
+    tell: (event) => events.push(event),
+    ...options.ports,
+  };
+  const request: EnrollRequest = {
+    target,
+    provider: 'oidc_jwks',
+    key,
+    waitsForActivation: true,
+    timeoutMs: 300_000,
+    requestTimeoutMs: 5000,
+    pollIntervalMs: 2000,
+    submitRetries: 2,
+    refreshSkewMs: 300_000,
+    forcesReenrollment: false,
+    ...options.request,
+  };
+  const ended = enroll(request, ports).finally(() => http.close());
+  ended.catch(() => {});
+  return { events, waits, ended };
+}
+
+export function runEnroll(workload: Workload, options: EnrollRunOptions): Promise<EnrollResult> {
+  return startEnroll(workload, options).ended;
+}
+
+/** `done`, or the code with which it ended. */
+export async function outcomeOf(ended: Promise<EnrollResult>): Promise<string> {
+  try {
+    await ended;
+    return 'done';
+  } catch (error) {
+    if (error instanceof Killed) return 'killed';
+    if (error instanceof Error && 'code' in error) return String(error.code);
+    throw error;
+  }
+}
