@@ -1,8 +1,33 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { keepTrying, pause } from './keep-trying.ts';
+import { leadOnce } from './lead-once.ts';
+import type { ReportIncident } from './port.ts';
+import { endConnection } from './postgres-connection.ts';
 
-const RETRY_MS = 500;
-const HEARTBEAT_MS = 1000;
+export interface LeadTimes {
+  /** Between two attempts to take the lock. */
+  readonly retryMs: number;
+  readonly heartbeatMs: number;
+  /** A leader whose heartbeat gets no answer for so long leads no more. */
+  readonly answerTimeoutMs: number;
+  /** A leader of which the server hears nothing for so long, because it is frozen, loses the lock. */
+  readonly silenceTimeoutMs: number;
+}
+
+const TIMES: LeadTimes = {
+  retryMs: 500,
+  heartbeatMs: 1000,
+  answerTimeoutMs: 3000,
+  silenceTimeoutMs: 15_000,
+};
+
+export interface Leading {
+  readonly connection: pg.ClientConfig;
+  readonly name: string;
+  readonly work: (signal: AbortSignal) => Promise<void>;
+  readonly report: ReportIncident;
+  readonly times?: LeadTimes;
+}
 
 /**
  * Leads while one connection holds an advisory lock. PostgreSQL lets go of the lock when the connection ends, so a killed
@@ -10,41 +35,32 @@ const HEARTBEAT_MS = 1000;
  * whatever they do takes the site's lock and looks first.
  * @returns how to stop; resolves when `work` has ended
  */
-export function leadByAdvisoryLock(
-  connection: pg.ClientConfig,
-  name: string,
-  work: (signal: AbortSignal) => Promise<void>,
-): () => Promise<void> {
-  const stop = new AbortController();
-  const ended = keepTrying(connection, name, work, stop.signal);
-  return async () => {
-    stop.abort();
-    await ended;
-  };
+export function leadByAdvisoryLock(leading: Leading): () => Promise<void> {
+  const times = leading.times ?? TIMES;
+  return keepTrying(times.retryMs, (stop) => leadOneTerm(leading, times, stop));
 }
 
-async function keepTrying(
-  connection: pg.ClientConfig,
-  name: string,
-  work: (signal: AbortSignal) => Promise<void>,
+async function leadOneTerm(
+  { connection, name, work, report }: Leading,
+  times: LeadTimes,
   stop: AbortSignal,
 ): Promise<void> {
-  while (!stop.aborted) {
-    const client = new pg.Client(connection);
-    const lost = new AbortController();
-    client.on('error', () => lost.abort());
-    client.on('end', () => lost.abort());
-    try {
-      await client.connect();
-      while (!stop.aborted && !lost.signal.aborted && !(await takeLock(client, name))) {
-        await pause(RETRY_MS, stop);
-      }
-      if (!stop.aborted && !lost.signal.aborted) await leadOnce(client, work, stop, lost);
-    } catch {
-      // The connection: tried again below.
-    }
-    await client.end().catch(() => {});
-    await pause(RETRY_MS, stop);
+  const client = new pg.Client({ ...connection, query_timeout: times.answerTimeoutMs });
+  const lost = new AbortController();
+  client.on('error', () => lost.abort());
+  client.on('end', () => lost.abort());
+  const over = AbortSignal.any([stop, lost.signal]);
+  try {
+    await client.connect();
+    await client.query(`set idle_session_timeout = ${times.silenceTimeoutMs}`);
+    while (!over.aborted && !(await takeLock(client, name))) await pause(times.retryMs, over);
+    if (over.aborted) return;
+    const heart = beat(client, over, lost, times.heartbeatMs);
+    await leadOnce(name, work, over, report);
+    lost.abort();
+    await heart;
+  } finally {
+    await endConnection(client);
   }
 }
 
@@ -56,38 +72,16 @@ async function takeLock(client: pg.Client, name: string): Promise<boolean> {
   return rows[0]?.locked === true;
 }
 
-async function leadOnce(
+/** A connection that gives no answer is a lost one. */
+async function beat(
   client: pg.Client,
-  work: (signal: AbortSignal) => Promise<void>,
-  stop: AbortSignal,
+  over: AbortSignal,
   lost: AbortController,
+  heartbeatMs: number,
 ): Promise<void> {
-  const signal = AbortSignal.any([stop, lost.signal]);
-  const heart = beat(client, signal, lost);
-  try {
-    await work(signal);
-  } finally {
-    lost.abort();
-    await heart;
+  while (!over.aborted) {
+    await pause(heartbeatMs, over);
+    if (over.aborted) return;
+    await client.query('select 1').catch(() => lost.abort());
   }
-}
-
-/** A connection that hangs is a lost one. */
-async function beat(client: pg.Client, signal: AbortSignal, lost: AbortController): Promise<void> {
-  while (!signal.aborted) {
-    await pause(HEARTBEAT_MS, signal);
-    if (signal.aborted) return;
-    const answered = await Promise.race([
-      client.query('select 1').then(
-        () => true,
-        () => false,
-      ),
-      pause(HEARTBEAT_MS * 3, signal).then(() => signal.aborted),
-    ]);
-    if (!answered) lost.abort();
-  }
-}
-
-async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
-  await delay(durationMs, undefined, { signal }).catch(() => {});
 }

@@ -1,103 +1,87 @@
 /**
- * PostgreSQL: several instances of Control share one database. A site's row is the lock of the site; notices travel by
- * LISTEN and NOTIFY; who leads the background jobs holds an advisory lock on a connection of its own.
+ * PostgreSQL, 14 or later: several instances of Control share one database. A site's row is the lock of the site;
+ * notices travel by LISTEN and NOTIFY; who leads the background jobs holds an advisory lock on a connection of its own.
+ * An instance has at most its pool, one connection for notices, and one for each name that it leads or wants to.
  */
+import { randomUUID } from 'node:crypto';
 import { CamelCasePlugin, Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { migrate } from './migrate.ts';
-import { type ControlStore, StoreUnavailableError } from './port.ts';
+import { type ControlStore, type ReportIncident, StoreUnavailableError } from './port.ts';
+import { connectionOf, postgresFaultOf } from './postgres-connection.ts';
 import { leadByAdvisoryLock } from './postgres-lead.ts';
-import { listenForNotices, NOTICE_CHANNEL } from './postgres-notices.ts';
+import { listenForNotices, NOTICE_CHANNEL, noticeText } from './postgres-notices.ts';
 import { type Engine, RelationalStore } from './relational-store.ts';
 import type { Tables } from './tables.ts';
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host/database`. A secret: in no message and no log. */
+  /** `postgres://user:password@host/database`, TLS by `sslmode` and `sslrootcert`. A secret: in no message and no log. */
   readonly url: string;
   readonly nowMs: () => number;
   /** Default 10. */
   readonly maxConnections?: number;
+  readonly report?: ReportIncident;
 }
 
-const CONNECT_TIMEOUT_MS = 5000;
-const STATEMENT_TIMEOUT_MS = 30_000;
+const DEFAULT_MAX_CONNECTIONS = 10;
+const STATEMENT_TIMEOUT = '-c statement_timeout=30s';
+/** A frozen instance must not keep a site locked for the others. */
+const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=20s';
 
 /** @throws StoreUnavailableError when the database cannot be reached or its schema not be brought up to date */
 export async function openPostgresStore(options: PostgresOptions): Promise<ControlStore> {
-  const connection = connectionOf(options.url);
-  const pool = new pg.Pool({
-    ...connection,
-    max: options.maxConnections ?? 10,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-  });
-  // An idle connection that breaks is replaced; without a listener it would end the process.
-  pool.on('error', () => {});
-  const db = new Kysely<Tables>({
-    dialect: new PostgresDialect({ pool }),
-    plugins: [new CamelCasePlugin()],
-  });
+  const { url, nowMs, report = () => {} } = options;
+  // By itself: a migration takes as long as it takes.
+  const migration = connect(connectionOf(url), 1);
   try {
-    await migrate(db, { bytes: 'bytea', sequence: 'bigint generated always as identity primary key' });
+    const dialect = { text: 'text collate "C"', bytes: 'bytea', sequence: IDENTITY };
+    await migrate(migration, dialect);
   } catch (error) {
-    await db.destroy();
-    throw new StoreUnavailableError(`the database cannot be used (${codeOf(error)})`);
+    throw new StoreUnavailableError(`the database cannot be used (${whyOf(error)})`);
+  } finally {
+    await migration.destroy();
   }
-  return new RelationalStore(postgresEngine(db, connection), options.nowMs);
+  const session = connectionOf(url, STATEMENT_TIMEOUT, IDLE_TIMEOUT);
+  const db = connect(session, options.maxConnections ?? DEFAULT_MAX_CONNECTIONS);
+  return RelationalStore.open(postgresEngine(db, connectionOf(url), report), nowMs, report);
 }
 
-/** Whole numbers as numbers: none of ours is beyond 2^53. */
-const NUMBER_TYPES: ReadonlySet<number> = new Set([pg.types.builtins.INT8, pg.types.builtins.NUMERIC]);
+const IDENTITY = 'bigint generated always as identity primary key';
 
-export function connectionOf(url: string): pg.ClientConfig {
-  return {
-    connectionString: url,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    application_name: 'proofgate-control',
-    types: {
-      getTypeParser: (id: number, format?: 'text' | 'binary') =>
-        NUMBER_TYPES.has(id) ? Number : pg.types.getTypeParser(id, format),
-    } as pg.CustomTypesConfig,
-  };
+function connect(connection: pg.ClientConfig, max: number): Kysely<Tables> {
+  const pool = new pg.Pool({ ...connection, max });
+  // A connection that breaks says so to whoever waits for its answer, and the pool replaces it; without a listener it
+  // would end the process besides, idle or inside a transaction.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }), plugins: [new CamelCasePlugin()] });
 }
 
-function postgresEngine(db: Kysely<Tables>, connection: pg.ClientConfig): Engine {
-  const stops: (() => Promise<void>)[] = [];
+function whyOf(error: unknown): string {
+  const fault = postgresFaultOf(error);
+  return fault !== undefined && 'code' in fault ? fault.code : 'its URL or its schema';
+}
+
+function postgresEngine(db: Kysely<Tables>, connection: pg.ClientConfig, report: ReportIncident): Engine {
+  const instance = randomUUID();
   return {
     db,
     async lock(tx, lock) {
-      const rows =
+      // Not "for update": that would also hold up whoever adds a record which refers to the site.
+      const { rows } =
         lock.kind === 'installation'
-          ? await sql`select id from installation for update`.execute(tx)
-          : await sql`select id from site where id = ${lock.siteId} for update`.execute(tx);
-      return rows.rows.length === 1;
+          ? await sql`select id from installation for no key update`.execute(tx)
+          : await sql`select id from site where id = ${lock.siteId} for no key update`.execute(tx);
+      return rows.length === 1;
     },
     async announce(tx, notices) {
-      for (const { topic, reference } of notices) {
-        await sql`select pg_notify(${NOTICE_CHANNEL}, ${`${topic} ${reference}`})`.execute(tx);
+      for (const notice of notices) {
+        await sql`select pg_notify(${NOTICE_CHANNEL}, ${noticeText(instance, notice)})`.execute(tx);
       }
     },
-    listen(listener) {
-      stops.push(listenForNotices(connection, listener));
-    },
-    lead: (name, work) => leadByAdvisoryLock(connection, name, work),
-    isTransient: (error) => TRANSIENT.has(codeOf(error)),
-    isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)) || isConnectionFault(error),
-    async close() {
-      await Promise.all(stops.map((stop) => stop()));
-      await db.destroy();
-    },
+    listen: (listener) => listenForNotices({ connection, instance, listener, report }),
+    lead: (name, work) => leadByAdvisoryLock({ connection, name, work, report }),
+    faultOf: postgresFaultOf,
+    close: () => db.destroy(),
   };
-}
-
-/** Serialization failure, deadlock: PostgreSQL's appendix A. */
-const TRANSIENT: ReadonlySet<string> = new Set(['40001', '40P01']);
-const UNAVAILABLE = /^(08|53|57P|58)|^E(CONN|PIPE|HOST|NET|TIMEDOUT|NOTFOUND|AI_)/;
-
-/** The driver gives these no code. */
-function isConnectionFault(error: unknown): boolean {
-  return error instanceof Error && /terminated|timeout exceeded|Connection (ended|lost)/i.test(error.message);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
 }

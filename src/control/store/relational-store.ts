@@ -2,18 +2,21 @@
  * The store over one SQL database, whichever it is: transactions, locks, audit, notices. What the databases do
  * differently is an {@link Engine}.
  */
-import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
+import { type DatabaseFault, errorOf } from './database-fault.ts';
 import {
   type ControlStore,
   type Lock,
   type Mutated,
   type Notice,
+  type ReportIncident,
   StoreUnavailableError,
   UnknownSiteError,
 } from './port.ts';
 import type { Tables } from './tables.ts';
 import { type Database, Transaction } from './transaction.ts';
+import { Turns } from './turns.ts';
 
 /** What a database brings with it. */
 export interface Engine {
@@ -22,31 +25,49 @@ export interface Engine {
   lock(db: Database, lock: Lock): Promise<boolean>;
   /** Inside the transaction: other instances hear of it when it commits. */
   announce(db: Database, notices: readonly Notice[]): Promise<void>;
-  /** Notices of other instances. */
-  listen(listener: (notice: Notice) => void): void;
+  /** Notices of other instances. Resolves when they can be heard, or could not be for now. @returns how to stop */
+  listen(listener: (notice: Notice) => void): Promise<() => Promise<void>>;
   lead(name: string, work: (signal: AbortSignal) => Promise<void>): () => Promise<void>;
-  /** Whether the same transaction may succeed when it runs again. */
-  isTransient(error: unknown): boolean;
-  isUnavailable(error: unknown): boolean;
+  /** Undefined for an error that is not the database's. */
+  faultOf(error: unknown): DatabaseFault | undefined;
   close(): Promise<void>;
 }
 
+interface Committed<T> {
+  readonly result: T;
+  readonly notices: readonly Notice[];
+}
+
 const MAX_ATTEMPTS = 5;
+/** Before the second attempt; doubled before each further one, and spread. */
+const FIRST_PAUSE_MS = 10;
 
 export class RelationalStore implements ControlStore {
   readonly #engine: Engine;
   readonly #nowMs: () => number;
-  readonly #notices = new EventEmitter<{ notice: [Notice] }>();
+  readonly #report: ReportIncident;
+  readonly #listeners = new Set<(notice: Notice) => void>();
+  readonly #leads = new Set<() => Promise<void>>();
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #turns = new Turns();
+  #stopListening = async () => {};
+  #closing: Promise<void> | undefined;
+  #isClosed = false;
 
-  constructor(engine: Engine, nowMs: () => number) {
+  private constructor(engine: Engine, nowMs: () => number, report: ReportIncident) {
     this.#engine = engine;
     this.#nowMs = nowMs;
-    this.#notices.setMaxListeners(0);
-    engine.listen((notice) => this.#notices.emit('notice', notice));
+    this.#report = report;
+  }
+
+  static async open(engine: Engine, nowMs: () => number, report: ReportIncident): Promise<RelationalStore> {
+    const store = new RelationalStore(engine, nowMs, report);
+    store.#stopListening = await engine.listen((notice) => store.#tell(notice));
+    return store;
   }
 
   async read<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    const { result } = await this.#transact(work);
+    const { result } = await this.#track(() => this.#transact('read only', undefined, work));
     return result;
   }
 
@@ -63,42 +84,99 @@ export class RelationalStore implements ControlStore {
   }
 
   async #write<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T> {
-    const { result, notices } = await this.#transact(async (tx, db) => {
-      if (lock !== undefined && !(await this.#engine.lock(db, lock))) {
-        throw new UnknownSiteError('there is no such site');
-      }
-      const value = await work(tx);
-      await this.#engine.announce(db, tx.notices);
-      return value;
-    });
-    for (const notice of notices) this.#notices.emit('notice', notice);
+    const once = () => this.#transact('read write', lock, work);
+    // One at a time before any of them has a connection: those that wait for a site must not take the pool from others.
+    const { result, notices } = await this.#track(() =>
+      lock === undefined ? once() : this.#turns.take(lock.kind === 'site' ? lock.siteId : '', once),
+    );
+    for (const notice of notices) this.#tell(notice);
     return result;
   }
 
+  async #track<T>(run: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new StoreUnavailableError('the store is closed');
+    const running = run();
+    this.#underWay.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#underWay.delete(running);
+    }
+  }
+
   async #transact<T>(
-    work: (tx: Transaction, db: Database) => Promise<T>,
-  ): Promise<{ readonly result: T; readonly notices: readonly Notice[] }> {
+    accessMode: 'read only' | 'read write',
+    lock: Lock | undefined,
+    work: (tx: Transaction) => Promise<T>,
+  ): Promise<Committed<T>> {
     for (let attempt = 1; ; attempt++) {
+      let isCommitting = false;
       try {
-        return await this.#engine.db.transaction().execute(async (db) => {
-          const tx = new Transaction(db);
-          const result = await work(tx, db);
-          return { result, notices: tx.notices };
+        return await this.#begin(accessMode).execute(async (db) => {
+          const done = await this.#inside(db, lock, work);
+          isCommitting = true;
+          return done;
         });
       } catch (error) {
-        if (attempt < MAX_ATTEMPTS && this.#engine.isTransient(error)) continue;
-        throw this.#engine.isUnavailable(error) ? unavailable(error) : error;
+        const fault = this.#engine.faultOf(error);
+        if (fault === undefined) throw error;
+        // A connection that broke before the commit was sent has committed nothing.
+        const mayRepeat = fault.kind === 'repeat' || (fault.kind === 'connection_lost' && !isCommitting);
+        if (!mayRepeat || attempt >= MAX_ATTEMPTS) throw errorOf(fault);
+        await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
       }
     }
   }
 
+  #begin(accessMode: 'read only' | 'read write') {
+    // Reads: one snapshot for all of them. Writes: what is read after the lock was waited for is what is there then.
+    const isolation = accessMode === 'read only' ? 'repeatable read' : 'read committed';
+    return this.#engine.db.transaction().setIsolationLevel(isolation).setAccessMode(accessMode);
+  }
+
+  async #inside<T>(
+    db: Database,
+    lock: Lock | undefined,
+    work: (tx: Transaction) => Promise<T>,
+  ): Promise<Committed<T>> {
+    if (lock !== undefined && !(await this.#engine.lock(db, lock))) {
+      throw new UnknownSiteError('there is no such site');
+    }
+    const held = new Set(lock?.kind === 'site' ? [lock.siteId] : []);
+    const tx = new Transaction(db, async (siteId) => {
+      if (!held.has(siteId)) await this.#engine.lock(db, { kind: 'site', siteId });
+      held.add(siteId);
+    });
+    const result = await work(tx);
+    await this.#engine.announce(db, tx.notices);
+    return { result, notices: tx.notices };
+  }
+
   subscribe(listener: (notice: Notice) => void): () => void {
-    this.#notices.on('notice', listener);
-    return () => this.#notices.off('notice', listener);
+    const own = (notice: Notice) => listener(notice);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  /** What a listener throws is no fault of whoever committed. */
+  #tell(notice: Notice): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(notice);
+      } catch (error) {
+        this.#report({ kind: 'listener_failed', name: '', error });
+      }
+    }
   }
 
   lead(name: string, work: (signal: AbortSignal) => Promise<void>): () => Promise<void> {
-    return this.#engine.lead(name, work);
+    if (this.#closing !== undefined) throw new StoreUnavailableError('the store is closed');
+    const stop = this.#engine.lead(name, work);
+    this.#leads.add(stop);
+    return async () => {
+      this.#leads.delete(stop);
+      await stop();
+    };
   }
 
   async ping(): Promise<void> {
@@ -106,12 +184,17 @@ export class RelationalStore implements ControlStore {
   }
 
   close(): Promise<void> {
-    return this.#engine.close();
+    this.#closing ??= this.#close();
+    return this.#closing;
   }
-}
 
-/** Codes only: a driver's text may hold the connection's address and user. */
-function unavailable(error: unknown): StoreUnavailableError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
-  return new StoreUnavailableError(`the database does not answer (${code})`);
+  async #close(): Promise<void> {
+    // What leads may write its last before new transactions are refused.
+    await Promise.all([...this.#leads].map((stop) => stop()));
+    this.#isClosed = true;
+    await Promise.allSettled(this.#underWay);
+    this.#listeners.clear();
+    await this.#stopListening();
+    await this.#engine.close();
+  }
 }

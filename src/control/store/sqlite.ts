@@ -2,12 +2,17 @@
  * Embedded SQLite: one file in the data directory, for one Control process. Every commit is on disk before it is
  * answered (WAL with `synchronous=FULL`), so a killed process loses nothing that it acknowledged.
  */
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { CamelCasePlugin, Kysely, SqliteDialect } from 'kysely';
+import { CamelCasePlugin, Kysely } from 'kysely';
 import LibsqlDatabase from 'libsql';
+import { codeOf, type DatabaseFault } from './database-fault.ts';
+import { keepTrying } from './keep-trying.ts';
+import { leadOnce } from './lead-once.ts';
 import { migrate } from './migrate.ts';
-import { type ControlStore, StoreUnavailableError } from './port.ts';
+import { type ControlStore, type ReportIncident, StoreUnavailableError } from './port.ts';
 import { type Engine, RelationalStore } from './relational-store.ts';
+import { LibsqlDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
 
 export const DATABASE_FILE = 'control.sqlite';
@@ -16,37 +21,41 @@ export interface SqliteOptions {
   /** Must exist. */
   readonly dataDirectory: string;
   readonly nowMs: () => number;
+  readonly report?: ReportIncident;
 }
 
 /** @throws StoreUnavailableError when the file cannot be opened, or another process has it */
-export async function openSqliteStore({ dataDirectory, nowMs }: SqliteOptions): Promise<ControlStore> {
+export async function openSqliteStore(options: SqliteOptions): Promise<ControlStore> {
+  const { dataDirectory, nowMs, report = () => {} } = options;
   const database = openDatabase(join(dataDirectory, DATABASE_FILE));
   const db = new Kysely<Tables>({
-    dialect: new SqliteDialect({ database }),
+    dialect: new LibsqlDialect(database),
     plugins: [new CamelCasePlugin()],
   });
   try {
-    await migrate(db, { bytes: 'blob', sequence: 'integer primary key autoincrement' });
+    await migrate(db, { text: 'text', bytes: 'blob', sequence: 'integer primary key autoincrement' });
   } catch (error) {
     await db.destroy();
     throw cannotOpen(error);
   }
-  return new RelationalStore(sqliteEngine(db), nowMs);
+  return RelationalStore.open(sqliteEngine(db, report), nowMs, report);
 }
+
+const PRAGMAS = [
+  // The first write takes a lock that only this process gets back: two Controls on one file would each think that they
+  // hold a site's lock.
+  'locking_mode = exclusive',
+  'journal_mode = wal',
+  'synchronous = full',
+  'foreign_keys = on',
+];
 
 function openDatabase(path: string) {
   try {
+    // It holds hashes of tokens and sealed keys: for nobody else to read. Its journal takes over the mode.
+    closeSync(openSync(path, 'a', 0o600));
     const database = new LibsqlDatabase(path);
-    // The first write takes a lock that only this process gets back: two Controls on one file would each think that
-    // they hold a site's lock.
-    for (const pragma of [
-      'locking_mode = exclusive',
-      'journal_mode = wal',
-      'synchronous = full',
-      'foreign_keys = on',
-    ]) {
-      database.pragma(pragma);
-    }
+    for (const pragma of PRAGMAS) database.pragma(pragma);
     database.exec('begin exclusive; commit');
     return database;
   } catch (error) {
@@ -55,13 +64,15 @@ function openDatabase(path: string) {
 }
 
 function cannotOpen(error: unknown): StoreUnavailableError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'error';
-  const why = code === 'SQLITE_BUSY' ? 'another process uses it' : code;
+  const code = codeOf(error) || 'error';
+  const why = code.startsWith('SQLITE_BUSY') ? 'another process uses it' : code;
   return new StoreUnavailableError(`${DATABASE_FILE} cannot be opened: ${why}`);
 }
 
-/** One connection, used by one transaction at a time: that is every lock there is. */
-function sqliteEngine(db: Kysely<Tables>): Engine {
+const LEAD_PAUSE_MS = 500;
+
+/** One connection, used by one transaction at a time: that is every lock there is. One process: it always leads. */
+function sqliteEngine(db: Kysely<Tables>, report: ReportIncident): Engine {
   return {
     db,
     async lock(tx, lock) {
@@ -70,20 +81,22 @@ function sqliteEngine(db: Kysely<Tables>): Engine {
       return row !== undefined;
     },
     async announce() {},
-    listen() {},
-    lead(_name, work) {
-      const stop = new AbortController();
-      const ended = work(stop.signal);
-      return async () => {
-        stop.abort();
-        await ended;
-      };
-    },
-    isTransient: () => false,
-    isUnavailable: (error) =>
-      error instanceof Error &&
-      'code' in error &&
-      /^SQLITE_(BUSY|IOERR|FULL|CANTOPEN)/.test(String(error.code)),
+    listen: async () => async () => {},
+    lead: (name, work) => keepTrying(LEAD_PAUSE_MS, (stop) => leadOnce(name, work, stop, report)),
+    faultOf,
     close: () => db.destroy(),
   };
+}
+
+function faultOf(error: unknown): DatabaseFault | undefined {
+  const code = codeOf(error);
+  if (!code.startsWith('SQLITE_') || !(error instanceof Error)) return undefined;
+  const name = /constraint failed: (.*)$/.exec(error.message)?.[1] ?? '';
+  if (/^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)$/.test(code)) {
+    return { kind: 'constraint', constraint: 'unique', name };
+  }
+  if (code === 'SQLITE_CONSTRAINT_FOREIGNKEY') return { kind: 'constraint', constraint: 'reference', name };
+  return /^SQLITE_(BUSY|IOERR|FULL|CANTOPEN|NOMEM)/.test(code)
+    ? { kind: 'unavailable', code }
+    : { kind: 'other', code, cause: error };
 }

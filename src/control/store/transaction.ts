@@ -45,7 +45,8 @@ export class Transaction {
   readonly audit: AuditTrail;
   readonly #notices: Notice[] = [];
 
-  constructor(db: Database) {
+  /** @param holdSite waits for a site's lock, unless this transaction has it already */
+  constructor(db: Database, holdSite: (siteId: string) => Promise<void>) {
     this.hierarchy = new Hierarchy(db);
     this.signingKeys = new SigningKeys(db);
     this.targets = new Targets(db);
@@ -55,7 +56,7 @@ export class Transaction {
     this.policies = new Policies(db);
     this.enrollments = new Enrollments(db);
     this.keys = new Keys(db);
-    this.changes = new SiteChanges(db);
+    this.changes = new SiteChanges(db, holdSite);
     this.distribution = new Distribution(db);
     this.operators = new Operators(db);
     this.audit = new AuditTrail(db);

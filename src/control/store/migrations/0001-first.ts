@@ -3,6 +3,8 @@ import { type Kysely, sql } from 'kysely';
 
 /** What the two databases spell differently. */
 export interface Dialect {
+  /** Text that sorts by its bytes, whatever the database's language is: pages and shards follow that order. */
+  readonly text: string;
   readonly bytes: string;
   /** A whole number that the database counts up itself. */
   readonly sequence: string;
@@ -17,7 +19,8 @@ const tables = ({ bytes, sequence }: Dialect): readonly string[] => [
   `site (id text primary key, fleet_id text not null references fleet (id), display_name text not null, trust_domain text not null,
     issuer_url text not null unique, origins text not null, skew_seconds integer not null, single_verifier integer not null,
     bundle_lifetime_seconds integer not null, source_capacity integer not null, revision bigint not null, head text,
-    base_revision bigint not null, floor_revision bigint not null, whole_needed integer not null, ${versioned})`,
+    base_revision bigint not null, floor_revision bigint not null, whole_needed integer not null, policy_revision bigint not null default 0,
+    ${versioned})`,
   `broker (site_id text not null references site (id), issuer text not null, definition text not null, ${versioned}, primary key (site_id, issuer))`,
   `signing_key (id text primary key, site_id text not null references site (id), purpose text not null, state text not null, public_jwk text not null,
     thumbprint text not null, sealed_private_key text not null, created_at_ms bigint not null, retire_at_ms bigint)`,
@@ -53,7 +56,8 @@ const tables = ({ bytes, sequence }: Dialect): readonly string[] => [
   `derived_key (key_id text primary key, site_id text not null references site (id), client_id text not null, policy_id text not null,
     enrollment_id text not null unique, source_id text not null, source_revision integer not null, public_jwk text not null, thumbprint text not null,
     status text not null, expires_at_seconds bigint not null, verified_issuer text not null, verified_subject text not null, provenance text not null,
-    revoked_at_ms bigint, revoked_by text, revoked_reason text, listed_revision bigint, revoked_revision bigint, ${versioned})`,
+    revoked_at_ms bigint, revoked_by text, revoked_reason text, listed_revision bigint, revoked_revision bigint,
+    listed_everywhere_at_ms bigint, revoked_everywhere_at_ms bigint, ${versioned})`,
   'revoked_public_key (site_id text not null, thumbprint text not null, revoked_at_ms bigint not null, primary key (site_id, thumbprint))',
   `blocked_subject (site_id text not null, issuer text not null, subject text not null, blocked_at_ms bigint not null, blocked_by text not null,
     primary key (site_id, issuer, subject))`,
@@ -61,7 +65,7 @@ const tables = ({ bytes, sequence }: Dialect): readonly string[] => [
   `bundle_step (site_id text not null, revision bigint not null, kind text not null, head text not null, previous_head text, document text not null,
     bytes bigint not null, published_at_ms bigint not null, primary key (site_id, revision))`,
   `bundle_file (site_id text not null, revision bigint not null, name text not null, sha256 text not null, bytes bigint not null,
-    primary key (site_id, revision, name))`,
+    keys integer, first_key text, primary key (site_id, revision, name))`,
   `bundle_blob (site_id text not null, sha256 text not null, content ${bytes} not null, primary key (site_id, sha256))`,
   `freshness (site_id text primary key, revision bigint not null, head text not null, as_of_seconds bigint not null, document text not null)`,
   `role_grant (id text primary key, principal text not null, role text not null, scope_kind text not null, scope_id text not null,
@@ -89,26 +93,37 @@ const INDEXES: readonly string[] = [
   'challenge_expiry on challenge (expires_at_ms)',
   'enrollment_site on enrollment (site_id, id)',
   'enrollment_policy_state on enrollment (policy_id, state)',
-  'enrollment_pending on enrollment (state, key_expires_at_seconds)',
+  // Overdue ones, and old ones to prune.
+  'enrollment_end on enrollment (state, key_expires_at_seconds)',
   'enrollment_token on enrollment (token_hash)',
-  'derived_key_site on derived_key (site_id, key_id)',
+  // What a bundle lists, in its order: ended keys that are not pruned yet are passed over within the index.
+  'derived_key_site on derived_key (site_id, key_id, status, expires_at_seconds)',
   'derived_key_thumbprint on derived_key (site_id, thumbprint)',
-  'derived_key_client on derived_key (site_id, client_id)',
-  'derived_key_source on derived_key (source_id, status)',
-  'derived_key_expiry on derived_key (site_id, expires_at_seconds)',
+  'derived_key_client on derived_key (site_id, client_id, expires_at_seconds)',
+  'derived_key_source on derived_key (source_id, expires_at_seconds)',
+  'derived_key_end on derived_key (expires_at_seconds)',
+  // Only what is on its way to the targets: small, however many keys there are.
+  'derived_key_listed on derived_key (site_id, listed_revision) where listed_revision is not null and listed_everywhere_at_ms is null',
+  'derived_key_revoked on derived_key (site_id, revoked_revision) where revoked_revision is not null and revoked_everywhere_at_ms is null',
   'site_change_site on site_change (site_id, seq)',
   'role_grant_principal on role_grant (principal)',
   'operator_session_expiry on operator_session (expires_at_ms)',
   'sign_in_expiry on sign_in (expires_at_ms)',
   'idempotency_age on idempotency (created_at_ms)',
   'audit_event_site on audit_event (site_id, seq)',
+  'audit_event_fleet on audit_event (fleet_id, seq)',
+  'audit_event_environment on audit_event (environment_id, seq)',
+  'audit_event_resource on audit_event (resource_id, seq)',
+  'audit_event_kind on audit_event (kind, seq)',
   'audit_event_age on audit_event (at_ms)',
 ];
 
 export function firstSchema(dialect: Dialect) {
   return {
     async up(db: Kysely<unknown>): Promise<void> {
-      for (const table of tables(dialect)) await sql.raw(`create table ${table}`).execute(db);
+      for (const table of tables(dialect)) {
+        await sql.raw(`create table ${table.replaceAll(/\btext\b/g, dialect.text)}`).execute(db);
+      }
       for (const index of INDEXES) await sql.raw(`create index ${index}`).execute(db);
       await sql.raw('insert into installation (id) values (1)').execute(db);
     },

@@ -1,7 +1,7 @@
 import { newId } from '../../domain/identifiers.ts';
 import type { AuditEntry } from '../port.ts';
 import type { Database } from '../transaction.ts';
-import type { RowOf } from './records.ts';
+import { PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 export interface AuditFilter {
   readonly environmentId?: string;
@@ -55,11 +55,13 @@ export class AuditTrail {
     return query.orderBy('seq', 'desc').limit(filter.limit).execute();
   }
 
-  /** @returns how many were removed */
+  /** @returns how many were removed: {@link PRUNED_AT_ONCE} at most */
   async prune(beforeMs: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('auditEvent')
-      .where('atMs', '<', beforeMs)
+      .where('seq', 'in', (of) =>
+        of.selectFrom('auditEvent').select('seq').where('atMs', '<', beforeMs).limit(PRUNED_AT_ONCE),
+      )
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
   }

@@ -11,12 +11,17 @@ export type Change =
 export class SiteChanges {
   readonly #db: Database;
 
-  constructor(db: Database) {
+  readonly #holdSite: (siteId: string) => Promise<void>;
+
+  constructor(db: Database, holdSite: (siteId: string) => Promise<void>) {
     this.#db = db;
+    this.#holdSite = holdSite;
   }
 
   /** Whoever calls this also calls `tx.notify({ topic: 'site_changed', reference: siteId })`. */
   async record(siteId: string, change: Change, nowMs: number): Promise<void> {
+    // Numbers are given out before the commit. Under the lock a change cannot appear below one that is settled already.
+    await this.#holdSite(siteId);
     const reference = change.kind === 'client' ? change.clientId : change.kind === 'key' ? change.keyId : '';
     await this.#db
       .insertInto('siteChange')

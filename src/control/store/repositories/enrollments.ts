@@ -2,7 +2,7 @@ import type { Insertable, Updateable } from 'kysely';
 import type { EnrollmentState } from '../../domain/enrollment.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from '../transaction.ts';
-import { expectUpdated, type Page, type RowOf } from './records.ts';
+import { expectUpdated, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 export interface EnrollmentFilter {
   readonly state?: EnrollmentState | undefined;
@@ -36,11 +36,17 @@ export class Enrollments {
     return numUpdatedRows === 1n;
   }
 
-  /** Challenges that ended before the moment; their enrollments stay. @returns how many */
+  /** Challenges that ended before the moment; their enrollments stay. @returns how many: {@link PRUNED_AT_ONCE} at most */
   async pruneChallenges(endedBeforeMs: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('challenge')
-      .where('expiresAtMs', '<', endedBeforeMs)
+      .where('id', 'in', (of) =>
+        of
+          .selectFrom('challenge')
+          .select('id')
+          .where('expiresAtMs', '<', endedBeforeMs)
+          .limit(PRUNED_AT_ONCE),
+      )
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
   }
@@ -93,6 +99,7 @@ export class Enrollments {
       .selectAll()
       .where('policyId', '=', policyId)
       .where('state', '=', 'pending_approval')
+      .orderBy('id')
       .execute();
   }
 
@@ -104,17 +111,8 @@ export class Enrollments {
       .where('sourceId', '=', sourceId)
       .where('sourceRevision', '=', revision)
       .where('state', '=', 'pending_approval')
+      .orderBy('id')
       .execute();
-  }
-
-  /** Decided enrollments whose key has ended, or would have, before the moment. @returns how many */
-  async prune(endedBeforeSeconds: number): Promise<number> {
-    const { numDeletedRows } = await this.#db
-      .deleteFrom('enrollment')
-      .where('state', '!=', 'pending_approval')
-      .where('keyExpiresAtSeconds', '<', endedBeforeSeconds)
-      .executeTakeFirstOrThrow();
-    return Number(numDeletedRows);
   }
 
   /** Waiting enrollments whose key would have ended by now. */
@@ -124,8 +122,28 @@ export class Enrollments {
       .selectAll()
       .where('state', '=', 'pending_approval')
       .where('keyExpiresAtSeconds', '<=', nowSeconds)
+      .orderBy('keyExpiresAtSeconds')
       .limit(limit)
       .execute();
+  }
+
+  /**
+   * Decided enrollments whose key ended, or would have, before the moment; their challenges must be pruned by then, or a
+   * submission could come again and find nothing. @returns how many: {@link PRUNED_AT_ONCE} at most
+   */
+  async prune(endedBeforeSeconds: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('enrollment')
+      .where('id', 'in', (of) =>
+        of
+          .selectFrom('enrollment')
+          .select('id')
+          .where('state', 'in', ['issued', 'denied', 'expired'])
+          .where('keyExpiresAtSeconds', '<', endedBeforeSeconds)
+          .limit(PRUNED_AT_ONCE),
+      )
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
   }
 
   /** How many other public keys enrolled, or wait, with this token. */

@@ -2,7 +2,7 @@ import type { Insertable, Updateable } from 'kysely';
 import type { KeyState } from '../../domain/enrollment.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from '../transaction.ts';
-import { expectUpdated, type Page, type RowOf } from './records.ts';
+import { expectUpdated, inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 export interface KeyFilter {
   readonly clientId?: string | undefined;
@@ -172,13 +172,15 @@ export class Keys {
     return row !== undefined;
   }
 
-  many(keyIds: readonly string[]): Promise<readonly RowOf<'derivedKey'>[]> {
-    if (keyIds.length === 0) return Promise.resolve([]);
-    return this.#db
-      .selectFrom('derivedKey')
-      .selectAll()
-      .where('keyId', 'in', [...keyIds])
-      .execute();
+  /** Those that are there, in no order. */
+  async many(keyIds: readonly string[]): Promise<readonly RowOf<'derivedKey'>[]> {
+    const found: RowOf<'derivedKey'>[] = [];
+    for (const part of inParts(keyIds)) {
+      found.push(
+        ...(await this.#db.selectFrom('derivedKey').selectAll().where('keyId', 'in', part).execute()),
+      );
+    }
+    return found;
   }
 
   /** Publishing notes revisions without making another version of the key. */
@@ -186,19 +188,22 @@ export class Keys {
     keyIds: readonly string[],
     set: Pick<Updateable<Tables['derivedKey']>, 'listedRevision' | 'revokedRevision'>,
   ): Promise<void> {
-    if (keyIds.length === 0) return;
-    await this.#db
-      .updateTable('derivedKey')
-      .set(set)
-      .where('keyId', 'in', [...keyIds])
-      .execute();
+    for (const part of inParts(keyIds)) {
+      await this.#db.updateTable('derivedKey').set(set).where('keyId', 'in', part).execute();
+    }
   }
 
-  /** Keys that ended, or were revoked and would have ended, before the moment. @returns how many */
+  /** Keys that ended, or were revoked and would have ended, before the moment. @returns how many: {@link PRUNED_AT_ONCE} at most */
   async prune(endedBeforeSeconds: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('derivedKey')
-      .where('expiresAtSeconds', '<', endedBeforeSeconds)
+      .where('keyId', 'in', (of) =>
+        of
+          .selectFrom('derivedKey')
+          .select('keyId')
+          .where('expiresAtSeconds', '<', endedBeforeSeconds)
+          .limit(PRUNED_AT_ONCE),
+      )
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
   }

@@ -75,6 +75,13 @@ export class Operators {
     );
   }
 
+  /** Of those that are still there. No change of the resource: its version stays. @param used milliseconds, by ID */
+  async noteTokensUsed(used: ReadonlyMap<string, number>): Promise<void> {
+    for (const [id, lastUsedAtMs] of used) {
+      await this.#db.updateTable('accessToken').set({ lastUsedAtMs }).where('id', '=', id).execute();
+    }
+  }
+
   async removeToken(id: string): Promise<boolean> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('accessToken')
@@ -126,6 +133,11 @@ export class Operators {
   async bootstrapTokenHash(): Promise<string | undefined> {
     const row = await this.#db.selectFrom('installation').select('bootstrapTokenHash').executeTakeFirst();
     return row?.bootstrapTokenHash ?? undefined;
+  }
+
+  async keptMasterKeyId(): Promise<string | undefined> {
+    const row = await this.#db.selectFrom('installation').select('masterKeyId').executeTakeFirst();
+    return row?.masterKeyId ?? undefined;
   }
 
   /**

@@ -20,3 +20,16 @@ export class VersionConflictError extends Error {
 export function expectUpdated(result: { readonly numUpdatedRows: bigint }): void {
   if (result.numUpdatedRows !== 1n) throw new VersionConflictError('the record was changed meanwhile');
 }
+
+/** How many names one statement may list: databases bound the parameters of a statement. */
+const NAMES_A_STATEMENT = 500;
+
+/** A list in parts of {@link NAMES_A_STATEMENT} at most. */
+export function* inParts<T>(list: readonly T[]): Generator<T[]> {
+  for (let start = 0; start < list.length; start += NAMES_A_STATEMENT) {
+    yield list.slice(start, start + NAMES_A_STATEMENT);
+  }
+}
+
+/** How many rows one call prunes at most: whoever prunes calls until fewer were removed, and lets others in between. */
+export const PRUNED_AT_ONCE = 1000;
