@@ -22,12 +22,19 @@ export interface CliContext {
   readonly version: string;
 }
 
-/** Arguments without a flag, all required: their descriptions by name, in their order. */
+/** Arguments without a flag: their descriptions by name, in their order. Those whose names end in `?` may be left out. */
 export type PositionalDeclarations = { readonly [name: string]: string };
+
+/** By their names without the question mark. */
+export type PositionalValues<P extends PositionalDeclarations> = {
+  readonly [N in keyof P as N extends `${infer Name}?` ? Name : N]: N extends `${string}?`
+    ? string | undefined
+    : string;
+};
 
 export interface CommandInput<S extends SettingDeclarations, P extends PositionalDeclarations> {
   readonly settings: SettingValues<S>;
-  readonly positionals: { readonly [N in keyof P]: string };
+  readonly positionals: PositionalValues<P>;
 }
 
 export interface CommandDeclaration<S extends SettingDeclarations, P extends PositionalDeclarations> {
@@ -82,7 +89,10 @@ export function defineCommand<S extends SettingDeclarations, P extends Positiona
   parent.addCommand(command);
   command.description(declaration.summary).addHelpText('after', helpText(declaration.examples));
   const names = Object.keys(declaration.positionals ?? {});
-  for (const name of names) command.argument(`<${name}>`, declaration.positionals?.[name]);
+  for (const name of names) {
+    const shown = name.endsWith('?') ? `[${name.slice(0, -1)}]` : `<${name}>`;
+    command.argument(shown, declaration.positionals?.[name]);
+  }
   const settings = [...Object.values(declaration.settings), CONFIG_SETTING, OUTPUT_SETTING];
   const flags = new Map<string, string[]>();
   for (const setting of settings) declareFlag(command, setting, flags);
@@ -109,7 +119,8 @@ function declareFlag(
 ): void {
   const { flag, valueName, description } = setting;
   if (valueName !== undefined) {
-    command.addOption(new Option(`--${flag} ${valueName}`, description));
+    const letter = setting.letter === undefined ? '' : `-${setting.letter}, `;
+    command.addOption(new Option(`${letter}--${flag} ${valueName}`, description));
     command.on(`option:${flag}`, (value) => keepText(given, flag, value));
     for (const alias of setting.aliases) {
       command.addOption(new Option(`--${alias} ${valueName}`, `the same as --${flag}`));
@@ -133,10 +144,12 @@ function keepText(given: Map<string, string[]>, flag: string, value: string): vo
 function positionalValues<P extends PositionalDeclarations>(
   names: readonly string[],
   command: Command,
-): { readonly [N in keyof P]: string } {
+): PositionalValues<P> {
   // Commander has refused a line with more or fewer of them.
-  const entries = names.map((name, i) => [name, command.args[i] ?? '']);
-  return Object.fromEntries(entries) as { readonly [N in keyof P]: string };
+  const entries = names.map((name, i) =>
+    name.endsWith('?') ? [name.slice(0, -1), command.args[i]] : [name, command.args[i] ?? ''],
+  );
+  return Object.fromEntries(entries) as PositionalValues<P>;
 }
 
 function helpText(examples: readonly string[]): string {

@@ -1,6 +1,7 @@
 /** The program: its commands, and how whatever goes wrong in them comes out. */
 import { CommanderError } from 'commander';
 import { registerBundle } from './commands/bundle.ts';
+import { registerCtl } from './commands/ctl.ts';
 import { registerEnroll } from './commands/enroll.ts';
 import { registerKeygen } from './commands/keygen.ts';
 import { registerRequest } from './commands/request.ts';
@@ -49,6 +50,7 @@ function buildProgram(context: CliContext): ProofgateCommand {
   registerRequest(program, context);
   registerBundle(program, context);
   registerVerifier(program, context);
+  registerCtl(program, context);
   return program;
 }
 

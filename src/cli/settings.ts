@@ -25,6 +25,8 @@ export interface Setting<T> {
   readonly flag: string;
   /** Other flags for the same, each with its variable and member. Both given with different values is an error. */
   readonly aliases: readonly string[];
+  /** `f` for `-f`; undefined without one. */
+  readonly letter: string | undefined;
   /** `<file>`; undefined for a toggle, which takes no value. */
   readonly valueName: string | undefined;
   readonly description: string;
@@ -66,6 +68,7 @@ function draft<T>(
   return {
     flag,
     aliases: [],
+    letter: undefined,
     valueName,
     description,
     fileScalar,
@@ -86,6 +89,11 @@ export function text(specification: string, description: string): SettingDraft<s
 /** A setting that goes by another flag too. @param flag such as `enrollment-policy` */
 export function aliased<T>(setting: SettingDraft<T>, flag: string): SettingDraft<T> {
   return { ...setting, aliases: [...setting.aliases, flag] };
+}
+
+/** A setting that goes by a letter too. @param letter such as `f` for `-f` */
+export function lettered<T>(setting: SettingDraft<T>, letter: string): SettingDraft<T> {
+  return { ...setting, letter };
 }
 
 /** One of a few words. */

@@ -1,0 +1,16 @@
+/** `proofgate ctl`: an operator's commands over Control's API. */
+import { type CliContext, defineGroup, type ProofgateCommand } from '../define-command.ts';
+import { registerCtlActions } from './ctl/actions.ts';
+import { registerCtlApply } from './ctl/apply.ts';
+import { registerCtlGet } from './ctl/get.ts';
+import { registerCtlTargetToken } from './ctl/rotate-target-token.ts';
+import { registerCtlSigningKeys } from './ctl/signing-keys.ts';
+
+export function registerCtl(parent: ProofgateCommand, context: CliContext): void {
+  const group = defineGroup(parent, 'ctl', 'Operate Control: declare a site, decide, revoke, look');
+  registerCtlApply(group, context);
+  registerCtlGet(group, context);
+  registerCtlActions(group, context);
+  registerCtlSigningKeys(group, context);
+  registerCtlTargetToken(group, context);
+}

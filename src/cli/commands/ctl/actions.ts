@@ -1,0 +1,127 @@
+/** `proofgate ctl approve|deny|revoke|suspend|resume|retire`: an operator's decisions. */
+import type { ControlApi } from '../../../client/operator/control-api.ts';
+import { revisionPath } from '../../../client/operator/paths.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { CliError } from '../../errors.ts';
+import { optional, text, toggle } from '../../settings.ts';
+
+const REASON = { reason: optional(text('--reason <text>', 'for the audit trail')) };
+
+export function registerCtlActions(parent: ProofgateCommand, context: CliContext): void {
+  registerDecision(parent, context, 'approve', 'Approve an enrollment that waits: its key is issued');
+  registerDecision(parent, context, 'deny', 'Deny an enrollment that waits');
+  registerRevoke(parent, context);
+  registerSourceAction(parent, context, {
+    verb: 'suspend',
+    summary: 'Suspend a source: no new enrollments until it is resumed',
+    from: ['active'],
+  });
+  registerSourceAction(parent, context, {
+    verb: 'resume',
+    summary: 'Resume a suspended source',
+    from: ['suspended'],
+  });
+  registerSourceAction(parent, context, {
+    verb: 'retire',
+    summary: 'Retire a source for good: no new enrollments',
+    from: ['active', 'suspended', 'publishing', 'activating'],
+  });
+}
+
+const FROM_CONTROL = '--control-url https://control.example --token-file token';
+
+function registerDecision(
+  parent: ProofgateCommand,
+  context: CliContext,
+  verb: 'approve' | 'deny',
+  summary: string,
+): void {
+  defineCommand(parent, context, {
+    name: verb,
+    summary,
+    positionals: { enrollment: 'its ID' },
+    settings: { ...CTL_SETTINGS, ...REASON },
+    examples: [`proofgate ctl ${verb} enr_06cz… ${FROM_CONTROL}`],
+    run: ({ settings, positionals }) =>
+      withControl(settings, async (api) => {
+        const path = `/v1/enrollments/${encodeURIComponent(positionals.enrollment)}/${verb}`;
+        const body = verb === 'deny' && settings.reason !== undefined ? { reason: settings.reason } : {};
+        const { body: enrollment } = await api.act(path, body);
+        context.output.result([`${positionals.enrollment} is ${String(enrollment.state)}`], enrollment);
+      }),
+  });
+}
+
+function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'revoke',
+    summary: 'Revoke a derived key, and every living key ID of the same public key, for good',
+    positionals: { key: 'key ID' },
+    settings: {
+      ...CTL_SETTINGS,
+      ...REASON,
+      blockSubject: toggle('--block-subject', 'also refuse new enrollments of its verified subject', false),
+    },
+    examples: [`proofgate ctl revoke dk_06cz… --reason 'laptop lost' ${FROM_CONTROL}`],
+    run: ({ settings, positionals }) =>
+      withControl(settings, async (api) => {
+        const { body } = await api.act(`/v1/derived-keys/${encodeURIComponent(positionals.key)}/revoke`, {
+          ...(settings.reason === undefined ? {} : { reason: settings.reason }),
+          ...(settings.blockSubject ? { block_subject: true } : {}),
+        });
+        const ids = Array.isArray(body.revoked_key_ids)
+          ? body.revoked_key_ids.map(String)
+          : [positionals.key];
+        context.output.result(
+          ids.map((id) => `${id} is revoked`),
+          body,
+        );
+      }),
+  });
+}
+
+interface SourceAction {
+  readonly verb: 'suspend' | 'resume' | 'retire';
+  readonly summary: string;
+  /** States in which a revision can be meant. */
+  readonly from: readonly string[];
+}
+
+function registerSourceAction(
+  parent: ProofgateCommand,
+  context: CliContext,
+  { verb, summary, from }: SourceAction,
+): void {
+  defineCommand(parent, context, {
+    name: verb,
+    summary,
+    positionals: { source: 'its ID' },
+    settings: CTL_SETTINGS,
+    examples: [`proofgate ctl ${verb} tas_06cz… ${FROM_CONTROL}`],
+    run: ({ settings, positionals }) =>
+      withControl(settings, async (api) => {
+        const revision = await revisionIn(api, positionals.source, from);
+        const { body } = await api.act(`${revisionPath(positionals.source, revision)}/${verb}`);
+        context.output.result([`${positionals.source} revision ${revision} is ${String(body.state)}`], body);
+      }),
+  });
+}
+
+/** The newest revision in one of the states. */
+async function revisionIn(api: ControlApi, sourceId: string, states: readonly string[]): Promise<number> {
+  const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
+  const revisions = (Array.isArray(body.revisions) ? body.revisions : []).filter(isJsonObject);
+  const fitting = revisions.filter(({ state }: JsonObject) => states.includes(String(state)));
+  const newest = Math.max(...fitting.map(({ revision }) => Number(revision)));
+  if (fitting.length === 0) {
+    const all = revisions.map(({ revision, state }) => `${String(revision)}: ${String(state)}`).join(', ');
+    throw new CliError(
+      'refused',
+      'source_state_conflict',
+      `no revision of ${sourceId} is ${states.join(' or ')} (${all})`,
+    );
+  }
+  return newest;
+}

@@ -1,0 +1,103 @@
+/** `proofgate ctl apply`: makes Control hold what a site file declares. */
+import { join } from 'node:path';
+import type { PlanStep } from '../../../client/operator/plan.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { usageError } from '../../errors.ts';
+import { readInputText } from '../../input-files.ts';
+import { writeNewFile } from '../../output-files.ts';
+import {
+  duration,
+  lettered,
+  optional,
+  required,
+  type SettingValues,
+  text,
+  toggle,
+  withDefault,
+} from '../../settings.ts';
+
+const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
+/** A target's name becomes a file's. */
+const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+const SETTINGS = {
+  ...CTL_SETTINGS,
+  file: required(lettered(text('--file <file>', 'site file, YAML or JSON'), 'f')),
+  dryRun: toggle('--dry-run', 'show what would be done, and do nothing', false),
+  prune: toggle(
+    '--prune',
+    'also remove brokers, clients, routes and policies that the file does not name',
+    false,
+  ),
+  tokenDir: optional(
+    text('--token-dir <directory>', 'where tokens of new targets are written, <target>.token'),
+  ),
+  activationTimeoutMs: withDefault(
+    duration('--activation-timeout <duration>', 'how long a source may take to become active', {
+      minMs: 1000,
+    }),
+    '1m',
+  ),
+};
+type Values = SettingValues<typeof SETTINGS>;
+
+export function registerCtlApply(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'apply',
+    summary: 'Make Control hold what a site file declares; a second time changes nothing',
+    settings: SETTINGS,
+    examples: [
+      'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --dry-run',
+      'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --token-dir tokens',
+    ],
+    run: ({ settings }) => apply(settings, context),
+  });
+}
+
+async function apply(values: Values, { output }: CliContext): Promise<void> {
+  const { parseSiteFile } = await import('../../../client/operator/site-file.ts');
+  const { readCurrentSite } = await import('../../../client/operator/read-current.ts');
+  const { planSite } = await import('../../../client/operator/plan.ts');
+  const { applyPlan } = await import('../../../client/operator/apply.ts');
+  const text = await readInputText(values.file, MAX_SITE_FILE_BYTES);
+  await withControl(values, async (api) => {
+    const file = parseSiteFile(text, values.file);
+    const current = await readCurrentSite(api, file);
+    const steps = planSite(file, current, { prune: values.prune });
+    const answer = { site_id: file.site.site_id, dry_run: values.dryRun, steps };
+    if (steps.length === 0) return output.result(['nothing to do'], answer);
+    if (values.dryRun) return output.result(steps.flatMap(linesOf), answer);
+    const tokenDirectory = tokenDirectoryFor(steps, values);
+    await applyPlan(steps, {
+      api,
+      file,
+      current,
+      activationTimeoutMs: values.activationTimeoutMs,
+      onDone: (step) => output.progress(`${step.verb} ${step.kind} ${step.name}`),
+      keepTargetToken: (target, token) =>
+        writeNewFile({ path: join(tokenDirectory, `${target}.token`), content: `${token}\n`, mode: 0o600 }),
+    });
+    output.result(steps.flatMap(linesOf), answer);
+  });
+}
+
+function linesOf({ verb, kind, name, changes }: PlanStep): readonly string[] {
+  return [`${verb} ${kind} ${name}`, ...changes.map((change) => `    ${change}`)];
+}
+
+/** Before anything is done: a token that cannot be kept is lost. */
+function tokenDirectoryFor(steps: readonly PlanStep[], { tokenDir }: Values): string {
+  const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
+  const unfit = targets.find(({ name }) => !FILE_NAME.test(name));
+  if (unfit !== undefined) {
+    throw usageError('target_name_invalid', `target ${unfit.name} cannot be a file's name; rename it`);
+  }
+  if (targets.length > 0 && tokenDir === undefined) {
+    throw usageError(
+      'token_dir_required',
+      `target ${targets[0]?.name ?? ''} will be created: name a directory for its token with --token-dir`,
+    );
+  }
+  return tokenDir ?? '';
+}

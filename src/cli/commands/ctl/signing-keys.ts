@@ -1,0 +1,63 @@
+/** `proofgate ctl signing-keys`: the public keys that a site's verifiers must pin, as the files that they take. */
+import { join } from 'node:path';
+import { sitePath } from '../../../client/operator/paths.ts';
+import { isJsonObject } from '../../../protocol/strict-json.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { CliError } from '../../errors.ts';
+import { replaceFile } from '../../output-files.ts';
+import { optional, required, type SettingValues, text } from '../../settings.ts';
+
+const SETTINGS = {
+  ...CTL_SETTINGS,
+  site: required(text('--site <site>', 'Auth Site')),
+  outDir: optional(
+    text('--out-dir <directory>', 'write them there: bundle-<n>.jwk.json, freshness-<n>.jwk.json'),
+  ),
+};
+
+export function registerCtlSigningKeys(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'signing-keys',
+    summary: "Show or write the public keys that a site's verifiers pin (--bundle-key, --freshness-key)",
+    settings: SETTINGS,
+    examples: [
+      'proofgate ctl signing-keys --site shop-eu-1 --out-dir keys --control-url https://control.example --token-file token',
+    ],
+    run: ({ settings }) => showSigningKeys(settings, context),
+  });
+}
+
+async function showSigningKeys(
+  values: SettingValues<typeof SETTINGS>,
+  { output }: CliContext,
+): Promise<void> {
+  await withControl(values, async (api) => {
+    const keys = (await api.list(`${sitePath(values.site)}/signing-keys`)).filter(
+      ({ state }) => state !== 'retired',
+    );
+    const counts = new Map<string, number>();
+    const lines: string[] = [];
+    for (const key of keys) {
+      const { public_jwk: jwk, purpose } = key;
+      if (!isJsonObject(jwk) || (purpose !== 'bundle' && purpose !== 'freshness')) {
+        throw new CliError(
+          'unreachable',
+          'answer_unexpected',
+          'the list of keys is not what Control answers',
+        );
+      }
+      const number = (counts.get(purpose) ?? 0) + 1;
+      counts.set(purpose, number);
+      const file = `${purpose}-${number}.jwk.json`;
+      lines.push(`${file}  ${String(key.thumbprint)}  ${String(key.state)}`);
+      if (values.outDir === undefined) continue;
+      await replaceFile({
+        path: join(values.outDir, file),
+        content: `${JSON.stringify(jwk)}\n`,
+        mode: 0o644,
+      });
+    }
+    output.result(lines, { keys });
+  });
+}

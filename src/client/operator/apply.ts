@@ -1,0 +1,315 @@
+/** Carries a plan out, step by step. A step that fails ends the run; what was done before it stays, and the next run goes on. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import type { ControlApi } from './control-api.ts';
+import type { CurrentSite } from './current-site.ts';
+import { OperatorError } from './operator-error.ts';
+import { brokerPath, clientPath, grantPath, revisionPath, routePath, sitePath } from './paths.ts';
+import {
+  CLIENT_FIELDS,
+  newestRevision,
+  type PlanStep,
+  POLICY_FIELDS,
+  ROUTE_FIELDS,
+  SITE_FIELDS,
+  SOURCE_FIELDS,
+  SOURCE_REVISION_FIELDS,
+} from './plan.ts';
+import type { SiteFile, SiteSource } from './site-file.ts';
+
+export interface ApplyOptions {
+  readonly api: ControlApi;
+  readonly file: SiteFile;
+  readonly current: CurrentSite;
+  /** Called when a step is done. */
+  readonly onDone: (step: PlanStep) => void;
+  /** A new target's token is shown once: keep it. @throws OperatorError when it cannot be kept */
+  readonly keepTargetToken: (targetName: string, token: string) => Promise<void>;
+  /** How long a source may take to become active. */
+  readonly activationTimeoutMs: number;
+}
+
+type StepHandler = (step: PlanStep) => Promise<void>;
+
+export async function applyPlan(steps: readonly PlanStep[], options: ApplyOptions): Promise<void> {
+  const run = new SiteRun(options);
+  for (const step of steps) {
+    await run.perform(step);
+    options.onDone(step);
+  }
+}
+
+/** States of a source revision from which it becomes active by itself. */
+const ON_ITS_WAY: ReadonlySet<unknown> = new Set(['activating', 'publishing']);
+const ACTIVATION_POLL_MS = 200;
+
+class SiteRun {
+  readonly #api: ControlApi;
+  readonly #file: SiteFile;
+  readonly #options: ApplyOptions;
+  #environmentId: string | undefined;
+  #fleetId: string | undefined;
+
+  constructor(options: ApplyOptions) {
+    this.#options = options;
+    this.#api = options.api;
+    this.#file = options.file;
+    this.#environmentId = options.current.environmentId;
+    this.#fleetId = options.current.fleetId;
+  }
+
+  readonly #handlers: { readonly [action: string]: StepHandler } = {
+    'create environment': async ({ name }) => {
+      this.#environmentId = await this.#createNamed('/v1/environments', { name }, 'environment_id');
+    },
+    'create fleet': async ({ name }) => {
+      const path = `/v1/environments/${this.#environmentId}/fleets`;
+      this.#fleetId = await this.#createNamed(path, { name }, 'fleet_id');
+    },
+    'create site': async () => {
+      const { site } = this.#file;
+      await this.#api.create(`/v1/fleets/${this.#fleetId}/sites`, {
+        ...site,
+        display_name: site.display_name ?? site.site_id,
+      });
+    },
+    'change site': () => this.#patch(this.#sitePath, pick(this.#file.site, SITE_FIELDS)),
+    'create broker': ({ name }) => this.#putBroker(name, undefined),
+    'change broker': async ({ name }) =>
+      this.#putBroker(name, await this.#etag(brokerPath(this.#siteId, name))),
+    'remove broker': ({ name }) => this.#remove(brokerPath(this.#siteId, name)),
+    'create client': async ({ name }) => {
+      await this.#api.create(`${this.#sitePath}/clients`, { client_id: name, ...this.#clientFields(name) });
+    },
+    'change client': ({ name }) => this.#patch(clientPath(this.#siteId, name), this.#clientFields(name)),
+    'remove client': ({ name }) => this.#remove(clientPath(this.#siteId, name)),
+    'create grant': ({ name }) => this.#putGrant(name),
+    'change grant': ({ name }) => this.#putGrant(name),
+    'remove grant': async ({ name }) => this.#api.remove(this.#grantPath(name), undefined),
+    'create route': async ({ name }) => {
+      await this.#api.create(`${this.#sitePath}/routes`, { route_id: name, ...this.#routeFields(name) });
+    },
+    'change route': async ({ name }) => {
+      const path = routePath(this.#siteId, name);
+      await this.#api.put(path, this.#routeFields(name), await this.#etag(path));
+    },
+    'remove route': ({ name }) => this.#remove(routePath(this.#siteId, name)),
+    'create route_sources': ({ name }) => this.#putRouteSources(name),
+    'change route_sources': ({ name }) => this.#putRouteSources(name),
+    'create source': ({ name }) => this.#createSource(name),
+    'change source': ({ name }) => this.#changeSource(name),
+    'activate source': ({ name }) => this.#activateSource(name),
+    'create enrollment_policy': ({ name }) => this.#createPolicy(name),
+    'change enrollment_policy': ({ name }) => this.#changePolicy(name),
+    'remove enrollment_policy': async ({ name }) =>
+      this.#remove(`/v1/enrollment-policies/${await this.#policyId(name)}`),
+    'create target': ({ name }) => this.#createTarget(name),
+  };
+
+  async perform(step: PlanStep): Promise<void> {
+    const handler = this.#handlers[`${step.verb} ${step.kind}`];
+    if (handler === undefined) throw new Error(`no such step: ${step.verb} ${step.kind}`);
+    await handler(step);
+  }
+
+  get #siteId(): string {
+    return this.#file.site.site_id;
+  }
+
+  get #sitePath(): string {
+    return sitePath(this.#siteId);
+  }
+
+  async #createNamed(path: string, body: object, idMember: string): Promise<string> {
+    return member((await this.#api.create(path, body)).body, idMember);
+  }
+
+  async #etag(path: string): Promise<string | undefined> {
+    return (await this.#api.get(path)).etag;
+  }
+
+  async #patch(path: string, body: object): Promise<void> {
+    await this.#api.patch(path, body, await this.#etag(path));
+  }
+
+  async #remove(path: string): Promise<void> {
+    await this.#api.remove(path, await this.#etag(path));
+  }
+
+  async #putBroker(issuer: string, etag: string | undefined): Promise<void> {
+    const declared = named(this.#file.brokers, (each) => each.issuer === issuer);
+    await this.#api.put(brokerPath(this.#siteId, issuer), declared, etag);
+  }
+
+  #clientFields(clientId: string): JsonObject {
+    const declared = named(this.#file.clients, (each) => each.client_id === clientId);
+    return { ...pick(declared, CLIENT_FIELDS), context: declared.context ?? {} };
+  }
+
+  /** A grant's step is named `client resource`. */
+  #grantPath(stepName: string): string {
+    const [clientId = '', resource = ''] = stepName.split(' ');
+    return grantPath(this.#siteId, clientId, resource);
+  }
+
+  async #putGrant(stepName: string): Promise<void> {
+    const [clientId, resource] = stepName.split(' ');
+    const declared = named(this.#file.clients, (each) => each.client_id === clientId);
+    const { access } = named(declared.grants, (each) => each.resource === resource);
+    await this.#api.put(this.#grantPath(stepName), { access }, undefined);
+  }
+
+  #routeFields(routeId: string): JsonObject {
+    return pick(
+      named(this.#file.routes, (each) => each.route_id === routeId),
+      ROUTE_FIELDS,
+    );
+  }
+
+  async #putRouteSources(routeId: string): Promise<void> {
+    const { allowed_sources } = named(this.#file.routes, (each) => each.route_id === routeId);
+    const path = `${routePath(this.#siteId, routeId)}/sources`;
+    const held = await this.#api.find(path);
+    await this.#api.put(path, { allowed_sources }, held?.etag);
+  }
+
+  #declaredSource(name: string): SiteSource {
+    return named(this.#file.sources, (each) => each.name === name);
+  }
+
+  async #source(name: string): Promise<JsonObject> {
+    const sources = await this.#api.list(`${this.#sitePath}/sources`);
+    const found = sources.find((each) => each.display_name === name && newestRevision(each) !== undefined);
+    if (found === undefined) throw new OperatorError('refused', 'not_found', `there is no source ${name}`);
+    return found;
+  }
+
+  async #createSource(name: string): Promise<void> {
+    const declared = this.#declaredSource(name);
+    await this.#api.create(`${this.#sitePath}/sources`, {
+      kind: declared.kind ?? 'oidc_jwks',
+      display_name: name,
+      ...pick(declared, [...SOURCE_REVISION_FIELDS, ...SOURCE_FIELDS]),
+    });
+  }
+
+  /** Coordinates of a draft are edited; those of an active revision make a new draft beside it. */
+  async #changeSource(name: string): Promise<void> {
+    const declared = this.#declaredSource(name);
+    const source = await this.#source(name);
+    const sourceId = member(source, 'source_id');
+    const settings = pick(declared, SOURCE_FIELDS);
+    if (Object.keys(settings).length > 0) await this.#patch(`/v1/sources/${sourceId}`, settings);
+    const newest = newestRevision(source);
+    const coordinates = pick(declared, SOURCE_REVISION_FIELDS);
+    if (newest === undefined || SOURCE_REVISION_FIELDS.every((field) => newest[field] === declared[field]))
+      return;
+    if (['draft', 'failed_draft', 'validated'].includes(String(newest.state))) {
+      await this.#patch(revisionPath(sourceId, Number(newest.revision)), coordinates);
+    } else {
+      await this.#api.create(`/v1/sources/${sourceId}/revisions`, coordinates);
+    }
+  }
+
+  /** Validates, activates, and waits until it is: nobody can enroll before. */
+  async #activateSource(name: string): Promise<void> {
+    const source = await this.#source(name);
+    const newest = newestRevision(source);
+    const path = revisionPath(member(source, 'source_id'), Number(newest?.revision));
+    if (newest?.state === 'suspended') {
+      await this.#api.act(`${path}/resume`);
+    } else if (!ON_ITS_WAY.has(newest?.state)) {
+      await this.#validate(path, name);
+      await this.#api.act(`${path}/activate`, { expected_scope: this.#declaredSource(name).expected_scope });
+    }
+    await this.#awaitActive(path, name);
+  }
+
+  async #validate(path: string, name: string): Promise<void> {
+    const { body } = await this.#api.act(`${path}/validate`);
+    if (body.state !== 'validated') throw failed(name, body);
+  }
+
+  async #awaitActive(path: string, name: string): Promise<void> {
+    const deadlineMs = performance.now() + this.#options.activationTimeoutMs;
+    for (;;) {
+      const { body } = await this.#api.get(path);
+      if (body.state === 'active') return;
+      if (!ON_ITS_WAY.has(body.state)) throw failed(name, body);
+      if (performance.now() > deadlineMs) {
+        const text = `source ${name} is still ${String(body.state)}: a target has not acknowledged it`;
+        throw new OperatorError('timed_out', 'source_not_active_yet', text);
+      }
+      await delay(ACTIVATION_POLL_MS);
+    }
+  }
+
+  async #policyFields(name: string): Promise<JsonObject> {
+    const declared = named(this.#file.enrollment_policies, (each) => each.name === name);
+    const source = await this.#source(declared.source);
+    return {
+      ...pick(declared, POLICY_FIELDS),
+      source_id: member(source, 'source_id'),
+      source_revision: newestRevision(source)?.revision,
+    };
+  }
+
+  async #createPolicy(name: string): Promise<void> {
+    const declared = named(this.#file.enrollment_policies, (each) => each.name === name);
+    await this.#api.create(`${this.#sitePath}/enrollment-policies`, {
+      display_name: name,
+      client_id: declared.client,
+      verified_issuer: this.#declaredSource(declared.source).issuer,
+      verified_subject: declared.verified_subject,
+      ...(await this.#policyFields(name)),
+    });
+  }
+
+  async #changePolicy(name: string): Promise<void> {
+    const path = `/v1/enrollment-policies/${await this.#policyId(name)}`;
+    await this.#patch(path, await this.#policyFields(name));
+  }
+
+  async #policyId(name: string): Promise<string> {
+    const policies = await this.#api.list(`${this.#sitePath}/enrollment-policies`);
+    const found = policies.find((each) => each.display_name === name && each.state !== 'deleted');
+    if (found === undefined) throw new OperatorError('refused', 'not_found', `there is no policy ${name}`);
+    return member(found, 'policy_id');
+  }
+
+  async #createTarget(name: string): Promise<void> {
+    const { body } = await this.#api.create(`${this.#sitePath}/targets`, { name });
+    if (typeof body.token !== 'string') {
+      const text = `target ${name} exists, but its token was not shown; rotate it: proofgate ctl rotate-target-token`;
+      throw new OperatorError('refused', 'target_token_lost', text);
+    }
+    await this.#options.keepTargetToken(name, body.token);
+  }
+}
+
+function pick(from: object, fields: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(from).filter(([field]) => fields.includes(field)));
+}
+
+/** The plan names nothing that the file does not. */
+function named<T>(list: readonly T[] | undefined, matches: (item: T) => boolean): T {
+  const found = list?.find(matches);
+  if (found === undefined) throw new Error('a step names what the file does not');
+  return found;
+}
+
+function member(body: JsonObject, name: string): string {
+  const value = body[name];
+  if (typeof value !== 'string') {
+    throw new OperatorError('unreachable', 'answer_unexpected', `Control's answer has no ${name}`);
+  }
+  return value;
+}
+
+function failed(name: string, revision: JsonObject): OperatorError {
+  const { failure } = revision;
+  const why = isJsonObject(failure)
+    ? `${String(failure.code)}: ${String(failure.detail)}`
+    : String(revision.state);
+  return new OperatorError('refused', 'source_not_activated', `source ${name} was not activated: ${why}`);
+}
