@@ -1,0 +1,111 @@
+/**
+ * Trust Anchor Sources as operators see them. The state belongs to a revision.
+ * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
+ */
+import Type, { type Static } from 'typebox';
+import { KEY_POLICIES, SOURCE_KINDS, SOURCE_STATES } from '../../domain/source.ts';
+import { pageOf } from '../pagination.ts';
+import { closed, moment, text, version } from './fields.ts';
+
+const COORDINATES = {
+  issuer: text(2048, "Public URL of the cluster's OIDC issuer."),
+  jwks_uri: text(2048, 'Public URL of its key set.'),
+  audience: text(512, 'Must be the only audience of the workload tokens. Belongs to one Auth Site.'),
+};
+
+const KEY_POLICY = (event: string) =>
+  Type.Enum([...KEY_POLICIES], {
+    description: `What happens to living keys when the source is ${event}: they live until they expire, or end at once.`,
+  });
+
+export const SOURCE_REVISION = Type.Object(
+  {
+    source_id: text(64, 'The source.'),
+    revision: Type.Integer({ minimum: 1, description: 'Counts up in each source.' }),
+    state: Type.Enum(SOURCE_STATES.filter((state) => state !== 'removed')),
+    ...COORDINATES,
+    fingerprint: Type.Optional(
+      text(
+        43,
+        'Of what was validated: SHA-256 over issuer, JWKS URI, audience and key thumbprints. base64url.',
+      ),
+    ),
+    detected_scope: Type.Optional(text(512, 'Host and path of the issuer: must be the intended cluster.')),
+    validated_at: Type.Optional(moment('When its metadata was last found valid.')),
+    failure: Type.Optional(
+      Type.Object(
+        { code: text(64, 'Stable.'), detail: text(1024, 'What was found.') },
+        { ...closed, description: 'Why the last validation, or the check while activating, failed.' },
+      ),
+    ),
+    awaited_bundle_revision: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'While publishing: what every attached target must acknowledge.',
+      }),
+    ),
+    state_since: moment('Since when it is in this state.'),
+    created_at: moment('When it was made.'),
+    version,
+  },
+  { ...closed, $id: 'SourceRevision' },
+);
+
+export const SOURCE = Type.Object(
+  {
+    source_id: text(64, 'Names the source.'),
+    site_id: text(512, 'Its Auth Site.'),
+    kind: Type.Enum([...SOURCE_KINDS]),
+    display_name: text(256, 'For people.'),
+    on_suspend: KEY_POLICY('suspended'),
+    on_retire: KEY_POLICY('retired'),
+    revisions: Type.Array(SOURCE_REVISION, { description: 'Oldest first.' }),
+    created_at: moment('When it was made.'),
+    version,
+  },
+  { ...closed, $id: 'Source' },
+);
+
+export const SOURCE_PAGE = pageOf(SOURCE, 'SourcePage');
+
+export const SOURCE_CREATION = Type.Object(
+  {
+    kind: Type.Enum([...SOURCE_KINDS], { description: 'Only oidc_jwks is supported.' }),
+    display_name: text(256, 'For people.'),
+    ...COORDINATES,
+    on_suspend: Type.Optional(KEY_POLICY('suspended')),
+    on_retire: Type.Optional(KEY_POLICY('retired')),
+  },
+  { ...closed, $id: 'SourceCreation' },
+);
+
+export const SOURCE_CHANGE = Type.Object(
+  {
+    display_name: Type.Optional(text(256, 'For people.')),
+    on_suspend: Type.Optional(KEY_POLICY('suspended')),
+    on_retire: Type.Optional(KEY_POLICY('retired')),
+  },
+  { ...closed, $id: 'SourceChange' },
+);
+
+/** For a new revision, and for the edit of one. What is left out stays as it is (new: as in the newest revision). */
+export const SOURCE_REVISION_CHANGE = Type.Object(
+  {
+    issuer: Type.Optional(COORDINATES.issuer),
+    jwks_uri: Type.Optional(COORDINATES.jwks_uri),
+    audience: Type.Optional(COORDINATES.audience),
+  },
+  { ...closed, $id: 'SourceRevisionChange' },
+);
+
+export const SOURCE_ACTIVATION = Type.Object(
+  { expected_scope: text(512, 'The scope of the intended cluster; must be the detected one.') },
+  { ...closed, $id: 'SourceActivation' },
+);
+
+export type SourceView = Static<typeof SOURCE>;
+export type SourceRevisionView = Static<typeof SOURCE_REVISION>;
+export type SourceCreation = Static<typeof SOURCE_CREATION>;
+export type SourceChange = Static<typeof SOURCE_CHANGE>;
+export type SourceRevisionChange = Static<typeof SOURCE_REVISION_CHANGE>;
+export type SourceActivation = Static<typeof SOURCE_ACTIVATION>;

@@ -1,0 +1,87 @@
+/**
+ * Waiting enrollments that can come to nothing any more are denied at once, so that whoever waits hears of it.
+ * Source: docs/control.md "Enrollment".
+ */
+import { ENROLLMENT_MACHINE, type EnrollmentEvent, type EnrollmentState } from '../domain/enrollment.ts';
+import { move } from '../domain/machine.ts';
+import { Refusal, type RefusalCode } from '../domain/refusal.ts';
+import type { Place } from '../domain/roles.ts';
+import type { AuditEntry } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { enrollmentView } from './enrollment-views.ts';
+
+/** Who decides, and for which request. */
+export interface Decider {
+  readonly actor: string;
+  readonly requestId?: string | undefined;
+}
+
+export interface PlacedTransaction {
+  readonly tx: Transaction;
+  readonly place: Place;
+}
+
+/** Codes that an operator or Control denies with; stable, and shown to the workload. */
+export type DenialCode = RefusalCode | 'denied_by_operator';
+
+/** @throws Refusal `enrollment_state_conflict` */
+export function enrollmentStateAfter(state: EnrollmentState, event: EnrollmentEvent): EnrollmentState {
+  const moved = move(ENROLLMENT_MACHINE, state, event);
+  if (moved.kind === 'moved') return moved.to;
+  throw new Refusal('enrollment_state_conflict', `the enrollment is ${state}`);
+}
+
+/** @returns the audit rows, one for each */
+export async function denyWaiting(
+  placed: PlacedTransaction,
+  waiting: readonly RowOf<'enrollment'>[],
+  code: DenialCode,
+  by: Decider,
+  nowMs: number,
+): Promise<readonly AuditEntry[]> {
+  const entries: AuditEntry[] = [];
+  for (const row of waiting) {
+    const state = enrollmentStateAfter(row.state, 'policy_ended');
+    entries.push(await decide(placed, row, { verb: 'deny', state, denialCode: code }, by, nowMs));
+  }
+  return entries;
+}
+
+export interface Outcome {
+  readonly verb: 'approve' | 'deny' | 'expire';
+  readonly state: EnrollmentState;
+  readonly denialCode?: DenialCode;
+  readonly keyId?: string;
+  /** For the audit row alone. */
+  readonly reason?: string | undefined;
+}
+
+/** Writes an outcome down, and tells whoever waits for it. @returns the audit row */
+export async function decide(
+  { tx, place }: PlacedTransaction,
+  row: RowOf<'enrollment'>,
+  { verb, state, denialCode, keyId, reason }: Outcome,
+  { actor, requestId }: Decider,
+  nowMs: number,
+): Promise<AuditEntry> {
+  const set = {
+    state,
+    denialCode: denialCode ?? null,
+    keyId: keyId ?? null,
+    decidedBy: actor,
+    decidedAtMs: nowMs,
+  };
+  await tx.enrollments.change(row, set, nowMs);
+  tx.notify({ topic: 'enrollment_decided', reference: row.id });
+  const after = { ...row, ...set, version: row.version + 1, updatedAtMs: nowMs };
+  return {
+    kind: `proofgate.control.enrollment.${verb}`,
+    actor,
+    resource: { kind: 'enrollment', id: row.id },
+    place,
+    before: enrollmentView(row),
+    after: { ...enrollmentView(after), ...(reason === undefined ? {} : { reason }) },
+    requestId,
+  };
+}

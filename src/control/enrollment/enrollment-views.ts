@@ -1,0 +1,35 @@
+/** Enrollments as operators see them. */
+import type { EnrollmentView } from '../api/contract/enrollments.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+
+export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
+  return {
+    enrollment_id: row.id,
+    site_id: row.siteId,
+    policy_id: row.policyId,
+    client_id: row.clientId,
+    source_id: row.sourceId,
+    source_revision: row.sourceRevision,
+    state: row.state,
+    fingerprint: row.thumbprint,
+    verified_issuer: row.verifiedIssuer,
+    verified_subject: row.verifiedSubject,
+    provenance: parseProvenance(row.provenance),
+    key_expires_at: new Date(row.keyExpiresAtSeconds * 1000).toISOString(),
+    ...(row.denialCode === null ? {} : { denial_code: row.denialCode }),
+    ...(row.decidedBy === null ? {} : { decided_by: row.decidedBy }),
+    ...(row.decidedAtMs === null ? {} : { decided_at: new Date(row.decidedAtMs).toISOString() }),
+    ...(row.keyId === null ? {} : { key_id: row.keyId }),
+    created_at: new Date(row.createdAtMs).toISOString(),
+    version: row.version,
+  };
+}
+
+/** Written by enrollment alone, as an object of texts. */
+export function parseProvenance(text: string): { [name: string]: string } {
+  const stored: unknown = JSON.parse(text);
+  if (typeof stored !== 'object' || stored === null) return {};
+  return Object.fromEntries(
+    Object.entries(stored).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}

@@ -1,0 +1,47 @@
+/** Key sets of source revisions, in the store: they outlive a process and reach other instances. */
+import type { KeySetRecord, KeySetRecords, KeySource } from '../issuers/key-set-records.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+
+export class StoredKeySets implements KeySetRecords {
+  readonly #store: ControlStore;
+
+  constructor(store: ControlStore) {
+    this.#store = store;
+  }
+
+  load(source: KeySource): Promise<KeySetRecord | undefined> {
+    return this.#store.read(async (tx) => {
+      if (!(await isPresent(tx, source))) return undefined;
+      const row = await tx.sources.keySet(source.sourceId, source.revision);
+      return row && { jwks: row.jwks, fetchedAtMs: row.fetchedAtMs };
+    });
+  }
+
+  async save(source: KeySource, { jwks, fetchedAtMs }: KeySetRecord): Promise<void> {
+    const { sourceId, revision } = source;
+    const known = await this.#store.read((tx) => tx.sources.revision(sourceId, revision));
+    if (known === undefined) return;
+    // Under the site's lock, so that a revision that is edited meanwhile does not get the keys of its former self.
+    await this.#store.housekeep({ kind: 'site', siteId: known.siteId }, async (tx) => {
+      if (await isPresent(tx, source)) await tx.sources.putKeySet({ sourceId, revision, jwks, fetchedAtMs });
+    });
+  }
+}
+
+/** A draft may have got another key set URL since. */
+async function isPresent(tx: Transaction, { sourceId, revision, jwksUri }: KeySource): Promise<boolean> {
+  const row = await tx.sources.revision(sourceId, revision);
+  return row?.jwksUri === jwksUri;
+}
+
+export function keySourceOf({ sourceId, revision, jwksUri }: RowOf<'sourceRevision'>): KeySource {
+  return { sourceId, revision, jwksUri };
+}
+
+/** Revisions that tokens are checked against now, or are about to be. */
+export async function liveKeySources(store: ControlStore): Promise<readonly KeySource[]> {
+  const rows = await store.read((tx) => tx.sources.everywhereInStates(['publishing', 'active']));
+  return rows.map(keySourceOf);
+}

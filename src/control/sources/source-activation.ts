@@ -1,0 +1,162 @@
+/**
+ * From validated to publishing: the slot and the audience are taken in one step, then the metadata is checked again.
+ * A check that was cut short, by a restart for one, is made again by whoever leads (`source-jobs.ts`).
+ * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
+ */
+import type { SourceRevisionView } from '../api/contract/sources.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { activationRefusal, holdsSlot, type SourceState } from '../domain/source.ts';
+import type { SourceValidation } from '../issuers/validate-source.ts';
+import type { Operation } from '../operation.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import {
+  BY_CONTROL,
+  changeRevision,
+  isEnded,
+  mutateRevision,
+  noteForPublishing,
+  type RevisionInHand,
+  type RevisionName,
+  requireRevision,
+  revisionAudit,
+  stateAfter,
+} from './source-changes.ts';
+import { findings, keepKeySet, type ValidateSource } from './source-validation.ts';
+import { revisionView } from './source-views.ts';
+
+const SLOT_STATES = ['activating', 'publishing', 'active', 'suspended'] as const satisfies SourceState[];
+const UNDER_WAY: readonly SourceState[] = ['activating', 'publishing'];
+
+export class SourceActivation {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+  readonly #validate: ValidateSource;
+  readonly #report: (error: unknown) => void;
+  readonly #checks = new Map<string, Promise<void>>();
+
+  /** @param report a check could not be finished; it is made again later */
+  constructor(
+    store: ControlStore,
+    nowMs: () => number,
+    validate: ValidateSource,
+    report: (error: unknown) => void,
+  ) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+    this.#validate = validate;
+    this.#report = report;
+  }
+
+  /**
+   * Takes the slot and starts the check; does not wait for it.
+   * @throws Refusal `source_state_conflict`, `source_scope_mismatch`, `source_revision_in_progress`,
+   *   `source_capacity_exhausted`, `audience_taken`
+   */
+  async activate(
+    name: RevisionName,
+    expectedScope: string,
+    operation: Operation,
+  ): Promise<SourceRevisionView> {
+    const view = await mutateRevision(this.#store, name, async (hand) => {
+      await refuseActivation(hand, expectedScope);
+      await claimAudience(hand);
+      const state = stateAfter(hand.row.state, 'activate');
+      const set = { state, failureCode: null, failureDetail: null, awaitedRevision: null };
+      const after = await changeRevision(hand, set, this.#nowMs());
+      return { result: revisionView(after), audit: [revisionAudit('activate', operation, hand, after)] };
+    });
+    void this.check(name);
+    return view;
+  }
+
+  /** One check at a time for each revision. Never rejects: what could not be finished is reported. */
+  check(name: RevisionName): Promise<void> {
+    const key = `${name.sourceId}/${name.revision}`;
+    const underWay = this.#checks.get(key);
+    if (underWay !== undefined) return underWay;
+    const check = this.#checkNow(name)
+      .catch((error: unknown) => this.#report(error))
+      .finally(() => this.#checks.delete(key));
+    this.#checks.set(key, check);
+    return check;
+  }
+
+  /** Every revision that has been activating for so long: whoever began its check is gone. */
+  async checkStranded(olderThanMs: number): Promise<void> {
+    const rows = await this.#store.read((tx) => tx.sources.everywhereInStates(['activating']));
+    const stranded = rows.filter(({ stateSinceMs }) => this.#nowMs() - stateSinceMs >= olderThanMs);
+    await Promise.all(stranded.map((row) => this.check(row)));
+  }
+
+  /** Resolves when no check is under way. */
+  async settled(): Promise<void> {
+    while (this.#checks.size > 0) await Promise.all(this.#checks.values());
+  }
+
+  async #checkNow(name: RevisionName): Promise<void> {
+    const asked = await this.#store.read((tx) => tx.sources.revision(name.sourceId, name.revision));
+    if (asked?.state !== 'activating') return;
+    const validation = agreeing(asked, await this.#validate(asked));
+    // Retired meanwhile, or checked by another instance: then this answer is about what is no more.
+    const isCurrent = await this.#store.read(async (tx) => isSame(await requireRevision(tx, name), asked));
+    if (!isCurrent) return;
+    await mutateRevision(this.#store, name, async (hand) => {
+      if (!isSame(hand.row, asked)) throw new Refusal('precondition_failed');
+      const after = await this.#settle(hand, validation);
+      const verb = validation.kind === 'valid' ? 'pass_check' : 'fail_check';
+      return { result: undefined, audit: [revisionAudit(verb, BY_CONTROL, hand, after)] };
+    });
+  }
+
+  async #settle(hand: RevisionInHand, validation: SourceValidation): Promise<RowOf<'sourceRevision'>> {
+    const nowMs = this.#nowMs();
+    if (validation.kind === 'invalid') {
+      const state = stateAfter(hand.row.state, 'check_failed');
+      const { code, detail } = validation;
+      return changeRevision(hand, { state, failureCode: code, failureDetail: detail }, nowMs);
+    }
+    const state = stateAfter(hand.row.state, 'check_passed');
+    await keepKeySet(hand, validation);
+    await noteForPublishing(hand, nowMs);
+    return changeRevision(hand, { state, awaitedRevision: null, ...findings(validation, nowMs) }, nowMs);
+  }
+}
+
+function isSame(now: RowOf<'sourceRevision'>, asked: RowOf<'sourceRevision'>): boolean {
+  return now.version === asked.version;
+}
+
+/** The operator agreed to one scope; whatever else is valid is not what they agreed to. */
+function agreeing(asked: RowOf<'sourceRevision'>, validation: SourceValidation): SourceValidation {
+  if (validation.kind === 'invalid' || validation.detectedScope === asked.detectedScope) return validation;
+  return { kind: 'invalid', code: 'discovery_issuer_mismatch', detail: 'the detected scope has changed' };
+}
+
+async function refuseActivation({ tx, row, source }: RevisionInHand, expectedScope: string): Promise<void> {
+  const revisions = await tx.sources.revisions(source.id);
+  if (isEnded(revisions)) throw new Refusal('source_state_conflict', 'the source is retired; make another');
+  const others = revisions.filter(({ revision }) => revision !== row.revision);
+  const slots = await tx.sources.inStates(source.siteId, SLOT_STATES);
+  const site = await tx.hierarchy.site(source.siteId);
+  const refusal = activationRefusal({
+    state: row.state,
+    detectedScope: row.detectedScope ?? undefined,
+    expectedScope,
+    anotherInProgress: others.some(({ state }) => UNDER_WAY.includes(state)),
+    sourceHoldsSlot: others.some(({ state }) => holdsSlot(state)),
+    slotsUsed: new Set(slots.map(({ sourceId }) => sourceId)).size,
+    capacity: site?.sourceCapacity ?? 0,
+  });
+  if (refusal === 'source_scope_mismatch') {
+    throw new Refusal(refusal, `the detected scope is ${row.detectedScope ?? 'unknown'}`);
+  }
+  if (refusal !== undefined) throw new Refusal(refusal);
+}
+
+/** For good: a token that was made for one site must never enroll at another, not even after its source is gone. */
+async function claimAudience({ tx, row, source }: RevisionInHand): Promise<void> {
+  await tx.sources.claimAudience(row.audience, source.siteId);
+  const owner = await tx.sources.ownerOfAudience(row.audience);
+  if (owner !== source.siteId) throw new Refusal('audience_taken');
+}

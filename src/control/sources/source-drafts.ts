@@ -1,0 +1,254 @@
+/**
+ * Sources before they let anybody in: made, edited, removed. Editing an active source makes a new revision beside it.
+ * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
+ */
+import type {
+  SourceChange,
+  SourceCreation,
+  SourceRevisionChange,
+  SourceRevisionView,
+  SourceView,
+} from '../api/contract/sources.ts';
+import { newId } from '../domain/identifiers.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { type Created, createOnce, type Operation } from '../operation.ts';
+import type { AuditEntry, ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import {
+  changeRevision,
+  expectVersion,
+  isEnded,
+  mutateRevision,
+  mutateSource,
+  type RevisionName,
+  requireSource,
+  revisionAudit,
+  type SourceInHand,
+  stateAfter,
+} from './source-changes.ts';
+import { revisionView, sourceView } from './source-views.ts';
+
+const DRAFT_STATES = ['draft', 'failed_draft', 'validated'] as const;
+
+export class SourceDrafts {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+
+  constructor(store: ControlStore, nowMs: () => number) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  /** A source with its first draft. Takes no slot. @throws Refusal `audience_taken` */
+  create(
+    siteId: string,
+    creation: SourceCreation,
+    operation: Operation,
+  ): Promise<Created<SourceView, never>> {
+    const nowMs = this.#nowMs();
+    return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
+      await refuseTakenAudience(tx, siteId, creation.audience);
+      const times = { version: 1, createdAtMs: nowMs, updatedAtMs: nowMs };
+      const source = {
+        id: newId('source', nowMs),
+        siteId,
+        kind: creation.kind,
+        displayName: creation.display_name,
+        onSuspend: creation.on_suspend ?? 'keep',
+        onRetire: creation.on_retire ?? 'keep',
+        ...times,
+      } as const;
+      await tx.sources.add(source);
+      await tx.sources.addRevision(draft(source, 1, creation, nowMs));
+      const view = await sourceView(tx, source);
+      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      return { result: view, audit: [sourceAudit('create', operation, { source, place }, undefined, view)] };
+    });
+  }
+
+  /** What may change whatever state its revisions are in. @throws Refusal `precondition_failed` */
+  change(
+    sourceId: string,
+    change: SourceChange,
+    expectedVersion: number,
+    operation: Operation,
+  ): Promise<SourceView> {
+    return mutateSource(this.#store, sourceId, async (hand) => {
+      const { tx, source } = hand;
+      expectVersion(source, expectedVersion);
+      const before = await sourceView(tx, source);
+      const set = {
+        displayName: change.display_name ?? source.displayName,
+        onSuspend: change.on_suspend ?? source.onSuspend,
+        onRetire: change.on_retire ?? source.onRetire,
+      };
+      await tx.sources.change(source, set, this.#nowMs());
+      const view = await sourceView(tx, await requireSource(tx, sourceId));
+      return { result: view, audit: [sourceAudit('change', operation, hand, before, view)] };
+    });
+  }
+
+  /**
+   * A draft beside the newest revision, whose coordinates it takes where none are given. One at a time.
+   * @throws Refusal `source_revision_in_progress`, `source_state_conflict` (the source is retired), `audience_taken`
+   */
+  async addRevision(
+    sourceId: string,
+    coordinates: SourceRevisionChange,
+    operation: Operation,
+  ): Promise<Created<SourceRevisionView, never>> {
+    const { siteId } = await this.#store.read((tx) => requireSource(tx, sourceId));
+    const nowMs = this.#nowMs();
+    return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
+      const source = await requireSource(tx, sourceId);
+      const revisions = await tx.sources.revisions(sourceId);
+      const newest = revisions.at(-1);
+      if (newest === undefined || isEnded(revisions)) {
+        throw new Refusal('source_state_conflict', 'the source is retired; make another');
+      }
+      if (revisions.some(isDraft)) {
+        throw new Refusal(
+          'source_revision_in_progress',
+          'edit or delete the draft that the source has already',
+        );
+      }
+      const wanted = merged(newest, coordinates);
+      await refuseTakenAudience(tx, siteId, wanted.audience);
+      const row = draft(source, newest.revision + 1, wanted, nowMs);
+      await tx.sources.addRevision(row);
+      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const entry = { ...revisionAudit('create', operation, { row, place }, row), before: undefined };
+      return { result: revisionView(row), audit: [entry] };
+    });
+  }
+
+  /** A draft again, whatever was found out about it before. @throws Refusal `source_state_conflict`, `audience_taken` */
+  editRevision(
+    name: RevisionName,
+    coordinates: SourceRevisionChange,
+    expectedVersion: number,
+    operation: Operation,
+  ): Promise<SourceRevisionView> {
+    return mutateRevision(this.#store, name, async (hand) => {
+      const { tx, row } = hand;
+      expectVersion(row, expectedVersion);
+      const state = stateAfter(row.state, 'edit');
+      const wanted = merged(row, coordinates);
+      await refuseTakenAudience(tx, row.siteId, wanted.audience);
+      const { issuer, jwks_uri: jwksUri, audience } = wanted;
+      // Keys that were fetched for the coordinates before must not serve the new ones.
+      await tx.sources.removeKeySet(name.sourceId, name.revision);
+      const set = { state, issuer, jwksUri, audience, ...NOTHING_KNOWN };
+      const after = await changeRevision(hand, set, this.#nowMs());
+      return { result: revisionView(after), audit: [revisionAudit('edit', operation, hand, after)] };
+    });
+  }
+
+  /** @throws Refusal `source_state_conflict` for what is no draft, and for the only revision of a source */
+  deleteRevision(name: RevisionName, expectedVersion: number, operation: Operation): Promise<void> {
+    return mutateRevision(this.#store, name, async (hand) => {
+      const { tx, row } = hand;
+      expectVersion(row, expectedVersion);
+      stateAfter(row.state, 'delete');
+      if ((await tx.sources.revisions(name.sourceId)).length === 1) {
+        throw new Refusal('source_state_conflict', 'it is the only revision: delete the source');
+      }
+      await removeRevision(tx, name);
+      return { result: undefined, audit: [revisionAudit('delete', operation, hand, undefined)] };
+    });
+  }
+
+  /** @throws Refusal `source_state_conflict` when it has a revision that is no draft */
+  deleteSource(sourceId: string, expectedVersion: number, operation: Operation): Promise<void> {
+    return mutateSource(this.#store, sourceId, async (hand) => {
+      const { tx, source } = hand;
+      expectVersion(source, expectedVersion);
+      const before = await sourceView(tx, source);
+      for (const row of await tx.sources.revisions(sourceId)) {
+        stateAfter(row.state, 'delete');
+        await removeRevision(tx, row);
+      }
+      await tx.sources.remove(sourceId);
+      return { result: undefined, audit: [sourceAudit('delete', operation, hand, before, undefined)] };
+    });
+  }
+}
+
+/** What only validation finds out. */
+const NOTHING_KNOWN = {
+  fingerprint: null,
+  detectedScope: null,
+  validatedAtMs: null,
+  failureCode: null,
+  failureDetail: null,
+} as const;
+
+type Coordinates = Required<SourceRevisionChange>;
+
+function draft(
+  { id, siteId }: Pick<RowOf<'source'>, 'id' | 'siteId'>,
+  revision: number,
+  { issuer, jwks_uri: jwksUri, audience }: Coordinates,
+  nowMs: number,
+): RowOf<'sourceRevision'> {
+  return {
+    sourceId: id,
+    revision,
+    siteId,
+    state: 'draft',
+    issuer,
+    jwksUri,
+    audience,
+    ...NOTHING_KNOWN,
+    awaitedRevision: null,
+    stateSinceMs: nowMs,
+    version: 1,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+}
+
+function merged(row: RowOf<'sourceRevision'>, change: SourceRevisionChange): Coordinates {
+  return {
+    issuer: change.issuer ?? row.issuer,
+    jwks_uri: change.jwks_uri ?? row.jwksUri,
+    audience: change.audience ?? row.audience,
+  };
+}
+
+function isDraft({ state }: RowOf<'sourceRevision'>): boolean {
+  return DRAFT_STATES.some((draftState) => draftState === state);
+}
+
+/**
+ * Told early, and only so: a draft claims nothing, so that nobody can keep an audience from others by a draft. It is
+ * claimed while activating. @throws Refusal `audience_taken`
+ */
+async function refuseTakenAudience(tx: Transaction, siteId: string, audience: string): Promise<void> {
+  const owner = await tx.sources.ownerOfAudience(audience);
+  if (owner !== undefined && owner !== siteId) throw new Refusal('audience_taken');
+}
+
+async function removeRevision(tx: Transaction, { sourceId, revision }: RevisionName): Promise<void> {
+  await tx.sources.removeKeySet(sourceId, revision);
+  await tx.sources.removeRevision(sourceId, revision);
+}
+
+function sourceAudit(
+  verb: string,
+  operation: Operation,
+  { source, place }: Pick<SourceInHand, 'source' | 'place'>,
+  before: object | undefined,
+  after: object | undefined,
+): AuditEntry {
+  return {
+    kind: `proofgate.control.source.${verb}`,
+    actor: operation.actor,
+    resource: { kind: 'source', id: source.id },
+    place,
+    before,
+    after,
+    requestId: operation.requestId,
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * Asks a draft's issuer about itself. The network is asked outside any transaction; what it said counts only for the very
+ * version of the revision that it was asked for.
+ * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
+ */
+import type { SourceRevisionView } from '../api/contract/sources.ts';
+import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
+import type { Operation } from '../operation.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import {
+  changeRevision,
+  expectVersion,
+  mutateRevision,
+  type RevisionInHand,
+  type RevisionName,
+  requireRevision,
+  revisionAudit,
+  stateAfter,
+} from './source-changes.ts';
+import { revisionView } from './source-views.ts';
+
+/** Never rejects; such as `validateSource` with its fetcher. */
+export type ValidateSource = (coordinates: SourceCoordinates) => Promise<SourceValidation>;
+
+export class SourceValidator {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+  readonly #validate: ValidateSource;
+
+  constructor(store: ControlStore, nowMs: () => number, validate: ValidateSource) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+    this.#validate = validate;
+  }
+
+  /** @throws Refusal `source_state_conflict`, `precondition_failed` when it was edited meanwhile */
+  async validate(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
+    const asked = await this.#store.read((tx) => requireRevision(tx, name));
+    stateAfter(asked.state, 'validation_passed');
+    const validation = await this.#validate(asked);
+    return mutateRevision(this.#store, name, async (hand) => {
+      expectVersion(hand.row, asked.version);
+      const after = await this.#apply(hand, validation);
+      const verb = validation.kind === 'valid' ? 'validate' : 'fail_validation';
+      return { result: revisionView(after), audit: [revisionAudit(verb, operation, hand, after)] };
+    });
+  }
+
+  async #apply(hand: RevisionInHand, validation: SourceValidation): Promise<RowOf<'sourceRevision'>> {
+    const nowMs = this.#nowMs();
+    const { tx, row } = hand;
+    if (validation.kind === 'invalid') {
+      const state = stateAfter(row.state, 'validation_failed');
+      await tx.sources.removeKeySet(row.sourceId, row.revision);
+      return changeRevision(hand, { state, ...nothingFound(validation) }, nowMs);
+    }
+    const state = stateAfter(row.state, 'validation_passed');
+    await keepKeySet(hand, validation);
+    return changeRevision(hand, { state, ...findings(validation, nowMs) }, nowMs);
+  }
+}
+
+type Valid = Extract<SourceValidation, { readonly kind: 'valid' }>;
+type Invalid = Extract<SourceValidation, { readonly kind: 'invalid' }>;
+
+/** Outputs of a validation that passed. */
+export function findings({ fingerprint, detectedScope }: Valid, nowMs: number) {
+  return { fingerprint, detectedScope, validatedAtMs: nowMs, failureCode: null, failureDetail: null };
+}
+
+function nothingFound({ code, detail }: Invalid) {
+  return {
+    fingerprint: null,
+    detectedScope: null,
+    validatedAtMs: null,
+    failureCode: code,
+    failureDetail: detail,
+  };
+}
+
+/** The first record of the revision's keys, for whoever verifies tokens. */
+export function keepKeySet({ tx, row }: RevisionInHand, { jwks, fetchedAtMs }: Valid): Promise<void> {
+  return tx.sources.putKeySet({ sourceId: row.sourceId, revision: row.revision, jwks, fetchedAtMs });
+}

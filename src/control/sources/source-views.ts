@@ -1,0 +1,47 @@
+/** Sources and revisions as the API shows them. */
+import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+
+export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
+  const { state } = row;
+  // Rows of removed revisions are deleted.
+  if (state === 'removed') throw new Error('a removed revision is still there');
+  return {
+    source_id: row.sourceId,
+    revision: row.revision,
+    state,
+    issuer: row.issuer,
+    jwks_uri: row.jwksUri,
+    audience: row.audience,
+    ...(row.fingerprint === null ? {} : { fingerprint: row.fingerprint }),
+    ...(row.detectedScope === null ? {} : { detected_scope: row.detectedScope }),
+    ...(row.validatedAtMs === null ? {} : { validated_at: moment(row.validatedAtMs) }),
+    ...(row.failureCode === null
+      ? {}
+      : { failure: { code: row.failureCode, detail: row.failureDetail ?? row.failureCode } }),
+    ...(row.awaitedRevision === null ? {} : { awaited_bundle_revision: row.awaitedRevision }),
+    state_since: moment(row.stateSinceMs),
+    created_at: moment(row.createdAtMs),
+    version: row.version,
+  };
+}
+
+export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise<SourceView> {
+  const revisions = await tx.sources.revisions(row.id);
+  return {
+    source_id: row.id,
+    site_id: row.siteId,
+    kind: row.kind,
+    display_name: row.displayName,
+    on_suspend: row.onSuspend,
+    on_retire: row.onRetire,
+    revisions: revisions.map(revisionView),
+    created_at: moment(row.createdAtMs),
+    version: row.version,
+  };
+}
+
+function moment(ms: number): string {
+  return new Date(ms).toISOString();
+}
