@@ -1,5 +1,5 @@
 /** {@link ControlHttp} over undici: HTTP/1.1, one connection, bounded answers, no redirects, no retries, no proxies. */
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, type Dispatcher, errors } from 'undici';
 import { checkedCaPem } from '../ca-certificates.ts';
 import type { ControlHttp, ControlReply, ControlRequest } from './control-http.ts';
 import type { ControlUrl } from './control-url.ts';
@@ -100,6 +100,6 @@ function faultOf(error: unknown): ControlReply {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   if (BEFORE_SENDING.test(code)) return { kind: 'not_sent', cause: code };
   const isTooLarge = code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' || code === 'UND_ERR_HEADERS_OVERFLOW';
-  const isNotHttp = code.startsWith('HPE_');
+  const isNotHttp = error instanceof errors.HTTPParserError;
   return { kind: 'no_answer', cause: isTooLarge || isNotHttp ? 'answer_invalid' : 'connection_lost' };
 }

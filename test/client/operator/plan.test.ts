@@ -1,0 +1,227 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { type CurrentSite, NOTHING } from '../../../src/client/operator/current-site.ts';
+import { type PlanStep, planSite } from '../../../src/client/operator/plan.ts';
+import { parseSiteFile, type SiteFile } from '../../../src/client/operator/site-file.ts';
+
+const EXAMPLE = parseSiteFile(readFileSync('bundles/site.yaml', 'utf8'), 'site.yaml');
+
+/** Control as it is once the example was applied. */
+function applied(file: SiteFile): CurrentSite {
+  const by = <T extends object>(list: readonly T[] | undefined, name: (item: T) => string, view: (item: T) => object) =>
+    new Map((list ?? []).map((item) => [name(item), { ...view(item) }]));
+  return {
+    environmentId: 'env_1',
+    fleetId: 'flt_1',
+    site: { ...file.site, version: 1, revision: 3 },
+    brokers: by(
+      file.brokers,
+      ({ issuer }) => issuer,
+      (broker) => ({ ...broker, version: 1 }),
+    ),
+    clients: by(
+      file.clients,
+      ({ client_id }) => client_id,
+      ({ client_id, subject, context }) => ({ client_id, subject, context: context ?? {}, version: 1 }),
+    ),
+    grants: new Map(
+      (file.clients ?? []).map(({ client_id, grants }) => [
+        client_id,
+        new Map((grants ?? []).map(({ resource, access }) => [resource, access])),
+      ]),
+    ),
+    routes: by(
+      file.routes,
+      ({ route_id }) => route_id,
+      ({ allowed_sources: _, ...route }) => ({ ...route, published: true }),
+    ),
+    routeSources: by(
+      file.routes,
+      ({ route_id }) => route_id,
+      ({ route_id, allowed_sources }) => ({ route_id, allowed_sources }),
+    ),
+    sources: by(
+      file.sources,
+      ({ name }) => name,
+      ({ name, issuer, jwks_uri, audience, on_suspend, on_retire }) => ({
+        source_id: 'tas_1',
+        display_name: name,
+        on_suspend,
+        on_retire,
+        revisions: [
+          { revision: 1, state: 'retired', issuer: 'https://old.example' },
+          { revision: 2, state: 'active', issuer, jwks_uri, audience },
+        ],
+      }),
+    ),
+    policies: by(
+      file.enrollment_policies,
+      ({ name }) => name,
+      ({ name, approval, max_key_lifetime_seconds }) => ({
+        display_name: name,
+        approval,
+        max_key_lifetime_seconds,
+        max_keys_per_token: 5,
+        source_id: 'tas_1',
+        source_revision: 2,
+        state: 'active',
+      }),
+    ),
+    targets: new Map((file.targets ?? []).map((name) => [name, { name }])),
+  };
+}
+
+const CURRENT = applied(EXAMPLE);
+const keep = { prune: false };
+const brief = (steps: readonly PlanStep[]) => steps.map(({ verb, kind, name }) => `${verb} ${kind} ${name}`);
+
+/** The example, changed. */
+function changed(change: (file: ReturnType<typeof structuredClone<SiteFile>>) => void): SiteFile {
+  const file = structuredClone(EXAMPLE);
+  change(file);
+  return file;
+}
+
+describe('planSite', () => {
+  it('creates everything where there is nothing, targets last', () => {
+    const steps = brief(planSite(EXAMPLE, NOTHING, keep));
+    expect(steps).toEqual([
+      'create environment production',
+      'create fleet europe',
+      'create site shop-eu-1',
+      'create broker https://broker.shop.example',
+      'create client billing',
+      'create grant billing orders',
+      'create grant billing invoices',
+      'create client reporting',
+      'create grant reporting orders',
+      'create route orders-read',
+      'create route_sources orders-read',
+      'create route orders-write',
+      'create route_sources orders-write',
+      'create route payouts-write',
+      'create route_sources payouts-write',
+      'create source eu-1 cluster',
+      'activate source eu-1 cluster',
+      'create enrollment_policy billing in production',
+      'create enrollment_policy reporting in production',
+      'create target gateway-1',
+      'create target gateway-2',
+    ]);
+  });
+
+  it('does nothing the second time', () => {
+    expect(planSite(EXAMPLE, CURRENT, { prune: true })).toEqual([]);
+  });
+
+  const CHANGES: readonly (readonly [string, (file: SiteFile) => void, readonly string[]])[] = [
+    ['a setting of the site', ({ site }) => void (site.skew_seconds = 9), ['change site shop-eu-1']],
+    [
+      "a broker's class",
+      ({ brokers }) => void Object.assign(brokers?.[0] ?? {}, { key_binding: 'software' }),
+      ['change broker https://broker.shop.example'],
+    ],
+    ['a subject', ({ clients }) => void Object.assign(clients?.[0] ?? {}, { subject: 'client:b' }), ['change client billing']],
+    ['a context taken out', ({ clients }) => void delete clients?.[0]?.context, ['change client billing']],
+    [
+      'a grant that became less',
+      ({ clients }) => void Object.assign(clients?.[0]?.grants?.[0] ?? {}, { access: 'read' }),
+      ['change grant billing orders'],
+    ],
+    [
+      'a grant taken out, without being asked to prune',
+      ({ clients }) => void clients?.[0]?.grants?.pop(),
+      ['remove grant billing invoices'],
+    ],
+    ['a path', ({ routes }) => void Object.assign(routes?.[0] ?? {}, { path_template: '/v2/o' }), ['change route orders-read']],
+    [
+      'a restriction that is new',
+      ({ routes }) => void Object.assign(routes?.[0] ?? {}, { signed_headers: ['x-tenant'] }),
+      ['change route orders-read'],
+    ],
+    [
+      'a source rule',
+      ({ routes }) => void routes?.[0]?.allowed_sources.pop(),
+      ['change route_sources orders-read'],
+    ],
+    [
+      "a source's audience, which makes a revision and moves its policies",
+      ({ sources }) => void Object.assign(sources?.[0] ?? {}, { audience: 'another' }),
+      [
+        'change source eu-1 cluster',
+        'activate source eu-1 cluster',
+        'change enrollment_policy billing in production',
+        'change enrollment_policy reporting in production',
+      ],
+    ],
+    [
+      'what happens to keys, which makes none',
+      ({ sources }) => void Object.assign(sources?.[0] ?? {}, { on_retire: 'keep' }),
+      ['change source eu-1 cluster'],
+    ],
+    [
+      "a policy's approval",
+      (file) => void Object.assign(file.enrollment_policies?.[0] ?? {}, { approval: 'manual' }),
+      ['change enrollment_policy billing in production'],
+    ],
+    ['another target', ({ targets }) => void targets?.push('gateway-3'), ['create target gateway-3']],
+  ];
+  it.each(CHANGES)('plans %s', (_what, change, expected) => {
+    expect(brief(planSite(changed(change), CURRENT, keep))).toEqual(expected);
+  });
+
+  it('sees a restriction that was taken out of the file', () => {
+    const routes = new Map(CURRENT.routes).set('orders-read', {
+      ...CURRENT.routes.get('orders-read'),
+      required_context: { environment: ['production'] },
+    });
+    expect(planSite(EXAMPLE, { ...CURRENT, routes }, keep)).toEqual([
+      {
+        verb: 'change',
+        kind: 'route',
+        name: 'orders-read',
+        changes: ['required_context: {"environment":["production"]} -> (none)'],
+      },
+    ]);
+  });
+
+  it('moves policies that stayed behind on an older revision', () => {
+    const policies = new Map(CURRENT.policies).set('billing in production', {
+      ...CURRENT.policies.get('billing in production'),
+      source_revision: 1,
+    });
+    expect(brief(planSite(EXAMPLE, { ...CURRENT, policies }, keep))).toEqual([
+      'change enrollment_policy billing in production',
+    ]);
+  });
+
+  it.each(['suspended', 'publishing', 'activating'])('leaves a source alone that is %s', (state) => {
+    const source = CURRENT.sources.get('eu-1 cluster');
+    const revisions = [{ ...(source?.revisions as readonly object[])[1], state }];
+    const sources = new Map([['eu-1 cluster', { ...source, revisions }]]);
+    expect(planSite(EXAMPLE, { ...CURRENT, sources }, keep)).toEqual([]);
+  });
+
+  it.each(['draft', 'failed_draft', 'validated'])('goes on with a source that is %s', (state) => {
+    const source = CURRENT.sources.get('eu-1 cluster');
+    const revisions = [{ ...(source?.revisions as readonly object[])[1], state }];
+    const sources = new Map([['eu-1 cluster', { ...source, revisions }]]);
+    expect(brief(planSite(EXAMPLE, { ...CURRENT, sources }, keep))).toContain('activate source eu-1 cluster');
+  });
+
+  it('removes what the file does not name only when asked to', () => {
+    const file = changed((each) => {
+      each.routes?.pop();
+      each.clients?.pop();
+      each.brokers = [];
+      each.enrollment_policies?.pop();
+    });
+    expect(planSite(file, CURRENT, keep)).toEqual([]);
+    expect(brief(planSite(file, CURRENT, { prune: true }))).toEqual([
+      'remove enrollment_policy reporting in production',
+      'remove route payouts-write',
+      'remove client reporting',
+      'remove broker https://broker.shop.example',
+    ]);
+  });
+});
