@@ -20,6 +20,8 @@ export interface Principal {
   readonly displayName: string;
   readonly via: 'bootstrap' | 'access_token' | 'session';
   readonly roles: readonly HeldRole[];
+  /** When these credentials end; undefined when they do not. */
+  readonly expiresAtMs?: number | undefined;
 }
 
 /** A request's credentials, as they came. */

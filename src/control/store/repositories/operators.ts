@@ -1,6 +1,8 @@
 import type { Insertable, Updateable } from 'kysely';
+import type { Reach, Scope } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from '../transaction.ts';
+import { scopeWithin } from './reach.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 
 /** Who operates Control: role grants, tokens, sessions; and answers that may be given again. */
@@ -31,6 +33,45 @@ export class Operators {
     let query = this.#db.selectFrom('roleGrant').selectAll();
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  /** Grants at scopes within reach. */
+  reachedGrants(reach: Reach, page: Page): Promise<readonly RowOf<'roleGrant'>[]> {
+    if (reach.kind === 'everything') return this.grants(page);
+    let query = this.#db
+      .selectFrom('roleGrant')
+      .selectAll()
+      .where(scopeWithin(reach));
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  /** Whether this very grant is given already. */
+  async hasGrant(grant: Pick<RowOf<'roleGrant'>, 'principal' | 'role' | 'scopeKind' | 'scopeId'>) {
+    const row = await this.#db
+      .selectFrom('roleGrant')
+      .select('id')
+      .where('principal', '=', grant.principal)
+      .where('role', '=', grant.role)
+      .where('scopeKind', '=', grant.scopeKind)
+      .where('scopeId', '=', grant.scopeId)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  /** Whether any grant or token holds at exactly this scope. */
+  async isScopeHeld({ kind, id }: Scope): Promise<boolean> {
+    for (const table of ['roleGrant', 'accessToken'] as const) {
+      const row = await this.#db
+        .selectFrom(table)
+        .select('id')
+        .where('scopeKind', '=', kind)
+        .where('scopeId', '=', id)
+        .limit(1)
+        .executeTakeFirst();
+      if (row !== undefined) return true;
+    }
+    return false;
   }
 
   grantsOf(principals: readonly string[]): Promise<readonly RowOf<'roleGrant'>[]> {
@@ -92,6 +133,17 @@ export class Operators {
 
   tokens(page: Page): Promise<readonly RowOf<'accessToken'>[]> {
     let query = this.#db.selectFrom('accessToken').selectAll();
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  /** Tokens at scopes within reach. */
+  reachedTokens(reach: Reach, page: Page): Promise<readonly RowOf<'accessToken'>[]> {
+    if (reach.kind === 'everything') return this.tokens(page);
+    let query = this.#db
+      .selectFrom('accessToken')
+      .selectAll()
+      .where(scopeWithin(reach));
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
   }

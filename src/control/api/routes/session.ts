@@ -1,0 +1,268 @@
+/**
+ * Signing in and out, and who is signed in. The browser's part is `/auth/…`; its failures are pages for those who ask for
+ * HTML. Source: docs/control.md "Operators".
+ */
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
+import { REFUSALS, Refusal } from '../../domain/refusal.ts';
+import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
+import type { BrowserCookies } from '../../operators/browser-cookies.ts';
+import { bearerToken } from '../../operators/operators.ts';
+import type { Sessions } from '../../operators/sessions.ts';
+import type { SignIns } from '../../operators/sign-in.ts';
+import { destinationOf } from '../../operators/sign-in-request.ts';
+import { tokenKind } from '../../secrets/bearer-token.ts';
+import type { Principal } from '../../services.ts';
+import type { ControlStore } from '../../store/port.ts';
+import { principalOf } from '../access.ts';
+import type { ControlApp } from '../app.ts';
+import {
+  CONFIRMATION,
+  SESSION,
+  SESSION_EXCHANGE,
+  SESSION_TOKEN,
+  type SessionView,
+  SIGN_IN_QUERY,
+} from '../contract/session.ts';
+import { assertSameOrigin } from '../origin-check.ts';
+import { installation } from '../places.ts';
+import { answerError } from '../problems.ts';
+import { operationOf } from '../request-operation.ts';
+import { sendConfirmPage, sendFaultPage } from '../sign-in-page.ts';
+
+export interface SessionRouteParts {
+  readonly store: ControlStore;
+  readonly signIns: SignIns;
+  readonly sessions: Sessions;
+  readonly cookies: BrowserCookies;
+  /** Values of --public-url; the first where the browser came to none of them. Never empty. */
+  readonly publicUrls: readonly [string, ...string[]];
+  readonly nowMs: () => number;
+}
+
+const PUBLIC = { kind: 'public' } as const;
+const TAGS = ['Operators'];
+
+export function registerSessionRoutes(app: ControlApp, parts: SessionRouteParts): void {
+  app.register(async (browser: ControlApp) => {
+    browser.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, parseForm);
+    browser.setErrorHandler(answerBrowser);
+    registerSignIn(browser, parts);
+    registerConfirmation(browser, parts);
+    registerSignOut(browser, parts);
+  });
+  registerExchange(app, parts);
+  app.get(
+    '/v1/session',
+    {
+      config: { access: { kind: 'signed_in' } },
+      schema: {
+        operationId: 'getSession',
+        tags: TAGS,
+        summary: 'Who asks, and what they may do where',
+        response: { 200: SESSION },
+      },
+    },
+    async (request) => viewOf(principalOf(request)),
+  );
+  registerBootstrapToken(app, parts);
+}
+
+function registerSignIn(app: ControlApp, parts: SessionRouteParts): void {
+  app.get(
+    '/auth/login',
+    {
+      config: { access: PUBLIC, problems: ['sign_in_not_configured', 'identity_provider_unavailable'] },
+      schema: {
+        operationId: 'signIn',
+        tags: TAGS,
+        summary: 'Begin to sign in: to the identity provider',
+        querystring: SIGN_IN_QUERY,
+        response: { 303: Type.Null({ description: 'To the identity provider.' }) },
+      },
+    },
+    async (request, reply) => {
+      await app.limits.address(request);
+      const redirectUri = `${baseUrl(request, parts)}/auth/callback`;
+      const begun = await parts.signIns.begin(redirectUri, destinationOf(request.query));
+      reply.setCookie(parts.cookies.signIn, begun.browserSecret, cookieOptions(parts));
+      return reply.redirect(begun.location, 303);
+    },
+  );
+  app.get(
+    '/auth/callback',
+    {
+      config: {
+        access: PUBLIC,
+        problems: ['sign_in_state_invalid', 'sign_in_refused', 'identity_provider_unavailable'],
+      },
+      schema: {
+        operationId: 'finishSignIn',
+        tags: TAGS,
+        summary: 'Back from the identity provider',
+        querystring: Type.Object({}, { additionalProperties: true }),
+        response: { 303: Type.Null({ description: 'To where the sign-in was begun.' }) },
+      },
+    },
+    async (request, reply) => finishSignIn(app, request, reply, parts),
+  );
+}
+
+async function finishSignIn(
+  app: ControlApp,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  parts: SessionRouteParts,
+): Promise<FastifyReply> {
+  await app.limits.address(request);
+  const answer = request.url.split('?').slice(1).join('?');
+  const finished = await parts.signIns.finish(answer, request.cookies[parts.cookies.signIn], request.id);
+  if (finished.kind === 'confirm') return sendConfirmPage(reply, finished);
+  reply.clearCookie(parts.cookies.signIn, cookieOptions(parts));
+  reply.setCookie(parts.cookies.session, finished.session.token, {
+    ...cookieOptions(parts),
+    expires: new Date(finished.session.expiresAtMs),
+  });
+  return reply.redirect(`${pathPrefix(request, parts)}${finished.path}`, 303);
+}
+
+function registerConfirmation(app: ControlApp, parts: SessionRouteParts): void {
+  app.post(
+    '/auth/confirm',
+    {
+      config: { access: PUBLIC, problems: ['sign_in_state_invalid', 'origin_forbidden'] },
+      schema: {
+        operationId: 'confirmSignIn',
+        tags: TAGS,
+        summary: 'Answer of the page that asks whether a command line may sign in',
+        consumes: ['application/x-www-form-urlencoded'],
+        body: CONFIRMATION,
+        response: { 303: Type.Null({ description: 'To the command line.' }) },
+      },
+    },
+    async (request, reply) => {
+      await app.limits.address(request);
+      assertSameOrigin(request, originsOf(parts));
+      const { confirmation, decision } = request.body;
+      const cookie = request.cookies[parts.cookies.signIn];
+      const location = await parts.signIns.decide(confirmation, decision === 'allow', cookie);
+      reply.clearCookie(parts.cookies.signIn, cookieOptions(parts));
+      return reply.redirect(location, 303);
+    },
+  );
+}
+
+/** Public, so that a session which is over can be left too. */
+function registerSignOut(app: ControlApp, parts: SessionRouteParts): void {
+  app.post(
+    '/auth/logout',
+    {
+      config: { access: PUBLIC, problems: ['origin_forbidden'] },
+      schema: {
+        operationId: 'signOut',
+        tags: TAGS,
+        summary: 'End the session of the cookie, or of the bearer token',
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      const bearer = bearerToken(request.headers.authorization);
+      const cookie = request.cookies[parts.cookies.session];
+      if (bearer === undefined && cookie !== undefined) assertSameOrigin(request, originsOf(parts));
+      const token = bearer ?? cookie;
+      if (token !== undefined && tokenKind(token) === 'session') await parts.sessions.end(token, request.id);
+      reply.clearCookie(parts.cookies.session, cookieOptions(parts));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function registerExchange(app: ControlApp, { signIns }: SessionRouteParts): void {
+  app.post(
+    '/v1/session/exchange',
+    {
+      config: { access: PUBLIC, problems: ['sign_in_code_invalid'] },
+      schema: {
+        operationId: 'exchangeSignInCode',
+        tags: TAGS,
+        summary: 'A session for the command line that waited at cli_redirect',
+        body: SESSION_EXCHANGE,
+        response: { 201: SESSION_TOKEN },
+      },
+    },
+    async (request, reply) => {
+      await app.limits.address(request);
+      const { code, verifier } = request.body;
+      const { token, expiresAtMs } = await signIns.exchange(code, verifier, request.id);
+      reply.code(201);
+      return { token, expires_at: new Date(expiresAtMs).toISOString() };
+    },
+  );
+}
+
+function registerBootstrapToken(app: ControlApp, { store }: SessionRouteParts): void {
+  app.delete(
+    '/v1/bootstrap-token',
+    {
+      config: { access: { kind: 'operator', permission: 'administer', place: installation } },
+      schema: {
+        operationId: 'disableBootstrapToken',
+        tags: TAGS,
+        summary: 'End the bootstrap token; only --reset-bootstrap-token at a start brings one back',
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      await disableBootstrapToken(store, operationOf(request));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function viewOf({ actor, displayName, via, roles, expiresAtMs }: Principal): SessionView {
+  return {
+    actor,
+    display_name: displayName,
+    via,
+    roles: roles.map(({ role, scope }) => ({ role, scope: { ...scope } })),
+    ...(expiresAtMs === undefined ? {} : { expires_at: new Date(expiresAtMs).toISOString() }),
+  };
+}
+
+/** `__Host-` wants exactly this: this host, every path, TLS. `Lax`: the identity provider's redirect brings them along. */
+function cookieOptions({ cookies }: SessionRouteParts) {
+  return { path: '/', httpOnly: true, secure: cookies.secure, sameSite: 'lax' } as const;
+}
+
+/** Of Control's own URLs, the one that the browser came to; its word chooses among them and adds none. */
+function baseUrl(request: FastifyRequest, { publicUrls }: SessionRouteParts): string {
+  return publicUrls.find((url) => new URL(url).host === request.host) ?? publicUrls[0];
+}
+
+function pathPrefix(request: FastifyRequest, parts: SessionRouteParts): string {
+  const { pathname } = new URL(baseUrl(request, parts));
+  return pathname === '/' ? '' : pathname;
+}
+
+function originsOf({ publicUrls }: SessionRouteParts): readonly string[] {
+  return publicUrls.map((url) => new URL(url).origin);
+}
+
+/** @throws Refusal for a name that occurs twice */
+async function parseForm(_request: FastifyRequest, body: string | Buffer): Promise<unknown> {
+  const members = [...new URLSearchParams(body.toString())];
+  const form = new Map(members);
+  if (form.size !== members.length) throw new Refusal('request_malformed');
+  return Object.fromEntries(form);
+}
+
+/** A person who followed a link is told in a page; programs get the problem. */
+function answerBrowser(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const wantsPage = request.method === 'GET' && /\btext\/html\b/.test(request.headers.accept ?? '');
+  if (wantsPage && error instanceof Refusal) {
+    const [status, title] = REFUSALS[error.code];
+    sendFaultPage(reply, status, title, error.code);
+  } else {
+    answerError(error, request, reply);
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * The operators' identity provider, by OpenID Connect's code flow with PKCE. It is the administrator's own choice, so that
+ * its address may be private; TLS is checked as usual, with the system's certificates or the file that was given.
+ * Source: OpenID Connect Core 1.0 section 3.1, RFC 7636, RFC 9207, RFC 9700.
+ */
+import * as oidc from 'openid-client';
+import { Agent, fetch as undiciFetch } from 'undici';
+import { Refusal } from '../domain/refusal.ts';
+import { claimedIdentity, type OperatorIdentity } from './operator-identity.ts';
+
+export interface IdentityProviderOptions {
+  /** As its discovery document and its tokens say it. https. */
+  readonly issuer: string;
+  readonly clientId: string;
+  /** A secret. Without it: a public client, for which PKCE stands alone. */
+  readonly clientSecret: string | undefined;
+  /** Certificates (PEM) to trust instead of the system's. */
+  readonly caPem: string | undefined;
+  /** The claim that lists the operator's groups; without it nobody is in any. */
+  readonly groupsClaim: string | undefined;
+  /** Such as `openid profile email`. */
+  readonly scope: string;
+  readonly nowMs: () => number;
+}
+
+/** What must come back with the code, and what proves that it is ours. Secrets. */
+export interface SignInSecrets {
+  readonly state: string;
+  readonly nonce: string;
+  readonly codeVerifier: string;
+}
+
+const TIMEOUT_SECONDS = 10;
+const MAX_ANSWER_BYTES = 1024 * 1024;
+/** Its metadata is read again after that long; what was read before stays good while it does not answer. */
+const METADATA_AGE_MS = 3_600_000;
+
+export class IdentityProvider {
+  readonly #options: IdentityProviderOptions;
+  readonly #agent: Agent;
+  #known: { readonly configuration: oidc.Configuration; readonly atMs: number } | undefined;
+  #discovering: Promise<oidc.Configuration> | undefined;
+
+  constructor(options: IdentityProviderOptions) {
+    this.#options = options;
+    this.#agent = new Agent({
+      connections: 8,
+      maxResponseSize: MAX_ANSWER_BYTES,
+      connect: { rejectUnauthorized: true, ...(options.caPem === undefined ? {} : { ca: options.caPem }) },
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+
+  static newSecrets(): SignInSecrets {
+    return {
+      state: oidc.randomState(),
+      nonce: oidc.randomNonce(),
+      codeVerifier: oidc.randomPKCECodeVerifier(),
+    };
+  }
+
+  /** Where the browser goes to sign in. @throws Refusal `identity_provider_unavailable` */
+  async authorizationUrl(redirectUri: string, secrets: SignInSecrets): Promise<string> {
+    const configuration = await this.#configuration();
+    const url = oidc.buildAuthorizationUrl(configuration, {
+      redirect_uri: redirectUri,
+      scope: this.#options.scope,
+      state: secrets.state,
+      nonce: secrets.nonce,
+      code_challenge: await oidc.calculatePKCECodeChallenge(secrets.codeVerifier),
+      code_challenge_method: 'S256',
+    });
+    return url.href;
+  }
+
+  /**
+   * Exchanges the code and checks everything about the ID token: signature, issuer, audience, times, nonce.
+   * @param answer the query that the browser brought back, as it came
+   * @throws Refusal `sign_in_refused`, `identity_provider_unavailable`
+   */
+  async identify(redirectUri: string, answer: string, secrets: SignInSecrets): Promise<OperatorIdentity> {
+    const configuration = await this.#configuration();
+    try {
+      const tokens = await oidc.authorizationCodeGrant(configuration, new URL(`${redirectUri}?${answer}`), {
+        expectedState: secrets.state,
+        expectedNonce: secrets.nonce,
+        pkceCodeVerifier: secrets.codeVerifier,
+        idTokenExpected: true,
+      });
+      const claims = tokens.claims();
+      if (claims === undefined) throw new Refusal('sign_in_refused', 'no ID token');
+      const more = await this.#userInfo(configuration, tokens.access_token, claims);
+      return claimedIdentity({ ...more, ...claims }, this.#options.groupsClaim);
+    } catch (error) {
+      throw error instanceof Refusal ? error : refusalOf(error);
+    }
+  }
+
+  /** Some providers tell groups and names there alone. Its subject must be the ID token's (Core 5.3.2). */
+  async #userInfo(
+    configuration: oidc.Configuration,
+    accessToken: string,
+    claims: oidc.IDToken,
+  ): Promise<{ readonly [claim: string]: unknown }> {
+    const { groupsClaim } = this.#options;
+    const isComplete = [groupsClaim ?? 'sub', 'name'].every((claim) => claim in claims);
+    if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return {};
+    return oidc.fetchUserInfo(configuration, accessToken, claims.sub);
+  }
+
+  /** One discovery at a time. */
+  async #configuration(): Promise<oidc.Configuration> {
+    const { nowMs } = this.#options;
+    if (this.#known !== undefined && nowMs() - this.#known.atMs < METADATA_AGE_MS) {
+      return this.#known.configuration;
+    }
+    this.#discovering ??= this.#discover().finally(() => {
+      this.#discovering = undefined;
+    });
+    try {
+      const configuration = await this.#discovering;
+      this.#known = { configuration, atMs: nowMs() };
+      return configuration;
+    } catch (error) {
+      if (this.#known !== undefined) return this.#known.configuration;
+      throw new Refusal('identity_provider_unavailable', `its metadata cannot be had (${faultCode(error)})`);
+    }
+  }
+
+  #discover(): Promise<oidc.Configuration> {
+    const { issuer, clientId, clientSecret } = this.#options;
+    const authentication = clientSecret === undefined ? oidc.None() : secretInItsPlace(clientSecret);
+    return oidc.discovery(new URL(issuer), clientId, {}, authentication, {
+      // The ID token's signature is checked although TLS vouches for where it came from.
+      execute: [oidc.enableNonRepudiationChecks],
+      timeout: TIMEOUT_SECONDS,
+      [oidc.customFetch]: (url, options) => this.#fetch(url, options),
+    });
+  }
+
+  async #fetch(url: string, options: oidc.CustomFetchOptions): Promise<Response> {
+    const { body, headers, method, redirect, signal } = options;
+    const answer = await undiciFetch(url, {
+      method,
+      headers,
+      redirect,
+      dispatcher: this.#agent,
+      ...(body === undefined || body === null ? {} : { body: new URLSearchParams(String(body)) }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    // Node's own class, by which openid-client knows an answer.
+    const hasBody = answer.status !== 204 && answer.status !== 304;
+    return new Response(hasBody ? await answer.arrayBuffer() : null, {
+      status: answer.status,
+      headers: [...answer.headers],
+    });
+  }
+}
+
+/** RFC 6749 section 2.3.1: Basic where the provider takes it, which is also what it takes when it does not say. */
+function secretInItsPlace(clientSecret: string): oidc.ClientAuth {
+  const basic = oidc.ClientSecretBasic(clientSecret);
+  const post = oidc.ClientSecretPost(clientSecret);
+  return (server, client, body, headers) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const inPlace = methods.includes('client_secret_basic') ? basic : post;
+    return inPlace(server, client, body, headers);
+  };
+}
+
+/** The provider's own word that this sign-in is not to be, or a fault on the way to it. Never its text. */
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) {
+    return new Refusal('sign_in_refused', `it answered ${errorWord(error.error)}`);
+  }
+  const code = faultCode(error);
+  return UNAVAILABLE.test(code)
+    ? new Refusal('identity_provider_unavailable', `it does not answer (${code})`)
+    : new Refusal('sign_in_refused', `its answer does not hold (${code})`);
+}
+
+const UNAVAILABLE = /^(OAUTH_(TIMEOUT|ABORT)|E[A-Z]+|UND_ERR_.*|fetch_failed)$/;
+
+/** RFC 6749 section 4.1.2.1 names errors in such characters; anything else is not shown. */
+function errorWord(error: string): string {
+  return /^[a-z_]{1,64}$/.test(error) ? error : 'an error';
+}
+
+/** The innermost code: openid-client wraps what went wrong. */
+function faultCode(error: unknown): string {
+  let code = 'unknown';
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && typeof cause.code === 'string') code = cause.code;
+    else if (cause.message === 'fetch failed') code = 'fetch_failed';
+  }
+  return /^[A-Za-z0-9_]{1,64}$/.test(code) ? code : 'unknown';
+}

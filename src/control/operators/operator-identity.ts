@@ -1,0 +1,66 @@
+/**
+ * Whom the identity provider vouches for, and the names under which roles can be granted to them.
+ * Source: OpenID Connect Core 1.0 sections 2 and 5.1; docs/control.md "Operators".
+ */
+import { Refusal } from '../domain/refusal.ts';
+
+export interface OperatorIdentity {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly displayName: string;
+  readonly groups: readonly string[];
+}
+
+/** As role grants and audit rows name an operator. An issuer is a URL, in which no `|` occurs. */
+export function operatorPrincipal({ issuer, subject }: Pick<OperatorIdentity, 'issuer' | 'subject'>): string {
+  return `oidc:${issuer}|${subject}`;
+}
+
+/** As role grants name a group. */
+export function groupPrincipal(name: string): string {
+  return `group:${name}`;
+}
+
+const MAX_GROUPS = 1000;
+const MAX_NAME_CHARACTERS = 256;
+
+/**
+ * @param groupsClaim a list of names, or one name; when it is not there, the operator is in no group
+ * @throws Refusal `sign_in_refused` for claims that cannot be used: guessing would give somebody another's roles
+ */
+export function claimedIdentity(
+  claims: { readonly [claim: string]: unknown },
+  groupsClaim: string | undefined,
+): OperatorIdentity {
+  const { iss, sub } = claims;
+  if (typeof iss !== 'string' || !isName(iss) || iss.includes('|')) throw unusable('iss');
+  if (typeof sub !== 'string' || !isName(sub)) throw unusable('sub');
+  const groups = groupsClaim === undefined ? [] : groupNames(claims[groupsClaim], groupsClaim);
+  return { issuer: iss, subject: sub, displayName: displayName(claims) ?? sub, groups };
+}
+
+function groupNames(value: unknown, claim: string): readonly string[] {
+  if (value === undefined || value === null) return [];
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (names.length > MAX_GROUPS) throw unusable(claim);
+  const read = names.map((name) => {
+    if (typeof name !== 'string' || !isName(name)) throw unusable(claim);
+    return name;
+  });
+  return [...new Set(read)];
+}
+
+function displayName(claims: { readonly [claim: string]: unknown }): string | undefined {
+  return [claims.name, claims.preferred_username, claims.email].find(
+    (value): value is string => typeof value === 'string' && isName(value),
+  );
+}
+
+/** What can stand in an audit row and on a terminal. */
+function isName(text: string): boolean {
+  return text.length > 0 && text.length <= MAX_NAME_CHARACTERS && !/\p{C}/u.test(text);
+}
+
+function unusable(claim: string): Refusal {
+  return new Refusal('sign_in_refused', `the claim ${claim} cannot be used`);
+}

@@ -1,0 +1,105 @@
+/**
+ * Whose a request's credentials are, and what they may do.
+ *
+ * Nothing is remembered between requests: each one reads its token, session and role grants, so that what is revoked is
+ * refused from the next request on, on every instance. Tokens are 256 random bits and found by their hash, whose
+ * comparison in an index tells nothing about them.
+ * Source: docs/control.md "Operators".
+ */
+import { parseStrictJson } from '../../protocol/strict-json.ts';
+import { Refusal } from '../domain/refusal.ts';
+import { INSTALLATION } from '../domain/roles.ts';
+import { type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
+import { isSameSecret } from '../secrets/same-secret.ts';
+import type { Credentials, Operators, Principal } from '../services.ts';
+import type { ControlStore, Transaction } from '../store/port.ts';
+import { groupPrincipal } from './operator-identity.ts';
+import type { TokenUsage } from './token-usage.ts';
+
+export interface OperatorsOptions {
+  readonly store: ControlStore;
+  readonly tokenUsage: Pick<TokenUsage, 'note'>;
+  readonly nowMs: () => number;
+}
+
+/** How each kind of token is looked up; undefined for one that is unknown, over, or another part's. */
+type Lookup = (tx: Transaction, hash: string, nowMs: number) => Promise<Found | undefined>;
+
+interface Found {
+  readonly principal: Principal;
+  readonly accessTokenId?: string;
+}
+
+const LOOKUPS: { readonly [K in TokenKind]: Lookup | undefined } = {
+  bootstrap: findBootstrap,
+  access: findAccessToken,
+  session: findSession,
+  target: undefined,
+};
+
+export function createOperators({ store, tokenUsage, nowMs }: OperatorsOptions): Operators {
+  return {
+    async authenticate(credentials) {
+      const token = tokenOf(credentials);
+      const kind = token === undefined ? undefined : tokenKind(token);
+      const find = kind === undefined ? undefined : LOOKUPS[kind];
+      if (token === undefined || find === undefined) throw new Refusal('authentication_required');
+      const found = await store.read((tx) => find(tx, tokenHash(token), nowMs()));
+      if (found === undefined) throw new Refusal('authentication_required');
+      if (found.accessTokenId !== undefined) tokenUsage.note(found.accessTokenId);
+      return found.principal;
+    },
+  };
+}
+
+/** A request that says who it is in a header means that; what is wrong there is not mended by a cookie. */
+function tokenOf({ authorization, sessionCookie }: Credentials): string | undefined {
+  if (authorization !== undefined) return bearerToken(authorization);
+  // A cookie holds sessions only: nothing else may be spent by a browser that was made to ask.
+  return sessionCookie !== undefined && tokenKind(sessionCookie) === 'session' ? sessionCookie : undefined;
+}
+
+/** RFC 6750 section 2.1; the scheme's case does not matter (RFC 9110 section 11.1). */
+export function bearerToken(authorization: string | undefined): string | undefined {
+  return /^Bearer +([!-~]{1,256})$/i.exec(authorization ?? '')?.[1];
+}
+
+async function findBootstrap(tx: Transaction, hash: string): Promise<Found | undefined> {
+  const kept = await tx.operators.bootstrapTokenHash();
+  if (kept === undefined || !isSameSecret(kept, hash)) return undefined;
+  const roles = [{ role: 'admin', scope: INSTALLATION } as const];
+  return { principal: { actor: 'bootstrap', displayName: 'bootstrap token', via: 'bootstrap', roles } };
+}
+
+async function findAccessToken(tx: Transaction, hash: string, nowMs: number): Promise<Found | undefined> {
+  const row = await tx.operators.tokenByHash(hash);
+  if (row === undefined || (row.expiresAtMs !== null && row.expiresAtMs <= nowMs)) return undefined;
+  const scope = { kind: row.scopeKind, id: row.scopeId };
+  return {
+    principal: {
+      actor: `token:${row.id}`,
+      displayName: row.name,
+      via: 'access_token',
+      roles: [{ role: row.role, scope }],
+      expiresAtMs: row.expiresAtMs ?? undefined,
+    },
+    accessTokenId: row.id,
+  };
+}
+
+async function findSession(tx: Transaction, hash: string, nowMs: number): Promise<Found | undefined> {
+  const session = await tx.operators.session(hash);
+  if (session === undefined || session.expiresAtMs <= nowMs) return undefined;
+  const { principal: actor, displayName, groups, expiresAtMs } = session;
+  const grants = await tx.operators.grantsOf([actor, ...groupNames(groups).map(groupPrincipal)]);
+  const roles = grants.map(({ role, scopeKind, scopeId }) => ({
+    role,
+    scope: { kind: scopeKind, id: scopeId },
+  }));
+  return { principal: { actor, displayName, via: 'session', roles, expiresAtMs } };
+}
+
+function groupNames(json: string): readonly string[] {
+  const groups = parseStrictJson(json);
+  return Array.isArray(groups) ? groups.filter((name): name is string => typeof name === 'string') : [];
+}

@@ -1,0 +1,93 @@
+/**
+ * A sign-in between two of its steps: sealed in the database, found by the hash of what its holder brings, taken out
+ * once. Whoever reads the database learns neither the nonce nor the verifier, and can end no sign-in.
+ */
+import { randomBytes } from 'node:crypto';
+import { parseStrictJson } from '../../protocol/strict-json.ts';
+import { tokenHash } from '../secrets/bearer-token.ts';
+import { type MasterKey, UnsealError } from '../secrets/master-key.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { SignInSecrets } from './identity-provider.ts';
+import type { OperatorIdentity } from './operator-identity.ts';
+import type { CommandLine, Destination } from './sign-in-request.ts';
+
+/** Waits for the browser to come back from the identity provider. */
+export interface PendingSignIn {
+  readonly step: 'pending';
+  /** Hash of the cookie of the browser in which it was begun. */
+  readonly browserHash: string;
+  readonly redirectUri: string;
+  readonly destination: Destination;
+  readonly secrets: SignInSecrets;
+}
+
+/** Waits for the operator to say that the command line is theirs. */
+export interface UnconfirmedSignIn {
+  readonly step: 'unconfirmed';
+  readonly browserHash: string;
+  readonly identity: OperatorIdentity;
+  readonly commandLine: CommandLine;
+}
+
+/** Waits for the command line to show its verifier. */
+export interface ConfirmedSignIn {
+  readonly step: 'confirmed';
+  readonly identity: OperatorIdentity;
+  readonly challenge: string;
+}
+
+export type SignInStep = PendingSignIn | UnconfirmedSignIn | ConfirmedSignIn;
+
+export const STEP_LIFETIME_MS = {
+  pending: 600_000,
+  unconfirmed: 300_000,
+  confirmed: 60_000,
+} as const satisfies { readonly [S in SignInStep['step']]: number };
+
+export interface SignInSteps {
+  /** @param handle what will be brought back; a random one without it @returns the handle */
+  keep(step: SignInStep, handle?: string): Promise<string>;
+  /** Undefined when there is none, no longer, or it waits for something else. Gone afterwards in any case. */
+  take<S extends SignInStep['step']>(
+    step: S,
+    handle: string,
+  ): Promise<Extract<SignInStep, { readonly step: S }> | undefined>;
+}
+
+export function signInSteps(store: ControlStore, masterKey: MasterKey, nowMs: () => number): SignInSteps {
+  return {
+    async keep(step, handle = randomBytes(32).toString('base64url')) {
+      const stateHash = tokenHash(handle);
+      const sealed = masterKey.seal(Buffer.from(JSON.stringify(step)), purposeOf(step.step, stateHash));
+      const expiresAtMs = nowMs() + STEP_LIFETIME_MS[step.step];
+      await store.housekeep(undefined, (tx) => tx.operators.addSignIn({ stateHash, sealed, expiresAtMs }));
+      return handle;
+    },
+    async take(step, handle) {
+      const stateHash = tokenHash(handle);
+      const row = await store.housekeep(undefined, (tx) => tx.operators.takeSignIn(stateHash));
+      if (row === undefined || row.expiresAtMs <= nowMs()) return undefined;
+      return unsealed(masterKey, row.sealed, step, stateHash);
+    },
+  };
+}
+
+/** The purpose ties the text to its step and handle, so that what comes out is what went in as that step. */
+function unsealed<S extends SignInStep['step']>(
+  masterKey: MasterKey,
+  sealed: string,
+  step: S,
+  stateHash: string,
+): Extract<SignInStep, { readonly step: S }> | undefined {
+  try {
+    const text = masterKey.unseal(sealed, purposeOf(step, stateHash)).toString();
+    return parseStrictJson(text) as Extract<SignInStep, { readonly step: S }>;
+  } catch (error) {
+    if (error instanceof UnsealError) return undefined;
+    throw error;
+  }
+}
+
+function purposeOf(step: SignInStep['step'], stateHash: string): string {
+  return `sign-in:${step}:${stateHash}`;
+}

@@ -1,0 +1,92 @@
+/**
+ * Operators who are signed in. A session ends at a set time after its beginning, however much it is used; its token is
+ * known to its holder alone.
+ * Source: docs/control.md "Operators".
+ */
+import { newToken, tokenHash } from '../secrets/bearer-token.ts';
+import type { ControlStore } from '../store/port.ts';
+import { type OperatorIdentity, operatorPrincipal } from './operator-identity.ts';
+
+export interface StartedSession {
+  /** A secret: `pgs_…`. */
+  readonly token: string;
+  readonly expiresAtMs: number;
+}
+
+export interface Sessions {
+  /** @param via how it was begun, for the audit trail */
+  start(
+    identity: OperatorIdentity,
+    via: 'browser' | 'command_line',
+    requestId: string,
+  ): Promise<StartedSession>;
+  /** Ends it, if there is one. */
+  end(token: string, requestId: string): Promise<void>;
+}
+
+export interface SessionOptions {
+  readonly store: ControlStore;
+  readonly lifetimeMs: number;
+  readonly nowMs: () => number;
+}
+
+export function createSessions({ store, lifetimeMs, nowMs }: SessionOptions): Sessions {
+  return {
+    async start(identity, via, requestId) {
+      const token = newToken('session');
+      const principal = operatorPrincipal(identity);
+      const createdAtMs = nowMs();
+      const expiresAtMs = createdAtMs + lifetimeMs;
+      await store.mutate({ kind: 'installation' }, async (tx) => {
+        await tx.operators.addSession({
+          tokenHash: tokenHash(token),
+          principal,
+          displayName: identity.displayName,
+          groups: JSON.stringify(identity.groups),
+          createdAtMs,
+          expiresAtMs,
+        });
+        return {
+          result: undefined,
+          audit: [
+            {
+              kind: 'proofgate.control.session.start',
+              actor: principal,
+              resource: { kind: 'session', id: sessionId(token) },
+              place: {},
+              after: { via, groups: identity.groups, expires_at: new Date(expiresAtMs).toISOString() },
+              requestId,
+            },
+          ],
+        };
+      });
+      return { token, expiresAtMs };
+    },
+
+    async end(token, requestId) {
+      const hash = tokenHash(token);
+      const session = await store.read((tx) => tx.operators.session(hash));
+      if (session === undefined) return;
+      await store.mutate({ kind: 'installation' }, async (tx) => {
+        await tx.operators.removeSession(hash);
+        return {
+          result: undefined,
+          audit: [
+            {
+              kind: 'proofgate.control.session.end',
+              actor: session.principal,
+              resource: { kind: 'session', id: sessionId(token) },
+              place: {},
+              requestId,
+            },
+          ],
+        };
+      });
+    },
+  };
+}
+
+/** Names a session in the audit trail: of its token's hash, too little to be one. */
+function sessionId(token: string): string {
+  return `ses_${tokenHash(token).slice(0, 16)}`;
+}

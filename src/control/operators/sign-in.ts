@@ -1,0 +1,163 @@
+/**
+ * Signing in: to the identity provider and back, and for a command line one step more. Each step is bound to the browser
+ * in which it was begun, good once, and ends soon.
+ *
+ *     begin → browser at the identity provider → finish → session in a cookie
+ *                                                       → page "is this command line yours?" → decide → code → exchange
+ *
+ * Source: RFC 9700 section 4.7 (login CSRF), RFC 8252, RFC 7636; docs/control.md "Operators".
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { Refusal } from '../domain/refusal.ts';
+import { tokenHash } from '../secrets/bearer-token.ts';
+import { isSameSecret } from '../secrets/same-secret.ts';
+import { IdentityProvider } from './identity-provider.ts';
+import type { OperatorIdentity } from './operator-identity.ts';
+import type { PendingSignIn, SignInSteps } from './sealed-sign-in.ts';
+import type { Sessions, StartedSession } from './sessions.ts';
+import type { CommandLine, Destination } from './sign-in-request.ts';
+
+/** The browser goes to the identity provider with this cookie. */
+export interface BegunSignIn {
+  readonly location: string;
+  /** A secret of this browser. */
+  readonly browserSecret: string;
+}
+
+export type FinishedSignIn =
+  | { readonly kind: 'session'; readonly session: StartedSession; readonly path: string }
+  | {
+      readonly kind: 'confirm';
+      /** What the page gives back. A secret of this browser. */
+      readonly confirmation: string;
+      readonly displayName: string;
+      readonly commandLine: CommandLine;
+    };
+
+export interface SignInOptions {
+  /** Undefined where none is configured: every step is refused. */
+  readonly identityProvider: Pick<IdentityProvider, 'authorizationUrl' | 'identify'> | undefined;
+  readonly steps: SignInSteps;
+  readonly sessions: Sessions;
+}
+
+export class SignIns {
+  readonly #options: SignInOptions;
+
+  constructor(options: SignInOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param redirectUri the callback, under the URL that the browser came to
+   * @throws Refusal `sign_in_not_configured`, `identity_provider_unavailable`
+   */
+  async begin(redirectUri: string, destination: Destination): Promise<BegunSignIn> {
+    const secrets = IdentityProvider.newSecrets();
+    const location = await this.#provider().authorizationUrl(redirectUri, secrets);
+    const browserSecret = randomBytes(32).toString('base64url');
+    const browserHash = tokenHash(browserSecret);
+    await this.#options.steps.keep(
+      { step: 'pending', browserHash, redirectUri, destination, secrets },
+      secrets.state,
+    );
+    return { location, browserSecret };
+  }
+
+  /**
+   * The browser is back. The state is spent before anything is asked of the provider.
+   * @param answer the query as it came
+   * @throws Refusal `sign_in_state_invalid`, `sign_in_refused`, `identity_provider_unavailable`, `sign_in_not_configured`
+   */
+  async finish(
+    answer: string,
+    browserSecret: string | undefined,
+    requestId: string,
+  ): Promise<FinishedSignIn> {
+    const provider = this.#provider();
+    const pending = await this.#takePending(answer, browserSecret);
+    const identity = await provider.identify(pending.redirectUri, answer, pending.secrets);
+    if (pending.destination.kind === 'page') {
+      const session = await this.#options.sessions.start(identity, 'browser', requestId);
+      return { kind: 'session', session, path: pending.destination.path };
+    }
+    return this.#askFirst(identity, pending.browserHash, pending.destination);
+  }
+
+  async #takePending(answer: string, browserSecret: string | undefined): Promise<PendingSignIn> {
+    const [state, ...more] = new URLSearchParams(answer).getAll('state');
+    if (state === undefined || more.length > 0) throw new Refusal('sign_in_state_invalid');
+    const pending = await this.#options.steps.take('pending', state);
+    if (pending === undefined || !isSameBrowser(browserSecret, pending.browserHash)) {
+      throw new Refusal('sign_in_state_invalid');
+    }
+    return pending;
+  }
+
+  /**
+   * A link can begin this, and an identity provider that knows the operator asks nothing. So nobody's port gets a code
+   * before the operator has said that it is theirs (RFC 8252 section 8.6).
+   */
+  async #askFirst(
+    identity: OperatorIdentity,
+    browserHash: string,
+    commandLine: CommandLine,
+  ): Promise<FinishedSignIn> {
+    const confirmation = await this.#options.steps.keep({
+      step: 'unconfirmed',
+      browserHash,
+      identity,
+      commandLine: {
+        redirect: commandLine.redirect,
+        challenge: commandLine.challenge,
+        state: commandLine.state,
+      },
+    });
+    return { kind: 'confirm', confirmation, displayName: identity.displayName, commandLine };
+  }
+
+  /**
+   * @returns where the browser goes: to the command line, with a code or with `error=access_denied`
+   * @throws Refusal `sign_in_state_invalid`
+   */
+  async decide(confirmation: string, allowed: boolean, browserSecret: string | undefined): Promise<string> {
+    const { steps } = this.#options;
+    const unconfirmed = await steps.take('unconfirmed', confirmation);
+    if (unconfirmed === undefined || !isSameBrowser(browserSecret, unconfirmed.browserHash)) {
+      throw new Refusal('sign_in_state_invalid');
+    }
+    const { identity, commandLine } = unconfirmed;
+    const answer = new URLSearchParams({ state: commandLine.state });
+    if (allowed) {
+      const { challenge } = commandLine;
+      answer.set('code', await steps.keep({ step: 'confirmed', identity, challenge }));
+    } else {
+      answer.set('error', 'access_denied');
+    }
+    return `${commandLine.redirect}?${answer}`;
+  }
+
+  /**
+   * @param verifier what `cli_challenge` is the S256 of (RFC 7636 section 4.6)
+   * @throws Refusal `sign_in_code_invalid`; the code is spent then, too
+   */
+  async exchange(code: string, verifier: string, requestId: string): Promise<StartedSession> {
+    const { steps, sessions } = this.#options;
+    const confirmed = await steps.take('confirmed', code);
+    const shown = createHash('sha256').update(verifier, 'ascii').digest('base64url');
+    if (confirmed === undefined || !isSameSecret(shown, confirmed.challenge)) {
+      throw new Refusal('sign_in_code_invalid');
+    }
+    return sessions.start(confirmed.identity, 'command_line', requestId);
+  }
+
+  #provider(): Pick<IdentityProvider, 'authorizationUrl' | 'identify'> {
+    const { identityProvider } = this.#options;
+    if (identityProvider === undefined) throw new Refusal('sign_in_not_configured');
+    return identityProvider;
+  }
+}
+
+function isSameBrowser(browserSecret: string | undefined, browserHash: string): boolean {
+  return browserSecret !== undefined && isSameSecret(tokenHash(browserSecret), browserHash);
+}

@@ -1,0 +1,25 @@
+/**
+ * When access tokens were last used: noted in memory, written in batches, so that a request costs no write. What a crash
+ * loses is the last interval's.
+ */
+import type { ControlStore } from '../store/port.ts';
+
+export interface TokenUsage {
+  note(tokenId: string): void;
+  flush(): Promise<void>;
+}
+
+export function createTokenUsage(store: ControlStore, nowMs: () => number): TokenUsage {
+  let used = new Map<string, number>();
+  return {
+    note(tokenId) {
+      used.set(tokenId, nowMs());
+    },
+    async flush() {
+      if (used.size === 0) return;
+      const noted = used;
+      used = new Map();
+      await store.housekeep(undefined, (tx) => tx.operators.noteTokensUsed(noted));
+    },
+  };
+}
