@@ -1,5 +1,4 @@
 /** What differs between a declaration and what Control holds, field by field. */
-import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 
 export interface FieldDifference {
@@ -23,19 +22,21 @@ export function differences(
   return fields
     .filter((field) => mode === 'exact' || declared[field] !== undefined)
     .map((field) => ({ field, from: current[field], to: declared[field] }))
-    .filter(({ from, to }) => !isDeepStrictEqual(plain(from), plain(to)));
+    .filter(({ from, to }) => !isSame(from, to));
 }
 
-/** Null, and members without a value, are what is not there. */
-function plain(value: unknown): unknown {
-  if (value === null) return undefined;
-  if (Array.isArray(value)) return value.map(plain);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .map(([name, member]) => [name, plain(member)])
-      .filter(([, member]) => member !== undefined),
-  );
+/** Whether two JSON values say the same. Members have no order; null, and members without a value, are what is not there. */
+export function isSame(one: unknown, other: unknown): boolean {
+  return canonicalText(one) === canonicalText(other);
+}
+
+function canonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value ?? null);
+  const members = Object.entries(value)
+    .filter(([, member]) => member !== undefined && member !== null)
+    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalText(member)}`);
+  return `{${members.sort().join(',')}}`;
 }
 
 /** One line for people: `skew_seconds: 5 -> 10`. */

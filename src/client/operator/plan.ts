@@ -2,10 +2,9 @@
  * From a site file and what Control holds to the steps that make one the other. Pure: `apply.ts` carries the steps out,
  * `--dry-run` shows them. Nothing is a step that would change nothing, so a second run has none.
  */
-import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import type { CurrentSite, Records } from './current-site.ts';
-import { describeDifference, differences } from './differences.ts';
+import { describeDifference, differences, isSame } from './differences.ts';
 import type { SiteClient, SiteFile, SitePolicy, SiteRoute, SiteSource } from './site-file.ts';
 
 export type StepKind =
@@ -144,7 +143,7 @@ function planRoute(route: SiteRoute, { routes, routeSources }: CurrentSite): rea
   const sources = routeSources.get(id)?.allowed_sources;
   return [
     ...difference('route', id, route, routes.get(id), ROUTE_FIELDS, 'exact'),
-    ...(isDeepStrictEqual(sources, route.allowed_sources)
+    ...(isSame(sources, route.allowed_sources)
       ? []
       : [step(sources === undefined ? 'create' : 'change', 'route_sources', id)]),
   ];

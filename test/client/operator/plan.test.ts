@@ -8,8 +8,11 @@ const EXAMPLE = parseSiteFile(readFileSync('bundles/site.yaml', 'utf8'), 'site.y
 
 /** Control as it is once the example was applied. */
 function applied(file: SiteFile): CurrentSite {
-  const by = <T extends object>(list: readonly T[] | undefined, name: (item: T) => string, view: (item: T) => object) =>
-    new Map((list ?? []).map((item) => [name(item), { ...view(item) }]));
+  const by = <T extends object>(
+    list: readonly T[] | undefined,
+    name: (item: T) => string,
+    view: (item: T) => object,
+  ) => new Map((list ?? []).map((item) => [name(item), { ...view(item) }]));
   return {
     environmentId: 'env_1',
     fleetId: 'flt_1',
@@ -82,6 +85,13 @@ function changed(change: (file: ReturnType<typeof structuredClone<SiteFile>>) =>
   return file;
 }
 
+/** The example's source, its newest revision in another state. */
+function sourceInState(state: string): CurrentSite['sources'] {
+  const source = CURRENT.sources.get('eu-1 cluster') ?? {};
+  const [, newest] = Array.isArray(source.revisions) ? source.revisions : [];
+  return new Map([['eu-1 cluster', { ...source, revisions: [{ ...newest, state }] }]]);
+}
+
 describe('planSite', () => {
   it('creates everything where there is nothing, targets last', () => {
     const steps = brief(planSite(EXAMPLE, NOTHING, keep));
@@ -115,13 +125,21 @@ describe('planSite', () => {
   });
 
   const CHANGES: readonly (readonly [string, (file: SiteFile) => void, readonly string[]])[] = [
-    ['a setting of the site', ({ site }) => void (site.skew_seconds = 9), ['change site shop-eu-1']],
+    [
+      'a setting of the site',
+      ({ site }) => void Object.assign(site, { skew_seconds: 9 }),
+      ['change site shop-eu-1'],
+    ],
     [
       "a broker's class",
       ({ brokers }) => void Object.assign(brokers?.[0] ?? {}, { key_binding: 'software' }),
       ['change broker https://broker.shop.example'],
     ],
-    ['a subject', ({ clients }) => void Object.assign(clients?.[0] ?? {}, { subject: 'client:b' }), ['change client billing']],
+    [
+      'a subject',
+      ({ clients }) => void Object.assign(clients?.[0] ?? {}, { subject: 'client:b' }),
+      ['change client billing'],
+    ],
     ['a context taken out', ({ clients }) => void delete clients?.[0]?.context, ['change client billing']],
     [
       'a grant that became less',
@@ -133,7 +151,11 @@ describe('planSite', () => {
       ({ clients }) => void clients?.[0]?.grants?.pop(),
       ['remove grant billing invoices'],
     ],
-    ['a path', ({ routes }) => void Object.assign(routes?.[0] ?? {}, { path_template: '/v2/o' }), ['change route orders-read']],
+    [
+      'a path',
+      ({ routes }) => void Object.assign(routes?.[0] ?? {}, { path_template: '/v2/o' }),
+      ['change route orders-read'],
+    ],
     [
       'a restriction that is new',
       ({ routes }) => void Object.assign(routes?.[0] ?? {}, { signed_headers: ['x-tenant'] }),
@@ -196,16 +218,12 @@ describe('planSite', () => {
   });
 
   it.each(['suspended', 'publishing', 'activating'])('leaves a source alone that is %s', (state) => {
-    const source = CURRENT.sources.get('eu-1 cluster');
-    const revisions = [{ ...(source?.revisions as readonly object[])[1], state }];
-    const sources = new Map([['eu-1 cluster', { ...source, revisions }]]);
+    const sources = sourceInState(state);
     expect(planSite(EXAMPLE, { ...CURRENT, sources }, keep)).toEqual([]);
   });
 
   it.each(['draft', 'failed_draft', 'validated'])('goes on with a source that is %s', (state) => {
-    const source = CURRENT.sources.get('eu-1 cluster');
-    const revisions = [{ ...(source?.revisions as readonly object[])[1], state }];
-    const sources = new Map([['eu-1 cluster', { ...source, revisions }]]);
+    const sources = sourceInState(state);
     expect(brief(planSite(EXAMPLE, { ...CURRENT, sources }, keep))).toContain('activate source eu-1 cluster');
   });
 

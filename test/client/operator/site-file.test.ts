@@ -33,9 +33,15 @@ describe('parseSiteFile', () => {
     ['a target twice', TEXT.replace('gateway-2', 'gateway-1')],
     ['a policy of a source that is not there', TEXT.replace('source: eu-1 cluster', 'source: eu-2 cluster')],
     ['a policy of a client that is not there', TEXT.replace('client: billing', 'client: bill')],
-    ['a source of another kind', TEXT.replace('name: eu-1 cluster\n', 'name: eu-1 cluster\n    kind: saml\n')],
+    [
+      'a source of another kind',
+      TEXT.replace('name: eu-1 cluster\n', 'name: eu-1 cluster\n    kind: saml\n'),
+    ],
     ['an access of its own', TEXT.replace('access: write', 'access: admin')],
-    ['a route without sources', TEXT.replace(/allowed_sources:[\s\S]*?(?= {2}- route_id: orders-write)/, 'allowed_sources: []\n')],
+    [
+      'a route without sources',
+      TEXT.replace(/allowed_sources:[\s\S]*?(?= {2}- route_id: orders-write)/, 'allowed_sources: []\n'),
+    ],
   ];
   it.each(FAULTS)('refuses %s', (_what, text) => {
     expect(text).not.toBe(TEXT);

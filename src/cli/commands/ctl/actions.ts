@@ -10,8 +10,8 @@ import { optional, text, toggle } from '../../settings.ts';
 const REASON = { reason: optional(text('--reason <text>', 'for the audit trail')) };
 
 export function registerCtlActions(parent: ProofgateCommand, context: CliContext): void {
-  registerDecision(parent, context, 'approve', 'Approve an enrollment that waits: its key is issued');
-  registerDecision(parent, context, 'deny', 'Deny an enrollment that waits');
+  registerApprove(parent, context);
+  registerDeny(parent, context);
   registerRevoke(parent, context);
   registerSourceAction(parent, context, {
     verb: 'suspend',
@@ -32,26 +32,45 @@ export function registerCtlActions(parent: ProofgateCommand, context: CliContext
 
 const FROM_CONTROL = '--control-url https://control.example --token-file token';
 
-function registerDecision(
-  parent: ProofgateCommand,
-  context: CliContext,
-  verb: 'approve' | 'deny',
-  summary: string,
-): void {
+function registerApprove(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
-    name: verb,
-    summary,
+    name: 'approve',
+    summary: 'Approve an enrollment that waits: its key is issued',
+    positionals: { enrollment: 'its ID' },
+    settings: CTL_SETTINGS,
+    examples: [`proofgate ctl approve enr_06cz… ${FROM_CONTROL}`],
+    run: ({ settings, positionals }) =>
+      withControl(settings, (api) => decide(api, positionals.enrollment, 'approve', {}, context)),
+  });
+}
+
+function registerDeny(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'deny',
+    summary: 'Deny an enrollment that waits',
     positionals: { enrollment: 'its ID' },
     settings: { ...CTL_SETTINGS, ...REASON },
-    examples: [`proofgate ctl ${verb} enr_06cz… ${FROM_CONTROL}`],
+    examples: [`proofgate ctl deny enr_06cz… --reason 'not ours' ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>
-      withControl(settings, async (api) => {
-        const path = `/v1/enrollments/${encodeURIComponent(positionals.enrollment)}/${verb}`;
-        const body = verb === 'deny' && settings.reason !== undefined ? { reason: settings.reason } : {};
-        const { body: enrollment } = await api.act(path, body);
-        context.output.result([`${positionals.enrollment} is ${String(enrollment.state)}`], enrollment);
-      }),
+      withControl(settings, (api) =>
+        decide(api, positionals.enrollment, 'deny', reasonOf(settings.reason), context),
+      ),
   });
+}
+
+async function decide(
+  api: ControlApi,
+  enrollmentId: string,
+  verb: 'approve' | 'deny',
+  reason: object,
+  { output }: CliContext,
+): Promise<void> {
+  const { body } = await api.act(`/v1/enrollments/${encodeURIComponent(enrollmentId)}/${verb}`, reason);
+  output.result([`${enrollmentId} is ${String(body.state)}`], body);
+}
+
+function reasonOf(reason: string | undefined): object {
+  return reason === undefined ? {} : { reason };
 }
 
 function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
@@ -68,7 +87,7 @@ function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
     run: ({ settings, positionals }) =>
       withControl(settings, async (api) => {
         const { body } = await api.act(`/v1/derived-keys/${encodeURIComponent(positionals.key)}/revoke`, {
-          ...(settings.reason === undefined ? {} : { reason: settings.reason }),
+          ...reasonOf(settings.reason),
           ...(settings.blockSubject ? { block_subject: true } : {}),
         });
         const ids = Array.isArray(body.revoked_key_ids)
