@@ -57,7 +57,7 @@ export class DirectorySource {
     const isLoaded = active.snapshot !== undefined && this.#bundle?.problem === undefined;
     if (isLoaded && this.#bundle?.fingerprint === bundle) await this.#advance(files, steps);
     else await this.#load(files, { bundle, steps });
-    problem.set(this.#bundle?.problem ?? this.#steps?.problem);
+    problem.settle(this.#bundle?.problem ?? this.#steps?.problem);
   }
 
   async #load(

@@ -223,7 +223,7 @@ export class BundleHolder {
       if (found === undefined) return;
       this.#statements.control.offer(await kept?.freshness());
       const { refused } = await this.#active.load(found);
-      this.#problems.state.set(refused);
+      this.#problems.state.settle(refused);
     } catch (error) {
       this.#problems.state.set(asBundleError(error, BUNDLE_FILE));
     }
@@ -276,7 +276,7 @@ export class BundleHolder {
   #changed(change: BundleChange): void {
     this.#applyStatements();
     // What was kept has been replaced, or carried on.
-    if (change.source !== 'state') this.#problems.state.set(undefined);
+    if (change.source !== 'state') this.#problems.state.clear();
     this.#tell((listener, snapshot) => {
       if (change.kind === 'loaded') listener.loaded?.(snapshot, change);
       else listener.advanced?.(snapshot, change.steps, change.durationMs);
@@ -293,7 +293,7 @@ export class BundleHolder {
   advance(documents: readonly StepDocument[]): Promise<BundleError | undefined> {
     return this.#changes.run(async () => {
       const refused = await this.#active.advance(documents, 'control');
-      this.#problems.control.set(refused);
+      this.#problems.control.settle(refused);
       return refused;
     });
   }
@@ -315,7 +315,7 @@ export class BundleHolder {
         (outcome: LoadOutcome) => outcome.refused,
         (error: unknown) => asBundleError(error, BUNDLE_FILE),
       );
-      this.#problems.control.set(refused);
+      this.#problems.control.settle(refused);
       return refused;
     });
   }
@@ -334,14 +334,15 @@ export class BundleHolder {
     const bytes = await files.readBundle();
     const opened = await slice.run(openBundleInSteps(bytes, { file: BUNDLE_FILE, signers, authSite }));
     await this.#active.compile(opened, files);
-    return this.#changes.run(() => kept.rebase(incoming, opened.position));
+    return this.#changes.run(() => kept.rebase(incoming, opened));
   }
 
-  /** A statement from Control. */
-  async offerStatement(bytes: Buffer): Promise<void> {
+  /** A statement from Control. @returns whether it made what is loaded younger */
+  async offerStatement(bytes: Buffer): Promise<boolean> {
     const { control: keeper } = this.#statements;
-    if (!keeper.offer(bytes) || !this.#applyStatements()) return;
+    if (!keeper.offer(bytes) || !this.#applyStatements()) return false;
     this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
     await this.#options.kept?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
+    return true;
   }
 }

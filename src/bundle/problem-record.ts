@@ -1,31 +1,46 @@
 /** What is wrong with one thing, since when: told once for each change, not at every look. */
 import type { BundleError } from './errors.ts';
 
-export interface BundleProblem {
-  readonly error: BundleError;
+export interface Problem<E> {
+  readonly error: E;
   /** When it was first seen. */
   readonly sinceSeconds: number;
 }
 
-export class ProblemRecord {
+export type BundleProblem = Problem<BundleError>;
+
+export class ProblemRecord<E extends { readonly code: string; readonly message: string } = BundleError> {
   readonly #nowSeconds: () => number;
-  readonly #tell: (error: BundleError) => void;
-  #current: BundleProblem | undefined;
+  readonly #tell: (error: E) => void;
+  #current: Problem<E> | undefined;
 
   /** @param tell called for each new problem; must not throw */
-  constructor(nowSeconds: () => number, tell: (error: BundleError) => void) {
+  constructor(nowSeconds: () => number, tell: (error: E) => void) {
     this.#nowSeconds = nowSeconds;
     this.#tell = tell;
   }
 
-  get current(): BundleProblem | undefined {
+  get current(): Problem<E> | undefined {
     return this.#current;
   }
 
-  set(error: BundleError | undefined): void {
+  set(error: E): void {
     const before = this.#current?.error;
-    if (error?.code === before?.code && error?.message === before?.message) return;
-    this.#current = error && { error, sinceSeconds: this.#nowSeconds() };
-    if (error !== undefined) this.#tell(error);
+    if (error.code === before?.code && error.message === before.message) return;
+    this.#current = { error, sinceSeconds: this.#nowSeconds() };
+    this.#tell(error);
+  }
+
+  /** @returns whether there was one */
+  clear(): boolean {
+    const was = this.#current !== undefined;
+    this.#current = undefined;
+    return was;
+  }
+
+  /** {@link ProblemRecord.set}, or {@link ProblemRecord.clear} without an error. */
+  settle(error: E | undefined): void {
+    if (error === undefined) this.clear();
+    else this.set(error);
   }
 }

@@ -45,7 +45,7 @@ export class StatementKeeper {
         this.#statement = openFreshness(bytes, { ...this.#options, file: FRESHNESS_FILE });
         this.#bytes = bytes;
       }
-      this.#options.problem.set(undefined);
+      this.#options.problem.clear();
       return bytes !== undefined;
     } catch (error) {
       this.fail(error);

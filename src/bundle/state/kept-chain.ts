@@ -11,6 +11,7 @@ import { bundleError } from '../errors.ts';
 import { BUNDLE_FILE } from '../file-names.ts';
 import { fileNotWritten, writeDurably } from '../files.ts';
 import type { ResolvedDirectory } from '../local-directory.ts';
+import type { OpenedBundle } from '../open-bundle.ts';
 import { stepKindOf } from '../open-step.ts';
 import type { KeyShardContent } from '../schema.ts';
 import type { IncomingBase, StateDirectory } from './state-directory.ts';
@@ -19,6 +20,7 @@ import { STEP_LOG_FILE } from './step-log.ts';
 export class KeptChain implements StepRecord {
   readonly #state: StateDirectory;
   #base: ChainPosition | undefined;
+  #shards: readonly KeyShardContent[] = [];
   /** Of each step in the log, in its order. */
   #positions: ChainPosition[] = [];
 
@@ -29,6 +31,11 @@ export class KeptChain implements StepRecord {
   /** Of the whole bundle that is kept; undefined while none that was loaded is. */
   get base(): ChainPosition | undefined {
     return this.#base;
+  }
+
+  /** Those of the base. */
+  get shards(): readonly KeyShardContent[] {
+    return this.#shards;
   }
 
   /** Whether the steps have become so many that a newer base is worth its download. */
@@ -55,8 +62,7 @@ export class KeptChain implements StepRecord {
       },
       keep: async ({ opened, positions }) => {
         await log.truncate(positions.length);
-        this.#base = opened.position;
-        this.#positions = [...positions];
+        this.#isBasedOn(opened, positions);
       },
     };
   }
@@ -92,7 +98,12 @@ export class KeptChain implements StepRecord {
   ): Promise<void> {
     const steps = documents.slice(0, positions.length).map(({ bytes }) => bytes);
     await this.#state.install(incoming, opened.position, steps);
-    this.#base = opened.position;
+    this.#isBasedOn(opened, positions);
+  }
+
+  #isBasedOn({ position, content }: OpenedBundle, positions: readonly ChainPosition[]): void {
+    this.#base = position;
+    this.#shards = content.key_shards ?? [];
     this.#positions = [...positions];
   }
 
@@ -119,8 +130,9 @@ export class KeptChain implements StepRecord {
    * @returns false when the loaded chain does not lead through it
    * @throws BundleError `file_not_written`: then the one before stays
    */
-  async rebase(incoming: IncomingBase, base: ChainPosition): Promise<boolean> {
+  async rebase(incoming: IncomingBase, opened: OpenedBundle): Promise<boolean> {
     const current = this.#state.current;
+    const base = opened.position;
     const at = this.#positions.findIndex(
       ({ revision, head }) => revision === base.revision && head === base.head,
     );
@@ -130,8 +142,7 @@ export class KeptChain implements StepRecord {
       steps.push(await current.log.read(index));
     const statement = await this.freshness().catch(() => undefined);
     await this.#state.install(incoming, base, steps);
-    this.#base = base;
-    this.#positions = this.#positions.slice(at + 1);
+    this.#isBasedOn(opened, this.#positions.slice(at + 1));
     if (statement !== undefined) await this.keepFreshness(statement);
     return true;
   }

@@ -1,0 +1,104 @@
+/**
+ * Fetches a whole bundle into a folder of the state directory: as streams, each file held against the size and SHA-256
+ * that Control named, synced before it counts. A shard that the current base has already is linked, not fetched. What
+ * is in the files is verified by whoever loads them.
+ */
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { copyFile, type FileHandle, link, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DistributedBundle, DistributedFile } from '../distribution-contract.ts';
+import { MAX_BUNDLE_BYTES } from '../documents.ts';
+import { BUNDLE_FILE, isShardFile } from '../file-names.ts';
+import { fileNotWritten } from '../files.ts';
+import { MAX_SHARD_BYTES } from '../key-shards.ts';
+import type { IncomingBase } from '../state/state-directory.ts';
+import type { ControlConnection } from './control-connection.ts';
+import { ControlFailure } from './control-failure.ts';
+
+/** Where a file of these bytes is already: by SHA-256, base64url. */
+export type KnownFiles = ReadonlyMap<string, string>;
+
+/** One bundle and its shards. */
+const MOST_FILES = 101;
+
+export interface DownloadOptions {
+  readonly connection: Pick<ControlConnection, 'download'>;
+  readonly incoming: IncomingBase;
+  readonly known: KnownFiles;
+  readonly signal: AbortSignal;
+}
+
+/** @throws ControlFailure, BundleError `file_not_written` */
+export async function downloadBundle(
+  { files }: DistributedBundle,
+  options: DownloadOptions,
+): Promise<{ readonly bytesFetched: number }> {
+  checkFiles(files);
+  let bytesFetched = 0;
+  for (const file of files) {
+    if (await reuse(file, options)) continue;
+    await fetchFile(file, options);
+    bytesFetched += file.bytes;
+  }
+  return { bytesFetched };
+}
+
+function checkFiles(files: readonly DistributedFile[]): void {
+  const names = new Set(files.map(({ name }) => name));
+  if (names.size !== files.length || files.length > MOST_FILES || !names.has(BUNDLE_FILE)) {
+    throw new ControlFailure('control_answer_invalid', 'the files that it names are no bundle');
+  }
+  for (const { name, bytes } of files) {
+    const maxBytes = isShardFile(name) ? MAX_SHARD_BYTES : MAX_BUNDLE_BYTES;
+    if (bytes > maxBytes) {
+      throw new ControlFailure('control_answer_too_large', `${name} has ${bytes} bytes, at most ${maxBytes}`);
+    }
+  }
+}
+
+/** A link where the file system has them; the bytes are hashed again when they are loaded. */
+async function reuse(
+  { name, sha256 }: DistributedFile,
+  { incoming, known }: DownloadOptions,
+): Promise<boolean> {
+  const path = known.get(sha256);
+  if (path === undefined || !isShardFile(name)) return false;
+  const target = join(incoming.path, name);
+  return link(path, target)
+    .catch(() => copyFile(path, target, constants.COPYFILE_EXCL))
+    .then(
+      () => true,
+      () => false,
+    );
+}
+
+async function fetchFile(file: DistributedFile, options: DownloadOptions): Promise<void> {
+  const { connection, incoming, signal } = options;
+  const handle = await open(join(incoming.path, file.name), 'wx', 0o644).catch((error: unknown) => {
+    throw fileNotWritten(error, file.name);
+  });
+  try {
+    const hash = createHash('sha256');
+    let received = 0;
+    for await (const chunk of connection.download(file, signal)) {
+      hash.update(chunk);
+      received += chunk.length;
+      await write(handle, chunk, file.name);
+    }
+    if (received !== file.bytes || hash.digest('base64url') !== file.sha256) {
+      throw new ControlFailure('control_file_mismatch', `${file.name} is not what Control named`);
+    }
+    await handle.sync().catch((error: unknown) => {
+      throw fileNotWritten(error, file.name);
+    });
+  } finally {
+    await handle.close();
+  }
+}
+
+async function write(handle: FileHandle, chunk: Buffer, file: string): Promise<void> {
+  await handle.writeFile(chunk).catch((error: unknown) => {
+    throw fileNotWritten(error, file);
+  });
+}
