@@ -87,11 +87,14 @@ class SiteRun {
     'change grant': ({ name }) => this.#putGrant(name),
     'remove grant': async ({ name }) => this.#api.remove(this.#grantPath(name), undefined),
     'create route': async ({ name }) => {
-      await this.#api.create(`${this.#sitePath}/routes`, { route_id: name, ...this.#routeFields(name) });
+      await this.#api.create(`${this.#sitePath}/routes`, {
+        route_id: name,
+        definition: this.#routeDefinition(name),
+      });
     },
     'change route': async ({ name }) => {
       const path = routePath(this.#siteId, name);
-      await this.#api.put(path, this.#routeFields(name), await this.#etag(path));
+      await this.#api.put(path, { definition: this.#routeDefinition(name) }, await this.#etag(path));
     },
     'remove route': ({ name }) => this.#remove(routePath(this.#siteId, name)),
     'create route_sources': ({ name }) => this.#putRouteSources(name),
@@ -137,8 +140,8 @@ class SiteRun {
   }
 
   async #putBroker(issuer: string, etag: string | undefined): Promise<void> {
-    const declared = named(this.#file.brokers, (each) => each.issuer === issuer);
-    await this.#api.put(brokerPath(this.#siteId, issuer), declared, etag);
+    const { issuer: _, ...definition } = named(this.#file.brokers, (each) => each.issuer === issuer);
+    await this.#api.put(brokerPath(this.#siteId, issuer), { definition }, etag);
   }
 
   #clientFields(clientId: string): JsonObject {
@@ -159,7 +162,7 @@ class SiteRun {
     await this.#api.put(this.#grantPath(stepName), { access }, undefined);
   }
 
-  #routeFields(routeId: string): JsonObject {
+  #routeDefinition(routeId: string): JsonObject {
     return pick(
       named(this.#file.routes, (each) => each.route_id === routeId),
       ROUTE_FIELDS,

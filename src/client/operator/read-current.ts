@@ -1,5 +1,5 @@
 /** Reads what Control holds of the site that a file declares. */
-import type { JsonObject } from '../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './control-api.ts';
 import { type CurrentSite, NOTHING, type Records } from './current-site.ts';
 import { sitePath } from './paths.ts';
@@ -16,14 +16,14 @@ export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<
   const site = await api.find(path);
   if (site === undefined) return { ...NOTHING, environmentId, fleetId };
   const clients = byMember(await api.list(`${path}/clients`), 'client_id');
-  const routes = byMember(await api.list(`${path}/routes`), 'route_id');
+  const routes = byMember((await api.list(`${path}/routes`)).map(withDefinition), 'route_id');
   const policies = await api.list(`${path}/enrollment-policies`);
   const targets = await api.list(`${path}/targets`);
   return {
     environmentId,
     fleetId,
     site: site.body,
-    brokers: byMember(await api.list(`${path}/brokers`), 'issuer'),
+    brokers: byMember((await api.list(`${path}/brokers`)).map(withDefinition), 'issuer'),
     clients,
     grants: await readGrants(api, path, clients),
     routes,
@@ -32,6 +32,11 @@ export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<
     policies: byMember(policies, 'display_name', ({ state }) => state !== 'deleted'),
     targets: byMember(targets, 'name', ({ state }) => state === 'attached'),
   };
+}
+
+/** A definition's members beside the name that it belongs to, as files write them. */
+function withDefinition(view: JsonObject): JsonObject {
+  return isJsonObject(view.definition) ? { ...view, ...view.definition } : view;
 }
 
 async function idByName(

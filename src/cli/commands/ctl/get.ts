@@ -42,7 +42,7 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
     list: ofSite('targets'),
     one: byId('targets'),
     needsSite: 'list',
-    columns: ['target_id', 'name', 'state', 'acked_revision', 'last_seen_at'],
+    columns: ['target_id', 'name', 'state', 'created_at'],
   },
   clients: {
     list: ofSite('clients'),
@@ -54,13 +54,13 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
     list: ofSite('routes'),
     one: inSite('routes'),
     needsSite: 'always',
-    columns: ['route_id', 'method', 'path_template', 'published'],
+    columns: ['route_id', 'definition', 'published'],
   },
   brokers: {
     list: ofSite('brokers'),
     one: inSite('brokers'),
     needsSite: 'always',
-    columns: ['issuer', 'trust_domain'],
+    columns: ['issuer', 'definition'],
   },
   sources: {
     list: ofSite('sources'),

@@ -39,7 +39,7 @@ async function showSigningKeys(
     const counts = new Map<string, number>();
     const lines: string[] = [];
     for (const key of keys) {
-      const { public_jwk: jwk, purpose } = key;
+      const { jwk, purpose } = key;
       if (!isJsonObject(jwk) || (purpose !== 'bundle' && purpose !== 'freshness')) {
         throw new CliError(
           'unreachable',
