@@ -4,7 +4,13 @@
  * Source: docs/control.md "API".
  */
 import { Refusal } from './domain/refusal.ts';
-import type { AuditEntry, ControlStore, Lock, Mutated } from './store/port.ts';
+import {
+  type AuditEntry,
+  ConstraintError,
+  type ControlStore,
+  type Lock,
+  type Mutated,
+} from './store/port.ts';
 import type { Transaction } from './store/transaction.ts';
 
 export interface Operation {
@@ -59,7 +65,9 @@ export async function createOnce<V extends object, S extends object = never>(
       return { result: { view: result, shownOnce, replayed: false }, audit: withRequest(audit, operation) };
     });
   } catch (error) {
-    if (!(error instanceof AnsweredMeanwhile) || idempotency === undefined) throw error;
+    // The same key under another lock is stopped by the table of answers itself.
+    const cameTwice = error instanceof AnsweredMeanwhile || error instanceof ConstraintError;
+    if (!cameTwice || idempotency === undefined) throw error;
     const earlier = await store.read((tx) => earlierAnswer<V>(tx, operation, idempotency));
     if (earlier === undefined) throw error;
     return { view: earlier, shownOnce: undefined, replayed: true };

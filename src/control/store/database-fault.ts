@@ -35,7 +35,11 @@ export function errorOf(fault: DatabaseFault): Error {
   }
 }
 
-/** An error's `code`, empty when it has none. Errors of Node itself may be of another realm than ours. */
+/** An error's `code`, empty when it has none. Some libraries' errors are not native, and Node's may be of another realm. */
 export function codeOf(error: unknown): string {
-  return types.isNativeError(error) && 'code' in error ? String(error.code) : '';
+  return isError(error) && 'code' in error ? String(error.code) : '';
+}
+
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || types.isNativeError(value);
 }

@@ -1,7 +1,6 @@
 /** How connections to PostgreSQL are made, and what their errors mean. */
-import { types as nodeTypes } from 'node:util';
 import pg from 'pg';
-import { codeOf, type DatabaseFault } from './database-fault.ts';
+import { codeOf, type DatabaseFault, isError } from './database-fault.ts';
 import { pause } from './keep-trying.ts';
 
 const CONNECT_TIMEOUT_MS = 5000;
@@ -56,7 +55,7 @@ const DRIVER_LOST = /^Connection terminated unexpectedly|not queryable/;
 const DRIVER_FAULT = /terminated|time-?out|not queryable|Connection (ended|lost)|SSL|driver has already/i;
 
 export function postgresFaultOf(error: unknown): DatabaseFault | undefined {
-  if (!nodeTypes.isNativeError(error)) return undefined;
+  if (!isError(error)) return undefined;
   const code = codeOf(error);
   if (REPEAT.test(code)) return { kind: 'repeat', code };
   if (SESSION_ENDED.test(code) || SOCKET_BROKE.test(code)) return { kind: 'connection_lost', code };

@@ -44,4 +44,15 @@ class LibsqlDriver extends SqliteDriver {
     // A full disk and the like end the transaction by themselves; a second end would hide their error.
     if (this.#database.inTransaction) await super.rollbackTransaction(connection);
   }
+
+  override async destroy(): Promise<void> {
+    // The library closes a file when its statements are collected, some time. Out of the log (where an exclusive lock is
+    // not given back) and out of that lock: the file is free now.
+    try {
+      for (const pragma of ['journal_mode = delete', 'locking_mode = normal']) this.#database.pragma(pragma);
+      this.#database.prepare('select count(*) from sqlite_schema').all([]);
+    } finally {
+      await super.destroy();
+    }
+  }
 }

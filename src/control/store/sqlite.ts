@@ -6,7 +6,7 @@ import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { CamelCasePlugin, Kysely } from 'kysely';
 import LibsqlDatabase from 'libsql';
-import { codeOf, type DatabaseFault } from './database-fault.ts';
+import { codeOf, type DatabaseFault, isError } from './database-fault.ts';
 import { keepTrying } from './keep-trying.ts';
 import { leadOnce } from './lead-once.ts';
 import { migrate } from './migrate.ts';
@@ -90,7 +90,7 @@ function sqliteEngine(db: Kysely<Tables>, report: ReportIncident): Engine {
 
 function faultOf(error: unknown): DatabaseFault | undefined {
   const code = codeOf(error);
-  if (!code.startsWith('SQLITE_') || !(error instanceof Error)) return undefined;
+  if (!isError(error) || !code.startsWith('SQLITE_')) return undefined;
   const name = /constraint failed: (.*)$/.exec(error.message)?.[1] ?? '';
   if (/^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)$/.test(code)) {
     return { kind: 'constraint', constraint: 'unique', name };

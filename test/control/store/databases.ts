@@ -1,0 +1,62 @@
+/** Both databases behind one face: what holds for the store holds on each of them. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ControlStore, ReportIncident } from '../../../src/control/store/port.ts';
+import { openPostgresStore } from '../../../src/control/store/postgres.ts';
+import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+
+export const NOW_MS = 1_795_233_600_000;
+
+export interface OpenOptions {
+  readonly nowMs?: () => number;
+  readonly report?: ReportIncident;
+}
+
+/** An empty database of its own: what is opened on it again finds what was kept. */
+export type Opener = (options?: OpenOptions) => Promise<ControlStore>;
+
+export interface DatabaseKind {
+  readonly name: 'sqlite' | 'postgres';
+  start(): Promise<void>;
+  fresh(): Promise<Opener>;
+  stop(): Promise<void>;
+}
+
+/** Each test file starts its own: files run in processes of their own. */
+export function databaseKinds(): readonly DatabaseKind[] {
+  return [sqlite(), postgres()];
+}
+
+function sqlite(): DatabaseKind {
+  const directories: string[] = [];
+  return {
+    name: 'sqlite',
+    start: async () => {},
+    async fresh() {
+      const dataDirectory = await mkdtemp(join(tmpdir(), 'proofgate-store-'));
+      directories.push(dataDirectory);
+      return (options) => openSqliteStore({ dataDirectory, nowMs: () => NOW_MS, ...options });
+    },
+    async stop() {
+      for (const directory of directories) await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function postgres(): DatabaseKind {
+  let server: TestPostgresServer | undefined;
+  return {
+    name: 'postgres',
+    async start() {
+      server = await TestPostgresServer.start();
+    },
+    async fresh() {
+      if (server === undefined) throw new Error('not started');
+      const url = await server.createDatabase();
+      return (options) => openPostgresStore({ url, nowMs: () => NOW_MS, ...options });
+    },
+    stop: async () => server?.stop(),
+  };
+}

@@ -1,0 +1,45 @@
+import { Transaction } from '../../../src/control/store/transaction.ts';
+
+/**
+ * Which methods of which repositories are called from now on; and which there are. Queries are written once for two
+ * databases, so each has to have run on both.
+ */
+export class MethodRecord {
+  readonly known: ReadonlySet<string>;
+  readonly #called = new Set<string>();
+
+  constructor() {
+    // Repositories touch their database only when they are asked something.
+    const unused = {} as ConstructorParameters<typeof Transaction>[0];
+    const repositories = Object.values(new Transaction(unused, async () => {}));
+    this.known = new Set(
+      repositories.flatMap((repository) => this.#watch(Object.getPrototypeOf(repository))),
+    );
+  }
+
+  get missing(): readonly string[] {
+    return [...this.known].filter((method) => !this.#called.has(method)).sort();
+  }
+
+  reset(): void {
+    this.#called.clear();
+  }
+
+  #watch(prototype: object): string[] {
+    const names: string[] = [];
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+      if (name === 'constructor' || typeof value !== 'function') continue;
+      const label = `${prototype.constructor.name}.${name}`;
+      const called = this.#called;
+      Object.defineProperty(prototype, name, {
+        configurable: true,
+        value(...args: unknown[]) {
+          called.add(label);
+          return value.apply(this, args);
+        },
+      });
+      names.push(label);
+    }
+    return names;
+  }
+}
