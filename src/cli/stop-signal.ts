@@ -11,3 +11,16 @@ export function listenForStop(): AbortSignal {
   }
   return controller.signal;
 }
+
+/** The same for a task that comes to an end by itself: afterwards signals mean what they meant before. */
+export async function untilStopped<T>(task: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const stop = () => controller.abort();
+  const signals = ['SIGTERM', 'SIGINT'] as const;
+  for (const signal of signals) process.once(signal, stop);
+  try {
+    return await task(controller.signal);
+  } finally {
+    for (const signal of signals) process.off(signal, stop);
+  }
+}

@@ -1,5 +1,6 @@
 /** `proofgate enroll`: a key of this workload's own becomes a derived key. */
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
+import { formatMoment } from '../../client/enroll/moments.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
 import { ENROLL_SETTINGS, type EnrollPlan, type EnrollValues, planOf } from '../enroll-settings.ts';
 import type { Output } from '../output.ts';
@@ -36,21 +37,23 @@ async function enrollByPlan(
   const { readCaFile } = await import('../input-files.ts');
   const { enrollWithFiles } = await import('../enroll-with-files.ts');
   const { EnrollProgress } = await import('../enroll-progress.ts');
-  const { listenForStop } = await import('../stop-signal.ts');
+  const { untilStopped } = await import('../stop-signal.ts');
   const url = parseControlUrl(plan.target.controlUrl);
   const caPem = await readCaFile(caFile);
-  const stop = listenForStop();
   const progress = new EnrollProgress(output);
-  const { record } = await enrollWithFiles(
-    { ...plan, target: { ...plan.target, controlUrl: url.text } },
-    { connection: { url, caPem }, stop, tell: (event) => progress.tell(event) },
+  const target = { ...plan.target, controlUrl: url.text };
+  const { record } = await untilStopped((stop) =>
+    enrollWithFiles(
+      { ...plan, target },
+      { connection: { url, caPem }, stop, tell: (event) => progress.tell(event) },
+    ),
   );
   return record;
 }
 
 /** Nothing but this: specification "Command-line tool". */
 function report(output: Output, { key }: EnrolledKeyRecord): void {
-  const expiresAt = new Date(key.expiresAtMs).toISOString().replace('.000Z', 'Z');
+  const expiresAt = formatMoment(key.expiresAtMs);
   output.result(
     [
       `status       ${key.status}`,

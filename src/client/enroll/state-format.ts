@@ -84,7 +84,11 @@ function parseJson(text: string, fileName: string): unknown {
 }
 
 function stateInvalid(fileName: string, problem: string): EnrollError {
-  return new EnrollError('usage', 'enrollment_state_invalid', `${fileName}: ${problem.trim()}`);
+  return new EnrollError(
+    'usage',
+    'enrollment_state_invalid',
+    `${fileName}: ${problem.trim()}; delete it to enroll anew`,
+  );
 }
 
 function readTarget(reader: ObjectReader): EnrollmentTarget {

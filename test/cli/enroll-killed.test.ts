@@ -1,0 +1,205 @@
+/**
+ * The shipped program behind a proxy that loses, delays and throttles, and killed with SIGKILL wherever it stands: run again with the
+ * same command line, it ends with one key.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { FakeControl, type FakeControlOptions, POLICY } from '../fakes/control-enrollment.ts';
+import { type Exchange, type Fault, type LossyProxy, startLossyProxy } from '../fakes/lossy-proxy.ts';
+import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { expectNoStackTrace, runCli } from './run-cli.ts';
+
+const COMPILE_TIMEOUT_MS = 120_000;
+const TEST_TIMEOUT_MS = 60_000;
+
+let cli: CompiledCli;
+let folder = '';
+let control: FakeControl;
+let proxy: LossyProxy;
+let faultOf: (exchange: Exchange) => Fault | Promise<Fault>;
+
+beforeAll(async () => {
+  cli = await compileCli();
+}, COMPILE_TIMEOUT_MS);
+afterAll(() => cli.remove());
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'proofgate-killed-'));
+  faultOf = () => 'pass';
+});
+afterEach(async () => {
+  await proxy.close();
+  await control.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function start(options: FakeControlOptions = {}): Promise<void> {
+  control = await FakeControl.start({ publicUrls: () => [proxy.url], ...options });
+  proxy = await startLossyProxy(
+    () => control.url,
+    (exchange) => faultOf(exchange),
+  );
+  await writeFile(join(folder, 'token'), await control.token());
+}
+
+function args(): readonly string[] {
+  const target = ['--control-url', proxy.url, '--policy', POLICY, '--proof-file', 'token'];
+  return ['enroll', ...target, '--private-key-out', 'key.pem', '--poll-interval', '20ms', '--output', 'json'];
+}
+
+function run() {
+  return runCli(cli.launcher, args(), { cwd: folder });
+}
+
+function spawnRun(): ChildProcess {
+  return spawn(process.execPath, [cli.launcher, ...args()], {
+    cwd: folder,
+    env: { PATH: process.env.PATH },
+    stdio: 'ignore',
+  });
+}
+
+/** @returns after the process is gone */
+async function kill(child: ChildProcess): Promise<void> {
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  if (child.exitCode === null && child.signalCode === null) {
+    child.kill('SIGKILL');
+    await gone;
+  }
+}
+
+async function expectOneKey(): Promise<void> {
+  const again = await run();
+  expectNoStackTrace(again);
+  expect(again).toMatchObject({ exitCode: 0 });
+  await proxy.settled();
+  expect(control.distinctSubmissions).toBe(1);
+  expect(control.enrollments.size).toBe(1);
+  const [enrollment] = control.enrollments.values();
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    status: 'active',
+    key_id: enrollment?.keyId,
+    fingerprint: enrollment?.key.thumbprint,
+  });
+  const files = (await readdir(folder)).filter(
+    (name) => !/^\.key\.pem\.enrollment\.json\.[0-9a-f]+$/.test(name),
+  );
+  expect(files.sort()).toEqual(['key.pem', 'key.pem.enrollment.json', 'token']);
+}
+
+/** Where the process is when it is killed: its request number `index` has come this far. */
+const STEPS = [
+  { at: 'the challenge is asked for', index: 0, fault: 'reset_before' },
+  { at: 'the challenge was made', index: 0, fault: 'hold_answer' },
+  { at: 'the submission is on its way', index: 1, fault: 'reset_before' },
+  { at: 'the submission arrives later', index: 1, fault: 'arrive_late' },
+  { at: 'the submission was accepted', index: 1, fault: 'hold_answer' },
+  { at: 'it polls', index: 2, fault: 'reset_before' },
+  { at: 'the poll was answered', index: 2, fault: 'hold_answer' },
+  { at: 'it polls again', index: 3, fault: 'hold_answer' },
+] as const;
+
+describe('killed', () => {
+  it.each(STEPS)(
+    'when $at',
+    async ({ index, fault }) => {
+      await start({ approval: 'manual' });
+      const arrived = new Promise<void>((resolve) => {
+        faultOf = (exchange) => {
+          if (exchange.index === 3) control.approveAll();
+          if (exchange.index !== index) return 'pass';
+          resolve();
+          // Held for as long as the process lives: the proxy acts on it once the process is gone.
+          return fault === 'reset_before' ? killed.then(() => fault) : fault;
+        };
+      });
+      let tellKilled: () => void = () => {};
+      const killed = new Promise<void>((resolve) => {
+        tellKilled = resolve;
+      });
+      const child = spawnRun();
+      await arrived;
+      await kill(child);
+      tellKilled();
+      await proxy.settled();
+      faultOf = (exchange) => {
+        if (exchange.method === 'GET') control.approveAll();
+        return 'pass';
+      };
+      await expectOneKey();
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  it(
+    'after any number of milliseconds, again and again',
+    async () => {
+      await start();
+      for (let i = 0; i < 12; i++) {
+        const child = spawnRun();
+        const wait = 60 + i * 15;
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        await kill(child);
+      }
+      await expectOneKey();
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  it(
+    'while it writes its first files, whatever is there afterwards',
+    async () => {
+      await start();
+      let watched = 0;
+      for (let i = 0; i < 6; i++) {
+        const child = spawnRun();
+        const seen = watched;
+        while (child.exitCode === null && (await readdir(folder)).length <= 1 + seen) {
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        await kill(child);
+        watched = Math.min((await readdir(folder)).length - 1, 2);
+      }
+      await expectOneKey();
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describe('behind a lossy proxy', () => {
+  it.each<readonly [string, readonly Fault[]]>([
+    ['drops every first answer', ['drop_answer', 'pass', 'drop_answer', 'pass']],
+    ['throttles after Control acted', ['pass', 'throttle_after', 'pass']],
+    ['resets, then cuts short', ['reset_after', 'truncate', 'pass', 'truncate', 'reset_after', 'pass']],
+    ['garbles, then says 504', ['garble', 'pass', 'garble', 'gateway_timeout', 'pass']],
+  ])(
+    'that %s, gets the one key',
+    async (_what, faults) => {
+      await start();
+      faultOf = ({ index }) => faults[index] ?? 'pass';
+      const first = await run();
+      expect(first.exitCode).toBe(0);
+      await expectOneKey();
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  it(
+    'that never lets a submission be answered, ends with 4; the next run gets the one key',
+    async () => {
+      await start();
+      faultOf = ({ index }) => (index === 0 ? 'pass' : 'drop_answer');
+      const lost = await run();
+      expect(lost).toMatchObject({ exitCode: 4, stdout: '' });
+      expect(lost.stderr).toMatch(/\{"error":"submission_unconfirmed","message":"[^"]+"\}\n$/);
+      faultOf = () => 'pass';
+      await expectOneKey();
+      const token = await readFile(join(folder, 'token'), 'utf8');
+      expect(lost.stderr).not.toContain(token);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
