@@ -1,11 +1,14 @@
 /** What `/readyz` and the gRPC health service say of the sidecar. */
 import type { BundleStatus } from '../bundle/holder.ts';
+import type { RefreshStatus } from '../bundle/refresh/refresher.ts';
 import type { Snapshot } from '../bundle/snapshot.ts';
 import type { ReadinessCheck } from '../enforcement/admin/server.ts';
 import type { ReplayHealth } from '../verifier/replay/store.ts';
 
 export interface ReadinessInputs {
   readonly bundle: BundleStatus;
+  /** Undefined where no Control is followed. */
+  readonly refresh: RefreshStatus | undefined;
   readonly replay: ReplayHealth;
   readonly realtimeStalenessSeconds: number;
   /** SIGTERM has come. */
@@ -17,6 +20,7 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
   return [
     bundleCheck(bundle),
     freshnessCheck(bundle, inputs.realtimeStalenessSeconds),
+    ...(inputs.refresh === undefined ? [] : [controlCheck(inputs.refresh)]),
     { name: 'replay_store', problem: replay.ready ? undefined : replay.problem },
     { name: 'listener', problem: leaving ? 'draining: no new checks are taken' : undefined },
   ];
@@ -28,6 +32,13 @@ function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
   return snapshot === undefined
     ? { name: 'bundle', problem: refused ?? 'no bundle has been loaded yet' }
     : { name: 'bundle', problem: undefined, warning: refused };
+}
+
+/** Never a problem: what is loaded serves without Control, for as long as it is fresh. */
+function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
+  const warning = problem && `${problem.error.code}: ${problem.error.message}`;
+  const silent = lastContactSeconds === undefined ? 'Control has not answered yet' : undefined;
+  return { name: 'control', problem: undefined, warning: warning ?? silent };
 }
 
 function freshnessCheck(status: BundleStatus, realtimeStalenessSeconds: number): ReadinessCheck {

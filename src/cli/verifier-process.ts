@@ -1,7 +1,5 @@
 /** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
 
-import { FileMark } from '../bundle/high-water-mark.ts';
-import { BundleHolder } from '../bundle/holder.ts';
 import type { Snapshot } from '../bundle/snapshot.ts';
 import { type AdminListener, openAdminListener, type ReadinessCheck } from '../enforcement/admin/server.ts';
 import {
@@ -9,8 +7,6 @@ import {
   ListenError,
   openExtAuthzGrpcDoor,
 } from '../enforcement/ext-authz-grpc/server.ts';
-import { isIdentifier } from '../protocol/identifiers.ts';
-import type { PublicKey } from '../protocol/public-key.ts';
 import { type Origin, parseOrigin } from '../protocol/request-target.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../telemetry/metrics.ts';
@@ -18,16 +14,14 @@ import { createJsonLinesSink } from '../verifier/audit/json-lines.ts';
 import type { AuditMode, AuditSink } from '../verifier/audit/sink.ts';
 import type { ReplayStore } from '../verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../verifier/verifier.ts';
-import { logBundleEvents } from './bundle-log.ts';
 import type { CliContext } from './define-command.ts';
 import { CliError, systemErrorCode, usageError } from './errors.ts';
-import { readPublicKeyFile } from './key-files.ts';
 import { type HostAndPort, parseGrpcAddress, parseHostAndPort } from './listen-address.ts';
-import { assertReplaySetting, openReplayStore, usesEmbeddedReplay } from './open-replay-store.ts';
+import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
 import { verifierReadiness } from './readiness.ts';
 import { reportReadiness } from './readiness-report.ts';
-import { assertStateDirectory } from './state-directory.ts';
 import { listenForStop } from './stop-signal.ts';
+import { createVerifierBundle, type VerifierBundle } from './verifier-bundle.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
@@ -54,7 +48,7 @@ export async function runVerifier(settings: VerifierSettings, { version }: CliCo
 }
 
 interface Parts {
-  readonly bundle: BundleHolder;
+  readonly bundle: VerifierBundle;
   readonly replayStore: ReplayStore;
   readonly auditSink: AuditSink;
   readonly door: ExtAuthzGrpcDoor;
@@ -71,15 +65,15 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
   };
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
   await assertReplaySetting(settings);
-  const metrics = createVerifierMetrics(() => readingOf(bundle.snapshot));
-  const bundle = await createBundleHolder(settings, logger, metrics);
+  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot));
+  const bundle = await createVerifierBundle(settings, logger, metrics);
   const auditMode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
   const auditSink = openAuditSink(settings.auditFile, auditMode, metrics);
   await bundle.start();
-  const replayStore = await openReplayStore(settings, bundle.snapshot?.skewSeconds);
+  const replayStore = await openReplayStore(settings, bundle.holder.snapshot?.skewSeconds);
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
   const verifier = createVerifier({
-    currentSnapshot: () => bundle.snapshot,
+    currentSnapshot: () => bundle.holder.snapshot,
     replayStore,
     auditSink,
     auditMode,
@@ -93,7 +87,8 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
   });
   const readiness = (leaving: boolean) =>
     verifierReadiness({
-      bundle: bundle.status(),
+      bundle: bundle.holder.status(),
+      refresh: bundle.refreshStatus(),
       replay: replayStore.health(),
       realtimeStalenessSeconds,
       leaving,
@@ -102,8 +97,7 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
     const opened = await openListeners({ settings, addresses, verifier, metrics, readiness, logger });
     return { bundle, replayStore, auditSink, ...opened };
   } catch (error) {
-    bundle.close();
-    await Promise.all([replayStore.close(), auditSink.close()]);
+    await Promise.all([bundle.close(), replayStore.close(), auditSink.close()]);
     throw error;
   }
 }
@@ -152,8 +146,8 @@ async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door'
 async function stopParts(parts: Parts, drainTimeoutMs: number): Promise<void> {
   parts.leave();
   await parts.door.drain(drainTimeoutMs);
-  parts.bundle.close();
-  await Promise.all([parts.replayStore.close(), parts.auditSink.close(), parts.admin.close()]);
+  const { admin, auditSink, bundle, replayStore } = parts;
+  await Promise.all([bundle.close(), replayStore.close(), auditSink.close(), admin.close()]);
 }
 
 function stopped(stop: AbortSignal): Promise<void> {
@@ -161,42 +155,6 @@ function stopped(stop: AbortSignal): Promise<void> {
     if (stop.aborted) resolve();
     else stop.addEventListener('abort', () => resolve(), { once: true });
   });
-}
-
-async function createBundleHolder(
-  settings: VerifierSettings,
-  logger: Logger,
-  metrics: VerifierMetrics,
-): Promise<BundleHolder> {
-  const bundleKeys = await readKeys(settings.bundleKeys);
-  const freshnessKeys = await readKeys(settings.freshnessKeys);
-  const { authSite, bundle: directory, bundleThreshold: threshold, stateDir: stateDirectory } = settings;
-  if (threshold > new Set(bundleKeys.map(({ thumbprint }) => thumbprint)).size) {
-    throw usageError('bundle_threshold_too_high', '--bundle-threshold is more than there are bundle keys');
-  }
-  if (!isIdentifier(authSite)) {
-    throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
-  }
-  await assertStateDirectory(stateDirectory);
-  return new BundleHolder({
-    authSite,
-    directory,
-    bundleSigners: { keys: bundleKeys, threshold },
-    freshnessSigners: { keys: freshnessKeys.length > 0 ? freshnessKeys : bundleKeys, threshold: 1 },
-    mark: new FileMark({ stateDirectory, authSite }),
-    nowSeconds,
-    listener: logBundleEvents(logger, metrics),
-    ...(usesEmbeddedReplay(settings.replay) ? { acceptSnapshot: refuseUnlessSingleVerifier } : {}),
-  });
-}
-
-function readKeys(paths: readonly string[]): Promise<readonly PublicKey[]> {
-  return Promise.all(paths.map(readPublicKeyFile));
-}
-
-/** The embedded store knows nothing of what other verifiers consumed. */
-function refuseUnlessSingleVerifier({ singleVerifier }: Snapshot): string | undefined {
-  return singleVerifier ? undefined : '--replay memory takes only bundles that say single_verifier: true';
 }
 
 function parseExternalOrigin(text: string | undefined): Origin | undefined {

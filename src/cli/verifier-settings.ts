@@ -10,12 +10,21 @@ import {
   requiredList,
   type SettingValues,
   text,
+  toggle,
   withDefault,
 } from './settings.ts';
 
 export const VERIFIER_SETTINGS = {
   authSite: required(text('--auth-site <name>', 'the Auth Site that this verifier serves')),
-  bundle: required(text('--bundle <directory>', 'where the signed bundle lies; watched for changes')),
+  bundle: optional(
+    text('--bundle <directory>', 'where the signed bundle lies; watched; not needed with --control-url'),
+  ),
+  controlUrl: optional(text('--control-url <url>', 'Control to follow in the background')),
+  controlTokenFile: optional(
+    text('--control-token-file <file>', "the target's token; read anew for each request to Control"),
+  ),
+  controlCaFile: optional(text('--control-ca-file <file>', 'certificates (PEM) to trust Control by')),
+  allowPlainHttp: toggle('--allow-plain-http', 'let the token cross a network in the clear', false),
   bundleKeys: requiredList(text('--bundle-key <file>', 'public key (JWK or PEM) that signs bundles')),
   bundleThreshold: withDefault(
     integer('--bundle-threshold <count>', 'how many of the bundle keys must have signed', {
@@ -27,7 +36,9 @@ export const VERIFIER_SETTINGS = {
   freshnessKeys: list(
     text('--freshness-key <file>', 'public key that signs freshness statements; default: the bundle keys'),
   ),
-  stateDir: required(text('--state-dir <directory>', 'keeps the highest bundle revision ever accepted')),
+  stateDir: required(
+    text('--state-dir <directory>', 'keeps the highest revision ever accepted, and what came from Control'),
+  ),
   listen: withDefault(
     text('--listen <address>', 'where Envoy reaches it: HOST:PORT or unix:PATH'),
     '127.0.0.1:9191',
