@@ -1,6 +1,7 @@
 /** The program: its commands, and how whatever goes wrong in them comes out. */
 import { CommanderError } from 'commander';
 import { registerBundle } from './commands/bundle.ts';
+import { registerControl } from './commands/control.ts';
 import { registerCtl } from './commands/ctl.ts';
 import { registerEnroll } from './commands/enroll.ts';
 import { registerKeygen } from './commands/keygen.ts';
@@ -32,7 +33,9 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
 
 function buildProgram(context: CliContext): ProofgateCommand {
   const program = new ProofgateCommand('proofgate')
-    .description('Proof-bound request verification: keys, signed requests, bundles, and the verifier')
+    .description(
+      'Proof-bound request verification: keys, signed requests, bundles, the verifier, and Control',
+    )
     .version(context.version, '--version', 'print the version')
     .helpOption('--help', 'print this help')
     .enablePositionalOptions()
@@ -50,6 +53,7 @@ function buildProgram(context: CliContext): ProofgateCommand {
   registerRequest(program, context);
   registerBundle(program, context);
   registerVerifier(program, context);
+  registerControl(program, context);
   registerCtl(program, context);
   return program;
 }

@@ -1,15 +1,18 @@
-/** The directory where a verifier keeps what must survive a restart. */
+/** The directory where a service keeps what must survive a restart. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { systemErrorCode, usageError } from './errors.ts';
 
 /**
- * It is not created here: a volume that is not mounted must not look like a verifier without a past.
- * @throws CliError `state_dir_unusable`
+ * It is not created here: a volume that is not mounted must not look like a service without a past.
+ * @throws CliError `state_dir_unusable`, `data_dir_unusable`
  */
-export async function assertStateDirectory(path: string): Promise<void> {
+export async function assertStateDirectory(
+  path: string,
+  flag: 'state-dir' | 'data-dir' = 'state-dir',
+): Promise<void> {
   const why = await fault(path);
-  if (why !== undefined) throw usageError('state_dir_unusable', `--state-dir ${path} ${why}`);
+  if (why !== undefined) throw usageError(`${flag.replace('-', '_')}_unusable`, `--${flag} ${path} ${why}`);
 }
 
 async function fault(path: string): Promise<string | undefined> {

@@ -1,0 +1,135 @@
+/**
+ * Every metric of Control: names, labels and buckets, once. Labels come from closed sets (routes' patterns, codes); none
+ * carries a site's client, key, subject or token.
+ * Source: docs/control.md "Running Control".
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+/** Seconds; long-polls are not timed. */
+const REQUEST_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const PUBLICATION_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export type PublicationKind = 'bundle' | 'delta';
+
+export interface ControlMetrics {
+  readonly registry: Registry;
+  /** @param route the pattern, such as `/v1/sites/:site_id`; `none` for what has none */
+  requestAnswered(route: string, method: string, status: number, seconds: number): void;
+  /** @param outcome `issued`, `pending_approval`, `denied`, `expired`, or a refusal's code */
+  enrollmentEnded(outcome: string): void;
+  published(kind: PublicationKind): void;
+  /** From the change to the commit of the revision that holds it. */
+  publicationTook(seconds: number): void;
+  /** @param job such as `publishing`, `retention` */
+  jobFailed(job: string): void;
+  keySetFetched(outcome: string): void;
+  /** @param incident of the store, such as `listener_failed` */
+  storeIncident(incident: string): void;
+}
+
+/** How far the slowest attached target of a site is behind; read when somebody scrapes. */
+export interface PropagationReading {
+  readonly siteId: string;
+  readonly lagSeconds: number;
+  readonly targetsBehind: number;
+}
+
+/** @param readPropagation of every site, or of none on an instance that does not publish */
+export function createControlMetrics(
+  readPropagation: () => Promise<readonly PropagationReading[]>,
+): ControlMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const requests = requestMetrics(registry);
+  const enrollments = new Counter({
+    name: 'proofgate_control_enrollments_total',
+    help: 'Enrollment submissions and decisions, by outcome.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const published = new Counter({
+    name: 'proofgate_control_publications_total',
+    help: 'Published revisions, by kind.',
+    labelNames: ['kind'],
+    registers,
+  });
+  const publication = new Histogram({
+    name: 'proofgate_control_publication_seconds',
+    help: 'From a change to the revision that holds it.',
+    buckets: PUBLICATION_BUCKETS_SECONDS,
+    registers,
+  });
+  const jobs = new Counter({
+    name: 'proofgate_control_job_failures_total',
+    help: 'Rounds of background jobs that failed.',
+    labelNames: ['job'],
+    registers,
+  });
+  const keySets = new Counter({
+    name: 'proofgate_control_key_set_fetches_total',
+    help: "Fetches of issuers' key sets, by outcome.",
+    labelNames: ['outcome'],
+    registers,
+  });
+  const incidents = new Counter({
+    name: 'proofgate_control_store_incidents_total',
+    help: 'Faults of the database connection that no request waited for.',
+    labelNames: ['incident'],
+    registers,
+  });
+  registerPropagation(registry, readPropagation);
+  return {
+    registry,
+    requestAnswered: requests,
+    enrollmentEnded: (outcome) => enrollments.inc({ outcome }),
+    published: (kind) => published.inc({ kind }),
+    publicationTook: (seconds) => publication.observe(seconds),
+    jobFailed: (job) => jobs.inc({ job }),
+    keySetFetched: (outcome) => keySets.inc({ outcome }),
+    storeIncident: (incident) => incidents.inc({ incident }),
+  };
+}
+
+function requestMetrics(registry: Registry): ControlMetrics['requestAnswered'] {
+  const answered = new Counter({
+    name: 'proofgate_control_requests_total',
+    help: 'Requests answered, by route, method and status.',
+    labelNames: ['route', 'method', 'status'],
+    registers: [registry],
+  });
+  const seconds = new Histogram({
+    name: 'proofgate_control_request_seconds',
+    help: 'Time from the header of a request to its answer.',
+    labelNames: ['route'],
+    buckets: REQUEST_BUCKETS_SECONDS,
+    registers: [registry],
+  });
+  return (route, method, status, took) => {
+    answered.inc({ route, method, status: String(status) });
+    seconds.observe({ route }, took);
+  };
+}
+
+function registerPropagation(registry: Registry, read: () => Promise<readonly PropagationReading[]>): void {
+  const behind = new Gauge({
+    name: 'proofgate_control_targets_behind',
+    help: 'Attached targets that have not acknowledged the newest revision, by Auth Site.',
+    labelNames: ['site_id'],
+    registers: [registry],
+  });
+  new Gauge({
+    name: 'proofgate_control_propagation_lag_seconds',
+    help: 'Age of the oldest revision that an attached target lacks, by Auth Site; 0 when none lacks any.',
+    labelNames: ['site_id'],
+    registers: [registry],
+    async collect() {
+      this.reset();
+      behind.reset();
+      for (const { siteId, lagSeconds, targetsBehind } of await read()) {
+        this.set({ site_id: siteId }, lagSeconds);
+        behind.set({ site_id: siteId }, targetsBehind);
+      }
+    },
+  });
+}
