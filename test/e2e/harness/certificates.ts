@@ -27,15 +27,21 @@ const newKey = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -sha256 -days
  * A CA, a server certificate for `serverName` and a client certificate.
  *
  * @param clientUri the client's URI subject alternative name, such as a SPIFFE ID
+ * @param serverAddresses IP addresses that the server's certificate is good for as well
  */
-export async function makeCertificates(serverName: string, clientUri: string): Promise<TestCertificates> {
+export async function makeCertificates(
+  serverName: string,
+  clientUri: string,
+  serverAddresses: readonly string[] = [],
+): Promise<TestCertificates> {
+  const serverNames = [`DNS:${serverName}`, ...serverAddresses.map((address) => `IP:${address}`)].join(',');
   const folder = await mkdtemp(join(tmpdir(), 'pg-certs-'));
   const ca = await issue(folder, 'ca', 'basicConstraints=critical,CA:TRUE', undefined);
   const leaf = (name: string, alternativeName: string) =>
     issue(folder, name, `basicConstraints=critical,CA:FALSE\nsubjectAltName=${alternativeName}`, ca);
   return {
     ca,
-    server: await leaf('server', `DNS:${serverName}`),
+    server: await leaf('server', serverNames),
     client: await leaf('client', `URI:${clientUri}`),
     remove: () => rm(folder, { recursive: true, force: true }),
   };

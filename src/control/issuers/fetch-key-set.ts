@@ -1,0 +1,33 @@
+/** Fetches and reads an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
+import type { Failure, SourceFailureCode } from './failures.ts';
+import { type IssuerKey, MAX_KEYS, parseKeySet } from './key-set.ts';
+import type { JsonFetcher } from './outbound-fetch.ts';
+
+export type KeySetFetch =
+  | {
+      readonly kind: 'key_set';
+      /** The usable keys; perhaps none, which is an issuer's word like any other. */
+      readonly keys: readonly IssuerKey[];
+      /** The document as it came, to be kept. */
+      readonly jwks: string;
+      /** When the request began: the set is never taken for newer than it is. */
+      readonly fetchedAtMs: number;
+    }
+  | ({ readonly kind: 'failed' } & Failure<SourceFailureCode>);
+
+/** Never rejects. */
+export async function fetchKeySet(
+  jwksUri: string,
+  fetcher: JsonFetcher,
+  nowMs: () => number,
+): Promise<KeySetFetch> {
+  const fetchedAtMs = nowMs();
+  const fetched = await fetcher.fetchJson(jwksUri);
+  if (fetched.kind === 'failed') return fetched;
+  const keys = parseKeySet(fetched.value);
+  if (keys === undefined) {
+    const detail = `is no object with a list "keys" of at most ${MAX_KEYS} objects`;
+    return { kind: 'failed', code: 'key_set_malformed', detail };
+  }
+  return { kind: 'key_set', keys, jwks: fetched.text, fetchedAtMs };
+}

@@ -1,0 +1,158 @@
+/**
+ * Opens the connections of one fetch, to judged addresses only.
+ *
+ * The name is looked up once, every address of the answer is judged, and the socket is given exactly that answer: between the
+ * judgement and the connection there is no second look-up that a rebinding name could answer differently. The peer is looked at
+ * once more before a byte is sent. Addresses in the URL itself, in whatever spelling, take the same way.
+ *
+ * Source: docs/control.md "Outbound fetches".
+ */
+import { isIP, connect as openTcp, type Socket } from 'node:net';
+import { type SecureContext, connect as startTls, type TLSSocket } from 'node:tls';
+import type { buildConnector } from 'undici';
+import { type IssuerNetwork, isSameAddress, judgeAddress } from './address-policy.ts';
+import type { FetchFailure, FetchFailureCode } from './failures.ts';
+
+/** All addresses of a name; rejects, or gives none, when there are none. */
+export type ResolveName = (hostname: string) => Promise<readonly string[]>;
+
+export interface GuardOptions {
+  readonly openedNetworks: readonly IssuerNetwork[];
+  readonly resolveName: ResolveName;
+  readonly secureContext: SecureContext;
+}
+
+/** Thrown inside, so that the reason outlives the HTTP client's own errors. */
+export class ConnectionRefusal extends Error {
+  override readonly name = 'ConnectionRefusal';
+  readonly failure: FetchFailure;
+
+  constructor(code: FetchFailureCode, detail: string) {
+    super(code);
+    this.failure = { code, detail };
+  }
+}
+
+export class GuardedConnection {
+  readonly #options: GuardOptions;
+  readonly #sockets: Socket[] = [];
+  #closed = false;
+  #failure: FetchFailure | undefined;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  /** Why the last attempt failed. */
+  get failure(): FetchFailure | undefined {
+    return this.#failure;
+  }
+
+  /** For undici, in place of its own. */
+  readonly connector: buildConnector.connector = (target, callback) => {
+    const host = target.hostname.replace(/^\[|\]$/g, '');
+    const port = target.port === '' ? 443 : Number(target.port);
+    this.#open(host, port).then(
+      (socket) => callback(null, socket),
+      (error: unknown) => {
+        const refusal = error instanceof ConnectionRefusal ? error : unforeseen();
+        this.#failure = refusal.failure;
+        callback(refusal, null);
+      },
+    );
+  };
+
+  /** Ends whatever is open or on its way. */
+  close(): void {
+    this.#closed = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async #open(host: string, port: number): Promise<TLSSocket> {
+    const addresses = await this.#judgedAddresses(host);
+    if (this.#closed) throw unforeseen();
+    const tcp = await this.#openTcp(host, port, addresses);
+    if (!isJudged(tcp.remoteAddress, addresses)) {
+      tcp.destroy();
+      throw new ConnectionRefusal('address_forbidden', 'the connection went elsewhere than was looked up');
+    }
+    return this.#startTls(tcp, host);
+  }
+
+  async #judgedAddresses(host: string): Promise<readonly string[]> {
+    const addresses = isIP(host) === 0 ? await this.#resolve(host) : [host];
+    for (const address of addresses) {
+      const verdict = judgeAddress(address, this.#options.openedNetworks);
+      if (verdict.kind === 'forbidden') {
+        // The address itself is not told: an operator must not be able to read the internal name service.
+        const detail = `the host has an address that is not public (${verdict.range}); --allow-issuer-network opens a range`;
+        throw new ConnectionRefusal('address_forbidden', detail);
+      }
+    }
+    return addresses;
+  }
+
+  async #resolve(host: string): Promise<readonly string[]> {
+    let addresses: readonly string[] = [];
+    try {
+      addresses = await this.#options.resolveName(host);
+    } catch {
+      // The same as no address.
+    }
+    if (addresses.length === 0) throw new ConnectionRefusal('name_not_found', 'the host name has no address');
+    return addresses;
+  }
+
+  #openTcp(host: string, port: number, addresses: readonly string[]): Promise<Socket> {
+    const socket = openTcp({
+      host,
+      port,
+      autoSelectFamily: true,
+      // Asked for names only; Node connects to a literal, which was judged above, without a look-up.
+      lookup: (_name, _options, callback) =>
+        callback(
+          null,
+          addresses.map((address) => ({ address, family: isIP(address) })),
+        ),
+    });
+    return this.#opened(socket, 'connect', 'connection_failed', 'no connection to the host');
+  }
+
+  #startTls(tcp: Socket, host: string): Promise<TLSSocket> {
+    const socket = startTls({
+      socket: tcp,
+      host,
+      ...(isIP(host) === 0 ? { servername: host } : {}),
+      secureContext: this.#options.secureContext,
+      ALPNProtocols: ['http/1.1'],
+      // Said here, NODE_TLS_REJECT_UNAUTHORIZED has no say.
+      rejectUnauthorized: true,
+    });
+    const detail =
+      'no TLS connection; is the certificate valid for the host, and its CA known (--issuer-ca-file)?';
+    return this.#opened(socket, 'secureConnect', 'tls_failed', detail);
+  }
+
+  #opened<S extends Socket>(
+    socket: S,
+    event: 'connect' | 'secureConnect',
+    code: FetchFailureCode,
+    detail: string,
+  ): Promise<S> {
+    this.#sockets.push(socket);
+    return new Promise((resolve, reject) => {
+      socket.once(event, () => resolve(socket));
+      // Stays: a socket that is destroyed late must not end the process.
+      socket.on('error', () => reject(new ConnectionRefusal(code, detail)));
+      socket.once('close', () => reject(new ConnectionRefusal(code, detail)));
+    });
+  }
+}
+
+function isJudged(remoteAddress: string | undefined, addresses: readonly string[]): boolean {
+  return remoteAddress !== undefined && addresses.some((address) => isSameAddress(address, remoteAddress));
+}
+
+function unforeseen(): ConnectionRefusal {
+  return new ConnectionRefusal('connection_failed', 'no connection to the host');
+}

@@ -1,0 +1,191 @@
+/**
+ * Fetches an issuer's metadata: one GET over HTTPS for one JSON document, and nothing that a hostile URL or server could make of
+ * it. No redirects, cookies, proxies, credentials, kept connections or compressed bodies; limits on size and on the whole time,
+ * look-up to last byte. Every failure is a code.
+ *
+ * Source: docs/control.md "Outbound fetches".
+ */
+import { X509Certificate } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
+import { Client, type Dispatcher, errors } from 'undici';
+import { parseStrictJson } from '../../protocol/strict-json.ts';
+import type { IssuerNetwork } from './address-policy.ts';
+import type { FetchFailure, FetchFailureCode } from './failures.ts';
+import { GuardedConnection, type GuardOptions, type ResolveName } from './guarded-connection.ts';
+import { readFetchableUrl } from './issuer-url.ts';
+
+export const MAX_RESPONSE_BYTES = 256 * 1024;
+export const MAX_RESPONSE_HEADER_BYTES = 16 * 1024;
+export const FETCH_TIMEOUT_MS = 5_000;
+
+export type JsonFetch =
+  | { readonly kind: 'fetched'; readonly text: string; readonly value: unknown }
+  | ({ readonly kind: 'failed' } & FetchFailure);
+
+/** What fetches; tests and other parts need nothing else of it. */
+export interface JsonFetcher {
+  /** Never rejects. */
+  fetchJson(url: string): Promise<JsonFetch>;
+}
+
+export interface IssuerFetcherOptions {
+  /** `--allow-issuer-network`: ranges opened on purpose. */
+  readonly openedNetworks?: readonly IssuerNetwork[];
+  /** `--issuer-ca-file`: trusted beside the public CAs that Node brings. @see readIssuerCa */
+  readonly privateCa?: readonly string[];
+  /** From the first look-up to the last byte. */
+  readonly timeoutMs?: number;
+  readonly maxBytes?: number;
+  /** The system's resolver, unless a test has another. */
+  readonly resolveName?: ResolveName;
+}
+
+/** The certificates of a PEM file; undefined when it holds none, or one that cannot be read. */
+export function readIssuerCa(pem: string): readonly string[] | undefined {
+  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  try {
+    for (const certificate of certificates) new X509Certificate(certificate);
+  } catch {
+    return undefined;
+  }
+  return certificates.length === 0 ? undefined : certificates;
+}
+
+export class IssuerFetcher implements JsonFetcher {
+  readonly #guard: GuardOptions;
+  readonly #timeoutMs: number;
+  readonly #maxBytes: number;
+
+  constructor(options: IssuerFetcherOptions = {}) {
+    this.#guard = {
+      openedNetworks: options.openedNetworks ?? [],
+      resolveName: options.resolveName ?? resolveBySystem,
+      secureContext: secureContextWith(options.privateCa),
+    };
+    this.#timeoutMs = options.timeoutMs ?? FETCH_TIMEOUT_MS;
+    this.#maxBytes = options.maxBytes ?? MAX_RESPONSE_BYTES;
+  }
+
+  async fetchJson(url: string): Promise<JsonFetch> {
+    const reading = readFetchableUrl(url);
+    if (reading.kind === 'refused') return failed(reading.code, reading.detail);
+    const connection = new GuardedConnection(this.#guard);
+    const client = new Client(reading.url.origin, {
+      connect: connection.connector,
+      maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
+      // One limit on the whole, below, in place of one on each part.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      // No connection is kept.
+      pipelining: 0,
+    });
+    const end = () => {
+      connection.close();
+      // Not an AbortSignal: undici heeds one only when the request is on its way, so not during look-up and greeting.
+      client.destroy().catch(() => {});
+    };
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      end();
+    }, this.#timeoutMs);
+    try {
+      return await getJson(client, reading.url, this.#maxBytes);
+    } catch (error) {
+      if (isLate) return failed('response_too_slow', `no complete answer within ${this.#timeoutMs} ms`);
+      return { kind: 'failed', ...(connection.failure ?? failureOf(error)) };
+    } finally {
+      clearTimeout(timer);
+      end();
+    }
+  }
+}
+
+/** As every other program of this machine does, `/etc/hosts` included. */
+export async function resolveBySystem(hostname: string): Promise<readonly string[]> {
+  return (await lookup(hostname, { all: true })).map(({ address }) => address);
+}
+
+function secureContextWith(privateCa: readonly string[] | undefined): SecureContext {
+  const ca = privateCa === undefined ? {} : { ca: [...rootCertificates, ...privateCa] };
+  return createSecureContext({ minVersion: 'TLSv1.2', ...ca });
+}
+
+async function getJson(client: Client, url: URL, maxBytes: number): Promise<JsonFetch> {
+  const response = await client.request({
+    method: 'GET',
+    path: `${url.pathname}${url.search}`,
+    headers: {
+      accept: 'application/json, application/jwk-set+json',
+      // What is not compressed has its size on the wire.
+      'accept-encoding': 'identity',
+      'user-agent': 'proofgate-control',
+    },
+  });
+  const body = response.body;
+  // The body is thrown away with its connection; without a listener that would be an unhandled error.
+  body.on('error', () => {});
+  const refusal = refusalOfHead(response);
+  if (refusal !== undefined) return { kind: 'failed', ...refusal };
+  const bytes = await readAtMost(body, maxBytes);
+  if (bytes === undefined) return failed('response_too_large', `more than ${maxBytes} bytes`);
+  return parseBody(bytes);
+}
+
+const JSON_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/jwk-set+json']);
+
+function refusalOfHead({ statusCode, headers }: Dispatcher.ResponseData): FetchFailure | undefined {
+  if (statusCode >= 300 && statusCode < 400) {
+    return {
+      code: 'redirect_refused',
+      detail: `status ${statusCode}; enter the URL that it ends at, if you trust it`,
+    };
+  }
+  if (statusCode !== 200) return { code: 'http_status', detail: `status ${statusCode} in place of 200` };
+  const type = headers['content-type'];
+  // A header that came twice is an array.
+  if (typeof type !== 'string' || !JSON_TYPES.has((type.split(';')[0] ?? '').trim().toLowerCase())) {
+    return { code: 'content_type', detail: `must be one of: ${[...JSON_TYPES].join(', ')}` };
+  }
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') {
+    return { code: 'content_encoding', detail: 'the body is encoded although that was not asked for' };
+  }
+  return undefined;
+}
+
+/** Undefined when there are more. */
+async function readAtMost(body: AsyncIterable<unknown>, maxBytes: number): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let byteLength = 0;
+  for await (const chunk of body) {
+    if (!Buffer.isBuffer(chunk)) return undefined;
+    byteLength += chunk.length;
+    if (byteLength > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function parseBody(bytes: Buffer): JsonFetch {
+  try {
+    const text = utf8.decode(bytes);
+    return { kind: 'fetched', text, value: parseStrictJson(text) };
+  } catch {
+    return failed('body_malformed', 'is not JSON in UTF-8, or names a member twice in one object');
+  }
+}
+
+function failureOf(error: unknown): FetchFailure {
+  if (error instanceof errors.HeadersOverflowError) {
+    return { code: 'response_too_large', detail: `headers of more than ${MAX_RESPONSE_HEADER_BYTES} bytes` };
+  }
+  return { code: 'connection_failed', detail: 'the connection ended, or the answer was no HTTP/1.1' };
+}
+
+function failed(code: FetchFailureCode, detail: string): JsonFetch {
+  return { kind: 'failed', code, detail };
+}

@@ -1,0 +1,83 @@
+/**
+ * The claims of a workload token whose signature is good. Identities compare exactly, byte by byte.
+ * Source: RFC 7519 section 4.1; OpenID Connect Core section 2; docs/control.md "Sources and tokens".
+ */
+import type { JsonObject } from '../../protocol/strict-json.ts';
+import { type KubernetesProvenance, readKubernetesClaims } from './kubernetes-claims.ts';
+import { refuse, type TokenRefusal } from './token-refusal.ts';
+
+/** How far an issuer's clock may be ahead of ours, for `nbf` and `iat`. `exp` gets nothing: no key may outlive its token. */
+export const CLOCK_SKEW_SECONDS = 30;
+/** From `iat` to `exp`. What lives longer is no projected token: managed clusters end them after 24 h or 48 h. */
+export const MAX_TOKEN_LIFETIME_SECONDS = 172_800;
+
+/** What the policy and its source revision demand. */
+export interface TokenExpectations {
+  readonly issuer: string;
+  /** The source's one audience. */
+  readonly audience: string;
+  readonly subject: string;
+}
+
+export interface VerifiedClaims {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly audience: string;
+  readonly expiresAtSeconds: number;
+  readonly issuedAtSeconds: number | undefined;
+  /** Names to values, both 1 to 512 bytes of 0x21 to 0x7e; at most seven. */
+  readonly provenance: KubernetesProvenance;
+}
+
+/** @param nowMs the clock, in milliseconds since the epoch */
+export function checkClaims(
+  claims: JsonObject,
+  expected: TokenExpectations,
+  nowMs: number,
+): VerifiedClaims | TokenRefusal {
+  if (claims.iss !== expected.issuer) return refuse('token_issuer', "its iss is not the source's issuer");
+  if (!isOnly(claims.aud, expected.audience)) {
+    return refuse('token_audience', "its aud must be the source's audience and nothing else");
+  }
+  if (claims.sub !== expected.subject) return refuse('token_subject', "its sub is not the policy's subject");
+  const times = checkTimes(claims, Math.floor(nowMs / 1000));
+  if ('kind' in times) return times;
+  const provenance = readKubernetesClaims(claims, expected.subject);
+  if (provenance === undefined) {
+    return refuse('token_claims', 'its kubernetes.io claims name another service account than its sub');
+  }
+  const { issuer, subject, audience } = expected;
+  return { issuer, subject, audience, ...times, provenance };
+}
+
+/** A string, or a list of exactly one (Kubernetes always sends a list). */
+function isOnly(audience: unknown, expected: string): boolean {
+  if (!Array.isArray(audience)) return audience === expected;
+  return audience.length === 1 && audience[0] === expected;
+}
+
+type Times = Pick<VerifiedClaims, 'expiresAtSeconds' | 'issuedAtSeconds'>;
+
+function checkTimes({ exp, nbf, iat }: JsonObject, nowSeconds: number): Times | TokenRefusal {
+  if (exp === undefined) return refuse('token_expiry_missing', 'it has no exp');
+  if (!isSeconds(exp) || !(nbf === undefined || isSeconds(nbf)) || !(iat === undefined || isSeconds(iat))) {
+    return refuse('token_claims', 'exp, nbf and iat must be whole seconds');
+  }
+  if (nowSeconds >= exp) return refuse('token_expired', 'it has expired');
+  const latestStartSeconds = nowSeconds + CLOCK_SKEW_SECONDS;
+  if ((nbf ?? 0) > latestStartSeconds || (iat ?? 0) > latestStartSeconds) {
+    return refuse('token_not_yet_valid', 'its nbf or iat lies ahead; are both clocks right?');
+  }
+  if (exp <= (iat ?? 0) || exp <= (nbf ?? 0)) return refuse('token_claims', 'it ends before it begins');
+  if (exp - (iat ?? nowSeconds) > MAX_TOKEN_LIFETIME_SECONDS) {
+    return refuse(
+      'token_lifetime',
+      `it lives longer than ${MAX_TOKEN_LIFETIME_SECONDS} s; lower expirationSeconds`,
+    );
+  }
+  return { expiresAtSeconds: exp, issuedAtSeconds: iat };
+}
+
+function isSeconds(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,71 @@
+/**
+ * What is read of a workload token before its signature is checked: its form and its header, not one claim. The source was
+ * found by the policy; the header only says which of that source's keys is meant, and with which algorithm.
+ *
+ * Source: RFC 7515 sections 4 and 7.1; RFC 8725 sections 2 and 3; docs/control.md "Sources and tokens".
+ */
+import { decodeBase64url } from '../../protocol/base64url.ts';
+import { isIdentifier } from '../../protocol/identifiers.ts';
+import { isJsonObject, type JsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
+import { TOKEN_ALGORITHMS, type TokenAlgorithm } from './key-set.ts';
+import { refuse, type TokenRefusal } from './token-refusal.ts';
+
+export const MAX_TOKEN_BYTES = 16_384;
+
+export interface TokenEnvelope {
+  readonly kind: 'envelope';
+  readonly algorithm: TokenAlgorithm;
+  readonly kid: string;
+}
+
+/** One signature may be empty here: `none` is refused as an algorithm. */
+const COMPACT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]*)$/;
+
+export function readTokenEnvelope(token: string): TokenEnvelope | TokenRefusal {
+  if (token.length > MAX_TOKEN_BYTES) return refuse('token_malformed', `more than ${MAX_TOKEN_BYTES} bytes`);
+  const [, ...parts] = COMPACT.exec(token) ?? [];
+  const [header] = parts.map(decodeBase64url);
+  // A second spelling of the same bytes would be a second token with the same signature.
+  if (header === undefined || parts.some((part) => decodeBase64url(part) === undefined)) {
+    return refuse('token_malformed', 'is no compact JWS in canonical base64url');
+  }
+  const members = parseJsonObject(header);
+  return members === undefined
+    ? refuse('token_malformed', 'its header is no JSON object, or names a member twice')
+    : readHeader(members);
+}
+
+/**
+ * Members that bring a key, name a place to fetch one, change how the signature is made, or nest another token. None has a place
+ * in a workload token; ignoring them would be safe, too, but whoever sends one means an attack. Others are ignored (RFC 7515
+ * section 4).
+ */
+const REFUSED_MEMBERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64', 'enc', 'zip', 'cty'];
+
+function readHeader(header: JsonObject): TokenEnvelope | TokenRefusal {
+  const refused = REFUSED_MEMBERS.find((name) => Object.hasOwn(header, name));
+  if (refused !== undefined) return refuse('token_header', `its header must not have the member ${refused}`);
+  const { typ, alg, kid } = header;
+  // Another kind of token by the same issuer (RFC 8725 section 3.11). Clusters send none, other issuers `JWT`.
+  if (typ !== undefined && (typeof typ !== 'string' || typ.toUpperCase() !== 'JWT')) {
+    return refuse('token_header', 'its header member typ must be absent or JWT');
+  }
+  const algorithm = TOKEN_ALGORITHMS.find((name) => name === alg);
+  if (algorithm === undefined) {
+    return refuse('token_algorithm', `must be signed with one of: ${TOKEN_ALGORITHMS.join(', ')}`);
+  }
+  if (!isIdentifier(kid)) return refuse('token_key_unknown', 'its header does not name a key (kid)');
+  return { kind: 'envelope', algorithm, kid };
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Undefined for anything but one JSON object in UTF-8 that names no member twice. */
+export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
+  try {
+    const value = parseStrictJson(utf8.decode(bytes));
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,296 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import type { FetchFailureCode } from '../../../src/control/issuers/failures.ts';
+import {
+  IssuerFetcher,
+  MAX_RESPONSE_BYTES,
+  readIssuerCa,
+} from '../../../src/control/issuers/outbound-fetch.ts';
+import { type SourceValidation, validateSource } from '../../../src/control/issuers/validate-source.ts';
+import type { IssuerFault } from '../../fakes/issuer-faults.ts';
+import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
+import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from './hostile-urls.ts';
+import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, GOOD_HOST, IssuerWorld, networks, Trap } from './world.ts';
+
+let world: IssuerWorld;
+let issuer: ServiceAccountIssuer;
+let named: ServiceAccountIssuer;
+let record: ConnectionRecord;
+
+beforeAll(async () => {
+  world = await IssuerWorld.start();
+  issuer = await world.issuer({ path: '/id/4F2A' });
+  named = await world.issuer({ hostname: GOOD_HOST });
+  record = new ConnectionRecord();
+});
+
+afterAll(async () => {
+  record.close();
+  await world.close();
+});
+
+afterEach(() => {
+  issuer.setFault('discovery', undefined);
+  issuer.setFault('keys', undefined);
+  record.attempts.length = 0;
+});
+
+describe('a good issuer', () => {
+  it('is fetched by address', async () => {
+    expect(await world.fetcher().fetchJson(issuer.jwksUri)).toEqual({
+      kind: 'fetched',
+      text: JSON.stringify(issuer.keySet()),
+      value: issuer.keySet(),
+    });
+  });
+
+  it('is fetched by name, whose answer is the only one asked for', async () => {
+    const asked: string[] = [];
+    const resolveName = (name: string) => {
+      asked.push(name);
+      return Promise.resolve([GOOD_ADDRESS]);
+    };
+    const fetched = await world.fetcher({ resolveName }).fetchJson(named.jwksUri);
+    expect(fetched.kind).toBe('fetched');
+    expect(asked).toEqual([GOOD_HOST]);
+    expect(record.attempts).toEqual([GOOD_ADDRESS]);
+  });
+
+  it.each(['application/json', 'Application/JSON; charset=utf-8', 'application/jwk-set+json'])(
+    'may say %s',
+    async (contentType) => {
+      issuer.setFault('keys', { kind: 'content_type', contentType });
+      expect((await world.fetcher().fetchJson(issuer.jwksUri)).kind).toBe('fetched');
+    },
+  );
+
+  it('gets a connection of its own each time, and no cookie back', async () => {
+    issuer.setFault('keys', { kind: 'header', name: 'set-cookie', value: 'a=b' });
+    const before = issuer.connections;
+    const fetcher = world.fetcher();
+    await fetcher.fetchJson(issuer.jwksUri);
+    await fetcher.fetchJson(issuer.jwksUri);
+    expect(issuer.connections - before).toBe(2);
+    expect(issuer.lastRequestHeaders).not.toHaveProperty('cookie');
+    expect(issuer.lastRequestHeaders).not.toHaveProperty('authorization');
+    expect(issuer.lastRequestHeaders).toMatchObject({ 'accept-encoding': 'identity', connection: 'close' });
+  });
+
+  it('that takes part of the time is waited for', async () => {
+    issuer.setFault('keys', { kind: 'delay', delayMs: 50 });
+    expect((await world.fetcher().fetchJson(issuer.jwksUri)).kind).toBe('fetched');
+  });
+});
+
+const filler = (length: number) => `{"keys":[],"filler":"${'a'.repeat(length - 24)}"}`.padEnd(length, ' ');
+
+interface FaultCase {
+  readonly what: string;
+  readonly fault: IssuerFault;
+  readonly code: FetchFailureCode;
+  readonly timeoutMs?: number;
+}
+
+const forbiddenUrls = [
+  ...FORBIDDEN_IPV4.slice(0, 20).map((host) => `https://${host}/`),
+  ...FORBIDDEN_IPV6.slice(0, 20).map((host) => `https://[${host}]/`),
+  'http://127.0.0.1/',
+  'file:///etc/passwd',
+  '//127.0.0.1/',
+  '/elsewhere',
+];
+
+const FAULTS: readonly FaultCase[] = [
+  ...forbiddenUrls.map((location): FaultCase => ({
+    what: `a redirect to ${location}`,
+    fault: { kind: 'redirect', status: 302, location },
+    code: 'redirect_refused',
+  })),
+  ...[300, 301, 303, 304, 305, 307, 308, 399].map((status): FaultCase => ({
+    what: `a redirect with ${status}`,
+    fault: { kind: 'redirect', status, location: 'https://127.0.0.1/' },
+    code: 'redirect_refused',
+  })),
+  ...[201, 204, 206, 400, 401, 403, 404, 429, 500, 503].map((status): FaultCase => ({
+    what: `status ${status}`,
+    fault: { kind: 'status', status },
+    code: 'http_status',
+  })),
+  ...[undefined, '', 'text/html', 'text/plain', 'application/octet-stream', 'application/jsonp', 'application/json, text/html', 'json', 'image/png'].map(
+    (contentType): FaultCase => ({
+      what: `the type ${contentType}`,
+      fault: { kind: 'content_type', contentType },
+      code: 'content_type',
+    }),
+  ),
+  ...['gzip', 'br', 'deflate', 'identity, gzip', 'x-unknown'].map((value): FaultCase => ({
+    what: `the encoding ${value}`,
+    fault: { kind: 'header', name: 'content-encoding', value },
+    code: 'content_encoding',
+  })),
+  { what: 'a body of one byte too much', fault: { kind: 'body', body: filler(MAX_RESPONSE_BYTES + 1) }, code: 'response_too_large' },
+  { what: 'a huge body', fault: { kind: 'huge', bytes: 8_000_000 }, code: 'response_too_large' },
+  { what: 'a huge body in chunks', fault: { kind: 'huge', bytes: 8_000_000, chunked: true }, code: 'response_too_large' },
+  { what: 'huge headers', fault: { kind: 'huge_header', bytes: 20_000 }, code: 'response_too_large' },
+  { what: 'no answer in time', fault: { kind: 'delay', delayMs: 60_000 }, code: 'response_too_slow', timeoutMs: 300 },
+  { what: 'a head and no body', fault: { kind: 'stall' }, code: 'response_too_slow', timeoutMs: 300 },
+  { what: 'a body byte by byte', fault: { kind: 'drip', intervalMs: 20 }, code: 'response_too_slow', timeoutMs: 300 },
+  { what: 'a cut body', fault: { kind: 'cut' }, code: 'connection_failed' },
+  { what: 'no HTTP', fault: { kind: 'raw', bytes: 'SSH-2.0-OpenSSH_9.6\r\n' }, code: 'connection_failed' },
+  { what: 'nothing at all', fault: { kind: 'raw', bytes: '' }, code: 'connection_failed' },
+  { what: 'an empty body', fault: { kind: 'body', body: '' }, code: 'body_malformed' },
+  { what: 'a page', fault: { kind: 'body', body: '<html></html>' }, code: 'body_malformed' },
+  { what: 'text behind the JSON', fault: { kind: 'body', body: '{}{}' }, code: 'body_malformed' },
+  { what: 'a member twice', fault: { kind: 'body', body: '{"keys":[],"keys":[]}' }, code: 'body_malformed' },
+  { what: 'a byte order mark', fault: { kind: 'body', body: '\ufeff{}' }, code: 'body_malformed' },
+  { what: 'bytes that are not UTF-8', fault: { kind: 'body', body: Buffer.from('{"a":"\xff"}', 'latin1') }, code: 'body_malformed' },
+  { what: 'a compressed body that says nothing of it', fault: { kind: 'body', body: gzipSync('{}') }, code: 'body_malformed' },
+  { what: '100,000 open brackets', fault: { kind: 'body', body: '['.repeat(100_000) }, code: 'body_malformed' },
+]; // biome-ignore format: a table
+
+describe.each(['discovery', 'keys'] as const)(
+  'a draft fails, and nobody else is connected to, when %s is answered with',
+  (document) => {
+    it.each(FAULTS)('$what', async ({ fault, code, timeoutMs }) => {
+      issuer.setFault(document, fault);
+      const fetcher = world.fetcher(timeoutMs === undefined ? {} : { timeoutMs });
+      const source = { issuer: issuer.issuer, jwksUri: issuer.jwksUri, audience: AUDIENCE };
+      const result: SourceValidation = await validateSource(source, fetcher, Date.now);
+      expect(result).toEqual({ kind: 'invalid', code, detail: expect.any(String) });
+      expect(new Set(record.attempts)).toEqual(new Set([GOOD_ADDRESS]));
+    });
+  },
+);
+
+it('a body of exactly the greatest size is taken', async () => {
+  issuer.setFault('keys', { kind: 'body', body: filler(MAX_RESPONSE_BYTES) });
+  expect((await world.fetcher().fetchJson(issuer.jwksUri)).kind).toBe('fetched');
+});
+
+it('what a server says is not repeated in the failure', async () => {
+  issuer.setFault('keys', {
+    kind: 'redirect',
+    status: 302,
+    location: 'https://internal-name.example/canary',
+  });
+  expect(JSON.stringify(await world.fetcher().fetchJson(issuer.jwksUri))).not.toContain('canary');
+  issuer.setFault('keys', { kind: 'body', body: 'canary' });
+  expect(JSON.stringify(await world.fetcher().fetchJson(issuer.jwksUri))).not.toContain('canary');
+});
+
+describe('rebinding', () => {
+  it('never reaches the forbidden address, however often the name changes its mind', async () => {
+    const port = Number(new URL(named.jwksUri).port);
+    const trap = await Trap.listen(port, '127.10.0.2');
+    let asked = 0;
+    const resolveName = () => Promise.resolve([asked++ % 2 === 0 ? GOOD_ADDRESS : '127.10.0.2']);
+    const fetcher = world.fetcher({ resolveName });
+    const outcomes: string[] = [];
+    for (let i = 0; i < 20; i++) {
+      const fetched = await fetcher.fetchJson(named.jwksUri);
+      outcomes.push(fetched.kind === 'failed' ? fetched.code : fetched.kind);
+    }
+    expect(outcomes).toEqual(Array.from({ length: 10 }, () => ['fetched', 'address_forbidden']).flat());
+    // One look-up a fetch: there is no second answer for a connection to follow.
+    expect(asked).toBe(20);
+    expect(record.attempts).toEqual(Array.from({ length: 10 }, () => GOOD_ADDRESS));
+    expect(trap.accepted).toBe(0);
+    await trap.close();
+  });
+
+  it('is noticed even when the socket ends up elsewhere than was judged; not a byte is sent', async () => {
+    const trap = await Trap.listen(0, GOOD_ADDRESS);
+    const onSocket = (message: unknown) => {
+      const { socket } = message as { socket: Socket };
+      Object.defineProperty(socket, 'remoteAddress', { get: () => '10.0.0.1' });
+    };
+    subscribe('net.client.socket', onSocket);
+    const fetched = await world
+      .fetcher({ timeoutMs: 2_000 })
+      .fetchJson(`https://${GOOD_ADDRESS}:${trap.port}/`);
+    unsubscribe('net.client.socket', onSocket);
+    expect(fetched).toMatchObject({ kind: 'failed', code: 'address_forbidden' });
+    await trap.close();
+    expect(trap.accepted).toBe(1);
+    expect(trap.receivedBytes).toBe(0);
+  });
+});
+
+describe('connections that fail', () => {
+  it('name the reason: nobody listens', async () => {
+    const trap = await Trap.listen(0, GOOD_ADDRESS);
+    const url = `https://${GOOD_ADDRESS}:${trap.port}/`;
+    await trap.close();
+    expect(await world.fetcher().fetchJson(url)).toMatchObject({ code: 'connection_failed' });
+  });
+
+  it('name the reason: a peer that never greets', async () => {
+    const trap = await Trap.listen(0, GOOD_ADDRESS);
+    const url = `https://${GOOD_ADDRESS}:${trap.port}/`;
+    expect(await world.fetcher({ timeoutMs: 200 }).fetchJson(url)).toMatchObject({
+      code: 'response_too_slow',
+    });
+    await trap.close();
+  });
+
+  it('name the reason: a name service that never answers', async () => {
+    const fetcher = world.fetcher({ timeoutMs: 200, resolveName: () => new Promise(() => {}) });
+    expect(await fetcher.fetchJson(named.jwksUri)).toMatchObject({ code: 'response_too_slow' });
+  });
+
+  it('name the reason: a name service that fails', async () => {
+    const fetcher = world.fetcher({ resolveName: () => Promise.reject(new Error('SERVFAIL')) });
+    expect(await fetcher.fetchJson(named.jwksUri)).toMatchObject({ code: 'name_not_found' });
+  });
+
+  it('name the reason: an unknown CA, whatever the environment says', async () => {
+    const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    try {
+      const fetcher = new IssuerFetcher({ openedNetworks: networks(`${GOOD_ADDRESS}/32`) });
+      expect(await fetcher.fetchJson(issuer.jwksUri)).toMatchObject({ code: 'tls_failed' });
+    } finally {
+      if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+      else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
+    }
+  });
+
+  it('name the reason: a certificate for another name', async () => {
+    const fetcher = world.fetcher({ resolveName: () => Promise.resolve([GOOD_ADDRESS]) });
+    const url = named.jwksUri.replace(GOOD_HOST, 'other.example');
+    expect(await fetcher.fetchJson(url)).toMatchObject({ code: 'tls_failed' });
+  });
+});
+
+it('no proxy of the environment is used', async () => {
+  const trap = await Trap.listen(0, '127.0.0.1');
+  const names = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY'];
+  const before = names.map((name) => [name, process.env[name]] as const);
+  for (const name of names) process.env[name] = `http://127.0.0.1:${trap.port}`;
+  try {
+    expect((await world.fetcher().fetchJson(issuer.jwksUri)).kind).toBe('fetched');
+    expect(trap.accepted).toBe(0);
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+    await trap.close();
+  }
+});
+
+describe('a private CA', () => {
+  it('may stand with others in one file', () => {
+    expect(readIssuerCa(`# ours\n${world.caPem}\n${world.caPem}`)).toHaveLength(2);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----'],
+    ['no certificate inside', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'],
+  ])('is refused when it is %s', (_, pem) => {
+    expect(readIssuerCa(pem)).toBeUndefined();
+  });
+});

@@ -1,0 +1,121 @@
+/** A good issuer on an address that is opened for it, traps on all other addresses of this machine, and a record of connections. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { parseIssuerNetwork } from '../../../src/control/issuers/address-policy.ts';
+import {
+  IssuerFetcher,
+  type IssuerFetcherOptions,
+  readIssuerCa,
+} from '../../../src/control/issuers/outbound-fetch.ts';
+import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
+import {
+  type ServiceAccountIssuer,
+  type ServiceAccountIssuerOptions,
+  startServiceAccountIssuer,
+} from '../../fakes/service-account-issuer.ts';
+
+/** Loopback as everything else, so that the rest of loopback can stay forbidden while this one is opened. */
+export const GOOD_ADDRESS = '127.10.0.1';
+export const GOOD_HOST = 'issuer.example';
+export const AUDIENCE = 'proofgate-shop';
+
+export class IssuerWorld {
+  readonly #certificates: TestCertificates;
+  readonly #issuers: ServiceAccountIssuer[] = [];
+
+  private constructor(certificates: TestCertificates) {
+    this.#certificates = certificates;
+  }
+
+  static async start(): Promise<IssuerWorld> {
+    return new IssuerWorld(await makeCertificates(GOOD_HOST, 'urn:nobody', [GOOD_ADDRESS, '127.0.0.1']));
+  }
+
+  get caPem(): string {
+    return this.#certificates.ca.cert;
+  }
+
+  async issuer(options: Partial<ServiceAccountIssuerOptions> = {}): Promise<ServiceAccountIssuer> {
+    const issuer = await startServiceAccountIssuer({
+      certificate: this.#certificates.server,
+      listenAddress: GOOD_ADDRESS,
+      ...options,
+    });
+    this.#issuers.push(issuer);
+    return issuer;
+  }
+
+  /** Trusts the test's CA and may connect to the good address, and to nothing else that is not public. */
+  fetcher(options: IssuerFetcherOptions = {}): IssuerFetcher {
+    const privateCa = readIssuerCa(this.caPem);
+    if (privateCa === undefined) throw new Error('the CA of the test is none');
+    return new IssuerFetcher({ privateCa, openedNetworks: networks(`${GOOD_ADDRESS}/32`), ...options });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#issuers.map((issuer) => issuer.close()));
+    await this.#certificates.remove();
+  }
+}
+
+export function networks(...cidrs: readonly string[]) {
+  return cidrs.map((cidr) => {
+    const network = parseIssuerNetwork(cidr);
+    if (network === undefined) throw new Error(`no network: ${cidr}`);
+    return network;
+  });
+}
+
+/** Every address that any code of this process tries to connect to, as Node itself reports it. */
+export class ConnectionRecord {
+  readonly attempts: string[] = [];
+  readonly #onSocket = (message: unknown) => {
+    const { socket } = message as { socket: Socket };
+    socket.on('connectionAttempt', (address: string) => this.attempts.push(address));
+  };
+
+  constructor() {
+    subscribe('net.client.socket', this.#onSocket);
+  }
+
+  close(): void {
+    unsubscribe('net.client.socket', this.#onSocket);
+  }
+}
+
+/** Accepts on every address of this machine, counts, and answers nothing. */
+export class Trap {
+  accepted = 0;
+  receivedBytes = 0;
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+    server.on('connection', (socket) => {
+      this.accepted += 1;
+      socket.on('data', (chunk) => {
+        this.receivedBytes += chunk.length;
+      });
+      socket.on('error', () => {});
+      socket.on('end', () => socket.destroy());
+    });
+  }
+
+  /** @param port 0 takes any. @param address all of them, IPv6 too, unless one is given */
+  static async listen(port = 0, address = '::'): Promise<Trap> {
+    const server = createServer();
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, address, resolve);
+    });
+    return new Trap(server);
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+}
