@@ -1,0 +1,54 @@
+/** What docs/cli.md says of enrolling is what there is. */
+import { describe, expect, it } from '@jest/globals';
+import { STATUS_SETTINGS } from '../../src/cli/commands/status.ts';
+import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/cli/enroll-settings.ts';
+import type { Setting } from '../../src/cli/settings.ts';
+import { readText } from '../docs/markdown.ts';
+
+const [, rest = ''] = readText('docs/cli.md').split('\n## Enrolling\n');
+const [enrolling = ''] = rest.split('\n## ');
+const [, statusSection = ''] = readText('docs/cli.md').split('\n## `status`\n');
+const settings: readonly Setting<unknown>[] = Object.values(ENROLL_SETTINGS);
+
+describe('docs/cli.md on enroll', () => {
+  it.each(settings.map((setting) => [setting.flag, setting] as const))(
+    'has --%s, with its default',
+    (flag, setting) => {
+      const row = enrolling.split('\n').find((line) => new RegExp(`^\\| \`--${flag}[ \`]`).test(line)) ?? '';
+      const byDefault = /\(default: ([^)]*)\)/.exec(setting.description)?.[1] ?? '';
+      expect(row.split('|')[2]).toContain(byDefault);
+      for (const alias of setting.aliases) expect(row).toContain(`--${alias}`);
+    },
+  );
+
+  it('has no flag that enroll has not', () => {
+    const described = [...enrolling.matchAll(/^\| `--([a-z-]+)[ `]/gm)].map(([, flag]) => flag);
+    expect(described).toEqual(settings.map(({ flag }) => flag));
+  });
+
+  it.each([
+    'control_url_and_policy_required',
+    'set_exactly_one_private_key_file_or_out',
+    'invalid_enroll_timing',
+    'unsupported_enrollment_provider',
+  ])('has the error %s of the specification', (code) => {
+    expect(enrolling).toContain(`\`${code}\``);
+  });
+
+  it('has the defaults of the specification', () => {
+    const defaultOf = (flag: string) => settings.find((setting) => setting.flag === flag)?.absent;
+    expect(defaultOf('provider')).toEqual({ kind: 'value', value: 'oidc_jwks' });
+    expect(defaultOf('wait-for-activation')).toEqual({ kind: 'value', value: true });
+    expect(defaultOf('submit-retries')).toEqual({ kind: 'value', value: 2 });
+    expect(defaultOf('timeout')).toEqual({ kind: 'value', value: 300_000 });
+    expect(defaultOf('poll-interval')).toEqual({ kind: 'value', value: 2000 });
+    expect(defaultOf('refresh-skew')).toEqual({ kind: 'value', value: 300_000 });
+    expect(enrolling).toContain(KUBERNETES_TOKEN_FILE);
+  });
+});
+
+describe('docs/cli.md on status', () => {
+  it.each(Object.values(STATUS_SETTINGS).map(({ flag }) => flag))('has --%s', (flag) => {
+    expect(statusSection).toContain(`--${flag}`);
+  });
+});
