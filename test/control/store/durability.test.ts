@@ -1,0 +1,107 @@
+/** What was acknowledged is there after kill -9: of the process that wrote, and of the database server under it. */
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import { openPostgresStore } from '../../../src/control/store/postgres.ts';
+import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import type { Child } from '../../e2e/harness/child.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { waitUntil } from '../../fakes/redis-server.ts';
+import { runTypescript } from '../../fakes/run-typescript.ts';
+import type { WriterSettings } from '../../fakes/store-writer.ts';
+import { NOW_MS } from './databases.ts';
+import { addGround } from './rows.ts';
+
+const ROUNDS = 3;
+const ROWS_A_ROUND = 150;
+const WAIT_MS = 20_000;
+
+let server: TestPostgresServer;
+let dataDirectory: string;
+beforeAll(async () => {
+  server = await TestPostgresServer.start();
+  dataDirectory = await mkdtemp(join(tmpdir(), 'proofgate-durability-'));
+});
+afterAll(async () => {
+  await server.stop();
+  await rm(dataDirectory, { recursive: true });
+});
+
+const acknowledged = (child: Child): readonly string[] =>
+  child.stdoutLines.flatMap((line) => /^acknowledged (\S+)$/.exec(line)?.[1] ?? []);
+
+async function writeUntilKilled(settings: WriterSettings, kill: (child: Child) => Promise<void>) {
+  const child = runTypescript('store-writer.ts', settings);
+  try {
+    await child.waitForLine(/^ready$/, WAIT_MS);
+    await waitUntil(() => acknowledged(child).length >= ROWS_A_ROUND, WAIT_MS);
+    await kill(child);
+  } finally {
+    child.signal('SIGKILL');
+    await child.exited;
+  }
+  return acknowledged(child);
+}
+
+/** Each row with its audit row, and no audit row without its row. */
+async function expectAllThere(store: ControlStore, siteId: string, names: readonly string[]): Promise<void> {
+  const all = { after: undefined, limit: 100_000 };
+  const [clients, trail] = await store.read(async (tx) => [
+    await tx.clients.ofSite(siteId, all),
+    await tx.audit.list({ reach: { kind: 'everything' }, siteId, limit: 100_000 }),
+  ]);
+  const there = clients.map(({ clientId }) => clientId);
+  expect(names.filter((name) => !there.includes(name))).toEqual([]);
+  expect(trail.map(({ resourceId }) => resourceId).sort()).toEqual([...there].sort());
+}
+
+it('SQLite: the process is killed while it writes', async () => {
+  const open = () => openSqliteStore({ dataDirectory, nowMs: () => NOW_MS });
+  const first = await open();
+  const { siteId } = await addGround(first);
+  await first.close();
+  const names: string[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const database = { kind: 'sqlite', dataDirectory } as const;
+    names.push(
+      ...(await writeUntilKilled({ database, siteId, prefix: `r${round}`, concurrency: 4 }, async (child) => {
+        // While it lives nobody else gets the file.
+        await expect(open()).rejects.toMatchObject({
+          name: 'StoreUnavailableError',
+          message: expect.stringContaining('another process uses it'),
+        });
+        child.signal('SIGKILL');
+      })),
+    );
+    const store = await open();
+    await expectAllThere(store, siteId, names);
+    await store.close();
+  }
+});
+
+it('SQLite: the file is for its owner alone', async () => {
+  expect((await stat(join(dataDirectory, DATABASE_FILE))).mode & 0o777).toBe(0o600);
+});
+
+it('PostgreSQL: the process is killed while it writes, and in the end the server too', async () => {
+  const url = await server.createDatabase();
+  const store = await openPostgresStore({ url, nowMs: () => NOW_MS });
+  const { siteId } = await addGround(store);
+  const names: string[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const isLast = round === ROUNDS - 1;
+    const database = { kind: 'postgres', url } as const;
+    const settings = { database, siteId, prefix: `r${round}`, concurrency: 4 };
+    names.push(
+      ...(await writeUntilKilled(settings, async (child) => {
+        if (isLast) await server.kill();
+        else child.signal('SIGKILL');
+      })),
+    );
+    if (isLast) await server.startAgain();
+    await expectAllThere(store, siteId, names);
+  }
+  await store.close();
+});

@@ -1,0 +1,122 @@
+/** Background jobs run once: three processes on one PostgreSQL, as seen by a table that they write to. */
+import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import type { LeadTimes } from '../../../src/control/store/postgres-lead.ts';
+import type { Child } from '../../e2e/harness/child.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { waitUntil } from '../../fakes/redis-server.ts';
+import { runTypescript } from '../../fakes/run-typescript.ts';
+
+interface Entry {
+  readonly seq: number;
+  readonly instance: string;
+  readonly event: 'begins' | 'leads' | 'ends';
+}
+
+const INSTANCES = ['a', 'b', 'c'];
+const WAIT_MS = 20_000;
+/** Short ones, so that silence is soon noticed. */
+const QUICK: LeadTimes = { retryMs: 100, heartbeatMs: 200, answerTimeoutMs: 1000, silenceTimeoutMs: 1500 };
+
+let server: TestPostgresServer;
+let url: string;
+let processes: ReadonlyMap<string, Child>;
+
+beforeAll(async () => {
+  server = await TestPostgresServer.start();
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const child of processes.values()) child.signal('SIGKILL');
+  await Promise.all([...processes.values()].map(({ exited }) => exited));
+});
+
+async function start(times?: LeadTimes): Promise<void> {
+  url = await server.createDatabase();
+  await server.query(
+    url,
+    'create table leader_log (seq bigint generated always as identity, instance text, event text)',
+  );
+  const run = (instance: string) => runTypescript('store-leader.ts', { url, instance, times });
+  processes = new Map(INSTANCES.map((instance) => [instance, run(instance)]));
+}
+
+async function log(): Promise<readonly Entry[]> {
+  const rows = await server.query(url, 'select seq, instance, event from leader_log order by seq');
+  return rows.map(({ seq, instance, event }) => ({ seq: Number(seq), instance, event }));
+}
+
+/** Waits until somebody leads who is not among these, and has done so for a while. */
+async function nextLeader(...before: readonly string[]): Promise<string> {
+  let found: string | undefined;
+  await waitUntil(async () => {
+    const entries = await log();
+    found = entries.findLast(
+      ({ event, instance }) => event === 'begins' && !before.includes(instance),
+    )?.instance;
+    return entries.filter(({ instance, event }) => instance === found && event === 'leads').length > 20;
+  }, WAIT_MS);
+  if (found === undefined) throw new Error('nobody leads');
+  return found;
+}
+
+/** Who wrote, in the order of their terms. */
+function termsOf(entries: readonly Entry[]): readonly string[] {
+  return entries.flatMap(({ instance }, at) => (entries[at - 1]?.instance === instance ? [] : [instance]));
+}
+
+function child(instance: string): Child {
+  const found = processes.get(instance);
+  if (found === undefined) throw new Error(`no process ${instance}`);
+  return found;
+}
+
+it('one of three leads at any time; kill -9 makes another follow, until none is left', async () => {
+  await start();
+  const leaders: string[] = [];
+  for (const _ of INSTANCES) {
+    const leader = await nextLeader(...leaders);
+    leaders.push(leader);
+    child(leader).signal('SIGKILL');
+    await child(leader).exited;
+  }
+  // Each wrote in one piece: nobody wrote between two lines of another.
+  const entries = await log();
+  expect(termsOf(entries)).toEqual(leaders);
+  expect(entries.filter(({ event }) => event === 'begins')).toHaveLength(INSTANCES.length);
+});
+
+it('a leader whose connection is cut ends its work, and somebody leads again', async () => {
+  await start();
+  const leader = await nextLeader();
+  await server.query(
+    url,
+    "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())",
+  );
+  await waitUntil(async () => {
+    const entries = await log();
+    return entries.some(({ instance, event }) => instance === leader && event === 'ends');
+  }, WAIT_MS);
+  await waitUntil(async () => (await log()).filter(({ event }) => event === 'begins').length === 2, WAIT_MS);
+  expect((await log()).filter(({ event }) => event === 'ends')).toHaveLength(1);
+});
+
+it('a frozen leader is followed, and ends its work when it thaws', async () => {
+  await start(QUICK);
+  const frozen = await nextLeader();
+  child(frozen).signal('SIGSTOP');
+  const next = await nextLeader(frozen);
+  const writtenByFrozen = async () => (await log()).filter(({ instance }) => instance === frozen).length;
+  const before = await writtenByFrozen();
+  child(frozen).signal('SIGCONT');
+  await waitUntil(async () => {
+    const entries = await log();
+    return entries.some(({ instance, event }) => instance === frozen && event === 'ends');
+  }, WAIT_MS);
+  // What it had begun to write, and its end: it sees that the connection is gone in its first turn.
+  expect((await writtenByFrozen()) - before).toBeLessThanOrEqual(3);
+  // From then on it is the other's alone.
+  const end = (await log()).findLast(({ instance, event }) => instance === frozen && event === 'ends');
+  const later = async () => (await log()).filter(({ seq }) => seq > (end?.seq ?? 0));
+  await waitUntil(async () => (await later()).length > 20, WAIT_MS);
+  expect(termsOf(await later())).toEqual([next]);
+});
