@@ -95,7 +95,7 @@ function readinessLines(readiness: Readiness | undefined): readonly string[] {
   const conditions = readiness.conditions.map(({ condition, state, isSatisfied, since, blockedBy }) => {
     const sinceText = since === undefined ? '' : ` since ${since}`;
     const blocked = blockedBy === undefined ? '' : `, blocked by ${oneLine(blockedBy)}`;
-    return `  ${condition.padEnd(20)} ${isSatisfied ? 'yes' : 'no '} ${state}${sinceText}${blocked}`;
+    return `  ${condition.padEnd(20)} ${isSatisfied ? 'yes' : 'no '} ${oneLine(state)}${sinceText}${blocked}`;
   });
   return [line('ready', readiness.isReady ? 'yes' : 'no'), ...conditions];
 }

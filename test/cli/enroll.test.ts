@@ -192,6 +192,15 @@ describe('proofgate enroll', () => {
     expect(control.submissions).toHaveLength(1);
   });
 
+  it('makes a new key where the one of an earlier run is gone: nobody can sign with that', async () => {
+    await start();
+    await enroll();
+    await rm(inFolder(KEY));
+    const run = await enroll('--output', 'json');
+    expect(JSON.parse(run.stdout)).toMatchObject({ key_id: control.keyIds[1] });
+    expect(new Set([...control.enrollments.values()].map(({ key }) => key.thumbprint)).size).toBe(2);
+  });
+
   it('says once what it waits for, not at each poll', async () => {
     await start({ approval: 'manual' });
     const running = startInProcess(enrollArgs('--private-key-out', inFolder(KEY)));

@@ -77,7 +77,7 @@ export function readReadiness(body: string): Readiness | undefined {
     isReady: root.required('ready', isBoolean, 'true or false'),
     conditions: root.items('conditions').map((item) => ({
       condition: item.required('condition', isCondition, 'a condition'),
-      state: item.required('state', isCode, 'a state'),
+      state: item.required('state', isShortText, 'a state'),
       isSatisfied: item.required('satisfied', isBoolean, 'true or false'),
       since: item.optional('since', isMoment, 'a moment'),
       blockedBy: item.optional('blocked_by', isShortText, 'a text'),

@@ -20,7 +20,7 @@ export type Verdict<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** Control's word that it did not do it, and why. */
   | { readonly kind: 'refused'; readonly code: string }
-  /** Not now (429, 503). `isControlsWord`: it was not done; otherwise somebody on the way says so, and it may have been. */
+  /** Not now (429, 503). `isControlsWord`: surely not done; otherwise it may have been. */
   | {
       readonly kind: 'later';
       readonly code: string;
@@ -55,6 +55,7 @@ export interface ControlClientParts {
 }
 
 const ENROLLMENTS = '/v1/enrollments';
+const UNAVAILABLE = 'unavailable';
 
 export class ControlClient {
   readonly #parts: ControlClientParts;
@@ -152,6 +153,8 @@ function verdictOf<T>(reply: ControlReply, read: (body: string) => T | undefined
 }
 
 function notNow(statusCode: 429 | 503, code: string | undefined, retryAfterMs: number | undefined): Fault {
-  const generic = statusCode === 429 ? 'rate_limited' : 'unavailable';
-  return { kind: 'later', code: code ?? generic, retryAfterMs, isControlsWord: code !== undefined };
+  const generic = statusCode === 429 ? 'rate_limited' : UNAVAILABLE;
+  // Without a problem of ours it is a proxy's word; and a Control that lost its database does not know what became of it.
+  const isControlsWord = code !== undefined && code !== UNAVAILABLE;
+  return { kind: 'later', code: code ?? generic, retryAfterMs, isControlsWord };
 }

@@ -343,6 +343,29 @@ describe('a Control that cannot answer', () => {
     expect(control.requests).toHaveLength(asked);
   });
 
+  it('may have accepted what it cannot answer for: nothing but the same submission follows', async () => {
+    await start();
+    control.interfere = (method, path) =>
+      method === 'POST' && path === '/v1/enrollments' ? { status: 503, code: 'unavailable' } : undefined;
+    await expect(run()).rejects.toMatchObject({ code: 'submission_unconfirmed', kind: 'pending' });
+    const { challenge_id: challengeId } = state().attempt;
+    control.interfere = undefined;
+    expect(await outcomeOf(run())).toBe('done');
+    expect(control.submissions).toEqual([expect.objectContaining({ challengeId, status: 201 })]);
+  });
+
+  it.each(['issuer_keys_unavailable', 'rate_limited'])(
+    'knows that nothing came of it when it says %s',
+    async (code) => {
+      await start();
+      const status = code === 'rate_limited' ? 429 : 503;
+      control.interfere = (method, path) =>
+        method === 'POST' && path === '/v1/enrollments' ? { status, code } : undefined;
+      await expect(run()).rejects.toMatchObject({ code });
+      expect(state().attempt).toBeUndefined();
+    },
+  );
+
   it('is told from one that throttles', async () => {
     await start();
     control.interfere = () => ({ status: 429, code: 'rate_limited', retryAfterSeconds: 20 });
