@@ -1,6 +1,7 @@
 /** Enrollments as operators see them. */
 import type { EnrollmentView } from '../api/contract/enrollments.ts';
 import type { RowOf } from '../store/repositories/records.ts';
+import { moment, versionMembers } from './view-members.ts';
 
 export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
   return {
@@ -15,13 +16,12 @@ export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
     verified_issuer: row.verifiedIssuer,
     verified_subject: row.verifiedSubject,
     provenance: parseProvenance(row.provenance),
-    key_expires_at: new Date(row.keyExpiresAtSeconds * 1000).toISOString(),
+    key_expires_at: moment(row.keyExpiresAtSeconds * 1000),
     ...(row.denialCode === null ? {} : { denial_code: row.denialCode }),
     ...(row.decidedBy === null ? {} : { decided_by: row.decidedBy }),
-    ...(row.decidedAtMs === null ? {} : { decided_at: new Date(row.decidedAtMs).toISOString() }),
+    ...(row.decidedAtMs === null ? {} : { decided_at: moment(row.decidedAtMs) }),
     ...(row.keyId === null ? {} : { key_id: row.keyId }),
-    created_at: new Date(row.createdAtMs).toISOString(),
-    version: row.version,
+    ...versionMembers(row),
   };
 }
 

@@ -1,5 +1,6 @@
 /** Sources and revisions as the API shows them. */
 import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts';
+import { moment, versionMembers } from '../enrollment/view-members.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -22,8 +23,7 @@ export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
       : { failure: { code: row.failureCode, detail: row.failureDetail ?? row.failureCode } }),
     ...(row.awaitedRevision === null ? {} : { awaited_bundle_revision: row.awaitedRevision }),
     state_since: moment(row.stateSinceMs),
-    created_at: moment(row.createdAtMs),
-    version: row.version,
+    ...versionMembers(row),
   };
 }
 
@@ -37,11 +37,6 @@ export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise
     on_suspend: row.onSuspend,
     on_retire: row.onRetire,
     revisions: revisions.map(revisionView),
-    created_at: moment(row.createdAtMs),
-    version: row.version,
+    ...versionMembers(row),
   };
-}
-
-function moment(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -11,14 +11,17 @@ import {
   POLICY_STATES,
 } from '../../domain/enrollment.ts';
 import { pageOf } from '../pagination.ts';
-import { closed, identifier, moment, text, version } from './fields.ts';
+import { displayText, givenId, identifier, object, VERSIONED } from './members.ts';
 
-const SOURCE_ID = text(64, 'The Trust Anchor Source.');
+const text = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, description });
+
+const SOURCE_ID = givenId('The Trust Anchor Source.');
 const SOURCE_REVISION = Type.Integer({
   minimum: 1,
   description: 'The exact revision; must be the active one.',
 });
-const DISPLAY_NAME = text(256, 'For people.');
+const DISPLAY_NAME = displayText('For people.');
 const APPROVAL = Type.Enum([...APPROVALS], { description: 'Unattended, or by an operator.' });
 const LIFETIME = Type.Integer({
   minimum: MIN_KEY_LIFETIME_SECONDS,
@@ -31,69 +34,67 @@ const KEYS_PER_TOKEN = Type.Integer({
   description: 'Keys that one workload token may enroll: restarted pods find their token again.',
 });
 
-export const ENROLLMENT_POLICY = Type.Object(
+export const ENROLLMENT_POLICY = object(
   {
-    policy_id: text(64, 'Names the policy.'),
-    site_id: text(512, 'Its Auth Site.'),
-    reference: text(128, 'Opaque: what the enroll command carries.'),
+    policy_id: givenId('Names the policy.'),
+    site_id: identifier('Its Auth Site.'),
+    reference: givenId('Opaque: what the enroll command carries.'),
     display_name: DISPLAY_NAME,
     source_id: SOURCE_ID,
     source_revision: SOURCE_REVISION,
-    client_id: text(512, 'The client whose grants its keys inherit.'),
+    client_id: identifier('The client whose grants its keys inherit.'),
     approval: APPROVAL,
     max_key_lifetime_seconds: LIFETIME,
-    verified_issuer: text(512, "The workload token's iss, exactly."),
-    verified_subject: text(512, "The workload token's sub, exactly."),
+    verified_issuer: identifier("The workload token's iss, exactly."),
+    verified_subject: identifier("The workload token's sub, exactly."),
     max_keys_per_token: KEYS_PER_TOKEN,
     state: Type.Enum([...POLICY_STATES]),
     refuses_with: Type.Optional(
-      text(64, 'Why nobody can enroll now; absent when the policy, its revision and its source let them.'),
+      givenId('Why nobody can enroll now; absent when the policy, its revision and its source let them.'),
     ),
-    created_at: moment('When it was made.'),
-    version,
+    ...VERSIONED,
   },
-  { ...closed, $id: 'EnrollmentPolicy' },
+  'EnrollmentPolicy',
 );
 
 export const ENROLLMENT_POLICY_PAGE = pageOf(ENROLLMENT_POLICY, 'EnrollmentPolicyPage');
 
-export const ENROLLMENT_POLICY_CREATION = Type.Object(
+export const ENROLLMENT_POLICY_CREATION = object(
   {
     display_name: DISPLAY_NAME,
     source_id: SOURCE_ID,
     source_revision: SOURCE_REVISION,
-    client_id: text(512, 'A client of the same Auth Site.'),
+    client_id: identifier('A client of the same Auth Site.'),
     approval: APPROVAL,
     max_key_lifetime_seconds: LIFETIME,
     verified_issuer: identifier("Must be the revision's issuer."),
     verified_subject: identifier('Such as system:serviceaccount:<namespace>:<serviceaccount>.'),
     max_keys_per_token: Type.Optional(KEYS_PER_TOKEN),
   },
-  { ...closed, $id: 'EnrollmentPolicyCreation' },
+  'EnrollmentPolicyCreation',
 );
 
-/** Identity and client are fixed: keys that were issued under them say so. */
-export const ENROLLMENT_POLICY_CHANGE = Type.Object(
+/** Source, identity and client are fixed: keys that were issued under them say so. */
+export const ENROLLMENT_POLICY_CHANGE = object(
   {
     display_name: Type.Optional(DISPLAY_NAME),
-    source_id: Type.Optional(SOURCE_ID),
     source_revision: Type.Optional(SOURCE_REVISION),
     approval: Type.Optional(APPROVAL),
     max_key_lifetime_seconds: Type.Optional(LIFETIME),
     max_keys_per_token: Type.Optional(KEYS_PER_TOKEN),
   },
-  { ...closed, $id: 'EnrollmentPolicyChange' },
+  'EnrollmentPolicyChange',
 );
 
-export const ENROLLMENT_COMMAND = Type.Object(
+export const ENROLLMENT_COMMAND = object(
   {
-    policy_id: text(64, 'The policy.'),
+    policy_id: givenId('The policy.'),
     control_url: text(2048, 'As workloads must be given it.'),
-    reference: text(128, 'The opaque policy reference.'),
+    reference: givenId('The opaque policy reference.'),
     command: text(8192, 'To be run inside the workload; quoted for a POSIX shell.'),
     init_container: text(16_384, 'Parts of a pod template, YAML.'),
   },
-  { ...closed, $id: 'EnrollmentCommand' },
+  'EnrollmentCommand',
 );
 
 export type EnrollmentPolicyView = Static<typeof ENROLLMENT_POLICY>;

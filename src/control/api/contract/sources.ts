@@ -5,7 +5,10 @@
 import Type, { type Static } from 'typebox';
 import { KEY_POLICIES, SOURCE_KINDS, SOURCE_STATES } from '../../domain/source.ts';
 import { pageOf } from '../pagination.ts';
-import { closed, moment, text, version } from './fields.ts';
+import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
+
+const text = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, description });
 
 const COORDINATES = {
   issuer: text(2048, "Public URL of the cluster's OIDC issuer."),
@@ -18,23 +21,22 @@ const KEY_POLICY = (event: string) =>
     description: `What happens to living keys when the source is ${event}: they live until they expire, or end at once.`,
   });
 
-export const SOURCE_REVISION = Type.Object(
+export const SOURCE_REVISION = object(
   {
-    source_id: text(64, 'The source.'),
+    source_id: givenId('The source.'),
     revision: Type.Integer({ minimum: 1, description: 'Counts up in each source.' }),
     state: Type.Enum(SOURCE_STATES.filter((state) => state !== 'removed')),
     ...COORDINATES,
     fingerprint: Type.Optional(
-      text(
-        43,
+      givenId(
         'Of what was validated: SHA-256 over issuer, JWKS URI, audience and key thumbprints. base64url.',
       ),
     ),
-    detected_scope: Type.Optional(text(512, 'Host and path of the issuer: must be the intended cluster.')),
+    detected_scope: Type.Optional(identifier('Host and path of the issuer: must be the intended cluster.')),
     validated_at: Type.Optional(moment('When its metadata was last found valid.')),
     failure: Type.Optional(
       Type.Object(
-        { code: text(64, 'Stable.'), detail: text(1024, 'What was found.') },
+        { code: givenId('Stable.'), detail: text(1024, 'What was found.') },
         { ...closed, description: 'Why the last validation, or the check while activating, failed.' },
       ),
     ),
@@ -45,62 +47,60 @@ export const SOURCE_REVISION = Type.Object(
       }),
     ),
     state_since: moment('Since when it is in this state.'),
-    created_at: moment('When it was made.'),
-    version,
+    ...VERSIONED,
   },
-  { ...closed, $id: 'SourceRevision' },
+  'SourceRevision',
 );
 
-export const SOURCE = Type.Object(
+export const SOURCE = object(
   {
-    source_id: text(64, 'Names the source.'),
-    site_id: text(512, 'Its Auth Site.'),
+    source_id: givenId('Names the source.'),
+    site_id: identifier('Its Auth Site.'),
     kind: Type.Enum([...SOURCE_KINDS]),
-    display_name: text(256, 'For people.'),
+    display_name: displayText('For people.'),
     on_suspend: KEY_POLICY('suspended'),
     on_retire: KEY_POLICY('retired'),
     revisions: Type.Array(SOURCE_REVISION, { description: 'Oldest first.' }),
-    created_at: moment('When it was made.'),
-    version,
+    ...VERSIONED,
   },
-  { ...closed, $id: 'Source' },
+  'Source',
 );
 
 export const SOURCE_PAGE = pageOf(SOURCE, 'SourcePage');
 
-export const SOURCE_CREATION = Type.Object(
+export const SOURCE_CREATION = object(
   {
     kind: Type.Enum([...SOURCE_KINDS], { description: 'Only oidc_jwks is supported.' }),
-    display_name: text(256, 'For people.'),
+    display_name: displayText('For people.'),
     ...COORDINATES,
     on_suspend: Type.Optional(KEY_POLICY('suspended')),
     on_retire: Type.Optional(KEY_POLICY('retired')),
   },
-  { ...closed, $id: 'SourceCreation' },
+  'SourceCreation',
 );
 
-export const SOURCE_CHANGE = Type.Object(
+export const SOURCE_CHANGE = object(
   {
-    display_name: Type.Optional(text(256, 'For people.')),
+    display_name: Type.Optional(displayText('For people.')),
     on_suspend: Type.Optional(KEY_POLICY('suspended')),
     on_retire: Type.Optional(KEY_POLICY('retired')),
   },
-  { ...closed, $id: 'SourceChange' },
+  'SourceChange',
 );
 
 /** For a new revision, and for the edit of one. What is left out stays as it is (new: as in the newest revision). */
-export const SOURCE_REVISION_CHANGE = Type.Object(
+export const SOURCE_REVISION_CHANGE = object(
   {
     issuer: Type.Optional(COORDINATES.issuer),
     jwks_uri: Type.Optional(COORDINATES.jwks_uri),
     audience: Type.Optional(COORDINATES.audience),
   },
-  { ...closed, $id: 'SourceRevisionChange' },
+  'SourceRevisionChange',
 );
 
-export const SOURCE_ACTIVATION = Type.Object(
-  { expected_scope: text(512, 'The scope of the intended cluster; must be the detected one.') },
-  { ...closed, $id: 'SourceActivation' },
+export const SOURCE_ACTIVATION = object(
+  { expected_scope: identifier('The scope of the intended cluster; must be the detected one.') },
+  'SourceActivation',
 );
 
 export type SourceView = Static<typeof SOURCE>;

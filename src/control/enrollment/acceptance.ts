@@ -1,0 +1,128 @@
+/**
+ * The one transaction in which a verified submission becomes an enrollment: every fact is read again inside it.
+ * Source: docs/control.md "Enrollment".
+ */
+import { keyExpirySeconds, submissionRefusal } from '../domain/enrollment.ts';
+import { newId } from '../domain/identifiers.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { Place } from '../domain/roles.ts';
+import type { VerifiedToken } from '../issuers/workload-token.ts';
+import type { AuditEntry, Mutated } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { enrollmentView } from './enrollment-views.ts';
+import { issueKey } from './issuing.ts';
+import { requirePolicy } from './policies.ts';
+import { submissionFacts } from './policy-facts.ts';
+
+/** A submission whose signature and token were verified, against the policy as it was then. */
+export interface VerifiedSubmission {
+  readonly challengeId: string;
+  readonly policy: RowOf<'enrollmentPolicy'>;
+  readonly submissionHash: string;
+  readonly tokenHash: string;
+  readonly token: VerifiedToken;
+}
+
+/** In the site's lock. @returns the enrollment's ID @throws Refusal */
+export async function acceptSubmission(
+  tx: Transaction,
+  verified: VerifiedSubmission,
+  nowMs: number,
+): Promise<Mutated<string>> {
+  const challenge = await requireOpenChallenge(tx, verified.challengeId, nowMs);
+  const policy = await requirePolicy(tx, challenge.policyId);
+  if (policy.sourceRevision !== verified.policy.sourceRevision) {
+    // The token was verified against another revision: the same submission will be, next time, against the right one.
+    throw new Refusal('unavailable', 'the policy was changed meanwhile; submit again');
+  }
+  const facts = await submissionFacts(tx, policy, challenge.thumbprint, verified.tokenHash);
+  const refusal = submissionRefusal(facts);
+  if (refusal !== undefined) throw new Refusal(refusal);
+  const waiting = newEnrollment({ challenge, policy, verified }, nowMs);
+  const place = (await tx.hierarchy.placeOfSite(policy.siteId)) ?? { siteId: policy.siteId };
+  const by = { actor: `workload:${waiting.verifiedIssuer}|${waiting.verifiedSubject}` };
+  const issued =
+    policy.approval === 'automatic' ? await issueKey({ tx, place }, waiting, by, nowMs) : undefined;
+  const row = issued === undefined ? waiting : decidedByControl(waiting, issued.keyId, nowMs);
+  await tx.enrollments.add(row);
+  if (!(await tx.enrollments.consumeChallenge(challenge.id, row.id))) throw new Refusal('challenge_consumed');
+  const submitted = submissionAudit(row, place, by.actor, facts.otherKeysOfToken);
+  return { result: row.id, audit: issued === undefined ? [submitted] : [submitted, issued.audit] };
+}
+
+/** @throws Refusal */
+async function requireOpenChallenge(
+  tx: Transaction,
+  challengeId: string,
+  nowMs: number,
+): Promise<RowOf<'challenge'>> {
+  const challenge = await tx.enrollments.challenge(challengeId);
+  if (challenge === undefined) throw new Refusal('challenge_unknown');
+  if (challenge.enrollmentId !== null) throw new Refusal('challenge_consumed');
+  if (nowMs >= challenge.expiresAtMs) throw new Refusal('challenge_expired');
+  return challenge;
+}
+
+interface Acceptance {
+  readonly challenge: RowOf<'challenge'>;
+  readonly policy: RowOf<'enrollmentPolicy'>;
+  readonly verified: VerifiedSubmission;
+}
+
+/** @throws Refusal `token_expired` when there is no time left for a key */
+function newEnrollment({ challenge, policy, verified }: Acceptance, nowMs: number): RowOf<'enrollment'> {
+  const { token } = verified;
+  const acceptedAtSeconds = Math.floor(nowMs / 1000);
+  const keyExpiresAtSeconds = keyExpirySeconds({
+    tokenExpiresAtSeconds: token.expiresAtSeconds,
+    acceptedAtSeconds,
+    maxKeyLifetimeSeconds: policy.maxKeyLifetimeSeconds,
+  });
+  if (keyExpiresAtSeconds <= acceptedAtSeconds) throw new Refusal('token_expired');
+  return {
+    id: newId('enrollment', nowMs),
+    siteId: policy.siteId,
+    policyId: policy.id,
+    clientId: policy.clientId,
+    sourceId: policy.sourceId,
+    sourceRevision: policy.sourceRevision,
+    challengeId: challenge.id,
+    submissionHash: verified.submissionHash,
+    publicJwk: challenge.publicJwk,
+    thumbprint: challenge.thumbprint,
+    state: 'pending_approval',
+    tokenHash: verified.tokenHash,
+    tokenExpiresAtSeconds: token.expiresAtSeconds,
+    keyExpiresAtSeconds,
+    verifiedIssuer: token.issuer,
+    verifiedSubject: token.subject,
+    provenance: JSON.stringify(token.provenance),
+    denialCode: null,
+    decidedBy: null,
+    decidedAtMs: null,
+    keyId: null,
+    version: 1,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+}
+
+function decidedByControl(row: RowOf<'enrollment'>, keyId: string, decidedAtMs: number): RowOf<'enrollment'> {
+  return { ...row, state: 'issued', decidedBy: 'control', decidedAtMs, keyId };
+}
+
+function submissionAudit(
+  row: RowOf<'enrollment'>,
+  place: Place,
+  actor: string,
+  otherKeysOfToken: number,
+): AuditEntry {
+  return {
+    kind: 'proofgate.control.enrollment.submit',
+    actor,
+    resource: { kind: 'enrollment', id: row.id },
+    place,
+    after: { ...enrollmentView(row), other_keys_of_token: otherKeysOfToken },
+  };
+}

@@ -1,0 +1,89 @@
+/**
+ * Challenges: bound to a policy and a public key, good for two minutes. The challenge itself is not kept: it is derived
+ * from its row and the master key.
+ * Source: docs/control.md "Enrollment".
+ */
+import { importPublicJwk, type PublicKey } from '../../protocol/public-key.ts';
+import type { ChallengeAnswer, ChallengeRequest } from '../api/contract/enrollment.ts';
+import { ENROLLMENT_PROVIDERS } from '../api/contract/enrollment.ts';
+import { CHALLENGE_LIFETIME_SECONDS, submissionRefusal } from '../domain/enrollment.ts';
+import { newId } from '../domain/identifiers.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { MasterKey } from '../secrets/master-key.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { submissionFacts } from './policy-facts.ts';
+import { moment } from './view-members.ts';
+
+export interface ChallengesOptions {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly masterKey: MasterKey;
+}
+
+export class Challenges {
+  readonly #options: ChallengesOptions;
+
+  constructor(options: ChallengesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @throws Refusal `unsupported_enrollment_provider`, `policy_unknown`, `public_key_invalid`, and whatever a submission
+   *   would be refused with now
+   */
+  async issue({ policy: reference, provider, public_key: jwk }: ChallengeRequest): Promise<ChallengeAnswer> {
+    const { store, nowMs } = this.#options;
+    if (!ENROLLMENT_PROVIDERS.some((supported) => supported === provider)) {
+      throw new Refusal('unsupported_enrollment_provider');
+    }
+    // Before the point is checked, which costs a millisecond.
+    await store.read((tx) => requireReference(tx, reference));
+    const key = importPublicJwk(jwk);
+    if (key?.algorithm !== 'Ed25519') throw new Refusal('public_key_invalid');
+    const row = await store.housekeep(undefined, async (tx) => {
+      const policy = await requireReference(tx, reference);
+      const refusal = submissionRefusal(await submissionFacts(tx, policy, key.thumbprint, undefined));
+      if (refusal !== undefined) throw new Refusal(refusal);
+      const challenge = newChallenge(policy, key, nowMs());
+      await tx.enrollments.addChallenge(challenge);
+      return challenge;
+    });
+    return {
+      challenge_id: row.id,
+      challenge: this.textOf(row),
+      auth_site: row.siteId,
+      expires_at: moment(row.expiresAtMs),
+    };
+  }
+
+  /** The challenge of a row: a secret until it is used. */
+  textOf({ id, policyId, thumbprint }: Pick<RowOf<'challenge'>, 'id' | 'policyId' | 'thumbprint'>): string {
+    return this.#options.masterKey.challenge(id, policyId, thumbprint);
+  }
+}
+
+function newChallenge(
+  policy: RowOf<'enrollmentPolicy'>,
+  { jwk, thumbprint }: PublicKey,
+  nowMs: number,
+): RowOf<'challenge'> {
+  return {
+    id: newId('challenge', nowMs),
+    siteId: policy.siteId,
+    policyId: policy.id,
+    publicJwk: JSON.stringify(jwk),
+    thumbprint,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + CHALLENGE_LIFETIME_SECONDS * 1000,
+    enrollmentId: null,
+  };
+}
+
+/** @throws Refusal `policy_unknown` */
+async function requireReference(tx: Transaction, reference: string): Promise<RowOf<'enrollmentPolicy'>> {
+  const policy = await tx.policies.byReference(reference);
+  if (policy === undefined) throw new Refusal('policy_unknown');
+  return policy;
+}

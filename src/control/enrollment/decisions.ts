@@ -1,0 +1,133 @@
+/**
+ * Operators decide on enrollments that wait; what they approve is checked again as if it were submitted now.
+ * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
+ */
+import type { EnrollmentDenial, EnrollmentView } from '../api/contract/enrollments.ts';
+import { type EnrollmentState, submissionRefusal } from '../domain/enrollment.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { Operation } from '../operation.ts';
+import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { type Decider, decide, enrollmentStateAfter, type PlacedTransaction } from './denials.ts';
+import { enrollmentView } from './enrollment-views.ts';
+import { issueKey } from './issuing.ts';
+import { requirePolicy } from './policies.ts';
+import { submissionFacts } from './policy-facts.ts';
+
+export interface EnrollmentListFilter {
+  readonly state?: EnrollmentState | undefined;
+  readonly policyId?: string | undefined;
+}
+
+interface EnrollmentInHand extends PlacedTransaction {
+  readonly row: RowOf<'enrollment'>;
+}
+
+const CONTROL: Decider = { actor: 'control' };
+
+export class EnrollmentDecisions {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+
+  constructor(store: ControlStore, nowMs: () => number) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws Refusal `enrollment_unknown` */
+  enrollment(id: string): Promise<EnrollmentView> {
+    return this.#store.read(async (tx) => enrollmentView(await requireEnrollment(tx, id)));
+  }
+
+  async ofSite(siteId: string, filter: EnrollmentListFilter, page: Page): Promise<readonly EnrollmentView[]> {
+    const rows = await this.#store.read((tx) => tx.enrollments.ofSite(siteId, page, filter));
+    return rows.map(enrollmentView);
+  }
+
+  /**
+   * Issues the key. What refuses it leaves the enrollment waiting, but for its time: then it has expired.
+   * @throws Refusal `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_revision_outdated`,
+   *   `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`
+   */
+  async approve(id: string, operation: Operation): Promise<EnrollmentView> {
+    const view = await this.#mutate(id, async (hand) => {
+      const nowMs = this.#nowMs();
+      const state = enrollmentStateAfter(hand.row.state, 'approve');
+      if (isOver(hand.row, nowMs)) return this.#expire(hand, operation, nowMs);
+      await refuseApproval(hand);
+      const { keyId, audit } = await issueKey(hand, hand.row, operation, nowMs);
+      const entry = await decide(hand, hand.row, { verb: 'approve', state, keyId }, operation, nowMs);
+      return { result: enrollmentView(await requireEnrollment(hand.tx, id)), audit: [entry, audit] };
+    });
+    // Only now: thrown inside, it would undo that the enrollment has expired.
+    if (view.state === 'expired') throw new Refusal('enrollment_expired');
+    return view;
+  }
+
+  /** @throws Refusal `enrollment_state_conflict` */
+  deny(id: string, { reason }: EnrollmentDenial, operation: Operation): Promise<EnrollmentView> {
+    return this.#mutate(id, async (hand) => {
+      const state = enrollmentStateAfter(hand.row.state, 'deny');
+      const outcome = { verb: 'deny', state, denialCode: 'denied_by_operator', reason } as const;
+      const entry = await decide(hand, hand.row, outcome, operation, this.#nowMs());
+      return { result: enrollmentView(await requireEnrollment(hand.tx, id)), audit: [entry] };
+    });
+  }
+
+  /** What waits although its key would have ended. One transaction for each. @returns how many expired */
+  async expireOverdue(limit: number): Promise<number> {
+    const nowSeconds = Math.floor(this.#nowMs() / 1000);
+    const overdue = await this.#store.read((tx) => tx.enrollments.overdue(nowSeconds, limit));
+    for (const { id } of overdue) {
+      await this.#mutate(id, async (hand) => {
+        enrollmentStateAfter(hand.row.state, 'expire');
+        return this.#expire(hand, CONTROL, this.#nowMs());
+      }).catch(ignoreDecided);
+    }
+    return overdue.length;
+  }
+
+  async #expire(hand: EnrollmentInHand, by: Decider, nowMs: number): Promise<Mutated<EnrollmentView>> {
+    const state = enrollmentStateAfter(hand.row.state, 'expire');
+    const entry: AuditEntry = await decide(hand, hand.row, { verb: 'expire', state }, by, nowMs);
+    return { result: enrollmentView(await requireEnrollment(hand.tx, hand.row.id)), audit: [entry] };
+  }
+
+  async #mutate<T>(id: string, work: (hand: EnrollmentInHand) => Promise<Mutated<T>>): Promise<T> {
+    const { siteId } = await this.#store.read((tx) => requireEnrollment(tx, id));
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const row = await requireEnrollment(tx, id);
+      return work({ tx, row, place: (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId } });
+    });
+  }
+}
+
+/** Somebody decided it between the look and the lock. */
+function ignoreDecided(error: unknown): void {
+  const isDecided =
+    error instanceof Refusal && ['enrollment_state_conflict', 'enrollment_unknown'].includes(error.code);
+  if (!isDecided) throw error;
+}
+
+function isOver({ keyExpiresAtSeconds }: RowOf<'enrollment'>, nowMs: number): boolean {
+  return keyExpiresAtSeconds <= Math.floor(nowMs / 1000);
+}
+
+/** @throws Refusal */
+async function refuseApproval({ tx, row }: EnrollmentInHand): Promise<void> {
+  const policy = await requirePolicy(tx, row.policyId);
+  const refusal = submissionRefusal(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
+  if (refusal !== undefined) throw new Refusal(refusal);
+  // The token was verified against one revision; what the policy is bound to since then has not vouched for it.
+  if (policy.sourceId !== row.sourceId || policy.sourceRevision !== row.sourceRevision) {
+    throw new Refusal('policy_revision_outdated');
+  }
+}
+
+/** @throws Refusal `enrollment_unknown` */
+export async function requireEnrollment(tx: Transaction, id: string): Promise<RowOf<'enrollment'>> {
+  const row = await tx.enrollments.enrollment(id);
+  if (row === undefined) throw new Refusal('enrollment_unknown');
+  return row;
+}

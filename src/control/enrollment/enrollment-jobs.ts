@@ -1,0 +1,82 @@
+/**
+ * What enrollment needs without anybody asking, by one instance for all: waiting enrollments that nobody decided in time,
+ * and records that nobody needs any more.
+ * Source: docs/control.md "Scope, permissions, secrets" (pruning).
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ControlStore } from '../store/port.ts';
+import type { EnrollmentDecisions } from './decisions.ts';
+
+const DAY_MS = 86_400_000;
+
+/** How long records stay. Public keys that were revoked, and blocked subjects, stay for ever. */
+export interface Retention {
+  /** Challenges, after their end: until then an answer says `challenge_expired` rather than `challenge_unknown`. */
+  readonly challengesMs: number;
+  /** Enrollments and derived keys, after the key has ended or would have. */
+  readonly endedKeysMs: number;
+  readonly auditMs: number;
+}
+
+export const DEFAULT_RETENTION: Retention = {
+  challengesMs: 600_000,
+  endedKeysMs: 30 * DAY_MS,
+  auditMs: 400 * DAY_MS,
+};
+
+const ROUND_MS = 5_000;
+const MAX_EXPIRED_A_ROUND = 1_000;
+/** Pruning is for space, not for truth. */
+const ROUNDS_BETWEEN_PRUNINGS = 12;
+
+export interface EnrollmentJobs {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly decisions: EnrollmentDecisions;
+  readonly retention?: Partial<Retention>;
+  /** A round failed; the next one tries again. */
+  readonly report: (error: unknown) => void;
+  readonly roundMs?: number;
+}
+
+/** @returns how to stop; resolves when a round under way is finished */
+export function startEnrollmentJobs(jobs: EnrollmentJobs): () => Promise<void> {
+  const { store, nowMs, decisions, report, roundMs = ROUND_MS } = jobs;
+  const retention = { ...DEFAULT_RETENTION, ...jobs.retention };
+  return store.lead('enrollment-housekeeping', async (signal) => {
+    for (let round = 0; !signal.aborted; round++) {
+      await decisions.expireOverdue(MAX_EXPIRED_A_ROUND).catch(report);
+      if (round % ROUNDS_BETWEEN_PRUNINGS === 0) await pruneRecords(store, nowMs(), retention).catch(report);
+      await pause(roundMs, undefined, { signal, ref: false }).catch(() => {});
+    }
+  });
+}
+
+/** What was removed, for logs and tests. */
+export interface Pruned {
+  readonly challenges: number;
+  readonly enrollments: number;
+  readonly keys: number;
+  readonly policies: number;
+  readonly auditEvents: number;
+}
+
+/** Each kind in a transaction of its own: none of them holds up the others for long. */
+export async function pruneRecords(
+  store: ControlStore,
+  nowMs: number,
+  retention: Retention,
+): Promise<Pruned> {
+  const endedBeforeSeconds = Math.floor((nowMs - retention.endedKeysMs) / 1000);
+  const challenges = await store.housekeep(undefined, (tx) =>
+    tx.enrollments.pruneChallenges(nowMs - retention.challengesMs),
+  );
+  // Together: an enrollment that says issued always finds its key.
+  const ended = await store.housekeep(undefined, async (tx) => ({
+    enrollments: await tx.enrollments.prune(endedBeforeSeconds),
+    keys: await tx.keys.prune(endedBeforeSeconds),
+  }));
+  const policies = await store.housekeep(undefined, (tx) => tx.policies.pruneDeleted());
+  const auditEvents = await store.housekeep(undefined, (tx) => tx.audit.prune(nowMs - retention.auditMs));
+  return { challenges, ...ended, policies, auditEvents };
+}

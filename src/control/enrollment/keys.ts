@@ -1,0 +1,157 @@
+/**
+ * Derived keys in the operators' hands: seen, revoked, their subjects blocked and let in again.
+ * Source: specification "Derived key"; docs/control.md "Enrollment".
+ */
+import type {
+  BlockedSubjectView,
+  DerivedKeyView,
+  KeyRevocation,
+  KeyRevocationResult,
+} from '../api/contract/derived-keys.ts';
+import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment.ts';
+import { move } from '../domain/machine.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { Operation } from '../operation.ts';
+import type { AuditEntry, ControlStore } from '../store/port.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import type { PlacedTransaction } from './denials.ts';
+import { blockedSubjectView, derivedKeyView } from './key-views.ts';
+import { revokePublicKey } from './revocation.ts';
+
+export interface DerivedKeyFilter {
+  readonly clientId?: string | undefined;
+  readonly status?: KeyState | undefined;
+}
+
+export class DerivedKeys {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+
+  constructor(store: ControlStore, nowMs: () => number) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws Refusal `not_found` */
+  key(keyId: string): Promise<DerivedKeyView> {
+    return this.#store.read(async (tx) => derivedKeyView(await requireKey(tx, keyId), this.#nowMs()));
+  }
+
+  async ofSite(
+    siteId: string,
+    { clientId, status }: DerivedKeyFilter,
+    page: Page,
+  ): Promise<readonly DerivedKeyView[]> {
+    const nowMs = this.#nowMs();
+    const state = status && { status, nowSeconds: Math.floor(nowMs / 1000) };
+    const rows = await this.#store.read((tx) => tx.keys.ofSite(siteId, page, { clientId, state }));
+    return rows.map((row) => derivedKeyView(row, nowMs));
+  }
+
+  /**
+   * Ends the key and every other living one with its public key, which is refused from now on, for ever.
+   * @throws Refusal `not_found`, `key_state_conflict` when it has ended already
+   */
+  async revoke(
+    keyId: string,
+    { reason, block_subject: blocksSubject = false }: KeyRevocation,
+    operation: Operation,
+  ): Promise<KeyRevocationResult> {
+    const { siteId } = await this.#store.read((tx) => requireKey(tx, keyId));
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const row = await requireKey(tx, keyId);
+      const nowMs = this.#nowMs();
+      const state = keyStateAt(row.status, row.expiresAtSeconds, Math.floor(nowMs / 1000));
+      if (move(KEY_MACHINE, state, 'revoke').kind === 'refused') {
+        throw new Refusal('key_state_conflict', `the key is ${state}`);
+      }
+      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const ended = await revokePublicKey(tx, row, { by: operation.actor, reason, nowMs });
+      const blocks = blocksSubject ? [await blockSubject({ tx, place }, row, operation, nowMs)] : [];
+      const result = {
+        key: derivedKeyView(await requireKey(tx, keyId), nowMs),
+        revoked_key_ids: ended.map((one) => one.keyId),
+        subject_blocked: blocksSubject,
+      };
+      const entries = ended.map((one) => revocationAudit({ tx, place }, one, reason, operation, nowMs));
+      const [first, ...rest] = entries;
+      if (first === undefined) throw new Error('the key is active and was not found among the living');
+      return { result, audit: [first, ...rest, ...blocks] };
+    });
+  }
+
+  async blockedSubjects(siteId: string): Promise<readonly BlockedSubjectView[]> {
+    const rows = await this.#store.read((tx) => tx.keys.blockedSubjects(siteId));
+    return rows.map(blockedSubjectView);
+  }
+
+  /** @throws Refusal `not_found` */
+  unblockSubject(siteId: string, issuer: string, subject: string, operation: Operation): Promise<void> {
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const isRemoved = await tx.keys.unblockSubject(siteId, issuer, subject);
+      if (!isRemoved) throw new Refusal('not_found');
+      const entry: AuditEntry = {
+        kind: 'proofgate.control.blocked_subject.unblock',
+        actor: operation.actor,
+        resource: { kind: 'blocked_subject', id: `${issuer}|${subject}` },
+        place,
+        before: { issuer, subject },
+        requestId: operation.requestId,
+      };
+      return { result: undefined, audit: [entry] };
+    });
+  }
+}
+
+/** @throws Refusal `not_found` */
+export async function requireKey(tx: Transaction, keyId: string): Promise<RowOf<'derivedKey'>> {
+  const row = await tx.keys.key(keyId);
+  if (row === undefined) throw new Refusal('not_found');
+  return row;
+}
+
+async function blockSubject(
+  { tx, place }: PlacedTransaction,
+  { siteId, verifiedIssuer: issuer, verifiedSubject: subject }: RowOf<'derivedKey'>,
+  { actor, requestId }: Operation,
+  nowMs: number,
+): Promise<AuditEntry> {
+  await tx.keys.blockSubject({ siteId, issuer, subject, blockedAtMs: nowMs, blockedBy: actor });
+  return {
+    kind: 'proofgate.control.blocked_subject.block',
+    actor,
+    resource: { kind: 'blocked_subject', id: `${issuer}|${subject}` },
+    place,
+    after: { issuer, subject },
+    requestId,
+  };
+}
+
+function revocationAudit(
+  { place }: PlacedTransaction,
+  before: RowOf<'derivedKey'>,
+  reason: string | undefined,
+  { actor, requestId }: Operation,
+  nowMs: number,
+): AuditEntry {
+  const after = {
+    ...before,
+    status: 'revoked' as const,
+    revokedAtMs: nowMs,
+    revokedBy: actor,
+    revokedReason: reason ?? null,
+    version: before.version + 1,
+    updatedAtMs: nowMs,
+  };
+  return {
+    kind: 'proofgate.control.derived_key.revoke',
+    actor,
+    resource: { kind: 'derived_key', id: before.keyId },
+    place,
+    before: derivedKeyView(before, nowMs),
+    after: derivedKeyView(after, nowMs),
+    requestId,
+  };
+}

@@ -1,0 +1,35 @@
+/** What decides whether a policy lets anybody in now, as it is inside a transaction. */
+import type { PolicyFacts, SubmissionFacts } from '../domain/enrollment.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+
+export async function policyFacts(
+  tx: Transaction,
+  policy: Pick<RowOf<'enrollmentPolicy'>, 'state' | 'sourceId' | 'sourceRevision'>,
+): Promise<PolicyFacts> {
+  const revisions = await tx.sources.revisions(policy.sourceId);
+  const bound = revisions.find(({ revision }) => revision === policy.sourceRevision);
+  return {
+    policyState: policy.state,
+    revisionState: bound?.state ?? 'removed',
+    supersededByActive: revisions.some((row) => row.state === 'active' && row !== bound),
+  };
+}
+
+/** @param tokenHash undefined before a token was verified: then nothing of it is asked */
+export async function submissionFacts(
+  tx: Transaction,
+  policy: RowOf<'enrollmentPolicy'>,
+  thumbprint: string,
+  tokenHash: string | undefined,
+): Promise<SubmissionFacts> {
+  const { siteId, verifiedIssuer, verifiedSubject, maxKeysPerToken } = policy;
+  return {
+    ...(await policyFacts(tx, policy)),
+    subjectIsBlocked: await tx.keys.subjectIsBlocked(siteId, verifiedIssuer, verifiedSubject),
+    publicKeyWasRevoked: await tx.keys.publicKeyWasRevoked(siteId, thumbprint),
+    otherKeysOfToken:
+      tokenHash === undefined ? 0 : await tx.enrollments.otherKeysOfToken(tokenHash, thumbprint),
+    maxKeysPerToken,
+  };
+}

@@ -1,0 +1,189 @@
+/**
+ * From an answered challenge to an enrollment.
+ *
+ * When a challenge is consumed: when an enrollment comes of it, and never otherwise. That takes a valid signature by the
+ * challenged key, a token that verifies in full and a policy that lets it in, all at once; the enrollment, the mark on the
+ * challenge and, with automatic approval, the key are one transaction in the site's lock. So a refused submission leaves
+ * no trace, and the same challenge may be answered again, with a better token, until its two minutes are over. Nobody
+ * gains by that: only the holder of the new private key can answer it at all, each answer costs them a request of their
+ * rate limit, and a token cannot be guessed. Nor can anybody else use a challenge up.
+ *
+ * The same submission, that is challenge ID, token and signature, finds its enrollment for as long as that exists, past
+ * the challenge's own end; any other answer to a consumed challenge is `challenge_consumed`.
+ *
+ * Source: docs/control.md "Enrollment".
+ */
+import { hash } from 'node:crypto';
+import { decodeBase64url } from '../../protocol/base64url.ts';
+import { enrollmentText } from '../../protocol/enrollment.ts';
+import { importPublicJwk } from '../../protocol/public-key.ts';
+import { verifySignature } from '../../protocol/signature.ts';
+import type { EnrollmentSubmission } from '../api/contract/enrollment.ts';
+import { submissionRefusal } from '../domain/enrollment.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { KeySetCache } from '../issuers/key-set-cache.ts';
+import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';
+import { keySourceOf } from '../sources/key-set-records.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { acceptSubmission, type VerifiedSubmission } from './acceptance.ts';
+import type { Challenges } from './challenges.ts';
+import { requirePolicy } from './policies.ts';
+import { submissionFacts } from './policy-facts.ts';
+
+export interface SubmissionsOptions {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly challenges: Challenges;
+  readonly keySets: Pick<KeySetCache, 'keysFor'>;
+  /** Control's --public-url values, without a slash at their end. */
+  readonly publicUrls: readonly string[];
+}
+
+export interface Submitted {
+  readonly created: boolean;
+  readonly enrollmentId: string;
+}
+
+/** Told the policy's reference before anything costly is done; may throw `rate_limited`. */
+export type PolicyTurn = (policyReference: string) => Promise<void>;
+
+/** What a challenge leads to, as one transaction saw it. */
+interface Case {
+  readonly challenge: RowOf<'challenge'>;
+  readonly policy: RowOf<'enrollmentPolicy'>;
+  readonly revision: RowOf<'sourceRevision'>;
+}
+
+export class Submissions {
+  readonly #options: SubmissionsOptions;
+
+  constructor(options: SubmissionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @throws Refusal `challenge_unknown`, `challenge_expired`, `challenge_consumed`, `signature_invalid`, `token_…`,
+   *   `issuer_keys_unavailable`, `policy_not_active`, `policy_revision_outdated`, `source_not_active`, `subject_blocked`,
+   *   `key_revoked`, `token_key_limit`; `unavailable` when the policy was changed meanwhile
+   */
+  async submit(submission: EnrollmentSubmission, takeTurn: PolicyTurn): Promise<Submitted> {
+    const { store, nowMs } = this.#options;
+    const submissionHash = hashOf(submission);
+    const earlier = await this.#earlier(submission.challenge_id, submissionHash);
+    if (earlier !== undefined) return earlier;
+    const known = await store.read((tx) => caseOf(tx, submission.challenge_id));
+    if (nowMs() >= known.challenge.expiresAtMs) return this.#afterExpiry(known.challenge, submissionHash);
+    await takeTurn(known.policy.reference);
+    this.#checkSignature(submission, known);
+    await store.read((tx) => refuseEarly(tx, known));
+    const token = await this.#verifyToken(submission.workload_token, known);
+    const verified = {
+      challengeId: known.challenge.id,
+      policy: known.policy,
+      submissionHash,
+      tokenHash: tokenHash(submission.workload_token),
+      token,
+    };
+    return this.#accept(verified, known.challenge.siteId);
+  }
+
+  async #earlier(challengeId: string, submissionHash: string): Promise<Submitted | undefined> {
+    const row = await this.#options.store.read((tx) => tx.enrollments.byChallenge(challengeId));
+    return row && sameSubmission(row, submissionHash);
+  }
+
+  /**
+   * `challenge_expired` says that nothing came of the challenge and nothing can. A copy of the submission may be in its
+   * own transaction at this moment: only in the site's lock is it certain.
+   */
+  #afterExpiry({ id, siteId }: RowOf<'challenge'>, submissionHash: string): Promise<Submitted> {
+    return this.#options.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+      const row = await tx.enrollments.byChallenge(id);
+      if (row === undefined) throw new Refusal('challenge_expired');
+      return sameSubmission(row, submissionHash);
+    });
+  }
+
+  /** By the new key, over what was agreed with this very Control. @throws Refusal `signature_invalid` */
+  #checkSignature({ workload_token: workloadToken, signature }: EnrollmentSubmission, known: Case): void {
+    const { challenge, policy } = known;
+    const key = importPublicJwk(JSON.parse(challenge.publicJwk));
+    const bytes = decodeBase64url(signature);
+    if (key === undefined || bytes === undefined) throw new Refusal('signature_invalid');
+    const statement = {
+      policyReference: policy.reference,
+      challengeId: challenge.id,
+      challenge: this.#options.challenges.textOf(challenge),
+      keyThumbprint: challenge.thumbprint,
+      workloadToken,
+    };
+    const holds = this.#options.publicUrls.some((controlUrl) =>
+      verifySignature(key, enrollmentText({ ...statement, controlUrl }), bytes),
+    );
+    if (!holds) throw new Refusal('signature_invalid');
+  }
+
+  /** May ask the issuer for its keys: never inside a transaction. @throws Refusal */
+  async #verifyToken(workloadToken: string, { policy, revision }: Case): Promise<VerifiedToken> {
+    const { keySets, nowMs } = this.#options;
+    const source = keySourceOf(revision);
+    const verified = await verifyWorkloadToken(workloadToken, {
+      expected: {
+        issuer: policy.verifiedIssuer,
+        audience: revision.audience,
+        subject: policy.verifiedSubject,
+      },
+      keysFor: (kid) => keySets.keysFor(source, kid),
+      nowMs,
+    });
+    if (verified.kind === 'verified') return verified;
+    const { code, detail, retryAfterSeconds } = verified;
+    throw new Refusal(code, detail, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+  }
+
+  async #accept(verified: VerifiedSubmission, siteId: string): Promise<Submitted> {
+    const { store, nowMs } = this.#options;
+    try {
+      const enrollmentId = await store.mutate({ kind: 'site', siteId }, (tx) =>
+        acceptSubmission(tx, verified, nowMs()),
+      );
+      return { created: true, enrollmentId };
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.code !== 'challenge_consumed') throw error;
+      // By a copy of this submission, perhaps.
+      const earlier = await this.#earlier(verified.challengeId, verified.submissionHash);
+      if (earlier === undefined) throw error;
+      return earlier;
+    }
+  }
+}
+
+/** Injective: the members are JSON texts of their own. Says nothing of what it was made from, a token among it. */
+function hashOf({ challenge_id: id, workload_token: token, signature }: EnrollmentSubmission): string {
+  return hash('sha256', JSON.stringify(['proofgate-submission-v1', id, token, signature]), 'base64url');
+}
+
+/** @throws Refusal `challenge_consumed` */
+function sameSubmission(row: RowOf<'enrollment'>, submissionHash: string): Submitted {
+  if (row.submissionHash !== submissionHash) throw new Refusal('challenge_consumed');
+  return { created: false, enrollmentId: row.id };
+}
+
+/** @throws Refusal `challenge_unknown` */
+async function caseOf(tx: Transaction, challengeId: string): Promise<Case> {
+  const challenge = await tx.enrollments.challenge(challengeId);
+  if (challenge === undefined) throw new Refusal('challenge_unknown');
+  const policy = await requirePolicy(tx, challenge.policyId);
+  const revision = await tx.sources.revision(policy.sourceId, policy.sourceRevision);
+  if (revision === undefined) throw new Refusal('source_not_active');
+  return { challenge, policy, revision };
+}
+
+/** What no token can mend: no issuer is asked for it. @throws Refusal */
+async function refuseEarly(tx: Transaction, { challenge }: Case): Promise<void> {
+  const policy = await requirePolicy(tx, challenge.policyId);
+  const refusal = submissionRefusal(await submissionFacts(tx, policy, challenge.thumbprint, undefined));
+  if (refusal !== undefined) throw new Refusal(refusal);
+}

@@ -1,0 +1,138 @@
+/**
+ * The enrollment endpoints, as the workload has them: challenge, submission, and how it stands since then.
+ * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
+ */
+import type {
+  ChallengeAnswer,
+  ChallengeRequest,
+  EnrolledProfile,
+  EnrollmentSubmission,
+  WorkloadEnrollment,
+  WorkloadReadiness,
+} from '../api/contract/enrollment.ts';
+import { READINESS_CONDITIONS } from '../api/contract/enrollment.ts';
+import { keyStateAt } from '../domain/enrollment.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { WorkloadEnrollments } from '../services.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import type { Challenges } from './challenges.ts';
+import { requireEnrollment } from './decisions.ts';
+import { pollWordHolds, readPollWord } from './poll-authorization.ts';
+import type { PolicyTurn, Submissions } from './submissions.ts';
+import { moment } from './view-members.ts';
+
+/** Signing profiles of a client, as publishing makes them of its grants and the site's routes. */
+export type ProfilesOfClient = (
+  tx: Transaction,
+  siteId: string,
+  clientId: string,
+) => Promise<readonly EnrolledProfile[]>;
+
+/** The five conditions of a derived key over all attached targets, as publishing knows them. */
+export type ReadinessOfKey = (keyId: string) => Promise<WorkloadReadiness>;
+
+export interface WorkloadEnrollmentsOptions {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly challenges: Challenges;
+  readonly submissions: Submissions;
+  readonly profilesOfClient: ProfilesOfClient;
+  readonly readinessOfKey: ReadinessOfKey;
+}
+
+export class ControlWorkloadEnrollments implements WorkloadEnrollments {
+  readonly #options: WorkloadEnrollmentsOptions;
+
+  constructor(options: WorkloadEnrollmentsOptions) {
+    this.#options = options;
+  }
+
+  challenge(request: ChallengeRequest): Promise<ChallengeAnswer> {
+    return this.#options.challenges.issue(request);
+  }
+
+  /** @param takeTurn hears of the policy before anything costly is done, and may refuse */
+  async submit(
+    submission: EnrollmentSubmission,
+    takeTurn: PolicyTurn = async () => {},
+  ): Promise<{ readonly created: boolean; readonly enrollment: WorkloadEnrollment }> {
+    const { created, enrollmentId } = await this.#options.submissions.submit(submission, takeTurn);
+    const enrollment = await this.#options.store.read(async (tx) =>
+      this.#view(tx, await requireEnrollment(tx, enrollmentId)),
+    );
+    return { created, enrollment };
+  }
+
+  poll(enrollmentId: string, authorization: string | undefined): Promise<WorkloadEnrollment> {
+    return this.#options.store.read(async (tx) =>
+      this.#view(tx, await this.#authorized(tx, enrollmentId, authorization)),
+    );
+  }
+
+  async readiness(enrollmentId: string, authorization: string | undefined): Promise<WorkloadReadiness> {
+    const row = await this.#options.store.read((tx) => this.#authorized(tx, enrollmentId, authorization));
+    return row.keyId === null ? notReady(row) : this.#options.readinessOfKey(row.keyId);
+  }
+
+  /** @throws Refusal `poll_unauthorized`, `enrollment_unknown` */
+  async #authorized(
+    tx: Transaction,
+    enrollmentId: string,
+    authorization: string | undefined,
+  ): Promise<RowOf<'enrollment'>> {
+    const word = readPollWord(authorization);
+    if (word === undefined) throw new Refusal('poll_unauthorized');
+    const row = await requireEnrollment(tx, enrollmentId);
+    if (!pollWordHolds(word, row, this.#options.nowMs())) throw new Refusal('poll_unauthorized');
+    return row;
+  }
+
+  async #view(tx: Transaction, row: RowOf<'enrollment'>): Promise<WorkloadEnrollment> {
+    const view = {
+      enrollment_id: row.id,
+      auth_site: row.siteId,
+      state: row.state,
+      created_at: moment(row.createdAtMs),
+      ...(row.denialCode === null ? {} : { denial_code: row.denialCode }),
+    };
+    const key = row.keyId === null ? undefined : await tx.keys.key(row.keyId);
+    return key === undefined ? view : { ...view, ...(await this.#keyMembers(tx, key)) };
+  }
+
+  async #keyMembers(
+    tx: Transaction,
+    key: RowOf<'derivedKey'>,
+  ): Promise<Pick<WorkloadEnrollment, 'derived_key' | 'signing_profiles'>> {
+    const { siteId, clientId } = key;
+    const site = await tx.hierarchy.site(siteId);
+    const client = await tx.clients.client(siteId, clientId);
+    if (site === undefined || client === undefined) throw new Error(`key ${key.keyId} acts for nobody`);
+    return {
+      derived_key: {
+        key_id: key.keyId,
+        fingerprint: key.thumbprint,
+        status: keyStateAt(key.status, key.expiresAtSeconds, Math.floor(this.#options.nowMs() / 1000)),
+        expires_at: moment(key.expiresAtSeconds * 1000),
+        client_id: clientId,
+        issuer: site.issuerUrl,
+        trust_domain: site.trustDomain,
+        subject: client.subject,
+        key_binding: 'software',
+      },
+      signing_profiles: [...(await this.#options.profilesOfClient(tx, siteId, clientId))],
+    };
+  }
+}
+
+/** There is no key yet, or never will be: the first condition says why, the others wait for it. */
+function notReady({ state }: RowOf<'enrollment'>): WorkloadReadiness {
+  const conditions = READINESS_CONDITIONS.map((condition) => ({
+    condition,
+    state: condition === 'derived_key' ? state : 'unknown',
+    satisfied: false,
+    blocked_by: condition === 'derived_key' ? `the enrollment is ${state}` : 'there is no derived key',
+  }));
+  return { ready: false, conditions };
+}
