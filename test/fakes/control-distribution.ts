@@ -83,6 +83,7 @@ export class FakeControl {
   readonly #options: FakeControlOptions;
   readonly #server: ReturnType<typeof createServer>;
   readonly #sockets = new Set<Socket>();
+  #port = 0;
   #places: Place[] = [];
   #wholes: Whole[] = [];
   #freshness: string | undefined;
@@ -113,10 +114,12 @@ export class FakeControl {
   async listen(port: number): Promise<void> {
     this.#server.listen(port, '127.0.0.1');
     await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
+  /** Also while it is closed. */
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#port;
   }
 
   get url(): string {
