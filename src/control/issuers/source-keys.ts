@@ -15,7 +15,7 @@ import type { JsonFetcher } from './outbound-fetch.ts';
 /** How long keys are used after the last good refresh. */
 export const MAX_KEY_AGE_MS = 24 * 3_600_000;
 /** How far ahead of this clock another instance's may be. A record from later than that is of no use. */
-const MAX_CLOCK_LEAD_MS = 300_000;
+const MAX_CLOCK_LEAD_MS = 30_000;
 /** Junk must not turn into reads of the database either. */
 const RELOAD_SPACING_MS = 1_000;
 
@@ -128,16 +128,17 @@ export class SourceKeys {
   async #loadRecord(): Promise<void> {
     try {
       const record = await this.#options.records.load(this.#source);
-      if (record !== undefined) this.#adopt(record, parseKeySetText(record.jwks));
+      if (record === undefined || !this.#isNews(record)) return;
+      const keys = parseKeySetText(record.jwks);
+      if (keys !== undefined) this.#held = { keys, fetchedAtMs: record.fetchedAtMs };
     } catch {
       this.#options.report({ kind: 'records_failed', source: this.#source, while: 'load' });
     }
   }
 
-  #adopt({ fetchedAtMs }: KeySetRecord, keys: readonly IssuerKey[] | undefined): void {
-    if (keys === undefined || !this.#isTimely(fetchedAtMs)) return;
-    if (this.#isUsable() && this.#held !== undefined && fetchedAtMs <= this.#held.fetchedAtMs) return;
-    this.#held = { keys, fetchedAtMs };
+  #isNews({ fetchedAtMs }: KeySetRecord): boolean {
+    if (!this.#isTimely(fetchedAtMs)) return false;
+    return this.#held === undefined || !this.#isUsable() || fetchedAtMs > this.#held.fetchedAtMs;
   }
 
   /** Waits for the fetch under way, and starts another only when that one did not bring the key. */
@@ -166,10 +167,10 @@ export class SourceKeys {
       report({ kind: 'refresh_failed', source, code: fetched.code, detail: fetched.detail });
       return 'failed';
     }
-    const record = { jwks: fetched.jwks, fetchedAtMs: fetched.fetchedAtMs };
-    this.#adopt(record, fetched.keys);
-    report({ kind: 'refreshed', source, usableKeys: fetched.keys.length });
-    await this.#save(record);
+    const { keys, jwks, fetchedAtMs } = fetched;
+    this.#held = { keys, fetchedAtMs };
+    report({ kind: 'refreshed', source, usableKeys: keys.length });
+    await this.#save({ jwks, fetchedAtMs });
     return 'refreshed';
   }
 
