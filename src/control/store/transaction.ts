@@ -13,6 +13,7 @@ import { Hierarchy } from './repositories/hierarchy.ts';
 import { Keys } from './repositories/keys.ts';
 import { Operators } from './repositories/operators.ts';
 import { Policies } from './repositories/policies.ts';
+import { Publication } from './repositories/publication.ts';
 import { Routes } from './repositories/routes.ts';
 import { SigningKeys } from './repositories/signing-keys.ts';
 import { Sources } from './repositories/sources.ts';
@@ -40,6 +41,8 @@ export class Transaction {
   readonly changes: SiteChanges;
   /** What is published. */
   readonly distribution: Distribution;
+  /** What publishing reads and notes of many records at once. */
+  readonly publication: Publication;
   /** Role grants, tokens, sessions. */
   readonly operators: Operators;
   readonly audit: AuditTrail;
@@ -58,6 +61,7 @@ export class Transaction {
     this.keys = new Keys(db);
     this.changes = new SiteChanges(db, holdSite);
     this.distribution = new Distribution(db);
+    this.publication = new Publication(db);
     this.operators = new Operators(db);
     this.audit = new AuditTrail(db);
   }

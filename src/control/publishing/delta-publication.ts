@@ -1,0 +1,119 @@
+/**
+ * Deltas: what changed of a site's clients and derived keys, carried to the end of its chain. Costs what changed.
+ * Source: docs/bundle.md "Deltas"; docs/control.md "From key to traffic".
+ */
+import { signDelta } from '../../bundle/publishing-documents.ts';
+import type { ClientContent, DerivedKeyContent } from '../../bundle/schema.ts';
+import { formatTime } from '../../bundle/times.ts';
+import type { SigningKey } from '../../protocol/signing.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { clientContent, derivedKeyContent, groupedByClient } from './site-content.ts';
+
+/** Changes that one delta takes: far below what a document may hold. */
+export const MAX_CHANGES = 2000;
+
+/** What the changes come to, as of now. */
+export interface DeltaDraft {
+  readonly clients: readonly ClientContent[];
+  /** Keys that have not ended; one that is revoked stays listed as such until it would have ended. */
+  readonly keys: readonly RowOf<'derivedKey'>[];
+}
+
+/**
+ * Keys that ended are not mentioned: they leave the verifiers by themselves.
+ * @returns undefined when a client is gone: a delta could name one that was never published, so that takes a whole bundle
+ */
+export async function readDelta(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  changes: readonly RowOf<'siteChange'>[],
+  nowMs: number,
+): Promise<DeltaDraft | undefined> {
+  const clientIds = referencesOf(changes, 'client');
+  const clients = await tx.publication.clients(site.id, clientIds);
+  if (clients.length < clientIds.length) return undefined;
+  const grants = groupedByClient(await tx.publication.grantsOf(site.id, clientIds));
+  return {
+    clients: clients.map((row) => clientContent(site, row, grants.get(row.clientId) ?? [])),
+    keys: await tx.publication.keys(site.id, referencesOf(changes, 'key'), Math.floor(nowMs / 1000)),
+  };
+}
+
+/** Each once. */
+export function referencesOf(
+  changes: readonly RowOf<'siteChange'>[],
+  kind: 'client' | 'key',
+): readonly string[] {
+  const found = changes.filter((change) => change.kind === kind).map(({ reference }) => reference);
+  return [...new Set(found)];
+}
+
+export interface PublishedStep {
+  /** The site as it stands now. */
+  readonly site: RowOf<'site'>;
+  /** Of the document. */
+  readonly bytes: number;
+}
+
+/**
+ * Inside the site's lock. The site must have been published before.
+ * @throws BundleError `file_too_large`
+ */
+export async function publishDelta(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  draft: DeltaDraft,
+  { signers, nowMs }: { readonly signers: readonly SigningKey[]; readonly nowMs: number },
+): Promise<PublishedStep> {
+  if (site.head === null) throw new Error('a delta follows a bundle');
+  const keysPut: readonly DerivedKeyContent[] = draft.keys.map(derivedKeyContent);
+  const content = {
+    auth_site: site.id,
+    revision: nextRevision(site),
+    previous_head: site.head,
+    issued_at: formatTime(Math.floor(nowMs / 1000)),
+    clients_put: draft.clients,
+    clients_removed: [],
+    keys_put: keysPut,
+    keys_removed: [],
+  };
+  const { document, position } = signDelta(content, signers);
+  await tx.distribution.addStep({
+    siteId: site.id,
+    revision: position.revision,
+    kind: 'delta',
+    head: position.head,
+    previousHead: site.head,
+    document: document.toString('utf8'),
+    bytes: document.length,
+    publishedAtMs: nowMs,
+  });
+  const policy = draft.clients.length > 0 ? { policyRevision: position.revision } : {};
+  await tx.hierarchy.advance(site.id, { ...position, ...policy });
+  await notePublishedKeys(tx, draft.keys, position.revision);
+  return { site: { ...site, ...position, ...policy }, bytes: document.length };
+}
+
+/** Above all that was published, and all that any target told of. */
+export function nextRevision({ revision, floorRevision }: RowOf<'site'>): number {
+  return Math.max(revision, floorRevision) + 1;
+}
+
+/** Which revision listed each key first, and which one took it back. */
+export async function notePublishedKeys(
+  tx: Transaction,
+  keys: readonly RowOf<'derivedKey'>[],
+  revision: number,
+): Promise<void> {
+  const listed = keys.filter(({ status, listedRevision }) => status === 'active' && listedRevision === null);
+  const revoked = keys.filter(
+    ({ status, revokedRevision }) => status === 'revoked' && revokedRevision === null,
+  );
+  await tx.keys.noteRevision(namesOf(listed), { listedRevision: revision });
+  await tx.keys.noteRevision(namesOf(revoked), { revokedRevision: revision });
+}
+
+function namesOf(keys: readonly RowOf<'derivedKey'>[]): readonly string[] {
+  return keys.map(({ keyId }) => keyId);
+}

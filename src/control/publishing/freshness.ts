@@ -1,0 +1,118 @@
+/**
+ * Freshness statements on a timer: as often as the strictest route of a site needs them. All sites that are due share
+ * one transaction. A statement says "the latest" only up to the oldest change that is not published.
+ * Source: docs/bundle.md "Freshness"; docs/control.md "From key to traffic".
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { Transaction } from '../store/transaction.ts';
+import type { SiteSigningKeys } from './signing-keys.ts';
+import { allRows, routeContent } from './site-content.ts';
+import { writeStatement } from './statement.ts';
+
+export interface FreshnessOptions {
+  readonly store: ControlStore;
+  readonly signingKeys: SiteSigningKeys;
+  readonly nowMs: () => number;
+  readonly onFault?: (activity: 'freshness', siteId: string | undefined, error: unknown) => void;
+}
+
+const LONGEST_INTERVAL_MS = 3000;
+const SHORTEST_INTERVAL_MS = 1000;
+/** Statements that come in before the strictest route would close. */
+const STATEMENTS_WITHIN_STALENESS = 3;
+/** Sites of one transaction: a signature each, some milliseconds for all. */
+const SITES_AT_ONCE = 50;
+/** How often it is looked for sites that are due. */
+const TICK_MS = 500;
+
+export class FreshnessIssuer {
+  readonly #options: FreshnessOptions;
+  readonly #intervalsMs = new Map<string, number>();
+  /** By the process's own clock, which nobody sets. */
+  readonly #dueMs = new Map<string, number>();
+
+  constructor(options: FreshnessOptions) {
+    this.#options = options;
+  }
+
+  /** Routes may have changed: the interval is looked up again. */
+  forget(siteId: string): void {
+    this.#intervalsMs.delete(siteId);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.issueDue(performance.now());
+      } catch (error) {
+        this.#options.onFault?.('freshness', undefined, error);
+      }
+      await delay(TICK_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** @param atMs of a clock that only goes on @returns sites that were due */
+  async issueDue(atMs: number): Promise<readonly string[]> {
+    const { store } = this.#options;
+    const sites = await store.read((tx) => tx.publication.published());
+    this.#forgetAllBut(new Set(sites.map(({ id }) => id)));
+    const due = sites.map(({ id }) => id).filter((id) => (this.#dueMs.get(id) ?? 0) <= atMs);
+    for (let start = 0; start < due.length; start += SITES_AT_ONCE) {
+      const part = due.slice(start, start + SITES_AT_ONCE);
+      await this.#learnIntervals(part);
+      await store.housekeep(undefined, (tx) => this.#issue(tx, new Set(part)));
+      for (const id of part) this.#dueMs.set(id, atMs + (this.#intervalsMs.get(id) ?? SHORTEST_INTERVAL_MS));
+    }
+    return due;
+  }
+
+  async #issue(tx: Transaction, siteIds: ReadonlySet<string>): Promise<void> {
+    const { signingKeys, nowMs } = this.#options;
+    // The clock before the changes, the changes before the heads: whatever comes in between only makes a statement older.
+    const now = nowMs();
+    const oldestPending = await tx.publication.oldestPending();
+    for (const { id: siteId, revision, head } of await tx.publication.published()) {
+      if (!siteIds.has(siteId) || head === null) continue;
+      const signers = await signingKeys.signers(tx, siteId, 'freshness', now);
+      const oldestPendingMs = oldestPending.get(siteId);
+      await writeStatement(tx, { siteId, revision, head, nowMs: now, oldestPendingMs }, signers);
+    }
+  }
+
+  async #learnIntervals(siteIds: readonly string[]): Promise<void> {
+    for (const siteId of siteIds.filter((id) => !this.#intervalsMs.has(id))) {
+      const stalenessSeconds = await this.#options.store.read((tx) => smallestStaleness(tx, siteId));
+      this.#intervalsMs.set(siteId, intervalMs(stalenessSeconds));
+    }
+  }
+
+  #forgetAllBut(siteIds: ReadonlySet<string>): void {
+    for (const siteId of this.#dueMs.keys()) {
+      if (siteIds.has(siteId)) continue;
+      this.#dueMs.delete(siteId);
+      this.#intervalsMs.delete(siteId);
+    }
+  }
+}
+
+export function intervalMs(smallestStalenessSeconds: number | undefined): number {
+  const share = ((smallestStalenessSeconds ?? Number.POSITIVE_INFINITY) * 1000) / STATEMENTS_WITHIN_STALENESS;
+  return Math.max(SHORTEST_INTERVAL_MS, Math.min(LONGEST_INTERVAL_MS, share));
+}
+
+/** Of all routes that say one, seconds. */
+async function smallestStaleness(tx: Transaction, siteId: string): Promise<number | undefined> {
+  const rows = await allRows(
+    (page) => tx.routes.ofSite(siteId, page),
+    ({ routeId }) => routeId,
+  );
+  let smallest: number | undefined;
+  for (const row of rows) {
+    const content = routeContent(row);
+    const seconds = isJsonObject(content) ? content.max_staleness_seconds : undefined;
+    if (typeof seconds === 'number') smallest = Math.min(smallest ?? seconds, seconds);
+  }
+  return smallest;
+}

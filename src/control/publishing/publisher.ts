@@ -1,0 +1,208 @@
+/**
+ * The job that publishes every site, on the one instance that leads: hears of changes, lets those that come together
+ * share a revision, and looks from time to time for what it did not hear of.
+ * Source: docs/control.md "From key to traffic".
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ControlStore } from '../store/port.ts';
+import { FreshnessIssuer } from './freshness.ts';
+import { pruneDocuments } from './pruning.ts';
+import type { SiteSigningKeys } from './signing-keys.ts';
+import { type Publication, SitePublisher, type SitePublisherOptions } from './site-publisher.ts';
+import { settleSources } from './source-settlement.ts';
+
+export interface PublisherOptions {
+  readonly store: ControlStore;
+  readonly signingKeys: SiteSigningKeys;
+  readonly nowMs: () => number;
+  /** Must not throw. */
+  readonly onPublished?: (publication: Publication) => void;
+  /** What could not be done, and is tried again. Must not throw. */
+  readonly onFault?: (activity: PublishingActivity, siteId: string | undefined, error: unknown) => void;
+}
+
+export type PublishingActivity = 'delta' | 'whole_bundle' | 'freshness' | 'sweep' | 'prune';
+
+/** Changes within this time share a revision. */
+const COALESCE_MS = 250;
+const RETRY_MS = 1000;
+/** Changes whose notice was lost. */
+const SWEEP_MS = 2000;
+/** What is due without a change: a bundle that grows old, a key that retires. */
+const DUE_EVERY_SWEEPS = 5;
+
+export class Publisher {
+  readonly #options: PublisherOptions;
+  #stop: (() => Promise<void>) | undefined;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+  }
+
+  /** Returns at once; publishes while this instance leads. */
+  start(): void {
+    this.#stop ??= this.#options.store.lead('publisher', (signal) =>
+      new PublishingTerm(this.#options, signal).run(),
+    );
+  }
+
+  /** Resolves when nothing is under way. */
+  async close(): Promise<void> {
+    await this.#stop?.();
+    this.#stop = undefined;
+  }
+}
+
+/** One time of leading: begins with nothing known. */
+class PublishingTerm {
+  readonly #options: PublisherOptions;
+  readonly #signal: AbortSignal;
+  readonly #sites = new Map<string, SiteQueue>();
+  readonly #freshness: FreshnessIssuer;
+
+  constructor(options: PublisherOptions, signal: AbortSignal) {
+    this.#options = options;
+    this.#signal = signal;
+    this.#freshness = new FreshnessIssuer(options);
+  }
+
+  async run(): Promise<void> {
+    const { store } = this.#options;
+    const unsubscribe = store.subscribe(({ topic, reference }) => {
+      if (topic === 'site_changed') this.#queue(reference).changed();
+    });
+    try {
+      await Promise.all([this.#sweepAll(), this.#freshness.run(this.#signal)]);
+    } finally {
+      unsubscribe();
+      await Promise.all([...this.#sites.values()].map((queue) => queue.close()));
+    }
+  }
+
+  #queue(siteId: string): SiteQueue {
+    const known = this.#sites.get(siteId);
+    if (known !== undefined) return known;
+    const queue = new SiteQueue(siteId, {
+      ...this.#options,
+      onPublished: (publication) => {
+        // A route may be stricter now than statements are frequent.
+        if (publication.kind !== 'delta') this.#freshness.forget(siteId);
+        this.#options.onPublished?.(publication);
+      },
+    });
+    this.#sites.set(siteId, queue);
+    return queue;
+  }
+
+  async #sweepAll(): Promise<void> {
+    for (let round = 0; !this.#signal.aborted; round++) {
+      try {
+        await this.#sweep(round % DUE_EVERY_SWEEPS === 0);
+      } catch (error) {
+        this.#options.onFault?.('sweep', undefined, error);
+      }
+      await delay(SWEEP_MS, undefined, { signal: this.#signal }).catch(() => undefined);
+    }
+  }
+
+  async #sweep(alsoDue: boolean): Promise<void> {
+    const { store, nowMs, signingKeys } = this.#options;
+    const found = await store.read(async (tx) => ({
+      changed: await tx.changes.sitesWithChanges(),
+      due: alsoDue ? await tx.publication.sitesDue(nowMs()) : [],
+      retiring: alsoDue ? await tx.publication.sitesWithRetiredSigners(nowMs()) : [],
+      publishing: await tx.sources.everywhereInStates(['publishing']),
+    }));
+    for (const siteId of new Set([...found.changed, ...found.due])) this.#queue(siteId).changed();
+    for (const siteId of found.retiring) {
+      await store.housekeep({ kind: 'site', siteId }, (tx) => signingKeys.retireDue(tx, siteId, nowMs()));
+    }
+    // Acknowledged already, by an instance that ended before it could say so.
+    for (const siteId of new Set(found.publishing.map((row) => row.siteId))) {
+      await settleSources(store, siteId, nowMs());
+    }
+  }
+}
+
+/** The rounds of one site, one after the other. */
+class SiteQueue {
+  readonly #siteId: string;
+  readonly #options: PublisherOptions & SitePublisherOptions;
+  readonly #publisher: SitePublisher;
+  #timer: NodeJS.Timeout | undefined;
+  #earliestMs = 0;
+  #isAsked = false;
+  #round: Promise<void> | undefined;
+  #whole: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(siteId: string, options: PublisherOptions & SitePublisherOptions) {
+    this.#siteId = siteId;
+    this.#options = options;
+    this.#publisher = new SitePublisher(siteId, options);
+  }
+
+  /** The first change goes out at once; those that follow soon share the next revision. */
+  changed(): void {
+    this.#isAsked = true;
+    if (this.#isClosed || this.#timer !== undefined || this.#round !== undefined) return;
+    const waitMs = Math.max(0, this.#earliestMs - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#round = this.#publish().finally(() => {
+        this.#round = undefined;
+        if (this.#isAsked) this.changed();
+      });
+    }, waitMs);
+  }
+
+  async #publish(): Promise<void> {
+    this.#isAsked = false;
+    this.#earliestMs = performance.now() + COALESCE_MS;
+    try {
+      let outcome = await this.#publisher.publishChanges();
+      while (outcome === 'more' && !this.#isClosed) outcome = await this.#publisher.publishChanges();
+      if (outcome === 'whole_needed') this.#beginWhole();
+    } catch (error) {
+      this.#failed('delta', error);
+    }
+  }
+
+  #failed(activity: PublishingActivity, error: unknown): void {
+    this.#options.onFault?.(activity, this.#siteId, error);
+    this.#earliestMs = performance.now() + RETRY_MS;
+    this.#isAsked = true;
+  }
+
+  /** Beside the rounds, so that they go on. */
+  #beginWhole(): void {
+    if (this.#isClosed) return;
+    this.#whole ??= this.#publishWhole().finally(() => {
+      this.#whole = undefined;
+      if (this.#isAsked) this.changed();
+    });
+  }
+
+  async #publishWhole(): Promise<void> {
+    const { store, nowMs } = this.#options;
+    try {
+      const isDone = await this.#publisher.publishWhole();
+      // Whatever came meanwhile and did not go into it.
+      this.#isAsked = true;
+      if (!isDone) return;
+    } catch (error) {
+      this.#failed('whole_bundle', error);
+      return;
+    }
+    await store
+      .housekeep({ kind: 'site', siteId: this.#siteId }, (tx) => pruneDocuments(tx, this.#siteId, nowMs()))
+      .catch((error: unknown) => this.#options.onFault?.('prune', this.#siteId, error));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#round;
+    await this.#whole;
+  }
+}

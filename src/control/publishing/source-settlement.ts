@@ -1,0 +1,89 @@
+/**
+ * From publishing to active: when every attached target has the revision that lists a source, or there is no target to
+ * wait for. The revision that was active before is superseded in the same transaction.
+ * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
+ */
+import { move } from '../domain/machine.ts';
+import { SOURCE_MACHINE, type SourceEvent } from '../domain/source.ts';
+import type { AuditEntry, ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+
+/** Does nothing, and takes no lock, while there is nothing to settle. @returns how many became active */
+export async function settleSources(store: ControlStore, siteId: string, nowMs: number): Promise<number> {
+  const ready = await store.read((tx) => acknowledgedRevisions(tx, siteId));
+  if (ready.length === 0) return 0;
+  return store.housekeep({ kind: 'site', siteId }, async (tx) => {
+    const audit = await settleAcknowledged(tx, siteId, nowMs);
+    for (const entry of audit) await tx.audit.append(entry, nowMs);
+    return audit.length;
+  });
+}
+
+/**
+ * The same inside a mutation that holds the site's lock: a target was detached, and nobody waits for it any more. Also
+ * notes what all that are left have acknowledged.
+ * @returns entries for the mutation's audit trail
+ */
+export async function targetDetached(
+  tx: Transaction,
+  siteId: string,
+  nowMs: number,
+): Promise<readonly AuditEntry[]> {
+  await noteHeldByAll(tx, siteId, nowMs);
+  return settleAcknowledged(tx, siteId, nowMs);
+}
+
+/** Keys and revocations that every attached target has by now. */
+export async function noteHeldByAll(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
+  const { attached, revision } = await tx.publication.heldByAll(siteId);
+  if (attached > 0 && revision > 0) await tx.publication.noteEverywhere(siteId, revision, nowMs);
+}
+
+async function acknowledgedRevisions(
+  tx: Transaction,
+  siteId: string,
+): Promise<readonly RowOf<'sourceRevision'>[]> {
+  const publishing = await tx.sources.inStates(siteId, ['publishing']);
+  if (publishing.length === 0) return [];
+  const held = await tx.publication.heldByAll(siteId);
+  return publishing.filter(
+    ({ awaitedRevision }) =>
+      awaitedRevision !== null && (held.attached === 0 || held.revision >= awaitedRevision),
+  );
+}
+
+async function settleAcknowledged(
+  tx: Transaction,
+  siteId: string,
+  nowMs: number,
+): Promise<readonly AuditEntry[]> {
+  const audit: AuditEntry[] = [];
+  for (const row of await acknowledgedRevisions(tx, siteId)) {
+    for (const other of await tx.sources.revisions(row.sourceId)) {
+      if (other.state !== 'active' && other.state !== 'suspended') continue;
+      audit.push(await moveRevision(tx, other, 'superseded', nowMs));
+    }
+    audit.push(await moveRevision(tx, row, 'acknowledged', nowMs));
+  }
+  return audit;
+}
+
+async function moveRevision(
+  tx: Transaction,
+  row: RowOf<'sourceRevision'>,
+  event: Extract<SourceEvent, 'acknowledged' | 'superseded'>,
+  nowMs: number,
+): Promise<AuditEntry> {
+  const moved = move(SOURCE_MACHINE, row.state, event);
+  if (moved.kind === 'refused') throw new Error(`source ${row.sourceId} is ${row.state}: not ${event}`);
+  await tx.sources.changeRevision(row, { state: moved.to, stateSinceMs: nowMs }, nowMs);
+  return {
+    kind: `proofgate.control.source_revision.${event === 'acknowledged' ? 'acknowledge' : 'supersede'}`,
+    actor: 'control',
+    resource: { kind: 'source_revision', id: `${row.sourceId}/${row.revision}` },
+    place: (await tx.hierarchy.placeOfSite(row.siteId)) ?? { siteId: row.siteId },
+    before: { revision: row.revision, state: row.state },
+    after: { revision: row.revision, state: moved.to },
+  };
+}

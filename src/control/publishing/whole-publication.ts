@@ -1,0 +1,173 @@
+/**
+ * Whole bundles: everything that a site holds, with its derived keys in shards. Reading many keys takes seconds, so that
+ * is done before the site's lock is taken; inside it only what changed meanwhile is read again. Where nothing but clients
+ * and keys changed since the documents before, those are published as a delta first, and a link to the whole bundle
+ * carries followers on without it.
+ * Source: docs/bundle.md "Revision and head".
+ */
+import { hash } from 'node:crypto';
+import { MAX_REVISION_STEP } from '../../bundle/chain.ts';
+import { BUNDLE_FILE } from '../../bundle/file-names.ts';
+import {
+  linkOf,
+  type SignedWholeBundle,
+  signLink,
+  signWholeBundle,
+} from '../../bundle/publishing-documents.ts';
+import type { BundleContent } from '../../bundle/schema.ts';
+import { asBundleContent } from '../../bundle/shape.ts';
+import { formatTime } from '../../bundle/times.ts';
+import type { SigningKey } from '../../protocol/signing.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { nextRevision } from './delta-publication.ts';
+import type { ShardFile, ShardSet } from './shard-set.ts';
+import { readSitePolicy } from './site-content.ts';
+
+/** Keys that stand in the bundle itself; more go to shards, which need not be written again with it. */
+export const MAX_INLINE_KEYS = 1000;
+
+export interface WholePublication {
+  readonly shards: ShardSet;
+  /** Whether anything changed that followers do not have from deltas. */
+  readonly changesContent: boolean;
+  readonly signers: readonly SigningKey[];
+  readonly nowMs: number;
+}
+
+export interface PublishedWhole {
+  readonly site: RowOf<'site'>;
+  readonly kind: 'bundle' | 'link';
+  /** Of all files. */
+  readonly bytes: number;
+}
+
+/** Inside the site's lock. @throws BundleError when the content is not in shape, or too large */
+export async function publishWhole(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  whole: WholePublication,
+): Promise<PublishedWhole> {
+  const { signers, nowMs } = whole;
+  const inline = whole.shards.linesOfAtMost(MAX_INLINE_KEYS);
+  const files = inline === undefined ? whole.shards.files() : [];
+  const content = await wholeContent(tx, site, { nowMs, inline, files });
+  const signed = signWholeBundle(content, signers);
+  const { revision, head } = signed.position;
+  const bytes = await keepFiles(tx, site.id, revision, signed.document, files);
+  const kind = await addStep(tx, site, { ...whole, content, signed });
+  const policy = kind === 'bundle' ? { policyRevision: revision } : {};
+  const next = { revision, head, baseRevision: revision, wholeNeeded: 0 as const, ...policy };
+  await tx.hierarchy.advance(site.id, next);
+  await awaitAcknowledgements(tx, site.id, revision, nowMs);
+  return { site: { ...site, ...next }, kind, bytes };
+}
+
+interface KeysOfWhole {
+  readonly nowMs: number;
+  readonly inline: readonly string[] | undefined;
+  readonly files: readonly ShardFile[];
+}
+
+async function wholeContent(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  { nowMs, inline, files }: KeysOfWhole,
+): Promise<BundleContent> {
+  const nowSeconds = Math.floor(nowMs / 1000);
+  const keys =
+    inline === undefined
+      ? {
+          key_shards: files.map(({ keys: count, sha256 }, index) => ({
+            file: shardName(index),
+            count,
+            sha256,
+          })),
+        }
+      : { derived_keys: inline.map((line): unknown => JSON.parse(line)) };
+  const content = {
+    ...(await readSitePolicy(tx, site)),
+    revision: nextRevision(site),
+    ...(site.head === null ? {} : { previous_head: site.head }),
+    issued_at: formatTime(nowSeconds),
+    expires_at: formatTime(nowSeconds + site.bundleLifetimeSeconds),
+    ...keys,
+  };
+  return asBundleContent(content, BUNDLE_FILE);
+}
+
+function shardName(index: number): string {
+  return `keys-${String(index + 1).padStart(4, '0')}.jsonl`;
+}
+
+/** @returns bytes of all files */
+async function keepFiles(
+  tx: Transaction,
+  siteId: string,
+  revision: number,
+  document: Buffer,
+  shards: readonly ShardFile[],
+): Promise<number> {
+  const sha256 = hash('sha256', document, 'base64url');
+  const bundle = { siteId, revision, sha256, bytes: document.length, keys: null, firstKey: null };
+  await tx.distribution.putBlob({ siteId, sha256, content: document });
+  await tx.distribution.addFile({ ...bundle, name: BUNDLE_FILE });
+  let bytes = document.length;
+  for (const [index, shard] of shards.entries()) {
+    await keepContent(tx, siteId, shard);
+    const { keys, firstKey } = shard;
+    const file = { siteId, revision, sha256: shard.sha256, bytes: shard.bytes, keys, firstKey };
+    await tx.distribution.addFile({ ...file, name: shardName(index) });
+    bytes += shard.bytes;
+  }
+  return bytes;
+}
+
+/** @throws Error when the bytes of a kept shard are gone: it must be written anew */
+export async function keepContent(
+  tx: Transaction,
+  siteId: string,
+  { sha256, content }: ShardFile,
+): Promise<void> {
+  if (await tx.distribution.hasBlob(siteId, sha256)) return;
+  if (content === undefined) throw new Error(`a shard of ${siteId} is not kept any more`);
+  await tx.distribution.putBlob({ siteId, sha256, content });
+}
+
+async function addStep(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  whole: WholePublication & { readonly content: BundleContent; readonly signed: SignedWholeBundle },
+): Promise<'bundle' | 'link'> {
+  const { content, signed, signers, nowMs } = whole;
+  const { revision, head } = signed.position;
+  const link = linkOf(content, signed);
+  // Followers refuse a longer step: they fetch the whole bundle, for which there is no limit.
+  const mayLink = !whole.changesContent && revision - site.revision <= MAX_REVISION_STEP;
+  const document = mayLink && link !== undefined ? signLink(link, signers).document : undefined;
+  const kind = document === undefined ? 'bundle' : 'link';
+  await tx.distribution.addStep({
+    siteId: site.id,
+    revision,
+    kind,
+    head,
+    previousHead: site.head,
+    document: document?.toString('utf8') ?? '',
+    bytes: document?.length ?? 0,
+    publishedAtMs: nowMs,
+  });
+  return kind;
+}
+
+/** Sources that this bundle lists for the first time are active once every target has it. */
+async function awaitAcknowledgements(
+  tx: Transaction,
+  siteId: string,
+  revision: number,
+  nowMs: number,
+): Promise<void> {
+  const rows = await tx.sources.inStates(siteId, ['publishing']);
+  for (const row of rows.filter(({ awaitedRevision }) => awaitedRevision === null)) {
+    await tx.sources.changeRevision(row, { awaitedRevision: revision }, nowMs);
+  }
+}

@@ -1,0 +1,304 @@
+import type { ExpressionBuilder } from 'kysely';
+import type { Tables } from '../tables.ts';
+import type { Database } from '../transaction.ts';
+import type { Page, RowOf } from './records.ts';
+
+/** A part of a site's derived keys, in the order of their names: from the first name on, before the second. */
+export interface KeyRange {
+  readonly from: string;
+  /** Undefined: up to the last. */
+  readonly before: string | undefined;
+}
+
+export interface HeldByAll {
+  readonly attached: number;
+  /** The newest revision that every attached target has acknowledged; 0 while one of them has none. */
+  readonly revision: number;
+}
+
+/** What publishing reads and notes of many records at once. Each query costs what it gives, not what the site holds. */
+export class Publication {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /**
+   * Keys that a bundle lists: not ended, revoked ones included, of clients that are there. (A client may go while keys
+   * of it that were revoked have not ended.)
+   */
+  keysIn(
+    siteId: string,
+    { from, before }: KeyRange,
+    nowSeconds: number,
+    { after, limit }: Page,
+  ): Promise<readonly RowOf<'derivedKey'>[]> {
+    let query = this.#db
+      .selectFrom('derivedKey')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('keyId', after === undefined ? '>=' : '>', after ?? from)
+      .where('expiresAtSeconds', '>', nowSeconds)
+      .where(hasClient);
+    if (before !== undefined) query = query.where('keyId', '<', before);
+    return query.orderBy('keyId').limit(limit).execute();
+  }
+
+  /** Those of these keys that a bundle lists, as {@link Publication.keysIn}. */
+  keys(
+    siteId: string,
+    keyIds: readonly string[],
+    nowSeconds: number,
+  ): Promise<readonly RowOf<'derivedKey'>[]> {
+    if (keyIds.length === 0) return Promise.resolve([]);
+    return this.#db
+      .selectFrom('derivedKey')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('keyId', 'in', [...keyIds])
+      .where('expiresAtSeconds', '>', nowSeconds)
+      .where(hasClient)
+      .orderBy('keyId')
+      .execute();
+  }
+
+  async keyIdsOfClient(siteId: string, clientId: string, nowSeconds: number): Promise<readonly string[]> {
+    const rows = await this.#db
+      .selectFrom('derivedKey')
+      .select('keyId')
+      .where('siteId', '=', siteId)
+      .where('clientId', '=', clientId)
+      .where('expiresAtSeconds', '>', nowSeconds)
+      .execute();
+    return rows.map(({ keyId }) => keyId);
+  }
+
+  async countKeysIn(siteId: string, { from, before }: KeyRange, nowSeconds: number): Promise<number> {
+    let query = this.#db
+      .selectFrom('derivedKey')
+      .select((of) => of.fn.countAll<number>().as('keys'))
+      .where('siteId', '=', siteId)
+      .where('keyId', '>=', from)
+      .where('expiresAtSeconds', '>', nowSeconds);
+    if (before !== undefined) query = query.where('keyId', '<', before);
+    return Number((await query.executeTakeFirstOrThrow()).keys);
+  }
+
+  /** Names of keys that were published, or taken out, after a revision. Looks at every key of the site. */
+  async keyIdsPublishedAfter(
+    siteId: string,
+    revision: number,
+    from: string,
+    limit: number,
+  ): Promise<readonly string[]> {
+    const rows = await this.#db
+      .selectFrom('derivedKey')
+      .select('keyId')
+      .where('siteId', '=', siteId)
+      .where('keyId', '>', from)
+      .where((is) => is.or([is('listedRevision', '>', revision), is('revokedRevision', '>', revision)]))
+      .orderBy('keyId')
+      .limit(limit)
+      .execute();
+    return rows.map(({ keyId }) => keyId);
+  }
+
+  clients(siteId: string, clientIds: readonly string[]): Promise<readonly RowOf<'client'>[]> {
+    if (clientIds.length === 0) return Promise.resolve([]);
+    return this.#db
+      .selectFrom('client')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('clientId', 'in', [...clientIds])
+      .orderBy('clientId')
+      .execute();
+  }
+
+  grantsOf(siteId: string, clientIds: readonly string[]): Promise<readonly RowOf<'clientGrant'>[]> {
+    if (clientIds.length === 0) return Promise.resolve([]);
+    return this.#db
+      .selectFrom('clientGrant')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('clientId', 'in', [...clientIds])
+      .orderBy('clientId')
+      .orderBy('resource')
+      .execute();
+  }
+
+  async hasPolicyChange(siteId: string): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom('siteChange')
+      .select('seq')
+      .where('siteId', '=', siteId)
+      .where('kind', '=', 'policy')
+      .limit(1)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  /** Changes that revoke a key which verifiers know. */
+  revocations(siteId: string, limit: number): Promise<readonly RowOf<'siteChange'>[]> {
+    return this.#db
+      .selectFrom('siteChange')
+      .innerJoin('derivedKey', 'derivedKey.keyId', 'siteChange.reference')
+      .selectAll('siteChange')
+      .where('siteChange.siteId', '=', siteId)
+      .where('siteChange.kind', '=', 'key')
+      .where('derivedKey.status', '=', 'revoked')
+      .where('derivedKey.listedRevision', 'is not', null)
+      .orderBy('siteChange.seq')
+      .limit(limit)
+      .execute();
+  }
+
+  /** Exactly these, and no change that came after they were read. */
+  async settle(changes: readonly Pick<RowOf<'siteChange'>, 'seq'>[]): Promise<void> {
+    if (changes.length === 0) return;
+    const seqs = changes.map(({ seq }) => seq);
+    await this.#db.deleteFrom('siteChange').where('seq', 'in', seqs).execute();
+  }
+
+  /** Sites whose next publication must not wait for a change: never published, asked for, or a whole bundle too old. */
+  async sitesDue(nowMs: number): Promise<readonly string[]> {
+    const rows = await this.#db
+      .selectFrom('site')
+      .leftJoin('bundleStep', (on) =>
+        on.onRef('bundleStep.siteId', '=', 'site.id').onRef('bundleStep.revision', '=', 'site.baseRevision'),
+      )
+      .select(['site.id', 'site.bundleLifetimeSeconds', 'bundleStep.publishedAtMs', 'site.wholeNeeded'])
+      .execute();
+    const isDue = (row: (typeof rows)[number]) =>
+      row.wholeNeeded === 1 ||
+      row.publishedAtMs === null ||
+      nowMs - row.publishedAtMs >= halfLifeMs(row.bundleLifetimeSeconds);
+    return rows.filter(isDue).map(({ id }) => id);
+  }
+
+  /** Sites with a key whose time to sign is over. */
+  async sitesWithRetiredSigners(nowMs: number): Promise<readonly string[]> {
+    const rows = await this.#db
+      .selectFrom('signingKey')
+      .select('siteId')
+      .distinct()
+      .where('state', '=', 'retiring')
+      .where('retireAtMs', '<=', nowMs)
+      .execute();
+    return rows.map(({ siteId }) => siteId);
+  }
+
+  /** What a site's followers are told, of every site that has been published. */
+  published(): Promise<readonly Pick<RowOf<'site'>, 'id' | 'revision' | 'head' | 'policyRevision'>[]> {
+    return this.#db
+      .selectFrom('site')
+      .select(['id', 'revision', 'head', 'policyRevision'])
+      .where('head', 'is not', null)
+      .orderBy('id')
+      .execute();
+  }
+
+  /** Moment of the oldest change that is not published, by site. */
+  async oldestPending(): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#db
+      .selectFrom('siteChange')
+      .select((of) => ['siteId', of.fn.min('createdAtMs').as('sinceMs')])
+      .groupBy('siteId')
+      .execute();
+    return new Map(rows.map(({ siteId, sinceMs }) => [siteId, Number(sinceMs)]));
+  }
+
+  /** Revisions whose files are kept, newest first, with the moment of their publication. */
+  bases(
+    siteId: string,
+  ): Promise<readonly { readonly revision: number; readonly publishedAtMs: number | null }[]> {
+    return this.#db
+      .selectFrom('bundleFile')
+      .leftJoin('bundleStep', (on) =>
+        on
+          .onRef('bundleStep.siteId', '=', 'bundleFile.siteId')
+          .onRef('bundleStep.revision', '=', 'bundleFile.revision'),
+      )
+      .select(['bundleFile.revision', 'bundleStep.publishedAtMs'])
+      .where('bundleFile.siteId', '=', siteId)
+      .where('bundleFile.name', '=', 'bundle.jws')
+      .orderBy('bundleFile.revision', 'desc')
+      .execute();
+  }
+
+  /** What targets say of themselves, the same of many at once. */
+  async noteTargets(
+    targetIds: readonly string[],
+    set: Partial<Pick<Tables['target'], 'ackedRevision' | 'ackedHead' | 'ackedAtMs' | 'lastSeenAtMs'>>,
+  ): Promise<void> {
+    if (targetIds.length === 0) return;
+    await this.#db
+      .updateTable('target')
+      .set(set)
+      .where('id', 'in', [...targetIds])
+      .where('state', '=', 'attached')
+      .execute();
+  }
+
+  async heldByAll(siteId: string): Promise<HeldByAll> {
+    const row = await this.#db
+      .selectFrom('target')
+      .select((of) => [
+        of.fn.countAll<number>().as('attached'),
+        of.fn.count<number>('ackedRevision').as('acknowledged'),
+        of.fn.min('ackedRevision').as('least'),
+      ])
+      .where('siteId', '=', siteId)
+      .where('state', '=', 'attached')
+      .executeTakeFirstOrThrow();
+    const attached = Number(row.attached);
+    return { attached, revision: Number(row.acknowledged) < attached ? 0 : Number(row.least ?? 0) };
+  }
+
+  /** Notes of keys and revocations that every target has by now since when it is so. */
+  async noteEverywhere(siteId: string, revision: number, nowMs: number): Promise<void> {
+    await this.#db
+      .updateTable('derivedKey')
+      .set({ listedEverywhereAtMs: nowMs })
+      .where('siteId', '=', siteId)
+      .where('listedRevision', 'is not', null)
+      .where('listedRevision', '<=', revision)
+      .where('listedEverywhereAtMs', 'is', null)
+      .execute();
+    await this.#db
+      .updateTable('derivedKey')
+      .set({ revokedEverywhereAtMs: nowMs })
+      .where('siteId', '=', siteId)
+      .where('revokedRevision', 'is not', null)
+      .where('revokedRevision', '<=', revision)
+      .where('revokedEverywhereAtMs', 'is', null)
+      .execute();
+  }
+
+  /** Revocations that have not ended and that some target may not have yet, or that were held everywhere lately. */
+  revokedKeys(siteId: string, nowSeconds: number, limit: number): Promise<readonly RowOf<'derivedKey'>[]> {
+    return this.#db
+      .selectFrom('derivedKey')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('status', '=', 'revoked')
+      .where('expiresAtSeconds', '>', nowSeconds)
+      .orderBy('revokedAtMs', 'desc')
+      .limit(limit)
+      .execute();
+  }
+}
+
+function hasClient(is: ExpressionBuilder<Tables, 'derivedKey'>) {
+  return is.exists(
+    is
+      .selectFrom('client')
+      .select('client.clientId')
+      .whereRef('client.siteId', '=', 'derivedKey.siteId')
+      .whereRef('client.clientId', '=', 'derivedKey.clientId'),
+  );
+}
+
+function halfLifeMs(lifetimeSeconds: number): number {
+  return lifetimeSeconds * 500;
+}
