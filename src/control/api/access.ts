@@ -8,7 +8,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { Refusal, type RefusalCode } from '../domain/refusal.ts';
 import { mayDo, type Permission, type Place } from '../domain/roles.ts';
 import type { Operators, Principal, TargetDistribution } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
@@ -24,6 +24,8 @@ export type PlaceOf = (request: FastifyRequest, tx: Transaction) => Promise<Plac
 interface OperatorAccess {
   readonly permission: Permission;
   readonly place: PlaceOf;
+  /** What is told when it is not there, or not for them. Default: `not_found`. */
+  readonly absent?: RefusalCode;
 }
 
 export type RouteAccess =
@@ -144,10 +146,11 @@ export function authorizer({ store }: Pick<AccessOptions, 'store'>) {
     if (access.kind === 'operator_or_workload' && comesAsWorkload(request)) return;
     const { roles } = principalOf(request);
     const place = await store.read((tx) => access.place(request, tx));
-    if (place === undefined) throw new Refusal('not_found');
+    const absent = access.absent ?? 'not_found';
+    if (place === undefined) throw new Refusal(absent);
     if (mayDo(roles, access.permission, place)) return;
     const isInstallation = Object.values(place).every((id) => id === undefined);
-    throw new Refusal(isInstallation || mayDo(roles, 'read', place) ? 'permission_denied' : 'not_found');
+    throw new Refusal(isInstallation || mayDo(roles, 'read', place) ? 'permission_denied' : absent);
   };
 }
 

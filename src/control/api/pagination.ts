@@ -72,7 +72,11 @@ export async function page<R, V>(
 function readCursor(cursor: string): string {
   const bytes = decodeBase64url(cursor);
   if (bytes === undefined || bytes.length === 0) {
-    throw new RequestShapeError([{ pointer: '/query/cursor', reason: 'not a next_cursor of ours' }]);
+    throw invalidCursor();
   }
   return bytes.toString('utf8');
+}
+
+export function invalidCursor(): RequestShapeError {
+  return new RequestShapeError([{ pointer: '/query/cursor', reason: 'not a next_cursor of ours' }]);
 }

@@ -5,7 +5,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts';
-import { StoreUnavailableError, UnknownSiteError } from '../store/port.ts';
+import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../store/port.ts';
 import { VersionConflictError } from '../store/repositories/records.ts';
 import type { Fault, Problem } from './contract/problem.ts';
 import { AnswerShapeError, RequestShapeError } from './request-shape.ts';
@@ -39,6 +39,9 @@ function failureOf(error: unknown): Failure | undefined {
   if (error instanceof RequestShapeError) return { code: 'request_malformed', errors: error.faults };
   if (error instanceof VersionConflictError) return { code: 'precondition_failed' };
   if (error instanceof UnknownSiteError) return { code: 'not_found' };
+  if (error instanceof ConstraintError) {
+    return { code: error.kind === 'unique' ? 'already_exists' : 'still_in_use' };
+  }
   if (error instanceof StoreUnavailableError) {
     return { code: 'unavailable', retryAfterSeconds: RETRY_UNAVAILABLE_SECONDS };
   }

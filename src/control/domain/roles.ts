@@ -62,3 +62,21 @@ export interface HeldRole {
 export function mayDo(held: readonly HeldRole[], permission: Permission, place: Place): boolean {
   return held.some(({ role, scope }) => roleHolds(role, permission) && scopeCovers(scope, place));
 }
+
+/** All places where somebody holds a permission. */
+export type Reach =
+  | { readonly kind: 'everything' }
+  | {
+      readonly kind: 'below';
+      readonly environmentIds: readonly string[];
+      readonly fleetIds: readonly string[];
+      readonly siteIds: readonly string[];
+    };
+
+/** Where lists are to look: what {@link mayDo} would allow, as a set. */
+export function reachOf(held: readonly HeldRole[], permission: Permission): Reach {
+  const scopes = held.filter(({ role }) => roleHolds(role, permission)).map(({ scope }) => scope);
+  if (scopes.some(({ kind }) => kind === 'installation')) return { kind: 'everything' };
+  const ids = (wanted: ScopeKind) => scopes.filter(({ kind }) => kind === wanted).map(({ id }) => id);
+  return { kind: 'below', environmentIds: ids('environment'), fleetIds: ids('fleet'), siteIds: ids('site') };
+}

@@ -45,7 +45,7 @@ const tables = ({ bytes, sequence }: Dialect): readonly string[] => [
   `enrollment_policy (id text primary key, site_id text not null references site (id), reference text not null unique, display_name text not null,
     source_id text not null references source (id), source_revision integer not null, client_id text not null, approval text not null,
     max_key_lifetime_seconds integer not null, verified_subject text not null, verified_issuer text not null, max_keys_per_token integer not null,
-    state text not null, ${versioned}, foreign key (site_id, client_id) references client (site_id, client_id))`,
+    state text not null, ${versioned})`,
   `challenge (id text primary key, site_id text not null, policy_id text not null, public_jwk text not null, thumbprint text not null,
     created_at_ms bigint not null, expires_at_ms bigint not null, enrollment_id text)`,
   `enrollment (id text primary key, site_id text not null references site (id), policy_id text not null references enrollment_policy (id), client_id text not null,

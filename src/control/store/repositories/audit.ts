@@ -1,16 +1,20 @@
 import { newId } from '../../domain/identifiers.ts';
+import type { Place, Reach } from '../../domain/roles.ts';
 import type { AuditEntry } from '../port.ts';
 import type { Database } from '../transaction.ts';
+import { eventWithin } from './reach.ts';
 import { PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 export interface AuditFilter {
-  readonly environmentId?: string;
-  readonly fleetId?: string;
-  readonly siteId?: string;
-  readonly resourceId?: string;
-  readonly kind?: string;
+  readonly environmentId?: string | undefined;
+  readonly fleetId?: string | undefined;
+  readonly siteId?: string | undefined;
+  readonly resourceId?: string | undefined;
+  readonly kind?: string | undefined;
   /** Newest first: only rows before this sequence number. */
-  readonly beforeSeq?: number;
+  readonly beforeSeq?: number | undefined;
+  /** Only what lies within reach. */
+  readonly reach: Reach;
   readonly limit: number;
 }
 
@@ -23,7 +27,8 @@ export class AuditTrail {
   }
 
   async append(entry: AuditEntry, nowMs: number): Promise<void> {
-    const { kind, actor, resource, place, before, after, requestId } = entry;
+    const { kind, actor, resource, before, after, requestId } = entry;
+    const place = await this.#wholePlace(entry.place);
     await this.#db
       .insertInto('auditEvent')
       .values({
@@ -43,9 +48,23 @@ export class AuditTrail {
       .execute();
   }
 
+  /** Who reads a whole environment also reads what happened on its sites. */
+  async #wholePlace(place: AuditEntry['place']): Promise<AuditEntry['place']> {
+    if (place.siteId === undefined || place.environmentId !== undefined) return place;
+    const above: Place | undefined = await this.#db
+      .selectFrom('site')
+      .innerJoin('fleet', 'fleet.id', 'site.fleetId')
+      .select(['fleet.id as fleetId', 'fleet.environmentId as environmentId'])
+      .where('site.id', '=', place.siteId)
+      .executeTakeFirst();
+    return { ...above, siteId: place.siteId };
+  }
+
   /** Newest first. */
   list(filter: AuditFilter): Promise<readonly RowOf<'auditEvent'>[]> {
     let query = this.#db.selectFrom('auditEvent').selectAll();
+    const { reach } = filter;
+    if (reach.kind === 'below') query = query.where(eventWithin(reach));
     if (filter.environmentId !== undefined) query = query.where('environmentId', '=', filter.environmentId);
     if (filter.fleetId !== undefined) query = query.where('fleetId', '=', filter.fleetId);
     if (filter.siteId !== undefined) query = query.where('siteId', '=', filter.siteId);

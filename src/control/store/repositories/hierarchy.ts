@@ -1,8 +1,33 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { Place } from '../../domain/roles.ts';
+import type { Place, Reach } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
 import type { Database } from '../transaction.ts';
+import { reachedSites } from './reach.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
+
+/** What belongs to a site, in an order in which nothing refers to what is gone. */
+const OF_SITE = [
+  'freshness',
+  'bundleStep',
+  'bundleFile',
+  'bundleBlob',
+  'siteChange',
+  'challenge',
+  'derivedKey',
+  'enrollment',
+  'enrollmentPolicy',
+  'sourceRevision',
+  'source',
+  'clientGrant',
+  'client',
+  'routeSources',
+  'route',
+  'broker',
+  'blockedSubject',
+  'audience',
+  'target',
+  'signingKey',
+] as const;
 
 /** Environments, fleets and Auth Sites. */
 export class Hierarchy {
@@ -115,7 +140,13 @@ export class Hierarchy {
     );
   }
 
+  /** With everything that is kept of it, but the audit trail and the public keys that were revoked. */
   async removeSite(id: string): Promise<boolean> {
+    await this.#db
+      .deleteFrom('keySet')
+      .where('sourceId', 'in', (of) => of.selectFrom('source').select('id').where('siteId', '=', id))
+      .execute();
+    for (const table of OF_SITE) await this.#db.deleteFrom(table).where('siteId', '=', id).execute();
     const { numDeletedRows } = await this.#db
       .deleteFrom('site')
       .where('id', '=', id)
@@ -127,6 +158,47 @@ export class Hierarchy {
     let query = this.#db.selectFrom('site').selectAll().where('fleetId', '=', fleetId);
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  /** Environments within reach. */
+  reachedEnvironments(reach: Reach, page: Page): Promise<readonly RowOf<'environment'>[]> {
+    if (reach.kind === 'everything') return this.environments(page);
+    let query = this.#db
+      .selectFrom('environment')
+      .selectAll()
+      .where('id', 'in', [...reach.environmentIds, '']);
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  /** Sites within reach, wherever they are. */
+  reachedSites(reach: Reach, page: Page): Promise<readonly RowOf<'site'>[]> {
+    let query = this.#db.selectFrom('site').selectAll();
+    if (reach.kind === 'below') query = query.where('id', 'in', reachedSites(reach));
+    if (page.after !== undefined) query = query.where('id', '>', page.after);
+    return query.orderBy('id').limit(page.limit).execute();
+  }
+
+  async hasIssuerUrl(issuerUrl: string): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom('site')
+      .select('id')
+      .where('issuerUrl', '=', issuerUrl)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  async environmentByName(name: string): Promise<RowOf<'environment'> | undefined> {
+    return this.#db.selectFrom('environment').selectAll().where('name', '=', name).executeTakeFirst();
+  }
+
+  async fleetByName(environmentId: string, name: string): Promise<RowOf<'fleet'> | undefined> {
+    return this.#db
+      .selectFrom('fleet')
+      .selectAll()
+      .where('environmentId', '=', environmentId)
+      .where('name', '=', name)
+      .executeTakeFirst();
   }
 
   async allSiteIds(): Promise<readonly string[]> {

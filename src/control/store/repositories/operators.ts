@@ -38,10 +38,7 @@ export class Operators {
   /** Grants at scopes within reach. */
   reachedGrants(reach: Reach, page: Page): Promise<readonly RowOf<'roleGrant'>[]> {
     if (reach.kind === 'everything') return this.grants(page);
-    let query = this.#db
-      .selectFrom('roleGrant')
-      .selectAll()
-      .where(scopeWithin(reach));
+    let query = this.#db.selectFrom('roleGrant').selectAll().where(scopeWithin(reach));
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
   }
@@ -140,10 +137,7 @@ export class Operators {
   /** Tokens at scopes within reach. */
   reachedTokens(reach: Reach, page: Page): Promise<readonly RowOf<'accessToken'>[]> {
     if (reach.kind === 'everything') return this.tokens(page);
-    let query = this.#db
-      .selectFrom('accessToken')
-      .selectAll()
-      .where(scopeWithin(reach));
+    let query = this.#db.selectFrom('accessToken').selectAll().where(scopeWithin(reach));
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
   }

@@ -44,6 +44,19 @@ export class Policies {
     );
   }
 
+  /** Whether a policy that is not deleted names the client. */
+  async hasOfClient(siteId: string, clientId: string): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom('enrollmentPolicy')
+      .select('id')
+      .where('siteId', '=', siteId)
+      .where('clientId', '=', clientId)
+      .where('state', '!=', 'deleted')
+      .limit(1)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
   /** Without deleted ones. */
   ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
     let query = this.#db

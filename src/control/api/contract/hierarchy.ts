@@ -1,0 +1,114 @@
+/** Environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
+import Type, { type Static } from 'typebox';
+import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../../bundle/schema.ts';
+import { DEFAULT_SOURCE_CAPACITY } from '../../domain/source.ts';
+import { displayText, givenId, IDENTIFIER_PATTERN, identifier, object, VERSIONED } from './members.ts';
+
+export const NAMED = object({ name: displayText('For people; unique among its siblings.') }, 'Named');
+
+export const ENVIRONMENT = object(
+  { environment_id: givenId('Names the environment.'), name: displayText('For people.'), ...VERSIONED },
+  'Environment',
+);
+
+export const FLEET = object(
+  {
+    fleet_id: givenId('Names the fleet.'),
+    environment_id: givenId('The environment that it belongs to.'),
+    name: displayText('For people.'),
+    ...VERSIONED,
+  },
+  'Fleet',
+);
+
+export const MIN_BUNDLE_LIFETIME_SECONDS = 300;
+export const MAX_BUNDLE_LIFETIME_SECONDS = 366 * 86_400;
+export const DEFAULT_BUNDLE_LIFETIME_SECONDS = 30 * 86_400;
+const MAX_SOURCE_CAPACITY = 1000;
+
+const siteId = Type.String({
+  pattern: IDENTIFIER_PATTERN,
+  description: 'Names the Auth Site in transcripts and bundles. Fixed.',
+});
+const trustDomain = Type.String({
+  pattern: '^[a-z0-9._-]{1,255}$',
+  description: 'trust_domain of passports of derived keys. Fixed: living keys name it.',
+});
+const issuerUrl = Type.String({
+  pattern: '^https?://[!-~]{1,500}$',
+  description: 'iss of passports of derived keys. Fixed, and of one site only.',
+});
+const SITE_SETTINGS = {
+  display_name: displayText('For people.'),
+  origins: Type.Array(Type.String({ minLength: 8, maxLength: 520 }), {
+    minItems: 1,
+    maxItems: 1000,
+    uniqueItems: true,
+    description: 'scheme://authority that requests may be signed for, in canonical form.',
+  }),
+  skew_seconds: Type.Integer({
+    minimum: 1,
+    maximum: MAX_SKEW_SECONDS,
+    description: `How far clocks may be apart. Default: ${DEFAULT_SKEW_SECONDS}.`,
+  }),
+  single_verifier: Type.Boolean({
+    description:
+      'One verifier process serves the site: the embedded replay store is allowed. Default: false.',
+  }),
+  bundle_lifetime_seconds: Type.Integer({
+    minimum: MIN_BUNDLE_LIFETIME_SECONDS,
+    maximum: MAX_BUNDLE_LIFETIME_SECONDS,
+    description: `How long a bundle is of use. Default: ${DEFAULT_BUNDLE_LIFETIME_SECONDS}.`,
+  }),
+  source_capacity: Type.Integer({
+    minimum: 1,
+    maximum: MAX_SOURCE_CAPACITY,
+    description: `Slots for Trust Anchor Sources. Default: ${DEFAULT_SOURCE_CAPACITY}.`,
+  }),
+};
+
+const { display_name, origins, ...withDefaults } = SITE_SETTINGS;
+
+export const NEW_SITE = object(
+  {
+    site_id: siteId,
+    trust_domain: trustDomain,
+    issuer_url: issuerUrl,
+    display_name,
+    origins,
+    skew_seconds: Type.Optional(withDefaults.skew_seconds),
+    single_verifier: Type.Optional(withDefaults.single_verifier),
+    bundle_lifetime_seconds: Type.Optional(withDefaults.bundle_lifetime_seconds),
+    source_capacity: Type.Optional(withDefaults.source_capacity),
+  },
+  'NewSite',
+);
+
+export const SITE_CHANGE = Type.Partial(Type.Object(SITE_SETTINGS), {
+  additionalProperties: false,
+  minProperties: 1,
+  $id: 'SiteChange',
+  description: 'Members that are not there stay as they are.',
+});
+
+export const SITE = object(
+  {
+    site_id: siteId,
+    environment_id: givenId('The environment.'),
+    fleet_id: givenId('The fleet that it belongs to.'),
+    trust_domain: trustDomain,
+    issuer_url: issuerUrl,
+    ...SITE_SETTINGS,
+    ...VERSIONED,
+  },
+  'Site',
+);
+
+export const ENVIRONMENT_PATH = { environment_id: identifier('The environment.') };
+export const FLEET_PATH = { fleet_id: identifier('The fleet.') };
+
+export type EnvironmentView = Static<typeof ENVIRONMENT>;
+export type FleetView = Static<typeof FLEET>;
+export type SiteView = Static<typeof SITE>;
+export type NewSite = Static<typeof NEW_SITE>;
+export type SiteChange = Static<typeof SITE_CHANGE>;

@@ -1,0 +1,35 @@
+/** Members that many resources have. */
+import Type, { type TProperties } from 'typebox';
+
+export const closed = { additionalProperties: false } as const;
+
+/** Visible ASCII; not `.` or `..`, which URL parsers take out of a path. */
+export const IDENTIFIER_PATTERN = '^(?!\\.{1,2}$)[!-~]{1,512}$';
+
+export const identifier = (description: string) => Type.String({ pattern: IDENTIFIER_PATTERN, description });
+/** A name that Control gave. */
+export const givenId = (description: string) => Type.String({ pattern: '^[!-~]{1,128}$', description });
+/** Text for people: no control characters. */
+export const displayText = (description: string) =>
+  Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]{1,128}$', description });
+export const moment = (description: string) =>
+  Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });
+
+/** Of resources that can be changed. */
+export const VERSIONED = {
+  version: Type.Integer({ minimum: 1, description: 'As in the ETag.' }),
+  created_at: moment('When it was made.'),
+  updated_at: moment('When it was last changed.'),
+};
+
+/** Path of a resource below a site. */
+export const SITE_PATH = { site_id: identifier('The Auth Site.') };
+
+export const object = <P extends TProperties>(members: P, id: string, description?: string) =>
+  Type.Object(members, { ...closed, $id: id, ...(description === undefined ? {} : { description }) });
+
+/** Parameters of a path, or members of a query: not named in the OpenAPI document. */
+export const parameters = <P extends TProperties>(members: P) => Type.Object(members, closed);
+
+/** The body of a 204: none. */
+export const nothing = Type.Null();

@@ -1,0 +1,77 @@
+/**
+ * Routes, who may call them, and brokers. Definitions are those of the bundle, whose schema they are taken from.
+ * Source: specification "Route policy", "Route source set"; docs/bundle.md "Content".
+ */
+import Type, { type Static } from 'typebox';
+import { BUNDLE_CONTENT } from '../../../bundle/schema.ts';
+import { closed, identifier, object, VERSIONED } from './members.ts';
+
+const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
+const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;
+const sourcesList = BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources;
+
+export const ROUTE_DEFINITION = Type.Object(routeMembers, {
+  ...closed,
+  $id: 'RouteDefinition',
+  description: 'As in a bundle’s routes, without route_id.',
+});
+export const BROKER_DEFINITION = Type.Object(brokerMembers, {
+  ...closed,
+  $id: 'BrokerDefinition',
+  description: 'As in a bundle’s issuers, without issuer.',
+});
+
+export const NEW_ROUTE = object(
+  { route_id: identifier('Names the route. Fixed.'), definition: ROUTE_DEFINITION },
+  'NewRoute',
+);
+export const ROUTE_REPLACEMENT = object({ definition: ROUTE_DEFINITION }, 'RouteReplacement');
+
+export const ROUTE = object(
+  {
+    site_id: identifier('The Auth Site.'),
+    route_id: identifier('Names the route.'),
+    definition: ROUTE_DEFINITION,
+    published: Type.Boolean({ description: 'Whether bundles hold it: not before it has sources.' }),
+    ...VERSIONED,
+  },
+  'Route',
+);
+
+export const ROUTE_SOURCES_REPLACEMENT = object({ allowed_sources: sourcesList }, 'RouteSourcesReplacement');
+
+export const ROUTE_SOURCES = object(
+  {
+    site_id: identifier('The Auth Site.'),
+    route_id: identifier('The route.'),
+    allowed_sources: sourcesList,
+    ...VERSIONED,
+  },
+  'RouteSources',
+);
+
+export const BROKER_REPLACEMENT = object({ definition: BROKER_DEFINITION }, 'BrokerReplacement');
+
+export const BROKER = object(
+  {
+    site_id: identifier('The Auth Site.'),
+    issuer: identifier('iss of the passports that it signs.'),
+    definition: BROKER_DEFINITION,
+    ...VERSIONED,
+  },
+  'Broker',
+);
+
+export const ROUTE_PATH = { site_id: identifier('The Auth Site.'), route_id: identifier('The route.') };
+export const BROKER_PATH = {
+  site_id: identifier('The Auth Site.'),
+  issuer: identifier('iss of the broker, percent-encoded.'),
+};
+
+export type RouteDefinition = Static<typeof ROUTE_DEFINITION>;
+export type NewRoute = Static<typeof NEW_ROUTE>;
+export type RouteView = Static<typeof ROUTE>;
+export type RouteSourcesView = Static<typeof ROUTE_SOURCES>;
+export type AllowedSources = Static<typeof ROUTE_SOURCES_REPLACEMENT>['allowed_sources'];
+export type BrokerDefinition = Static<typeof BROKER_DEFINITION>;
+export type BrokerView = Static<typeof BROKER>;

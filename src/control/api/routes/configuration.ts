@@ -1,0 +1,45 @@
+/** All configuration resources: puts their services together and registers their routes. */
+import { AccessTokens } from '../../configuration/access-tokens.ts';
+import { Brokers } from '../../configuration/brokers.ts';
+import type { ConfigurationDeps } from '../../configuration/change.ts';
+import { Clients } from '../../configuration/clients.ts';
+import { Environments } from '../../configuration/environments.ts';
+import { Fleets } from '../../configuration/fleets.ts';
+import { Grants } from '../../configuration/grants.ts';
+import { RoleGrants } from '../../configuration/role-grants.ts';
+import { RouteSources } from '../../configuration/route-sources.ts';
+import { Routes } from '../../configuration/routes.ts';
+import { SigningKeyAdministration, type SiteKeyring } from '../../configuration/signing-keys.ts';
+import { type CreateSiteKeys, Sites } from '../../configuration/sites.ts';
+import { Targets } from '../../configuration/targets.ts';
+import type { ControlApp } from '../app.ts';
+import { registerAuditEventRoutes } from './audit-events.ts';
+import { registerBrokerRoutes } from './brokers.ts';
+import { registerClientRoutes, registerGrantRoutes } from './clients.ts';
+import { registerEnvironmentRoutes, registerFleetRoutes } from './environments.ts';
+import { registerAccessTokenRoutes, registerRoleGrantRoutes } from './operators.ts';
+import { registerRouteRoutes, registerRouteSourcesRoutes } from './routes.ts';
+import { registerSigningKeyRoutes } from './signing-keys.ts';
+import { registerSiteRoutes } from './sites.ts';
+import { registerTargetRoutes } from './targets.ts';
+
+export interface ConfigurationRoutesDeps extends ConfigurationDeps {
+  readonly createSiteKeys: CreateSiteKeys;
+  readonly keyring: SiteKeyring;
+}
+
+export function registerConfigurationRoutes(app: ControlApp, deps: ConfigurationRoutesDeps): void {
+  registerEnvironmentRoutes(app, new Environments(deps));
+  registerFleetRoutes(app, new Fleets(deps));
+  registerSiteRoutes(app, new Sites(deps));
+  registerSigningKeyRoutes(app, new SigningKeyAdministration(deps));
+  registerBrokerRoutes(app, new Brokers(deps));
+  registerTargetRoutes(app, new Targets(deps));
+  registerClientRoutes(app, new Clients(deps));
+  registerGrantRoutes(app, new Grants(deps));
+  registerRouteRoutes(app, new Routes(deps));
+  registerRouteSourcesRoutes(app, new RouteSources(deps));
+  registerRoleGrantRoutes(app, new RoleGrants(deps));
+  registerAccessTokenRoutes(app, new AccessTokens(deps));
+  registerAuditEventRoutes(app, deps.store);
+}

@@ -1,0 +1,40 @@
+/** `/healthz`: the process answers. `/readyz`: it can do its work. For orchestrators; they say nothing else. */
+import Type from 'typebox';
+import { Refusal } from '../../domain/refusal.ts';
+import type { ControlApp } from '../app.ts';
+import { object } from '../contract/members.ts';
+
+const HEALTH = object({ status: Type.Literal('ok') }, 'Health');
+
+/** @param isReady asked of nobody: a probe must cost nothing */
+export function registerHealthRoutes(app: ControlApp, isReady: () => boolean): void {
+  app.get(
+    '/healthz',
+    {
+      config: { access: { kind: 'public' } },
+      schema: {
+        operationId: 'getHealth',
+        summary: 'The process answers',
+        tags: ['Health'],
+        response: { 200: HEALTH },
+      },
+    },
+    async () => ({ status: 'ok' as const }),
+  );
+  app.get(
+    '/readyz',
+    {
+      config: { access: { kind: 'public' } },
+      schema: {
+        operationId: 'getReadiness',
+        summary: 'The database answers, and Control is not stopping',
+        tags: ['Health'],
+        response: { 200: HEALTH },
+      },
+    },
+    async () => {
+      if (app.closing.aborted || !isReady()) throw new Refusal('unavailable');
+      return { status: 'ok' as const };
+    },
+  );
+}

@@ -1,0 +1,45 @@
+/** `/v1/sites/{site_id}/signing-keys`: what verifiers pin, and its rotation. */
+import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
+import type { ControlApp } from '../app.ts';
+import { parameters, SITE_PATH } from '../contract/members.ts';
+import { SIGNING_KEY, SIGNING_KEY_ROTATION, SIGNING_KEYS } from '../contract/signing-keys.ts';
+import { siteInPath } from '../places.ts';
+import { operationOf } from '../request-operation.ts';
+
+const tags = ['Signing keys'];
+
+export function registerSigningKeyRoutes(app: ControlApp, keys: SigningKeyAdministration): void {
+  const params = parameters(SITE_PATH);
+  app.get(
+    '/v1/sites/:site_id/signing-keys',
+    {
+      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
+      schema: {
+        operationId: 'listSigningKeys',
+        summary: 'Public halves of the keys that sign for a site, oldest first',
+        tags,
+        params,
+        response: { 200: SIGNING_KEYS },
+      },
+    },
+    async (request) => ({ items: await keys.list(request.params.site_id) }),
+  );
+  app.post(
+    '/v1/sites/:site_id/signing-keys/rotate',
+    {
+      config: { access: { kind: 'operator', permission: 'administer', place: siteInPath } },
+      schema: {
+        operationId: 'rotateSigningKey',
+        summary: 'Make a new key; the one before signs beside it for a while',
+        tags,
+        params,
+        body: SIGNING_KEY_ROTATION,
+        response: { 201: SIGNING_KEY },
+      },
+    },
+    async (request, reply) => {
+      const key = await keys.rotate(operationOf(request), request.params.site_id, request.body);
+      return reply.code(201).send(key);
+    },
+  );
+}

@@ -1,0 +1,118 @@
+/** Tokens of automation: one role at one scope, shown once, kept as hashes. */
+import type { AccessTokenView, NewAccessToken } from '../api/contract/operators.ts';
+import { newId } from '../domain/identifiers.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { Reach, Scope } from '../domain/roles.ts';
+import { type Created, createOnce, type Operation } from '../operation.ts';
+import { newToken, tokenHash } from '../secrets/bearer-token.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
+import {
+  audited,
+  found,
+  INSTALLATION_LOCK,
+  momentOf,
+  newVersion,
+  nextVersion,
+  requireVersion,
+  versionOf,
+} from './change.ts';
+import { lockOf, placeOfScope, scopeOf, scopeView } from './role-grants.ts';
+import type { ShownToken, WithToken } from './targets.ts';
+
+export class AccessTokens {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+
+  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  list(reach: Reach, page: Page): Promise<readonly RowOf<'accessToken'>[]> {
+    return this.#store.read((tx) => tx.operators.reachedTokens(reach, page));
+  }
+
+  async get(id: string): Promise<AccessTokenView> {
+    return accessTokenView(found(await this.#store.read((tx) => tx.operators.token(id))));
+  }
+
+  /** @throws Refusal `scope_invalid`, `definition_invalid` for an expiry that is over */
+  create(operation: Operation, token: NewAccessToken): Promise<Created<AccessTokenView, ShownToken>> {
+    const scope = scopeOf(token.scope);
+    const nowMs = this.#nowMs();
+    const expiresAtMs = token.expires_at === undefined ? null : Date.parse(token.expires_at);
+    if (expiresAtMs !== null && !(expiresAtMs > nowMs)) {
+      const faults = [{ pointer: '/body/expires_at', reason: 'must lie in the future' }];
+      throw new Refusal('definition_invalid', undefined, { faults });
+    }
+    return createOnce(this.#store, lockOf(scope), operation, nowMs, async (tx) => {
+      const place = await placeOfScope(tx, scope);
+      if (place === undefined) throw new Refusal('scope_invalid');
+      const secret = newToken('access');
+      const row = {
+        id: newId('accessToken', nowMs),
+        name: token.name,
+        tokenHash: tokenHash(secret),
+        role: token.role,
+        scopeKind: scope.kind,
+        scopeId: scope.id,
+        expiresAtMs,
+        lastUsedAtMs: null,
+        ...newVersion(nowMs),
+      };
+      await tx.operators.addToken(row);
+      const after = accessTokenView(row);
+      const entry = audited(operation, { what: 'access_token.created', id: row.id, place, after });
+      return { result: after, shownOnce: { token: secret }, audit: [entry] };
+    });
+  }
+
+  /** The token before ends at once. @throws Refusal `not_found` */
+  async rotate(operation: Operation, id: string): Promise<WithToken<AccessTokenView>> {
+    const token = newToken('access');
+    const nowMs = this.#nowMs();
+    const view = await this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
+      const row = found(await tx.operators.token(id));
+      await tx.operators.changeToken(row, { tokenHash: tokenHash(token) }, nowMs);
+      const before = accessTokenView(row);
+      const after = accessTokenView({ ...row, ...nextVersion(row, nowMs) });
+      const place = (await placeOfScope(tx, scopeOfRow(row))) ?? {};
+      return {
+        result: after,
+        audit: [audited(operation, { what: 'access_token.rotated', id, place, before, after })],
+      };
+    });
+    return { view, token };
+  }
+
+  /** @throws Refusal `not_found`, `precondition_failed` */
+  remove(operation: Operation, id: string, version: number): Promise<void> {
+    return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
+      const row = found(await tx.operators.token(id));
+      requireVersion(row, version);
+      await tx.operators.removeToken(id);
+      const place = (await placeOfScope(tx, scopeOfRow(row))) ?? {};
+      const before = accessTokenView(row);
+      return {
+        result: undefined,
+        audit: [audited(operation, { what: 'access_token.deleted', id, place, before })],
+      };
+    });
+  }
+}
+
+function scopeOfRow({ scopeKind, scopeId }: RowOf<'accessToken'>): Scope {
+  return { kind: scopeKind, id: scopeId };
+}
+
+export function accessTokenView(row: RowOf<'accessToken'>): AccessTokenView {
+  return {
+    access_token_id: row.id,
+    name: row.name,
+    role: row.role,
+    scope: scopeView(scopeOfRow(row)),
+    ...(row.expiresAtMs === null ? {} : { expires_at: momentOf(row.expiresAtMs) }),
+    ...versionOf(row),
+  };
+}

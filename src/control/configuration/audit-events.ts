@@ -1,0 +1,26 @@
+/** The audit trail as operators read it. */
+import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { AuditEventView } from '../api/contract/operators.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import { momentOf } from './change.ts';
+
+export function auditEventView(row: RowOf<'auditEvent'>): AuditEventView {
+  return {
+    audit_event_id: row.id,
+    at: momentOf(row.atMs),
+    kind: row.kind,
+    actor: row.actor,
+    resource: { kind: row.resourceKind, id: row.resourceId },
+    ...(row.environmentId === null ? {} : { environment_id: row.environmentId }),
+    ...(row.fleetId === null ? {} : { fleet_id: row.fleetId }),
+    ...(row.siteId === null ? {} : { site_id: row.siteId }),
+    ...(row.before === null ? {} : { before: recordOf(row.before) }),
+    ...(row.after === null ? {} : { after: recordOf(row.after) }),
+    ...(row.requestId === null ? {} : { request_id: row.requestId }),
+  };
+}
+
+function recordOf(text: string): object {
+  const value: unknown = JSON.parse(text);
+  return isJsonObject(value) ? value : {};
+}

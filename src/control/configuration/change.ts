@@ -1,0 +1,90 @@
+/** What every change of configuration has in common: its audit row, its version, its way to the publisher. */
+import { Refusal } from '../domain/refusal.ts';
+import type { Place } from '../domain/roles.ts';
+import type { Operation } from '../operation.ts';
+import type { SiteCheck } from '../services.ts';
+import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
+import type { Change } from '../store/repositories/changes.ts';
+
+export interface ConfigurationDeps {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly siteCheck: SiteCheck;
+}
+
+/** Of what belongs to no site. */
+export const INSTALLATION_LOCK: Lock = { kind: 'installation' };
+
+/** A change as the audit trail keeps it. `before` and `after` are views: what the API shows again and again. */
+export function audited(
+  operation: Operation,
+  change: {
+    /** `<resource>.<verb>` */
+    readonly what: `${string}.${string}`;
+    readonly id: string;
+    readonly place: Place;
+    readonly before?: object;
+    readonly after?: object;
+  },
+): AuditEntry {
+  const { what, id, place, before, after } = change;
+  return {
+    kind: `proofgate.control.${what}` as AuditEntry['kind'],
+    actor: operation.actor,
+    requestId: operation.requestId,
+    resource: { kind: what.slice(0, what.lastIndexOf('.')), id },
+    place,
+    before,
+    after,
+  };
+}
+
+/** @throws Refusal `precondition_failed` when it is not the version that the change was made from */
+export function requireVersion(row: { readonly version: number }, expected: number): void {
+  if (row.version !== expected) throw new Refusal('precondition_failed');
+}
+
+/** @throws Refusal `not_found` */
+export function found<R>(row: R | undefined): R {
+  if (row === undefined) throw new Refusal('not_found');
+  return row;
+}
+
+/** Its next bundle is to hold it. */
+export async function publishChange(
+  tx: Transaction,
+  siteId: string,
+  change: Change,
+  nowMs: number,
+): Promise<void> {
+  await tx.changes.record(siteId, change, nowMs);
+  tx.notify({ topic: 'site_changed', reference: siteId });
+}
+
+/** RFC 3339, UTC, milliseconds. */
+export function momentOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** Version and times of a row, as every view has them. */
+export function versionOf(row: {
+  readonly version: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}) {
+  return {
+    version: row.version,
+    created_at: momentOf(row.createdAtMs),
+    updated_at: momentOf(row.updatedAtMs),
+  };
+}
+
+/** Of a record that is new now. */
+export function newVersion(nowMs: number) {
+  return { version: 1, createdAtMs: nowMs, updatedAtMs: nowMs };
+}
+
+/** Of a record that was changed now. */
+export function nextVersion(row: { readonly version: number; readonly createdAtMs: number }, nowMs: number) {
+  return { version: row.version + 1, createdAtMs: row.createdAtMs, updatedAtMs: nowMs };
+}

@@ -1,0 +1,95 @@
+/** What a client, and so each of its derived keys, may do: read or write a resource. */
+import type { GrantView } from '../api/contract/clients.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { Access } from '../domain/runtime.ts';
+import type { Operation } from '../operation.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
+import { audited, found, momentOf, publishChange } from './change.ts';
+
+/** As the bundle's schema bounds them. */
+const MAX_GRANTS = 10_000;
+
+export interface GrantName {
+  readonly siteId: string;
+  readonly clientId: string;
+  readonly resource: string;
+}
+
+export class Grants {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+
+  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws Refusal `not_found` without the client */
+  list(siteId: string, clientId: string, page: Page): Promise<readonly RowOf<'clientGrant'>[]> {
+    return this.#store.read(async (tx) => {
+      found(await tx.clients.client(siteId, clientId));
+      return tx.clients.grantsPage(siteId, clientId, page);
+    });
+  }
+
+  /** Gives it, or changes its access. Saying the same again is no harm. @throws Refusal `not_found`, `definition_invalid` */
+  put(
+    operation: Operation,
+    name: GrantName,
+    access: Access,
+  ): Promise<{ readonly view: GrantView; readonly created: boolean }> {
+    const { siteId, clientId, resource } = name;
+    const nowMs = this.#nowMs();
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      found(await tx.clients.client(siteId, clientId));
+      const known = await tx.clients.grant(siteId, clientId, resource);
+      if (known === undefined && (await tx.clients.countGrants(siteId, clientId)) >= MAX_GRANTS) {
+        throw new Refusal('definition_invalid', `a client has at most ${MAX_GRANTS} grants`);
+      }
+      const row = { siteId, clientId, resource, access, createdAtMs: nowMs };
+      await tx.clients.putGrant(row);
+      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
+      const after = grantView(row);
+      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const before = known && grantView(known);
+      const what = known === undefined ? 'grant.created' : 'grant.changed';
+      const entry = audited(operation, { what, id: grantId(name), place, ...(before && { before }), after });
+      return { result: { view: after, created: known === undefined }, audit: [entry] };
+    });
+  }
+
+  /** @throws Refusal `not_found` */
+  remove(operation: Operation, name: GrantName): Promise<void> {
+    const { siteId, clientId, resource } = name;
+    const nowMs = this.#nowMs();
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const row = found(await tx.clients.grant(siteId, clientId, resource));
+      await tx.clients.removeGrant(siteId, clientId, resource);
+      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
+      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const entry = audited(operation, {
+        what: 'grant.deleted',
+        id: grantId(name),
+        place,
+        before: grantView(row),
+      });
+      return { result: undefined, audit: [entry] };
+    });
+  }
+}
+
+/** Neither part holds a space. */
+function grantId({ clientId, resource }: GrantName): string {
+  return `${clientId} ${resource}`;
+}
+
+export function grantView(row: RowOf<'clientGrant'>): GrantView {
+  return {
+    site_id: row.siteId,
+    client_id: row.clientId,
+    resource: row.resource,
+    access: row.access,
+    granted_at: momentOf(row.createdAtMs),
+  };
+}

@@ -1,0 +1,107 @@
+/** Role grants. Nobody grants more than they hold: giving takes `administer` at the scope, which only admins have. */
+import type { NewRoleGrant, RoleGrantView, ScopeView } from '../api/contract/operators.ts';
+import { newId } from '../domain/identifiers.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { Place, Reach, Scope } from '../domain/roles.ts';
+import { type Created, createOnce, type Operation } from '../operation.ts';
+import type { ControlStore, Lock } from '../store/port.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { audited, found, INSTALLATION_LOCK, momentOf } from './change.ts';
+
+export class RoleGrants {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+
+  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  list(reach: Reach, page: Page): Promise<readonly RowOf<'roleGrant'>[]> {
+    return this.#store.read((tx) => tx.operators.reachedGrants(reach, page));
+  }
+
+  async get(id: string): Promise<RoleGrantView> {
+    return roleGrantView(found(await this.#store.read((tx) => tx.operators.grant(id))));
+  }
+
+  /** @throws Refusal `scope_invalid`, `already_exists` */
+  create(operation: Operation, grant: NewRoleGrant): Promise<Created<RoleGrantView, never>> {
+    const scope = scopeOf(grant.scope);
+    const nowMs = this.#nowMs();
+    return createOnce(this.#store, lockOf(scope), operation, nowMs, async (tx) => {
+      const place = await placeOfScope(tx, scope);
+      if (place === undefined) throw new Refusal('scope_invalid');
+      const row = {
+        id: newId('roleGrant', nowMs),
+        principal: grant.principal,
+        role: grant.role,
+        scopeKind: scope.kind,
+        scopeId: scope.id,
+        createdAtMs: nowMs,
+        createdBy: operation.actor,
+      };
+      if (await tx.operators.hasGrant(row)) throw new Refusal('already_exists');
+      await tx.operators.addGrant(row);
+      const after = roleGrantView(row);
+      const entry = audited(operation, { what: 'role_grant.created', id: row.id, place, after });
+      return { result: after, audit: [entry] };
+    });
+  }
+
+  /** @throws Refusal `not_found` */
+  remove(operation: Operation, id: string): Promise<void> {
+    return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
+      const row = found(await tx.operators.grant(id));
+      await tx.operators.removeGrant(id);
+      const place = (await placeOfScope(tx, { kind: row.scopeKind, id: row.scopeId })) ?? {};
+      const entry = audited(operation, { what: 'role_grant.deleted', id, place, before: roleGrantView(row) });
+      return { result: undefined, audit: [entry] };
+    });
+  }
+}
+
+/** As the API says it, so that the installation has no ID, and everything else has one. @throws Refusal `scope_invalid` */
+export function scopeOf({ kind, id }: ScopeView): Scope {
+  if ((kind === 'installation') !== (id === undefined)) throw new Refusal('scope_invalid');
+  return { kind, id: id ?? '' };
+}
+
+export function scopeView({ kind, id }: Scope): ScopeView {
+  return kind === 'installation' ? { kind } : { kind, id };
+}
+
+/** Where a scope is; undefined when there is no such thing. */
+export async function placeOfScope(tx: Transaction, { kind, id }: Scope): Promise<Place | undefined> {
+  switch (kind) {
+    case 'installation':
+      return {};
+    case 'environment': {
+      const environment = await tx.hierarchy.environment(id);
+      return environment && { environmentId: id };
+    }
+    case 'fleet': {
+      const fleet = await tx.hierarchy.fleet(id);
+      return fleet && { environmentId: fleet.environmentId, fleetId: id };
+    }
+    case 'site':
+      return tx.hierarchy.placeOfSite(id);
+  }
+}
+
+/** What is granted on a scope comes after, or before, whatever removes the scope. */
+export function lockOf({ kind, id }: Scope): Lock {
+  return kind === 'site' ? { kind: 'site', siteId: id } : INSTALLATION_LOCK;
+}
+
+export function roleGrantView(row: RowOf<'roleGrant'>): RoleGrantView {
+  return {
+    role_grant_id: row.id,
+    principal: row.principal,
+    role: row.role,
+    scope: scopeView({ kind: row.scopeKind, id: row.scopeId }),
+    created_at: momentOf(row.createdAtMs),
+    created_by: row.createdBy,
+  };
+}

@@ -1,0 +1,81 @@
+/** A site's signing keys as operators see and rotate them. Making and using them is the publisher's. */
+import type { SigningKeyResource, SigningKeyRotation } from '../api/contract/signing-keys.ts';
+import type { Operation } from '../operation.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { audited, found, momentOf } from './change.ts';
+
+type Purpose = SigningKeyRotation['purpose'];
+
+/** A key as the publisher tells of it: nothing of the private half. */
+export interface PublicSigningKey {
+  readonly id: string;
+  readonly purpose: Purpose;
+  readonly state: 'active' | 'retiring' | 'retired';
+  readonly thumbprint: string;
+  readonly jwk: { readonly kty: string; readonly x: string };
+  readonly createdAtMs: number;
+  readonly retireAtMs: number | undefined;
+}
+
+/** The publisher's side. */
+export interface SiteKeyring {
+  ofSite(tx: Transaction, siteId: string): Promise<readonly PublicSigningKey[]>;
+  /** @returns the new key; the one before goes on for `retiringMs` */
+  rotate(
+    tx: Transaction,
+    siteId: string,
+    purpose: Purpose,
+    options: { readonly nowMs: number; readonly retiringMs?: number },
+  ): Promise<PublicSigningKey>;
+}
+
+export interface SigningKeysDeps {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly keyring: SiteKeyring;
+}
+
+export class SigningKeyAdministration {
+  readonly #deps: SigningKeysDeps;
+
+  constructor(deps: SigningKeysDeps) {
+    this.#deps = deps;
+  }
+
+  async list(siteId: string): Promise<SigningKeyResource[]> {
+    const { store, keyring } = this.#deps;
+    const keys = await store.read((tx) => keyring.ofSite(tx, siteId));
+    return keys.map(signingKeyView);
+  }
+
+  rotate(operation: Operation, siteId: string, rotation: SigningKeyRotation): Promise<SigningKeyResource> {
+    const { store, keyring, nowMs } = this.#deps;
+    const { purpose, retiring_seconds: retiringSeconds } = rotation;
+    const now = nowMs();
+    return store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const retiring = retiringSeconds === undefined ? {} : { retiringMs: retiringSeconds * 1000 };
+      const after = signingKeyView(await keyring.rotate(tx, siteId, purpose, { nowMs: now, ...retiring }));
+      const entry = audited(operation, {
+        what: 'signing_key.rotated',
+        id: after.signing_key_id,
+        place,
+        after,
+      });
+      return { result: after, audit: [entry] };
+    });
+  }
+}
+
+function signingKeyView(key: PublicSigningKey): SigningKeyResource {
+  return {
+    signing_key_id: key.id,
+    purpose: key.purpose,
+    state: key.state,
+    thumbprint: key.thumbprint,
+    jwk: { kty: 'OKP', crv: 'Ed25519', x: key.jwk.x },
+    created_at: momentOf(key.createdAtMs),
+    ...(key.retireAtMs === undefined ? {} : { retire_at: momentOf(key.retireAtMs) }),
+  };
+}
