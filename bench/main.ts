@@ -1,5 +1,5 @@
 /**
- * `make bench`: server CPU of one check, as a ratio to floors measured in the same run: a bare grpc-js unary echo
+ * `make bench`, in two parts. What a delta costs on a large table, as a ratio to a small one (`delta-cost.ts`). And: server CPU of one check, as a ratio to floors measured in the same run: a bare grpc-js unary echo
  * of the same message, then with one Ed25519 verification by node:crypto a request, then with one `SET … NX PX` by
  * ioredis too. Floors and verifier are loaded alike, from this process; every request is different, signed, and
  * must be allowed. Rounds alternate, so that a machine whose speed drifts drifts for all of them; medians are
@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { startProofgate } from '../test/e2e/harness/sidecar.ts';
 import { TestRedisServer } from '../test/fakes/redis-server.ts';
+import { type DeltaCost, MOST_DELTA_RATIO, measureDeltaCost } from './delta-cost.ts';
 import type { FloorJob } from './floors.ts';
 import { cpuUsPerRequest, type GrpcTarget } from './load.ts';
 import { type BenchWorld, createBenchWorld } from './world.ts';
@@ -35,6 +36,7 @@ async function main(): Promise<void> {
   const redis = await TestRedisServer.start('--maxmemory-policy', 'noeviction');
   const children: ChildProcess[] = [];
   try {
+    reportDeltas(await measureDeltaCost());
     const world = await createBenchWorld(directory);
     const samples: Samples = { echo: [], echo_verify: [], memory: [], echo_verify_set: [], redis: [] };
     for (let round = 1; round <= ROUNDS; round++) {
@@ -146,6 +148,18 @@ function report(samples: Samples): void {
     );
     if (!isEnough) process.exitCode = 1;
   }
+}
+
+function reportDeltas({ smallUs, largeUs }: DeltaCost): void {
+  console.log('\nCPU of a delta, microseconds: one key put, one removed, one client changed (least to most)');
+  line('onto 100 keys', smallUs);
+  line('onto 100,000 keys', largeUs);
+  const ratio = median(largeUs) / median(smallUs);
+  const isEnough = ratio <= MOST_DELTA_RATIO;
+  console.log(
+    `ratio, 100,000 to 100 keys ${ratio.toFixed(2)} (at most ${MOST_DELTA_RATIO}): ${isEnough ? 'ok' : 'TOO MUCH'}`,
+  );
+  if (!isEnough) process.exitCode = 1;
 }
 
 function line(name: string, values: readonly number[]): void {

@@ -12,7 +12,8 @@ const TOKEN = /^[!-~]{1,4096}$/;
 /**
  * Looks at the settings alone, but for the certificates.
  * @returns undefined where no Control is named
- * @throws CliError `bundle_source_missing`, `bad_control_url`, `control_token_file_missing`, and what a file is refused for
+ * @throws CliError `bundle_source_missing`, `control_url_invalid`, `control_url_not_https`,
+ *   `control_token_file_missing`, and what a file is refused for
  */
 export async function openControlConnection(
   settings: VerifierSettings,
@@ -44,7 +45,10 @@ function parseControlUrl(text: string, allowPlainHttp: boolean): URL {
     );
   }
   if (url.protocol === 'http:' && !isLoopback(url.hostname) && !allowPlainHttp) {
-    throw usageError('bad_control_url', '--control-url must be https://, or --allow-plain-http be given');
+    throw usageError(
+      'control_url_not_https',
+      '--control-url must be https://, or --allow-plain-http be given',
+    );
   }
   return url;
 }
