@@ -24,6 +24,7 @@ export interface SourceKeysOptions {
   readonly records: KeySetRecords;
   readonly nowMs: () => number;
   readonly refreshIntervalMs: number;
+  /** For logs and metrics; must not throw. */
   readonly report: (event: KeySetEvent) => void;
 }
 

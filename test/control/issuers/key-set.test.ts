@@ -51,7 +51,15 @@ describe('passed over, without harm to others, is', () => {
   it.each<[string, unknown]>([
     ['a key of 1024 bits', makeSigner('RS256', 1024).jwk],
     ['a key of 2047 bits', makeSigner('RS256', 2047).jwk],
-    ['a modulus that begins with a zero', { ...rsa.jwk, n: Buffer.concat([Buffer.alloc(1), Buffer.from(String(rsa.jwk.n), 'base64url')]).toString('base64url') }],
+    [
+      'a modulus that begins with a zero',
+      {
+        ...rsa.jwk,
+        n: Buffer.concat([Buffer.alloc(1), Buffer.from(String(rsa.jwk.n), 'base64url')]).toString(
+          'base64url',
+        ),
+      },
+    ],
     ['a modulus of more than 8192 bits', { ...rsa.jwk, n: Buffer.alloc(1025, 0xff).toString('base64url') }],
     ['the exponent 3', { ...rsa.jwk, e: 'Aw' }],
     ['an even exponent', { ...rsa.jwk, e: 'AQAA' }],
@@ -89,7 +97,7 @@ describe('passed over, without harm to others, is', () => {
     ['nothing', {}],
   ])('%s', (_, jwk) => {
     expect(read(jwk, ec.jwk)?.map(({ kid }) => kid)).toEqual([ec.kid]);
-  }); // biome-ignore format: a table
+  });
 });
 
 describe('no key set is', () => {
