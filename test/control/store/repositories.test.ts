@@ -1,0 +1,55 @@
+/** Every query, on both databases. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import { databaseKinds } from './databases.ts';
+import { MethodRecord } from './method-record.ts';
+import { benchOf } from './repositories/bench.ts';
+import {
+  clientCases,
+  policyCases,
+  routeCases,
+  signingKeyCases,
+  targetCases,
+} from './repositories/configuration.ts';
+import { enrollmentCases, keyCases } from './repositories/enrollment.ts';
+import { hierarchyCases } from './repositories/hierarchy.ts';
+import { auditCases, operatorCases } from './repositories/operators.ts';
+import { changeCases, distributionCases, publicationCases } from './repositories/publishing.ts';
+import { sourceCases } from './repositories/sources.ts';
+
+const record = new MethodRecord();
+
+describe.each(databaseKinds())('$name', (database) => {
+  let store: ControlStore;
+  beforeAll(async () => {
+    record.reset();
+    await database.start();
+    store = await (await database.fresh())();
+  });
+  afterAll(async () => {
+    await store.close();
+    await database.stop();
+  });
+
+  const bench = benchOf(() => store);
+  describe('hierarchy', () => hierarchyCases(bench));
+  describe('clients', () => clientCases(bench));
+  describe('routes', () => routeCases(bench));
+  describe('targets', () => targetCases(bench));
+  describe('signing keys', () => signingKeyCases(bench));
+  describe('policies', () => policyCases(bench));
+  describe('sources', () => sourceCases(bench));
+  describe('enrollments', () => enrollmentCases(bench));
+  describe('keys', () => keyCases(bench));
+  describe('changes', () => changeCases(bench));
+  describe('distribution', () => distributionCases(bench));
+  describe('publication', () => publicationCases(bench));
+  describe('operators', () => operatorCases(bench));
+  describe('audit', () => auditCases(bench));
+
+  // Queries are tested by their services on SQLite only: a new one gets its case here.
+  it('every method of every repository was called', () => {
+    expect(record.known.size).toBeGreaterThan(100);
+    expect(record.missing).toEqual([]);
+  });
+});

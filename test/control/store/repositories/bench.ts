@@ -1,0 +1,43 @@
+import type { ControlStore } from '../../../../src/control/store/port.ts';
+import type { Transaction } from '../../../../src/control/store/transaction.ts';
+import { addGround, type Ground } from '../rows.ts';
+
+/** What the cases of a repository work on: one store for all of them, a site for each. */
+export interface Bench {
+  /** Reads, read-only as services do it. */
+  read<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  ground(): Promise<Ground>;
+}
+
+export function benchOf(store: () => ControlStore): Bench {
+  return {
+    read: (work) => store().read(work),
+    write: (work) => store().housekeep(undefined, work),
+    ground: () => addGround(store()),
+  };
+}
+
+export const ALL = { after: undefined, limit: 1000 };
+export const EVERYTHING = { kind: 'everything' } as const;
+
+/** Reach of these alone. */
+export const below = (ids: {
+  readonly environmentIds?: readonly string[];
+  readonly fleetIds?: readonly string[];
+  readonly siteIds?: readonly string[];
+}) => ({ kind: 'below', environmentIds: [], fleetIds: [], siteIds: [], ...ids }) as const;
+
+/** The names in a list, page by page. */
+export async function pages<T>(
+  limit: number,
+  list: (page: { readonly after: string | undefined; readonly limit: number }) => Promise<readonly T[]>,
+  nameOf: (row: T) => string,
+): Promise<readonly (readonly string[])[]> {
+  const found: (readonly string[])[] = [];
+  for (let after: string | undefined; ; after = found.at(-1)?.at(-1)) {
+    const names = (await list({ after, limit })).map(nameOf);
+    if (names.length === 0) return found;
+    found.push(names);
+  }
+}

@@ -1,0 +1,232 @@
+import { expect, it } from '@jest/globals';
+import { newId } from '../../../../src/control/domain/identifiers.ts';
+import { VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
+import { NOW_MS } from '../databases.ts';
+import { clientRow, policyRow, sourceRow, targetRow, VERSIONED } from '../rows.ts';
+import { ALL, type Bench, pages } from './bench.ts';
+
+export function clientCases({ read, write, ground }: Bench): void {
+  it('clients and their grants', async () => {
+    const { siteId } = await ground();
+    const grant = (clientId: string, resource: string, access: 'read' | 'write', createdAtMs = NOW_MS) => ({
+      siteId,
+      clientId,
+      resource,
+      access,
+      createdAtMs,
+    });
+    await write(async ({ clients }) => {
+      for (const name of ['c', 'a', 'b']) await clients.add(clientRow(siteId, name));
+      await clients.putGrant(grant('a', 'orders', 'read'));
+      await clients.putGrant(grant('a', 'orders', 'write', NOW_MS + 1));
+      await clients.putGrant(grant('a', 'prices', 'read'));
+      await clients.putGrant(grant('b', 'orders', 'read'));
+      await clients.change({ siteId, clientId: 'a', version: 1 }, { context: '{"x":"y"}' }, NOW_MS + 1);
+    });
+    await read(async ({ clients }) => {
+      expect(await clients.client(siteId, 'a')).toEqual({
+        ...clientRow(siteId, 'a'),
+        context: '{"x":"y"}',
+        version: 2,
+        updatedAtMs: NOW_MS + 1,
+      });
+      expect(await clients.client('elsewhere', 'a')).toBeUndefined();
+      const listed = await pages(
+        2,
+        (page) => clients.ofSite(siteId, page),
+        ({ clientId }) => clientId,
+      );
+      expect(listed).toEqual([['a', 'b'], ['c']]);
+      expect(await clients.count(siteId)).toBe(3);
+      expect(await clients.grants(siteId, 'a')).toEqual([
+        grant('a', 'orders', 'write', NOW_MS + 1),
+        grant('a', 'prices', 'read'),
+      ]);
+      expect(await clients.grant(siteId, 'a', 'prices')).toEqual(grant('a', 'prices', 'read'));
+      expect(await clients.grant(siteId, 'c', 'prices')).toBeUndefined();
+      const grants = await pages(
+        1,
+        (page) => clients.grantsPage(siteId, 'a', page),
+        ({ resource }) => resource,
+      );
+      expect(grants).toEqual([['orders'], ['prices']]);
+      expect(await clients.countGrants(siteId, 'a')).toBe(2);
+      expect((await clients.allGrants(siteId)).map((row) => `${row.clientId} ${row.resource}`)).toEqual([
+        'a orders',
+        'a prices',
+        'b orders',
+      ]);
+    });
+    expect(await write((tx) => tx.clients.removeGrant(siteId, 'b', 'orders'))).toBe(true);
+    expect(await write((tx) => tx.clients.removeGrant(siteId, 'b', 'orders'))).toBe(false);
+    expect(await write((tx) => tx.clients.remove(siteId, 'b'))).toBe(true);
+    expect(await write((tx) => tx.clients.remove(siteId, 'b'))).toBe(false);
+    await expect(write((tx) => tx.clients.remove(siteId, 'a'))).rejects.toMatchObject({ kind: 'reference' });
+    await write((tx) => tx.clients.removeGrants(siteId, 'a'));
+    expect(await read((tx) => tx.clients.grants(siteId, 'a'))).toEqual([]);
+  });
+
+  it('brokers', async () => {
+    const { siteId } = await ground();
+    const issuer = 'https://broker.shop.example/a?b=c';
+    const broker = { siteId, issuer, definition: '{}', ...VERSIONED };
+    await write(async ({ clients }) => {
+      await clients.addBroker(broker);
+      await clients.addBroker({ ...broker, issuer: 'https://a.example' });
+      await clients.changeBroker(broker, { definition: '{"a":1}' }, NOW_MS);
+    });
+    const stale = write((tx) => tx.clients.changeBroker(broker, {}, NOW_MS));
+    await expect(stale).rejects.toThrow(VersionConflictError);
+    await read(async ({ clients }) => {
+      expect(await clients.broker(siteId, issuer)).toMatchObject({ definition: '{"a":1}', version: 2 });
+      expect(await clients.broker('elsewhere', issuer)).toBeUndefined();
+      const listed = await pages(
+        1,
+        (page) => clients.brokers(siteId, page),
+        (row) => row.issuer,
+      );
+      expect(listed).toEqual([['https://a.example'], [issuer]]);
+    });
+    expect(await write((tx) => tx.clients.removeBroker(siteId, issuer))).toBe(true);
+    expect(await write((tx) => tx.clients.removeBroker(siteId, issuer))).toBe(false);
+  });
+}
+
+export function routeCases({ read, write, ground }: Bench): void {
+  it('routes and their sources', async () => {
+    const { siteId } = await ground();
+    const route = { siteId, routeId: 'orders-read', definition: '{}', ...VERSIONED };
+    const sources = { siteId, routeId: 'orders-read', allowedSources: '[]', ...VERSIONED };
+    await expect(write((tx) => tx.routes.addSources(sources))).rejects.toMatchObject({ kind: 'reference' });
+    await write(async ({ routes }) => {
+      await routes.add(route);
+      await routes.add({ ...route, routeId: 'a' });
+      await routes.addSources(sources);
+      await routes.change(route, { definition: '{"method":"GET"}' }, NOW_MS);
+      await routes.changeSources(sources, { allowedSources: '[{}]' }, NOW_MS);
+    });
+    await expect(write((tx) => tx.routes.change(route, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
+    const stale = write((tx) => tx.routes.changeSources(sources, {}, NOW_MS));
+    await expect(stale).rejects.toThrow(VersionConflictError);
+    await read(async ({ routes }) => {
+      expect(await routes.route(siteId, 'orders-read')).toMatchObject({
+        definition: '{"method":"GET"}',
+        version: 2,
+      });
+      expect(await routes.sources(siteId, 'orders-read')).toMatchObject({
+        allowedSources: '[{}]',
+        version: 2,
+      });
+      const listed = await pages(
+        1,
+        (page) => routes.ofSite(siteId, page),
+        ({ routeId }) => routeId,
+      );
+      expect(listed).toEqual([['a'], ['orders-read']]);
+      expect(await routes.sourcesOfSite(siteId, ALL)).toHaveLength(1);
+      expect(await routes.sourcesOfSite(siteId, { after: 'orders-read', limit: 9 })).toEqual([]);
+    });
+    expect(await write((tx) => tx.routes.removeSources(siteId, 'orders-read'))).toBe(true);
+    expect(await write((tx) => tx.routes.removeSources(siteId, 'orders-read'))).toBe(false);
+    expect(await write((tx) => tx.routes.remove(siteId, 'orders-read'))).toBe(true);
+    expect(await write((tx) => tx.routes.remove(siteId, 'orders-read'))).toBe(false);
+  });
+}
+
+export function targetCases({ read, write, ground }: Bench): void {
+  it('targets, found by either of their tokens while it is good', async () => {
+    const { siteId } = await ground();
+    const [target, gone] = [targetRow(siteId, 'edge'), targetRow(siteId, 'gone')];
+    await write(async ({ targets }) => {
+      await targets.add(target);
+      await targets.add(gone);
+      await targets.change(
+        target,
+        {
+          tokenHash: `${target.id}-new`,
+          previousTokenHash: target.tokenHash,
+          previousTokenEndsAtMs: NOW_MS + 1,
+        },
+        NOW_MS,
+      );
+      await targets.change(gone, { state: 'detached' }, NOW_MS);
+      await targets.note(target.id, { ackedRevision: 4, ackedHead: 'head', lastSeenAtMs: NOW_MS + 2 });
+    });
+    await expect(write((tx) => tx.targets.change(gone, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
+    await read(async ({ targets }) => {
+      expect(await targets.target(target.id)).toMatchObject({
+        version: 2,
+        ackedRevision: 4,
+        lastSeenAtMs: NOW_MS + 2,
+      });
+      expect((await targets.byTokenHash(`${target.id}-new`, NOW_MS))?.id).toBe(target.id);
+      expect((await targets.byTokenHash(target.tokenHash, NOW_MS))?.id).toBe(target.id);
+      expect(await targets.byTokenHash(target.tokenHash, NOW_MS + 1)).toBeUndefined();
+      expect(await targets.byTokenHash(gone.tokenHash, NOW_MS)).toBeUndefined();
+      expect((await targets.attached(siteId)).map(({ id }) => id)).toEqual([target.id]);
+      const listed = await pages(
+        1,
+        (page) => targets.ofSite(siteId, page),
+        ({ id }) => id,
+      );
+      expect(listed.flat()).toEqual([target.id, gone.id].sort());
+    });
+  });
+}
+
+export function signingKeyCases({ read, write, ground }: Bench): void {
+  it('signing keys', async () => {
+    const { siteId } = await ground();
+    const id = newId('signingKey', NOW_MS);
+    const key = {
+      id,
+      siteId,
+      purpose: 'bundle',
+      state: 'active',
+      publicJwk: '{}',
+      thumbprint: 't',
+      sealedPrivateKey: 'sealed',
+      createdAtMs: NOW_MS,
+      retireAtMs: null,
+    } as const;
+    await write(async ({ signingKeys }) => {
+      await signingKeys.add(key);
+      await signingKeys.change(id, { state: 'retiring', retireAtMs: NOW_MS });
+    });
+    expect(await read((tx) => tx.signingKeys.ofSite(siteId))).toEqual([
+      { ...key, state: 'retiring', retireAtMs: NOW_MS },
+    ]);
+    expect(await read((tx) => tx.publication.sitesWithRetiredSigners(NOW_MS))).toContain(siteId);
+    expect(await read((tx) => tx.publication.sitesWithRetiredSigners(NOW_MS - 1))).not.toContain(siteId);
+  });
+}
+
+export function policyCases({ read, write, ground }: Bench): void {
+  it('enrollment policies', async () => {
+    const { siteId } = await ground();
+    const source = sourceRow(siteId);
+    const policy = policyRow(source, 'billing');
+    const deleted = { ...policyRow(source, 'other'), state: 'deleted' } as const;
+    await write(async (tx) => {
+      await tx.clients.add(clientRow(siteId, 'billing'));
+      await tx.clients.add(clientRow(siteId, 'other'));
+      await tx.sources.add(source);
+      await tx.policies.add(policy);
+      await tx.policies.add(deleted);
+      await tx.policies.change(policy, { state: 'deactivated' }, NOW_MS);
+    });
+    await expect(write((tx) => tx.policies.change(policy, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
+    await read(async ({ policies }) => {
+      expect(await policies.policy(policy.id)).toEqual({ ...policy, state: 'deactivated', version: 2 });
+      expect((await policies.byReference(policy.reference))?.id).toBe(policy.id);
+      expect(await policies.byReference('nothing')).toBeUndefined();
+      expect((await policies.ofSite(siteId, ALL)).map(({ id }) => id)).toEqual([policy.id]);
+      expect(await policies.ofSite(siteId, { after: policy.id, limit: 9 })).toEqual([]);
+      expect(await policies.hasOfClient(siteId, 'billing')).toBe(true);
+      expect(await policies.hasOfClient(siteId, 'other')).toBe(false);
+    });
+    expect(await write((tx) => tx.policies.pruneDeleted())).toBeGreaterThanOrEqual(1);
+    expect(await read((tx) => tx.policies.policy(deleted.id))).toBeUndefined();
+    expect(await read((tx) => tx.policies.policy(policy.id))).toBeDefined();
+  });
+}
