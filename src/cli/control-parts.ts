@@ -1,23 +1,20 @@
 /** Control's services, routes and jobs, put together over one store. */
 import { type ControlApp, createControlApp } from '../control/api/app.ts';
 import { registerOpenApiRoute } from '../control/api/openapi.ts';
-import { registerSessionRoutes } from '../control/api/routes/session.ts';
+import { registerConfigurationRoutes } from '../control/api/routes/configuration.ts';
+import { registerHealthRoutes } from '../control/api/routes/health.ts';
 import { Refusal } from '../control/domain/refusal.ts';
-import { browserCookies } from '../control/operators/browser-cookies.ts';
-import { IdentityProvider } from '../control/operators/identity-provider.ts';
-import { createOperators } from '../control/operators/operators.ts';
-import { signInSteps } from '../control/operators/sealed-sign-in.ts';
-import { createSessions } from '../control/operators/sessions.ts';
-import { SignIns } from '../control/operators/sign-in.ts';
-import { createTokenUsage } from '../control/operators/token-usage.ts';
-import { startRetentionJob } from '../control/retention/retention-job.ts';
+import { SiteSigningKeys } from '../control/publishing/signing-keys.ts';
+import { createSiteCheck } from '../control/publishing/site-check.ts';
 import type { MasterKey } from '../control/secrets/master-key.ts';
 import type { ControlStore } from '../control/store/port.ts';
 import type { ControlMetrics } from '../telemetry/control-metrics.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import { type OperatorParts, openOperatorParts } from './control-operators.ts';
 import type { ControlPlan } from './control-plan.ts';
 import type { ControlReadiness } from './control-readiness.ts';
 import type { ControlSettings } from './control-settings.ts';
+import { systemErrorCode } from './errors.ts';
 
 export interface ControlPartsOptions {
   readonly plan: ControlPlan;
@@ -39,20 +36,45 @@ export interface ControlParts {
   close(): Promise<void>;
 }
 
-const TOKEN_USAGE_EVERY_MS = 15_000;
-
 export async function openControlParts(options: ControlPartsOptions): Promise<ControlParts> {
-  const { plan, settings, store, masterKey, metrics, logger, nowMs } = options;
-  const tokenUsage = createTokenUsage(store, nowMs);
-  const operators = createOperators({ store, tokenUsage, nowMs });
-  const cookies = browserCookies(plan.publicUrls);
+  const { store, nowMs, masterKey } = options;
+  const operators = openOperatorParts(options);
+  const app = await createApp(options, operators);
+  const keyring = new SiteSigningKeys(masterKey);
+  operators.register(app);
+  registerConfigurationRoutes(app, {
+    store,
+    nowMs,
+    siteCheck: createSiteCheck(),
+    createSiteKeys: (tx, siteId, now) => keyring.create(tx, siteId, now),
+    keyring,
+  });
+  registerHealthRoutes(app, () => options.readiness.isReady());
+  registerOpenApiRoute(app);
+  const stops: (() => Promise<void>)[] = [];
+  return {
+    app,
+    startJobs() {
+      const report = (job: string) => (error: unknown) => reportFailure(options, job, error);
+      stops.push(operators.startJobs(report('operators')));
+    },
+    drain: (timeoutMs) => drain(app, timeoutMs),
+    async close() {
+      await Promise.all(stops.map((stop) => stop()));
+      await operators.close();
+    },
+  };
+}
+
+async function createApp(options: ControlPartsOptions, operators: OperatorParts): Promise<ControlApp> {
+  const { plan, settings, store, metrics, logger } = options;
   const app = await createControlApp({
     store,
-    operators,
+    operators: operators.operators,
     targets: { authenticate: () => Promise.reject(new Refusal('authentication_required')) },
     log: logger,
     origins: plan.publicUrls.map((url) => new URL(url).origin),
-    sessionCookieName: cookies.session,
+    sessionCookieName: operators.cookies.session,
     limits: {
       workloadRequestsPerSecondPerAddress: settings.addressRate,
       enrollmentsPerSecondPerPolicy: settings.policyRate,
@@ -62,41 +84,24 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
     listener: { tls: plan.tls?.material },
     trustedProxies: settings.trustedProxies,
   });
-  const identityProvider =
-    plan.identityProvider === undefined
-      ? undefined
-      : new IdentityProvider({ ...plan.identityProvider, nowMs });
-  const sessions = createSessions({ store, lifetimeMs: settings.sessionLifetimeMs, nowMs });
-  const steps = signInSteps(store, masterKey, nowMs);
-  const signIns = new SignIns({ identityProvider, steps, sessions });
-  registerSessionRoutes(app, { store, signIns, sessions, cookies, publicUrls: plan.publicUrls, nowMs });
-  registerOpenApiRoute(app);
-  void metrics;
-  const stops: (() => Promise<void>)[] = [];
-  return {
-    app,
-    startJobs() {
-      stops.push(
-        startRetentionJob({
-          store,
-          nowMs,
-          auditRetentionMs: settings.auditRetentionMs,
-          keyRetentionMs: settings.keyRetentionMs,
-          report: () => metrics.jobFailed('retention'),
-        }),
-      );
-      const timer = setInterval(() => void tokenUsage.flush().catch(() => {}), TOKEN_USAGE_EVERY_MS).unref();
-      stops.push(async () => clearInterval(timer));
-    },
-    async drain(timeoutMs) {
-      const cut = setTimeout(() => app.server.closeAllConnections(), timeoutMs).unref();
-      await app.close();
-      clearTimeout(cut);
-    },
-    async close() {
-      await Promise.all(stops.map((stop) => stop()));
-      await tokenUsage.flush();
-      await identityProvider?.close();
-    },
-  };
+  app.addHook('onResponse', async (request, reply) => {
+    const { url = 'none', config } = request.routeOptions;
+    // A target's long-poll takes as long as there is nothing to say.
+    const seconds = config.access?.kind === 'target' ? undefined : reply.elapsedTime / 1000;
+    metrics.requestAnswered(url, request.method, reply.statusCode, seconds);
+  });
+  return app;
+}
+
+async function drain(app: ControlApp, timeoutMs: number): Promise<void> {
+  const cut = setTimeout(() => app.server.closeAllConnections(), timeoutMs).unref();
+  await app.close();
+  clearTimeout(cut);
+}
+
+/** Its class or code only: a message may quote what the job worked on. */
+function reportFailure({ metrics, logger }: ControlPartsOptions, job: string, error: unknown): void {
+  metrics.jobFailed(job);
+  const fault = systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
+  logger.warn({ event: 'job_failed', job, fault }, 'a round of a job failed; it is tried again');
 }

@@ -13,8 +13,11 @@ export type PublicationKind = 'bundle' | 'delta';
 
 export interface ControlMetrics {
   readonly registry: Registry;
-  /** @param route the pattern, such as `/v1/sites/:site_id`; `none` for what has none */
-  requestAnswered(route: string, method: string, status: number, seconds: number): void;
+  /**
+   * @param route the pattern, such as `/v1/sites/:site_id`; `none` for what has none
+   * @param seconds undefined for what waits on purpose
+   */
+  requestAnswered(route: string, method: string, status: number, seconds: number | undefined): void;
   /** @param outcome `issued`, `pending_approval`, `denied`, `expired`, or a refusal's code */
   enrollmentEnded(outcome: string): void;
   published(kind: PublicationKind): void;
@@ -107,7 +110,7 @@ function requestMetrics(registry: Registry): ControlMetrics['requestAnswered'] {
   });
   return (route, method, status, took) => {
     answered.inc({ route, method, status: String(status) });
-    seconds.observe({ route }, took);
+    if (took !== undefined) seconds.observe({ route }, took);
   };
 }
 

@@ -37,7 +37,6 @@ export interface SessionRouteParts {
   readonly cookies: BrowserCookies;
   /** Values of --public-url; the first where the browser came to none of them. Never empty. */
   readonly publicUrls: readonly [string, ...string[]];
-  readonly nowMs: () => number;
 }
 
 const PUBLIC = { kind: 'public' } as const;

@@ -1,0 +1,45 @@
+/**
+ * What operators leave behind: sessions and sign-ins that are over, answers that nobody asks for again; and when access
+ * tokens were used. The first is done by one instance for all, the second by each for itself.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ControlStore } from '../store/port.ts';
+import type { TokenUsage } from './token-usage.ts';
+
+export interface OperatorJobs {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly tokenUsage: TokenUsage;
+  /** A round failed; the next one tries again. */
+  readonly report: (error: unknown) => void;
+  readonly pruneRoundMs?: number;
+  readonly usageRoundMs?: number;
+}
+
+const PRUNE_ROUND_MS = 60_000;
+const USAGE_ROUND_MS = 15_000;
+/** How long an Idempotency-Key is remembered. */
+export const ANSWER_RETENTION_MS = 24 * 3_600_000;
+
+/** @returns how to stop; resolves when what was noted is written */
+export function startOperatorJobs(jobs: OperatorJobs): () => Promise<void> {
+  const { store, nowMs, tokenUsage, report, pruneRoundMs = PRUNE_ROUND_MS } = jobs;
+  const stopPruning = store.lead('operator-housekeeping', async (signal) => {
+    while (!signal.aborted) {
+      await pruneOperatorRecords(store, nowMs()).catch(report);
+      await pause(pruneRoundMs, undefined, { signal, ref: false }).catch(() => {});
+    }
+  });
+  const flush = () => tokenUsage.flush().catch(report);
+  const timer = setInterval(() => void flush(), jobs.usageRoundMs ?? USAGE_ROUND_MS).unref();
+  return async () => {
+    clearInterval(timer);
+    await stopPruning();
+    await flush();
+  };
+}
+
+export async function pruneOperatorRecords(store: ControlStore, nowMs: number): Promise<void> {
+  await store.housekeep(undefined, (tx) => tx.operators.pruneSessions(nowMs));
+  await store.housekeep(undefined, (tx) => tx.operators.pruneAnswers(nowMs - ANSWER_RETENTION_MS));
+}
