@@ -5,6 +5,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ControlStore } from '../store/port.ts';
+import { PRUNED_AT_ONCE } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
 import type { EnrollmentDecisions } from './decisions.ts';
 
 const DAY_MS = 86_400_000;
@@ -61,22 +63,32 @@ export interface Pruned {
   readonly auditEvents: number;
 }
 
-/** Each kind in a transaction of its own: none of them holds up the others for long. */
+/** In small transactions, so that nobody waits long for one of them. */
 export async function pruneRecords(
   store: ControlStore,
   nowMs: number,
   retention: Retention,
 ): Promise<Pruned> {
   const endedBeforeSeconds = Math.floor((nowMs - retention.endedKeysMs) / 1000);
-  const challenges = await store.housekeep(undefined, (tx) =>
-    tx.enrollments.pruneChallenges(nowMs - retention.challengesMs),
-  );
-  // Together: an enrollment that says issued always finds its key.
-  const ended = await store.housekeep(undefined, async (tx) => ({
-    enrollments: await tx.enrollments.prune(endedBeforeSeconds),
-    keys: await tx.keys.prune(endedBeforeSeconds),
-  }));
-  const policies = await store.housekeep(undefined, (tx) => tx.policies.pruneDeleted());
-  const auditEvents = await store.housekeep(undefined, (tx) => tx.audit.prune(nowMs - retention.auditMs));
-  return { challenges, ...ended, policies, auditEvents };
+  const inParts = (prunePart: (tx: Transaction) => Promise<number>) => pruneInParts(store, prunePart);
+  return {
+    challenges: await inParts((tx) => tx.enrollments.pruneChallenges(nowMs - retention.challengesMs)),
+    // All of them before their keys: an enrollment that says issued always finds its key.
+    enrollments: await inParts((tx) => tx.enrollments.prune(endedBeforeSeconds)),
+    keys: await inParts((tx) => tx.keys.prune(endedBeforeSeconds)),
+    policies: await store.housekeep(undefined, (tx) => tx.policies.pruneDeleted()),
+    auditEvents: await inParts((tx) => tx.audit.prune(nowMs - retention.auditMs)),
+  };
+}
+
+async function pruneInParts(
+  store: ControlStore,
+  prunePart: (tx: Transaction) => Promise<number>,
+): Promise<number> {
+  let pruned = 0;
+  for (;;) {
+    const part = await store.housekeep(undefined, prunePart);
+    pruned += part;
+    if (part < PRUNED_AT_ONCE) return pruned;
+  }
 }

@@ -1,0 +1,366 @@
+/**
+ * Enrollment with everything real but the network's distance: a SQLite store, a cluster's issuer over HTTPS, sources that
+ * were validated and activated by asking it, and workloads that hold keys and tokens.
+ */
+import { generateKeyPairSync, hash } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type {
+  ChallengeAnswer,
+  EnrolledProfile,
+  EnrollmentSubmission,
+  WorkloadEnrollment,
+} from '../../../src/control/api/contract/enrollment.ts';
+import type {
+  EnrollmentPolicyCreation,
+  EnrollmentPolicyView,
+} from '../../../src/control/api/contract/enrollment-policies.ts';
+import type { SourceCreation, SourceRevisionView } from '../../../src/control/api/contract/sources.ts';
+import { newId } from '../../../src/control/domain/identifiers.ts';
+import { Challenges } from '../../../src/control/enrollment/challenges.ts';
+import { EnrollmentDecisions } from '../../../src/control/enrollment/decisions.ts';
+import { DerivedKeys } from '../../../src/control/enrollment/keys.ts';
+import { EnrollmentPolicies } from '../../../src/control/enrollment/policies.ts';
+import { Submissions } from '../../../src/control/enrollment/submissions.ts';
+import { ControlWorkloadEnrollments } from '../../../src/control/enrollment/workload-enrollments.ts';
+import { KeySetCache } from '../../../src/control/issuers/key-set-cache.ts';
+import { validateSource } from '../../../src/control/issuers/validate-source.ts';
+import type { Operation } from '../../../src/control/operation.ts';
+import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { StoredKeySets } from '../../../src/control/sources/key-set-records.ts';
+import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
+import { SourceService } from '../../../src/control/sources/source-service.ts';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import type { RowOf } from '../../../src/control/store/repositories/records.ts';
+import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import type { Transaction } from '../../../src/control/store/transaction.ts';
+import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
+import { signMessage } from '../../../src/protocol/signature.ts';
+import { type SigningKey, signingKeyOf } from '../../../src/protocol/signing.ts';
+import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
+import { AUDIENCE, IssuerWorld } from '../issuers/world.ts';
+
+export const SITE = 'shop-eu-1';
+export const CLIENT = 'billing';
+export const SUBJECT = 'system:serviceaccount:prod:billing';
+export const CONTROL_URL = 'https://control.shop.example';
+export const OTHER_CONTROL_URL = 'https://control.internal.example/proofgate';
+export const PROFILE: EnrolledProfile = {
+  name: 'orders-read',
+  route_id: 'orders-read',
+  method: 'GET',
+  path_template: '/v1/orders/{order_id}',
+  audience: 'https://api.shop.example',
+  origins: ['https://api.shop.example'],
+  signed_headers: [],
+  body: 'bound',
+};
+/** 2026-11-21T04:00:00Z */
+const START_MS = 1_795_233_600_000;
+
+export const BY: Operation = { actor: 'oidc:https://login.example|ada', requestId: 'req_test' };
+
+export interface Workload {
+  readonly key: SigningKey;
+  readonly policyReference: string;
+}
+
+export interface Applied extends Workload {
+  readonly challenge: ChallengeAnswer;
+}
+
+export class EnrollmentWorld {
+  ms = START_MS;
+  readonly nowMs = (): number => this.ms;
+  readonly masterKey = new MasterKey(MasterKey.random());
+  readonly faults: unknown[] = [];
+  readonly #directory: string;
+  readonly #issuers: IssuerWorld;
+  store: ControlStore;
+  issuer: ServiceAccountIssuer;
+  sources!: SourceService;
+  cache!: KeySetCache;
+  policies!: EnrollmentPolicies;
+  decisions!: EnrollmentDecisions;
+  keys!: DerivedKeys;
+  workloads!: ControlWorkloadEnrollments;
+
+  private constructor(
+    directory: string,
+    store: ControlStore,
+    issuers: IssuerWorld,
+    issuer: ServiceAccountIssuer,
+  ) {
+    this.#directory = directory;
+    this.store = store;
+    this.#issuers = issuers;
+    this.issuer = issuer;
+    this.#assemble();
+  }
+
+  static async open(options: Parameters<IssuerWorld['issuer']>[0] = {}): Promise<EnrollmentWorld> {
+    const directory = await mkdtemp(join(tmpdir(), 'proofgate-enrollment-'));
+    const issuers = await IssuerWorld.start();
+    const issuer = await issuers.issuer(options);
+    // The clock belongs to a world that is not there yet.
+    let world: EnrollmentWorld | undefined;
+    const nowMs = () => world?.ms ?? START_MS;
+    const store = await openSqliteStore({ dataDirectory: directory, nowMs });
+    world = new EnrollmentWorld(directory, store, issuers, issuer);
+    await world.addSite(SITE);
+    return world;
+  }
+
+  /** As after a kill: nothing of the process is left but the database. */
+  async restart(): Promise<void> {
+    await this.store.close();
+    this.store = await openSqliteStore({ dataDirectory: this.#directory, nowMs: this.nowMs });
+    this.#assemble();
+  }
+
+  #assemble(): void {
+    const { store, nowMs } = this;
+    const fetcher = this.#issuers.fetcher();
+    this.cache = new KeySetCache({ fetcher, records: new StoredKeySets(store), nowMs });
+    const report = (error: unknown) => this.faults.push(error);
+    const validate = (coordinates: Parameters<typeof validateSource>[0]) =>
+      validateSource(coordinates, fetcher, nowMs);
+    this.sources = new SourceService({ store, nowMs, validate, report });
+    this.policies = new EnrollmentPolicies(store, nowMs);
+    this.decisions = new EnrollmentDecisions(store, nowMs);
+    this.keys = new DerivedKeys(store, nowMs);
+    const challenges = new Challenges({ store, nowMs, masterKey: this.masterKey });
+    const publicUrls = [CONTROL_URL, OTHER_CONTROL_URL];
+    const submissions = new Submissions({ store, nowMs, challenges, keySets: this.cache, publicUrls });
+    this.workloads = new ControlWorkloadEnrollments({
+      store,
+      nowMs,
+      challenges,
+      submissions,
+      profilesOfClient: async () => [PROFILE],
+      readinessOfKey: async () => ({ ready: true, conditions: [] }),
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.sources.activation.settled();
+    await this.store.close();
+    await this.#issuers.close();
+    await rm(this.#directory, { recursive: true });
+  }
+
+  anotherIssuer(options: Parameters<IssuerWorld['issuer']>[0] = {}): Promise<ServiceAccountIssuer> {
+    return this.#issuers.issuer(options);
+  }
+
+  async addSite(id: string, sourceCapacity = 16): Promise<void> {
+    const versioned = { version: 1, createdAtMs: this.ms, updatedAtMs: this.ms };
+    await this.store.housekeep(undefined, async (tx) => {
+      const environmentId = newId('environment', this.ms);
+      const fleetId = newId('fleet', this.ms);
+      await tx.hierarchy.addEnvironment({ id: environmentId, name: environmentId, ...versioned });
+      await tx.hierarchy.addFleet({ id: fleetId, environmentId, name: 'fleet', ...versioned });
+      await tx.hierarchy.addSite({
+        id,
+        fleetId,
+        displayName: id,
+        trustDomain: 'shop.example',
+        issuerUrl: `${CONTROL_URL}/sites/${id}`,
+        origins: '["https://api.shop.example"]',
+        skewSeconds: 5,
+        singleVerifier: 1,
+        bundleLifetimeSeconds: 2_592_000,
+        sourceCapacity,
+        revision: 0,
+        head: null,
+        baseRevision: 0,
+        floorRevision: 0,
+        wholeNeeded: 0,
+        ...versioned,
+      });
+      const context = '{}';
+      await tx.clients.add({
+        siteId: id,
+        clientId: CLIENT,
+        subject: `client:${CLIENT}`,
+        context,
+        ...versioned,
+      });
+    });
+  }
+
+  sourceCreation(changes: Partial<SourceCreation> = {}): SourceCreation {
+    const { issuer, jwksUri: jwks_uri } = this.issuer;
+    return { kind: 'oidc_jwks', display_name: 'cluster', issuer, jwks_uri, audience: AUDIENCE, ...changes };
+  }
+
+  async draft(changes: Partial<SourceCreation> = {}, siteId = SITE): Promise<RevisionName> {
+    const { view } = await this.sources.drafts.create(siteId, this.sourceCreation(changes), BY);
+    return { sourceId: view.source_id, revision: 1 };
+  }
+
+  get scope(): string {
+    return new URL(this.issuer.issuer).host;
+  }
+
+  async validated(changes: Partial<SourceCreation> = {}, siteId = SITE): Promise<RevisionName> {
+    const name = await this.draft(changes, siteId);
+    await this.sources.validator.validate(name, BY);
+    return name;
+  }
+
+  async publishing(changes: Partial<SourceCreation> = {}, siteId = SITE): Promise<RevisionName> {
+    const name = await this.validated(changes, siteId);
+    await this.activate(name);
+    return name;
+  }
+
+  /** Until the check has an outcome. */
+  async activate(name: RevisionName, scope = this.scope): Promise<SourceRevisionView> {
+    await this.sources.activation.activate(name, scope, BY);
+    await this.sources.activation.settled();
+    return this.sources.revision(name);
+  }
+
+  async active(changes: Partial<SourceCreation> = {}, siteId = SITE): Promise<RevisionName> {
+    const name = await this.publishing(changes, siteId);
+    await this.acknowledge(name);
+    return name;
+  }
+
+  /** What publishing does when every target has acknowledged: the revision before is replaced. */
+  async acknowledge({ sourceId, revision }: RevisionName): Promise<void> {
+    await this.store.housekeep(undefined, async (tx) => {
+      for (const row of await tx.sources.revisions(sourceId)) {
+        if (row.revision === revision) await tx.sources.changeRevision(row, { state: 'active' }, this.ms);
+        else if (row.state === 'active' || row.state === 'suspended') {
+          await tx.sources.changeRevision(row, { state: 'retired' }, this.ms);
+        }
+      }
+    });
+  }
+
+  policyCreation(
+    { sourceId, revision }: RevisionName,
+    changes: Partial<EnrollmentPolicyCreation> = {},
+  ): EnrollmentPolicyCreation {
+    return {
+      display_name: 'billing in prod',
+      source_id: sourceId,
+      source_revision: revision,
+      client_id: CLIENT,
+      approval: 'automatic',
+      max_key_lifetime_seconds: 86_400,
+      verified_issuer: this.issuer.issuer,
+      verified_subject: SUBJECT,
+      ...changes,
+    };
+  }
+
+  async policy(
+    name: RevisionName,
+    changes: Partial<EnrollmentPolicyCreation> = {},
+    siteId = SITE,
+  ): Promise<EnrollmentPolicyView> {
+    return (await this.policies.create(siteId, this.policyCreation(name, changes), BY)).view;
+  }
+
+  workload({ reference }: { readonly reference: string }, key = newKey()): Workload {
+    return { key, policyReference: reference };
+  }
+
+  token(request: TokenRequest = {}): string {
+    return this.issuer.token({ audience: AUDIENCE, nowMs: this.ms, ...request });
+  }
+
+  async challenge(workload: Workload): Promise<Applied> {
+    const challenge = await this.workloads.challenge({
+      policy: workload.policyReference,
+      provider: 'oidc_jwks',
+      public_key: ed25519Jwk(workload.key),
+    });
+    return { ...workload, challenge };
+  }
+
+  async enroll(workload: Workload, token = this.token()): Promise<WorkloadEnrollment> {
+    const applied = await this.challenge(workload);
+    return (await this.workloads.submit(submissionOf(applied, token))).enrollment;
+  }
+
+  authorization(enrollmentId: string, key: SigningKey, timeSeconds = Math.floor(this.ms / 1000)): string {
+    const signature = signMessage('Ed25519', key.privateKey, pollText(enrollmentId, timeSeconds));
+    return `${POLL_SCHEME} ${timeSeconds}.${signature.toString('base64url')}`;
+  }
+
+  poll(enrollmentId: string, key: SigningKey): Promise<WorkloadEnrollment> {
+    return this.workloads.poll(enrollmentId, this.authorization(enrollmentId, key));
+  }
+
+  read<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.store.read(work);
+  }
+
+  keysOf(siteId = SITE): Promise<readonly RowOf<'derivedKey'>[]> {
+    return this.read((tx) => tx.keys.ofSite(siteId, { after: undefined, limit: 10_000 }));
+  }
+
+  enrollmentsOf(siteId = SITE): Promise<readonly RowOf<'enrollment'>[]> {
+    return this.read((tx) => tx.enrollments.ofSite(siteId, { after: undefined, limit: 10_000 }));
+  }
+
+  changesOf(siteId = SITE): Promise<readonly RowOf<'siteChange'>[]> {
+    return this.read((tx) => tx.changes.pending(siteId, 10_000));
+  }
+
+  async auditKinds(resourceId?: string): Promise<readonly string[]> {
+    const filter = resourceId === undefined ? {} : { resourceId };
+    const rows = await this.read((tx) =>
+      tx.audit.list({ ...filter, reach: { kind: 'everything' }, limit: 1000 }),
+    );
+    return rows.map(({ kind }) => kind.replace('proofgate.control.', '')).reverse();
+  }
+}
+
+export function newKey(): SigningKey {
+  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+}
+
+export function ed25519Jwk({ publicKey: { jwk } }: SigningKey) {
+  if (jwk.kty !== 'OKP') throw new Error('not an Ed25519 key');
+  return { kty: jwk.kty, crv: jwk.crv, x: jwk.x };
+}
+
+/** What the workload signs and sends; each part can be another one's. */
+export function submissionOf(
+  { key, policyReference, challenge }: Applied,
+  workloadToken: string,
+  controlUrl = CONTROL_URL,
+): EnrollmentSubmission {
+  const text = enrollmentText({
+    controlUrl,
+    policyReference,
+    challengeId: challenge.challenge_id,
+    challenge: challenge.challenge,
+    keyThumbprint: key.publicKey.thumbprint,
+    workloadToken,
+  });
+  return {
+    challenge_id: challenge.challenge_id,
+    workload_token: workloadToken,
+    signature: signMessage('Ed25519', key.privateKey, text).toString('base64url'),
+  };
+}
+
+/** The code that a promise is refused with; fails when it is not. */
+export async function refusalOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return String(error.code);
+    throw error;
+  }
+  return 'not refused';
+}
+
+export const sha256 = (text: string): string => hash('sha256', text, 'base64url');
