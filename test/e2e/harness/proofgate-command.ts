@@ -1,0 +1,28 @@
+/** `proofgate <args>` run to its end, as a user or an init container runs it. */
+import { startChild } from './child.ts';
+import { proofgateMain } from './sidecar.ts';
+
+export interface CommandResult {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const COMMAND_TIMEOUT_MS = 60_000;
+
+/** Whatever the exit code; killed when it takes too long. */
+export async function runProofgate(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<CommandResult> {
+  const child = startChild({ command: process.execPath, args: [proofgateMain(), ...args], env });
+  const timer = setTimeout(() => void child.stop(0), COMMAND_TIMEOUT_MS);
+  const { code } = await child.exited;
+  clearTimeout(timer);
+  return { exitCode: code, stdout: child.stdoutLines.join('\n'), stderr: child.stderrLines.join('\n') };
+}
+
+/** Code of the one error; empty without one. As text or, with `--output json`, as an object. */
+export function errorCode({ stderr }: Pick<CommandResult, 'stderr'>): string {
+  return /^error: ([a-z0-9_]+):|^\{"error":"([a-z0-9_]+)"/m.exec(stderr)?.slice(1).find(Boolean) ?? '';
+}
