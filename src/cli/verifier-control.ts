@@ -40,7 +40,7 @@ function parseControlUrl(text: string, allowPlainHttp: boolean): URL {
   const isOrigin = url?.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
   if (url === undefined || !isOrigin || url.password !== '' || !/^https?:$/.test(url.protocol)) {
     throw usageError(
-      'bad_control_url',
+      'control_url_invalid',
       '--control-url must be https://HOST[:PORT], without path or password',
     );
   }
