@@ -1,0 +1,403 @@
+/** `proofgate control` as it is shipped: a process on an empty directory, told everything over its API. */
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
+import { freeLoopbackPort, httpGet, waitFor } from '../e2e/harness/wait.ts';
+import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import {
+  type ApiAnswer,
+  type ControlProgram,
+  type ControlProgramOptions,
+  readBootstrapToken,
+  startControlProgram,
+} from './control-program.ts';
+import { expectCliError, runCli } from './run-cli.ts';
+
+const COMPILE_TIMEOUT_MS = 120_000;
+
+let cli: CompiledCli;
+let folder = '';
+let data = '';
+const running: ControlProgram[] = [];
+
+beforeAll(async () => {
+  cli = await compileCli();
+}, COMPILE_TIMEOUT_MS);
+afterAll(() => cli.remove());
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'proofgate-control-'));
+  data = join(folder, 'data');
+  await mkdir(data);
+});
+afterEach(async () => {
+  await Promise.all(running.splice(0).map(({ child }) => child.stop()));
+  await rm(folder, { recursive: true });
+});
+
+async function start(options: Partial<ControlProgramOptions> = {}): Promise<ControlProgram> {
+  const program = await startControlProgram({ launcher: cli.launcher, dataDirectory: data, ...options });
+  running.push(program);
+  return program;
+}
+
+async function stop({ child }: ControlProgram): Promise<void> {
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+}
+
+/** @param flags beside a data directory and free ports, unless they name others */
+async function expectStartError(flags: readonly string[], code: string, exitCode: number): Promise<string> {
+  const env = {
+    PROOFGATE_DATA_DIR: data,
+    PROOFGATE_LISTEN: `127.0.0.1:${await freeLoopbackPort()}`,
+    PROOFGATE_ADMIN_LISTEN: '127.0.0.1:0',
+    PROOFGATE_LOG_LEVEL: 'silent',
+  };
+  const run = await runCli(cli.launcher, ['control', ...flags], { cwd: folder, env });
+  expectCliError(run, code, exitCode);
+  return run.stderr;
+}
+
+/** @returns the member of a 201 that names what was made */
+function created(answer: ApiAnswer, member: string): string {
+  expect({ status: answer.status, body: answer.body }).toMatchObject({ status: 201 });
+  return String(answer.body[member]);
+}
+
+/** Environment, fleet, site, client with a grant, route with its sources. */
+async function makeSite(program: ControlProgram, token: string): Promise<void> {
+  const post = (path: string, body: object) => program.call({ method: 'POST', path, token, body });
+  const environment = created(await post('/v1/environments', { name: 'production' }), 'environment_id');
+  const fleet = created(await post(`/v1/environments/${environment}/fleets`, { name: 'eu' }), 'fleet_id');
+  const site = {
+    site_id: 'shop-eu-1',
+    trust_domain: 'shop.example',
+    issuer_url: 'https://control.shop.example/sites/shop-eu-1',
+    display_name: 'Shop',
+    origins: ['https://api.shop.example'],
+  };
+  created(await post(`/v1/fleets/${fleet}/sites`, site), 'site_id');
+  const client = { client_id: 'billing', subject: 'client:billing', context: {} };
+  created(await post('/v1/sites/shop-eu-1/clients', client), 'client_id');
+  const grant = { method: 'PUT', path: '/v1/sites/shop-eu-1/clients/billing/grants/orders', token };
+  expect((await program.call({ ...grant, body: { access: 'read' } })).status).toBeLessThan(300);
+  const definition = {
+    method: 'GET',
+    path_template: '/v1/orders/{order_id}',
+    audience: 'https://api.shop.example',
+    freshness_class: 'realtime',
+    resource: 'orders',
+  };
+  created(await post('/v1/sites/shop-eu-1/routes', { route_id: 'orders-read', definition }), 'route_id');
+  const sources = {
+    method: 'PUT',
+    path: '/v1/sites/shop-eu-1/routes/orders-read/sources',
+    token,
+    body: {
+      allowed_sources: [
+        {
+          issuer: site.issuer_url,
+          trust_domain: 'shop.example',
+          subject_exact: 'client:billing',
+          required_key_binding: 'software',
+        },
+      ],
+    },
+  };
+  expect(await program.call(sources)).toMatchObject({ status: 201 });
+}
+
+describe('from nothing', () => {
+  it('makes its secrets, serves the API, and finds everything again after a restart', async () => {
+    const first = await start();
+    expect((await readdir(data)).filter((name) => !name.startsWith('control.sqlite'))).toEqual([
+      'bootstrap-token',
+      'master-key',
+    ]);
+    for (const name of ['bootstrap-token', 'master-key', 'control.sqlite']) {
+      expect((await stat(join(data, name))).mode & 0o777).toBe(0o600);
+    }
+    const token = await readBootstrapToken(data);
+    await makeSite(first, token);
+    await stop(first);
+
+    const second = await start();
+    expect(await readBootstrapToken(data)).toBe(token);
+    const route = await second.call({ path: '/v1/sites/shop-eu-1/routes/orders-read', token });
+    expect(route).toMatchObject({ status: 200, body: { published: true } });
+    const { body } = await second.call({ path: '/v1/audit-events?limit=200', token });
+    const kinds = (body.items as { kind: string; actor: string }[]).map(({ kind }) => kind);
+    expect(kinds).toContain('proofgate.control.master_key.register');
+    expect(kinds).toContain('proofgate.control.bootstrap_token.create');
+    expect(kinds.filter((kind) => kind === 'proofgate.control.bootstrap_token.create')).toHaveLength(1);
+    expect(kinds.filter((kind) => /^proofgate\.control\.site\.create/.test(kind))).toHaveLength(1);
+  });
+
+  it('keeps secrets to their files: no log, no answer, no metric has any', async () => {
+    const program = await start({ flags: ['--log-level', 'trace'] });
+    const token = await readBootstrapToken(data);
+    const masterKey = (await readFile(join(data, 'master-key'), 'utf8')).trim();
+    await makeSite(program, token);
+    const metrics = (await httpGet(`${program.adminUrl}/metrics`)).text;
+    const { body } = await program.call({ path: '/v1/audit-events?limit=200', token });
+    await stop(program);
+    const told = [
+      ...program.child.stderrLines,
+      ...program.child.stdoutLines,
+      metrics,
+      JSON.stringify(body),
+    ].join('\n');
+    expect(told).toContain('/v1/fleets/:fleet_id/sites');
+    expect(told).not.toContain(token);
+    expect(told).not.toContain(masterKey);
+  });
+
+  it('refuses whoever has no token, and one that is nearly right', async () => {
+    const program = await start();
+    const token = await readBootstrapToken(data);
+    const nearly = `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`;
+    for (const wrong of [
+      undefined,
+      nearly,
+      token.toLowerCase(),
+      token.slice(4),
+      'pgb_',
+      `pga_${token.slice(4)}`,
+    ]) {
+      const call = { path: '/v1/environments', ...(wrong === undefined ? {} : { token: wrong }) };
+      expect(await program.call(call)).toMatchObject({
+        status: 401,
+        body: { code: 'authentication_required' },
+        headers: { 'www-authenticate': expect.stringMatching(/^Bearer/) },
+      });
+    }
+    expect(await program.call({ path: '/v1/environments', token })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('the bootstrap token', () => {
+  it('is ended over the API, stays ended over a restart, and is brought back by the flag, once', async () => {
+    const first = await start();
+    const token = await readBootstrapToken(data);
+    expect(await first.call({ method: 'DELETE', path: '/v1/bootstrap-token', token })).toMatchObject({
+      status: 204,
+    });
+    expect(await first.call({ path: '/v1/session', token })).toMatchObject({ status: 401 });
+    await stop(first);
+    await rm(join(data, 'bootstrap-token'));
+
+    const second = await start();
+    expect(await readdir(data)).not.toContain('bootstrap-token');
+    await stop(second);
+
+    const flags = ['--reset-bootstrap-token'];
+    const third = await start({ flags });
+    const fresh = await readBootstrapToken(data);
+    expect(fresh).not.toBe(token);
+    expect(await third.call({ path: '/v1/session', token: fresh })).toMatchObject({
+      status: 200,
+      body: { actor: 'bootstrap' },
+    });
+    await stop(third);
+
+    // The flag may stay: a file that is there is not written again.
+    const fourth = await start({ flags });
+    expect(await readBootstrapToken(data)).toBe(fresh);
+    expect(await fourth.call({ path: '/v1/session', token: fresh })).toMatchObject({ status: 200 });
+  });
+
+  it('goes on without its file', async () => {
+    const first = await start();
+    const token = await readBootstrapToken(data);
+    await stop(first);
+    await rm(join(data, 'bootstrap-token'));
+    const second = await start();
+    expect(await readdir(data)).not.toContain('bootstrap-token');
+    expect(await second.call({ path: '/v1/session', token })).toMatchObject({ status: 200 });
+  });
+
+  it('is taken from a file that is there before the first start', async () => {
+    const token = `pgb_${'x'.repeat(43)}`;
+    const file = join(folder, 'given-token');
+    await writeFile(file, `${token}\n`, { mode: 0o600 });
+    const program = await start({ flags: ['--bootstrap-token-file', file] });
+    expect(await readdir(data)).not.toContain('bootstrap-token');
+    expect(await program.call({ path: '/v1/session', token })).toMatchObject({ status: 200 });
+  });
+
+  it.each([
+    ['that others may read', `pgb_${'x'.repeat(43)}`, 0o640, 'file_permissions'],
+    ['that holds another kind of token', `pga_${'x'.repeat(43)}`, 0o600, 'bootstrap_token_invalid'],
+    ['that is empty', '', 0o600, 'bootstrap_token_invalid'],
+  ])('a file %s ends the start', async (_name, content, mode, code) => {
+    await writeFile(join(data, 'bootstrap-token'), content);
+    await chmod(join(data, 'bootstrap-token'), mode);
+    const stderr = await expectStartError([], code, 2);
+    expect(stderr).not.toContain('xxxx');
+  });
+});
+
+describe('the master key', () => {
+  async function startOnce(): Promise<void> {
+    await stop(await start());
+  }
+
+  it('is needed once the database is sealed with it', async () => {
+    await startOnce();
+    await rm(join(data, 'master-key'));
+    await expectStartError([], 'master_key_missing', 2);
+    expect(await readdir(data)).not.toContain('master-key');
+  });
+
+  it('must be the same one', async () => {
+    await startOnce();
+    const other = Buffer.alloc(32, 7).toString('base64url');
+    await writeFile(join(data, 'master-key'), `${other}\n`, { mode: 0o600 });
+    const stderr = await expectStartError([], 'master_key_mismatch', 2);
+    expect(stderr).not.toContain(other);
+  });
+
+  it('may lie elsewhere, and is made there', async () => {
+    const file = join(folder, 'key');
+    await stop(await start({ flags: ['--master-key-file', file] }));
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readdir(data)).not.toContain('master-key');
+  });
+
+  it.each([
+    ['others may read', Buffer.alloc(32).toString('base64url'), 0o604, 'file_permissions'],
+    ['is too short', Buffer.alloc(31).toString('base64url'), 0o600, 'master_key_invalid'],
+    ['is not base64url', 'n0t a key, but as many characters as one has', 0o600, 'master_key_invalid'],
+  ])('a file that %s ends the start', async (_name, content, mode, code) => {
+    await writeFile(join(data, 'master-key'), content);
+    await chmod(join(data, 'master-key'), mode);
+    await expectStartError([], code, 2);
+  });
+});
+
+describe('the database', () => {
+  it('belongs to one process', async () => {
+    await start();
+    await expectStartError([], 'database_unavailable', 5);
+  });
+
+  it('that cannot be reached is told without its password, from flag and file', async () => {
+    const port = await freeLoopbackPort();
+    const url = `postgres://proofgate:hunter2-secret@127.0.0.1:${port}/control`;
+    const file = join(folder, 'database-url');
+    await writeFile(file, `${url}\n`, { mode: 0o600 });
+    for (const flags of [
+      ['--database-url', url],
+      ['--database-url-file', file],
+    ]) {
+      const stderr = await expectStartError(flags, 'database_unavailable', 5);
+      expect(stderr).not.toMatch(/hunter2|proofgate:/);
+    }
+    await chmod(file, 0o604);
+    await expectStartError(['--database-url-file', file], 'file_permissions', 2);
+  });
+});
+
+describe('addresses', () => {
+  it('that are taken end the start', async () => {
+    const program = await start();
+    const { host } = new URL(program.url);
+    const other = join(folder, 'other');
+    await mkdir(other);
+    await expectStartError(['--data-dir', other, '--listen', host], 'listen_failed', 2);
+    await expectStartError(
+      ['--data-dir', other, '--admin-listen', new URL(program.adminUrl).host],
+      'listen_failed',
+      2,
+    );
+  });
+});
+
+describe('stopping', () => {
+  it('answers what is in flight, refuses what comes later, and ends in order', async () => {
+    const program = await start();
+    const token = await readBootstrapToken(data);
+    const calls = Array.from({ length: 20 }, (_, i) =>
+      program.call({ method: 'POST', path: '/v1/environments', token, body: { name: `e-${i}` } }),
+    );
+    await waitFor('the first of them', 5000, async () =>
+      program.child.stderrLines.some((line) => line.includes('"route":"/v1/environments"'))
+        ? true
+        : undefined,
+    );
+    program.child.signal('SIGTERM');
+    const ended = await program.child.exited;
+    expect(ended).toEqual({ code: 0, signal: null });
+    const answers = await Promise.allSettled(calls);
+    const made = answers.filter((one) => one.status === 'fulfilled' && one.value.status === 201);
+    expect(made.length).toBeGreaterThan(0);
+    const again = await start();
+    const { body } = await again.call({ path: '/v1/environments?limit=200', token });
+    expect((body.items as unknown[]).length).toBeGreaterThanOrEqual(made.length);
+  });
+
+  it('is not held up by connections that lie idle or never finish a request', async () => {
+    const program = await start({ flags: ['--drain-timeout', '500ms'] });
+    const { hostname, port } = new URL(program.url);
+    const { connect } = await import('node:net');
+    const sockets = [
+      '',
+      'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n',
+      'POST /v1/environments HTTP/1.1\r\nHost: x\r\nContent-',
+    ].map((text) => {
+      const socket = connect(Number(port), hostname);
+      socket.on('error', () => {});
+      socket.write(text);
+      return socket;
+    });
+    await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
+    await stop(program);
+    for (const socket of sockets) socket.destroy();
+  });
+});
+
+describe('TLS', () => {
+  let certificates: TestCertificates;
+  let others: TestCertificates;
+
+  beforeAll(async () => {
+    certificates = await makeCertificates('localhost', 'spiffe://x/y', ['127.0.0.1']);
+    others = await makeCertificates('localhost', 'spiffe://x/y', ['127.0.0.1']);
+  });
+  afterAll(() => Promise.all([certificates.remove(), others.remove()]));
+
+  it('serves with the files, and with what replaces them, without a restart', async () => {
+    const certFile = join(folder, 'tls.crt');
+    const keyFile = join(folder, 'tls.key');
+    await writeFile(certFile, certificates.server.cert);
+    await writeFile(keyFile, certificates.server.key, { mode: 0o640 });
+    const program = await start({
+      scheme: 'https',
+      ca: certificates.ca.cert,
+      flags: ['--tls-cert', certFile, '--tls-key', keyFile],
+    });
+    expect(await program.call({ path: '/healthz' })).toMatchObject({ status: 200 });
+
+    // For a moment they do not fit: the old pair goes on.
+    await writeFile(certFile, others.server.cert);
+    await program.child.waitForLine(/certificate_unusable/);
+    expect(await program.call({ path: '/healthz' })).toMatchObject({ status: 200 });
+    await writeFile(keyFile, others.server.key);
+    await program.child.waitForLine(/certificate_changed/);
+    expect(await program.call({ path: '/healthz', ca: others.ca.cert })).toMatchObject({ status: 200 });
+    await expect(program.call({ path: '/healthz' })).rejects.toThrow(/certificate/);
+  });
+
+  it('a key that everybody may read, or another certificate’s, ends the start', async () => {
+    const keyFile = join(folder, 'tls.key');
+    await writeFile(keyFile, certificates.server.key);
+    await chmod(keyFile, 0o644);
+    const flags = ['--tls-cert', certificates.server.certPath, '--tls-key', keyFile];
+    await expectStartError(flags, 'file_permissions', 2);
+    await chmod(keyFile, 0o640);
+    await writeFile(keyFile, others.server.key);
+    await expectStartError(flags, 'tls_pair_invalid', 2);
+  });
+});
