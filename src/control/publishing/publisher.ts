@@ -163,6 +163,8 @@ class SiteQueue {
       let outcome = await this.#publisher.publishChanges();
       while (outcome === 'more' && !this.#isClosed) outcome = await this.#publisher.publishChanges();
       if (outcome === 'whole_needed') this.#beginWhole();
+      // What changed may have been the targets that are waited for.
+      if (outcome === 'done') await settleSources(this.#options.store, this.#siteId, this.#options.nowMs());
     } catch (error) {
       this.#failed('delta', error);
     }

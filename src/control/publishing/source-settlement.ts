@@ -9,20 +9,26 @@ import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-/** Does nothing, and takes no lock, while there is nothing to settle. @returns how many became active */
+/**
+ * For whenever the attached targets, or what they have, may have changed. Does nothing, and takes no lock, while there is
+ * nothing to settle. @returns how many revisions moved
+ */
 export async function settleSources(store: ControlStore, siteId: string, nowMs: number): Promise<number> {
-  const ready = await store.read((tx) => acknowledgedRevisions(tx, siteId));
-  if (ready.length === 0) return 0;
+  const isNeeded = await store.read(async (tx) => {
+    if ((await acknowledgedRevisions(tx, siteId)).length > 0) return true;
+    const { attached, revision } = await tx.publication.heldByAll(siteId);
+    return attached > 0 && (await tx.publication.hasKeysUnderWay(siteId, revision));
+  });
+  if (!isNeeded) return 0;
   return store.housekeep({ kind: 'site', siteId }, async (tx) => {
-    const audit = await settleAcknowledged(tx, siteId, nowMs);
+    const audit = await targetDetached(tx, siteId, nowMs);
     for (const entry of audit) await tx.audit.append(entry, nowMs);
     return audit.length;
   });
 }
 
 /**
- * The same inside a mutation that holds the site's lock: a target was detached, and nobody waits for it any more. Also
- * notes what all that are left have acknowledged.
+ * The same inside a mutation that holds the site's lock: a target was detached, and nobody waits for it any more.
  * @returns entries for the mutation's audit trail
  */
 export async function targetDetached(

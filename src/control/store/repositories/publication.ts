@@ -255,6 +255,30 @@ export class Publication {
     return { attached, revision: Number(row.acknowledged) < attached ? 0 : Number(row.least ?? 0) };
   }
 
+  /** Whether there is a key or revocation that everybody has up to the revision, and of which that is not noted yet. */
+  async hasKeysUnderWay(siteId: string, revision: number): Promise<boolean> {
+    const listed = await this.#db
+      .selectFrom('derivedKey')
+      .select('keyId')
+      .where('siteId', '=', siteId)
+      .where('listedRevision', 'is not', null)
+      .where('listedRevision', '<=', revision)
+      .where('listedEverywhereAtMs', 'is', null)
+      .limit(1)
+      .executeTakeFirst();
+    if (listed !== undefined) return true;
+    const revoked = await this.#db
+      .selectFrom('derivedKey')
+      .select('keyId')
+      .where('siteId', '=', siteId)
+      .where('revokedRevision', 'is not', null)
+      .where('revokedRevision', '<=', revision)
+      .where('revokedEverywhereAtMs', 'is', null)
+      .limit(1)
+      .executeTakeFirst();
+    return revoked !== undefined;
+  }
+
   /** Notes of keys and revocations that every target has by now since when it is so. */
   async noteEverywhere(siteId: string, revision: number, nowMs: number): Promise<void> {
     await this.#db

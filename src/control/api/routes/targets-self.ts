@@ -1,0 +1,104 @@
+/** `/v1/targets/self/…`: what targets say and are told. Source: docs/bundle.md "Distribution". */
+import Type from 'typebox';
+import {
+  ACK_PATH,
+  ACKNOWLEDGEMENT,
+  POLL_ANSWER,
+  POLL_PATH,
+  POLL_QUERY,
+  type PollAnswer,
+} from '../../../bundle/distribution-contract.ts';
+import type { TargetDistribution } from '../../services.ts';
+import { targetIdOf } from '../access.ts';
+import { type ControlApp, longPollSignal } from '../app.ts';
+import { nothing, parameters } from '../contract/members.ts';
+
+const tags = ['Distribution'];
+const FILE_PATH = {
+  revision: Type.Integer({
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'Of the whole bundle.',
+  }),
+  file: Type.String({ pattern: '^(bundle\\.jws|keys-[0-9]{4}\\.jsonl)$', description: 'Name of the file.' }),
+};
+
+/** Many targets get the very same answer: it is put into text once. */
+const texts = new WeakMap<PollAnswer, string>();
+
+function textOf(answer: PollAnswer): string {
+  const known = texts.get(answer);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(answer);
+  texts.set(answer, text);
+  return text;
+}
+
+export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetDistribution): void {
+  app.get(
+    POLL_PATH,
+    {
+      config: { access: { kind: 'target' }, problems: ['revision_out_of_range'] },
+      schema: {
+        operationId: 'pollBundle',
+        summary: 'What the target lacks, as soon as there is something',
+        tags,
+        querystring: POLL_QUERY,
+        headers: Type.Object({ 'if-none-match': Type.Optional(Type.String({ maxLength: 256 })) }),
+        response: { 200: POLL_ANSWER, 304: nothing },
+      },
+    },
+    async (request, reply) => {
+      const etag = request.headers['if-none-match'];
+      const signal = longPollSignal(app, request);
+      const result = await distribution.poll(targetIdOf(request), request.query, etag, signal);
+      if (result.etag !== undefined) reply.header('etag', result.etag);
+      if (result.kind === 'not_modified') return reply.code(304).send(null);
+      const { answer } = result;
+      return reply.serializer(() => textOf(answer)).send(answer);
+    },
+  );
+  app.post(
+    ACK_PATH,
+    {
+      config: { access: { kind: 'target' }, problems: ['revision_out_of_range'] },
+      schema: {
+        operationId: 'acknowledgeBundle',
+        summary: 'Say which revision was taken, or why one was refused',
+        tags,
+        body: ACKNOWLEDGEMENT,
+        response: { 204: nothing },
+      },
+    },
+    async (request, reply) => {
+      await distribution.acknowledge(targetIdOf(request), request.body);
+      return reply.code(204).send(null);
+    },
+  );
+  registerFileRoute(app, distribution);
+}
+
+function registerFileRoute(app: ControlApp, distribution: TargetDistribution): void {
+  app.get(
+    '/v1/targets/self/bundles/:revision/:file',
+    {
+      config: { access: { kind: 'target' } },
+      schema: {
+        operationId: 'getBundleFile',
+        summary: 'A file of a whole bundle',
+        tags,
+        params: parameters(FILE_PATH),
+        response: {
+          200: Type.Unsafe<Buffer>(Type.Any({ description: 'The bytes, as they were signed or hashed.' })),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { revision, file } = request.params;
+      const content = await distribution.file(targetIdOf(request), revision, file);
+      // The same for ever; and for this target only.
+      reply.header('cache-control', 'private, max-age=86400, immutable');
+      return reply.type('application/octet-stream').send(content);
+    },
+  );
+}

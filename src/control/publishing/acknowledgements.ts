@@ -1,0 +1,178 @@
+/**
+ * What targets say of themselves: which revision they took, which one they refused and why, that they are there. A
+ * thousand of them say it within seconds of a publication, so it is written down together: one transaction for all that
+ * came within a twentieth of a second.
+ */
+import type { Acknowledgement } from '../../bundle/distribution-contract.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { noteHeldByAll, settleSources } from './source-settlement.ts';
+import type { KnownTarget } from './target-tokens.ts';
+
+const BATCH_MS = 50;
+const MAX_BATCH = 250;
+/** Until then a target that only polls is not known to be there by other instances. */
+const SEEN_EVERY_MS = 10_000;
+
+interface Waiting {
+  readonly target: KnownTarget;
+  readonly acknowledgement: Acknowledgement;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface AcknowledgementsOptions {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly onFault?: ((error: unknown) => void) | undefined;
+}
+
+export class Acknowledgements {
+  readonly #options: AcknowledgementsOptions;
+  #waiting: Waiting[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #flushing: Promise<void> = Promise.resolve();
+  readonly #seen = new Set<string>();
+  #seenTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: AcknowledgementsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when it is written down. Its revision and head must be the site's. */
+  add(target: KnownTarget, acknowledgement: Acknowledgement): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ target, acknowledgement, resolve, reject });
+      if (this.#waiting.length >= MAX_BATCH) this.#flush();
+      else this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
+    });
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const batch = this.#waiting;
+    this.#waiting = [];
+    // One after the other, so that what a target says last is what stays.
+    this.#flushing = this.#flushing.then(() => this.#write(batch));
+  }
+
+  async #write(batch: readonly Waiting[]): Promise<void> {
+    const { store, nowMs } = this.#options;
+    try {
+      const now = nowMs();
+      await store.housekeep(undefined, (tx) => writeBatch(tx, batch, now));
+      for (const { resolve } of batch) resolve();
+      for (const siteId of sitesOf(batch)) await settleSources(store, siteId, now);
+    } catch (error) {
+      // Of those that were told already, nobody hears; sources are settled by whoever looks next.
+      for (const { reject } of batch) reject(error);
+      this.#options.onFault?.(error);
+    }
+  }
+
+  /** A target was there. */
+  saw({ targetId }: KnownTarget): void {
+    this.#seen.add(targetId);
+    this.#seenTimer ??= setTimeout(() => {
+      this.#seenTimer = undefined;
+      void this.#writeSeen();
+    }, SEEN_EVERY_MS);
+  }
+
+  async #writeSeen(): Promise<void> {
+    const { store, nowMs, onFault } = this.#options;
+    const targetIds = [...this.#seen];
+    this.#seen.clear();
+    const lastSeenAtMs = nowMs();
+    await store
+      .housekeep(undefined, (tx) => tx.publication.noteTargets(targetIds, { lastSeenAtMs }))
+      .catch((error: unknown) => onFault?.(error));
+  }
+
+  /** Writes down what is left. */
+  async close(): Promise<void> {
+    clearTimeout(this.#seenTimer);
+    this.#seenTimer = undefined;
+    if (this.#waiting.length > 0) this.#flush();
+    await this.#flushing;
+    if (this.#seen.size > 0) await this.#writeSeen();
+  }
+}
+
+function sitesOf(batch: readonly Waiting[]): ReadonlySet<string> {
+  return new Set(batch.map(({ target }) => target.siteId));
+}
+
+async function writeBatch(tx: Transaction, batch: readonly Waiting[], nowMs: number): Promise<void> {
+  // The last word of each target on each of the two matters.
+  const accepted = new Map<string, Acknowledgement>();
+  const refused = new Map<string, Waiting>();
+  for (const entry of batch) {
+    const { target, acknowledgement } = entry;
+    if (acknowledgement.outcome === 'accepted') accepted.set(target.targetId, acknowledgement);
+    else refused.set(target.targetId, entry);
+  }
+  await noteAccepted(tx, accepted, nowMs);
+  for (const entry of refused.values()) await noteRefused(tx, entry, nowMs);
+  if (accepted.size > 0) {
+    for (const siteId of sitesOf(batch)) await noteHeldByAll(tx, siteId, nowMs);
+  }
+}
+
+async function noteAccepted(
+  tx: Transaction,
+  accepted: ReadonlyMap<string, Acknowledgement>,
+  nowMs: number,
+): Promise<void> {
+  const groups = new Map<
+    string,
+    { readonly head: string; readonly revision: number; readonly ids: string[] }
+  >();
+  for (const [targetId, { revision, head }] of accepted) {
+    const group = groups.get(head) ?? { head, revision, ids: [] };
+    group.ids.push(targetId);
+    groups.set(head, group);
+  }
+  for (const { head, revision, ids } of groups.values()) {
+    const set = { ackedRevision: revision, ackedHead: head, ackedAtMs: nowMs, lastSeenAtMs: nowMs };
+    await tx.publication.noteTargets(ids, set);
+  }
+}
+
+/** In the audit trail when it begins, or its reason changes: not once more for each revision. */
+async function noteRefused(
+  tx: Transaction,
+  { target, acknowledgement }: Waiting,
+  nowMs: number,
+): Promise<void> {
+  const row = await tx.targets.target(target.targetId);
+  if (row === undefined || row.state !== 'attached') return;
+  const { revision, code = 'unknown', detail } = acknowledgement;
+  const set = {
+    refusedRevision: revision,
+    refusedCode: code,
+    refusedDetail: detail ?? null,
+    refusedAtMs: nowMs,
+    lastSeenAtMs: nowMs,
+  };
+  await tx.targets.note(row.id, set);
+  if (isRefusing(row) && row.refusedCode === code) return;
+  await tx.audit.append(
+    {
+      kind: 'proofgate.control.target.refuse_bundle',
+      actor: `target:${row.id}`,
+      resource: { kind: 'target', id: row.id },
+      place: (await tx.hierarchy.placeOfSite(row.siteId)) ?? { siteId: row.siteId },
+      before: { acked_revision: row.ackedRevision },
+      after: { refused_revision: revision, refused_code: code },
+    },
+    nowMs,
+  );
+}
+
+/** Whether the last that it said of a revision is that it refuses it. */
+export function isRefusing({ refusedRevision, ackedRevision }: RowOf<'target'>): boolean {
+  return refusedRevision !== null && refusedRevision > (ackedRevision ?? 0);
+}

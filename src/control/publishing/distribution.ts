@@ -1,0 +1,276 @@
+/**
+ * A target's side of distribution: who it is, what it lacks, what it says of itself, files of whole bundles.
+ * Source: docs/bundle.md "Distribution"; `distribution-contract.ts` of the bundle.
+ */
+import { setInterval } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import type { ChainPosition } from '../../bundle/chain.ts';
+import {
+  type Acknowledgement,
+  type DistributedBundle,
+  MAX_STEPS,
+  type PollAnswer,
+  type PollQuery,
+} from '../../bundle/distribution-contract.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { TargetDistribution } from '../services.ts';
+import type { ControlStore } from '../store/port.ts';
+import { Acknowledgements } from './acknowledgements.ts';
+import { raiseFloor } from './revision-floor.ts';
+import { SiteFeed, type SiteState } from './site-feed.ts';
+import { type KnownTarget, TargetTokens } from './target-tokens.ts';
+
+export interface DistributionOptions {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  /** What could not be done and is tried again. Must not throw. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+/** What another instance published and whose notice was lost. */
+const LOOK_EVERY_MS = 1000;
+const MAX_CACHED_FILE_BYTES = 64 * 1024 * 1024;
+const MAX_KNOWN_TARGETS = 20_000;
+
+export class Distribution implements TargetDistribution {
+  readonly #options: DistributionOptions;
+  readonly #tokens: TargetTokens;
+  readonly #acknowledgements: Acknowledgements;
+  readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_KNOWN_TARGETS });
+  readonly #feeds = new Map<string, SiteFeed>();
+  /** One answer for all targets that stand in the same place. */
+  readonly #answers = new WeakMap<SiteState, Map<string, Promise<PollAnswer | undefined>>>();
+  readonly #files = new LRUCache<string, Buffer>({
+    maxSize: MAX_CACHED_FILE_BYTES,
+    sizeCalculation: (content) => Math.max(1, content.length),
+  });
+  readonly #filesUnderWay = new Map<string, Promise<Buffer>>();
+  readonly #stop = new AbortController();
+  readonly #unsubscribe: () => void;
+  readonly #looking: Promise<void>;
+
+  constructor(options: DistributionOptions) {
+    const { store, nowMs, onFault } = options;
+    this.#options = options;
+    this.#tokens = new TargetTokens(store, nowMs);
+    this.#acknowledgements = new Acknowledgements({ store, nowMs, onFault });
+    this.#unsubscribe = store.subscribe(({ topic, reference }) => {
+      if (topic === 'site_changed') this.#tokens.forgetSite(reference);
+      if (topic === 'site_published') void this.#look(reference);
+    });
+    this.#looking = this.#lookAgainAndAgain();
+  }
+
+  async authenticate(authorization: string | undefined): Promise<string> {
+    const target = await this.#tokens.owner(authorization);
+    this.#targets.set(target.targetId, target);
+    return target.targetId;
+  }
+
+  async poll(
+    targetId: string,
+    query: PollQuery,
+    etag: string | undefined,
+    signal: AbortSignal,
+  ): ReturnType<TargetDistribution['poll']> {
+    const target = await this.#target(targetId);
+    this.#acknowledgements.saw(target);
+    const feed = this.#feed(target.siteId);
+    const endMs = performance.now() + (query.wait_seconds ?? 0) * 1000;
+    await this.#reconcile(feed, target, positionOf(query));
+    for (;;) {
+      const state = await feed.state();
+      const current = etagOf(state);
+      const answer = current === etag ? undefined : await this.#answer(feed, state, query);
+      if (answer !== undefined) return { kind: 'answer', answer, etag: current };
+      const leftMs = endMs - performance.now();
+      if (leftMs <= 0 || signal.aborted) return { kind: 'not_modified', etag };
+      await feed.changed(leftMs, signal);
+    }
+  }
+
+  /** A target that nothing leads on from where it is: sees to it that something will. */
+  async #reconcile(feed: SiteFeed, target: KnownTarget, told: ChainPosition | undefined): Promise<void> {
+    if (told === undefined) return;
+    const known = await feed.state();
+    // What is newer here may have been published by another instance a moment ago.
+    const state = told.revision > known.revision ? await feed.refresh() : known;
+    if ((state.base?.revision ?? 0) > told.revision) return;
+    if ((await feed.stepsFrom(state, told)) !== undefined) return;
+    await raiseFloor(this.#options.store, target, told, this.#options.nowMs());
+  }
+
+  #answer(feed: SiteFeed, state: SiteState, query: PollQuery): Promise<PollAnswer | undefined> {
+    const answers = this.#answers.get(state) ?? new Map<string, Promise<PollAnswer | undefined>>();
+    this.#answers.set(state, answers);
+    const offer = offerOf(state, query);
+    const place = `${query.revision ?? 0} ${query.head ?? ''} ${offer}`;
+    const known = answers.get(place);
+    if (known !== undefined) return known;
+    const answer = answerTo(feed, state, positionOf(query), offer);
+    answers.set(place, answer);
+    return answer;
+  }
+
+  async acknowledge(targetId: string, acknowledgement: Acknowledgement): Promise<void> {
+    const target = await this.#target(targetId);
+    const feed = this.#feed(target.siteId);
+    const known = await feed.state();
+    const { revision, head } = acknowledgement;
+    const state = revision > known.revision ? await feed.refresh() : known;
+    if (revision > state.revision || (await isElsewhere(feed, state, { revision, head }))) {
+      // It took something that this Control did not publish: that says nothing of what it did.
+      await this.#reconcile(feed, target, { revision, head });
+      if (acknowledgement.outcome === 'accepted') return;
+    }
+    await this.#acknowledgements.add(target, acknowledgement);
+  }
+
+  async file(targetId: string, revision: number, name: string): Promise<Buffer> {
+    const { siteId } = await this.#target(targetId);
+    const { base } = await this.#feed(siteId).state();
+    const files =
+      base?.revision === revision
+        ? base.files
+        : await this.#options.store.read((tx) => tx.distribution.files(siteId, revision));
+    const sha256 = files.find((file) => file.name === name)?.sha256;
+    if (sha256 === undefined) throw new Refusal('not_found');
+    return this.#content(siteId, sha256);
+  }
+
+  /** Many targets fetch the same files at the same time. */
+  async #content(siteId: string, sha256: string): Promise<Buffer> {
+    const place = `${siteId} ${sha256}`;
+    const cached = this.#files.get(place);
+    if (cached !== undefined) return cached;
+    const underWay = this.#filesUnderWay.get(place);
+    if (underWay !== undefined) return underWay;
+    const reading = this.#options.store
+      .read((tx) => tx.distribution.blob(siteId, sha256))
+      .then((content) => {
+        if (content === undefined) throw new Refusal('not_found');
+        this.#files.set(place, content);
+        return content;
+      })
+      .finally(() => this.#filesUnderWay.delete(place));
+    this.#filesUnderWay.set(place, reading);
+    return reading;
+  }
+
+  async #target(targetId: string): Promise<KnownTarget> {
+    const known = this.#targets.get(targetId);
+    if (known !== undefined) return known;
+    const row = await this.#options.store.read((tx) => tx.targets.target(targetId));
+    if (row === undefined || row.state !== 'attached') throw new Refusal('authentication_required');
+    return { targetId, siteId: row.siteId };
+  }
+
+  #feed(siteId: string): SiteFeed {
+    const known = this.#feeds.get(siteId);
+    if (known !== undefined) return known;
+    const feed = new SiteFeed(this.#options.store, siteId);
+    this.#feeds.set(siteId, feed);
+    return feed;
+  }
+
+  async #look(siteId: string): Promise<void> {
+    await this.#feeds
+      .get(siteId)
+      ?.refresh()
+      .catch((error: unknown) => this.#options.onFault?.(error));
+  }
+
+  async #lookAgainAndAgain(): Promise<void> {
+    const { signal } = this.#stop;
+    try {
+      for await (const _ of setInterval(LOOK_EVERY_MS, undefined, { signal })) {
+        for (const [siteId, feed] of this.#feeds) {
+          if (feed.isWaitedFor) await this.#look(siteId);
+          // Nobody asks: what is kept of it would grow old.
+          else this.#feeds.delete(siteId);
+        }
+      }
+    } catch {
+      // Stopped.
+    }
+  }
+
+  /** Writes down what was acknowledged. Polls that wait are ended by their own signals. */
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    this.#stop.abort();
+    await this.#looking;
+    await this.#acknowledgements.close();
+  }
+}
+
+function positionOf({ revision, head }: PollQuery): ChainPosition | undefined {
+  return revision === undefined || head === undefined ? undefined : { revision, head };
+}
+
+/** Covers revision, head and statement. */
+export function etagOf({ revision, head, freshness }: SiteState): string {
+  return `"${revision}.${head ?? ''}.${freshness?.asOfSeconds ?? ''}"`;
+}
+
+/** What of a whole bundle goes into an answer of which the target does not need it. */
+type Offer = 'none' | 'files' | 'files_and_steps';
+
+/**
+ * A target with a base, and steps that it has anyway, is offered another base only when its own is as far behind as deltas
+ * may get: in every answer the names of many shards would outweigh the delta.
+ */
+function offerOf({ base }: SiteState, { revision, base_revision: kept }: PollQuery): Offer {
+  if (revision === undefined || kept === undefined) return 'files_and_steps';
+  return base !== undefined && base.revision - kept >= MAX_STEPS ? 'files' : 'none';
+}
+
+/** @returns undefined while there is nothing that the target could take */
+async function answerTo(
+  feed: SiteFeed,
+  state: SiteState,
+  position: ChainPosition | undefined,
+  offer: Offer,
+): Promise<PollAnswer | undefined> {
+  const { siteId, revision, head, base, freshness } = state;
+  if (head === null || base === undefined) return undefined;
+  const common = {
+    auth_site: siteId,
+    revision,
+    head,
+    ...(freshness === undefined ? {} : { freshness: freshness.document }),
+  };
+  const steps = position && (await feed.stepsFrom(state, position));
+  if (steps !== undefined) {
+    if (offer === 'none') return { ...common, steps: [...steps] };
+    return {
+      ...common,
+      steps: [...steps],
+      whole: await wholeOf(feed, state, base, { offer, required: false }),
+    };
+  }
+  if (position !== undefined && base.revision <= position.revision) return undefined;
+  const whole = await wholeOf(feed, state, base, { offer: 'files_and_steps', required: true });
+  return { ...common, steps: [], whole };
+}
+
+async function wholeOf(
+  feed: SiteFeed,
+  state: SiteState,
+  { revision, head, files }: NonNullable<SiteState['base']>,
+  { offer, required }: { readonly offer: Offer; readonly required: boolean },
+): Promise<DistributedBundle> {
+  const steps = offer === 'files_and_steps' ? await feed.stepsFrom(state, { revision, head }) : [];
+  return { revision, head, files: [...files], steps: [...(steps ?? [])], required };
+}
+
+/** Whether a position is known not to be on the site's chain. */
+async function isElsewhere(feed: SiteFeed, state: SiteState, position: ChainPosition): Promise<boolean> {
+  if (position.revision === state.revision) return position.head !== state.head;
+  const row = state.window.find(({ revision }) => revision === position.revision);
+  if (row !== undefined) return row.head !== position.head;
+  const { base } = state;
+  return base !== undefined && position.revision >= base.revision
+    ? (await feed.stepsFrom(state, position)) === undefined
+    : false;
+}

@@ -1,0 +1,224 @@
+/**
+ * What a site's targets are told, in memory: where the chain stands, its newest steps and statement, the whole bundle's
+ * files. A thousand targets that wait cost the database one look for each publication, not a thousand.
+ */
+import { LRUCache } from 'lru-cache';
+import type { ChainPosition } from '../../bundle/chain.ts';
+import { type DistributedFile, type DistributedStep, MAX_STEPS } from '../../bundle/distribution-contract.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+
+type StepRow = RowOf<'bundleStep'>;
+
+/** A moment of a site. Immutable. */
+export interface SiteState {
+  readonly siteId: string;
+  readonly revision: number;
+  /** Null before the first publication. */
+  readonly head: string | null;
+  readonly floorRevision: number;
+  readonly base: BaseState | undefined;
+  readonly freshness: { readonly document: string; readonly asOfSeconds: number } | undefined;
+  /** The newest steps, in order, without gaps up to `revision`. */
+  readonly window: readonly StepRow[];
+}
+
+export interface BaseState extends ChainPosition {
+  readonly files: readonly DistributedFile[];
+}
+
+const MAX_WINDOW_BYTES = 8 * 1024 * 1024;
+const MAX_PAGES = 8;
+
+export class SiteFeed {
+  readonly #store: ControlStore;
+  readonly #siteId: string;
+  readonly #waiting = new Set<() => void>();
+  /** Steps before the window, by where they begin. */
+  readonly #pages = new LRUCache<string, Promise<readonly StepRow[]>>({ max: MAX_PAGES });
+  #state: SiteState | undefined;
+  #refreshing: Promise<SiteState> | undefined;
+  #isStale = true;
+
+  constructor(store: ControlStore, siteId: string) {
+    this.#store = store;
+    this.#siteId = siteId;
+  }
+
+  get isWaitedFor(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** @throws Refusal `not_found` when the site is gone */
+  async state(): Promise<SiteState> {
+    return this.#state ?? this.refresh();
+  }
+
+  /** Looks what is published. Those who ask while one is looking are told what the next look finds. */
+  async refresh(): Promise<SiteState> {
+    this.#isStale = true;
+    this.#refreshing ??= this.#refreshWhileStale().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async #refreshWhileStale(): Promise<SiteState> {
+    let state = this.#state;
+    do {
+      this.#isStale = false;
+      const before = this.#state;
+      state = await this.#store.read((tx) => readState(tx, this.#siteId, before));
+      this.#state = state;
+      if (hasNews(before, state)) for (const wake of [...this.#waiting]) wake();
+    } while (this.#isStale);
+    return state;
+  }
+
+  /** Resolves when something was published, at the latest after the time, or when the signal ends. */
+  async changed(timeoutMs: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#waiting.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      signal.addEventListener('abort', done, { once: true });
+      this.#waiting.add(done);
+    });
+  }
+
+  /**
+   * Steps from a position on, {@link MAX_STEPS} at most, though they may not lead to the end.
+   * @returns undefined when the position is not on this chain, what led from there is not kept, or a whole bundle that
+   *   changed more than clients and keys stands in between
+   */
+  async stepsFrom(
+    state: SiteState,
+    position: ChainPosition,
+  ): Promise<readonly DistributedStep[] | undefined> {
+    if (position.revision >= state.revision) {
+      return position.revision === state.revision && position.head === state.head ? [] : undefined;
+    }
+    const rows = await this.#rowsAfter(state, position);
+    if (rows[0]?.previousHead !== position.head) return undefined;
+    const steps = rows.flatMap(({ kind, revision, document }) =>
+      kind === 'bundle' ? [] : [{ kind, revision, document }],
+    );
+    return steps.length === rows.length ? steps : undefined;
+  }
+
+  /** In the order of their revisions. */
+  async #rowsAfter(state: SiteState, position: ChainPosition): Promise<readonly StepRow[]> {
+    const at = state.window.findIndex(({ previousHead }) => previousHead === position.head);
+    if (at !== -1) return state.window.slice(at, at + MAX_STEPS);
+    const oldest = state.window[0]?.revision ?? 0;
+    if (position.revision >= oldest) return [];
+    const name = `${position.revision} ${state.revision}`;
+    const known = this.#pages.get(name);
+    if (known !== undefined) return known;
+    const page = this.#store.read((tx) =>
+      tx.distribution.stepsAfter(this.#siteId, position.revision, MAX_STEPS),
+    );
+    this.#pages.set(name, page);
+    page.catch(() => this.#pages.delete(name));
+    return page;
+  }
+}
+
+function hasNews(before: SiteState | undefined, after: SiteState): boolean {
+  return (
+    before?.head !== after.head ||
+    before.revision !== after.revision ||
+    before.freshness?.document !== after.freshness?.document
+  );
+}
+
+async function readState(tx: Transaction, siteId: string, before: SiteState | undefined): Promise<SiteState> {
+  const site = await tx.hierarchy.site(siteId);
+  if (site === undefined) throw new Refusal('not_found');
+  const { revision, head, floorRevision } = site;
+  const isMoved = before === undefined || before.head !== head || before.revision !== revision;
+  return {
+    siteId,
+    revision,
+    head,
+    floorRevision,
+    base: before?.base?.revision === site.baseRevision ? before.base : await readBase(tx, site),
+    freshness: await readFreshness(tx, site),
+    window: isMoved ? await readWindow(tx, site, before?.window ?? []) : before.window,
+  };
+}
+
+async function readBase(
+  tx: Transaction,
+  { id: siteId, baseRevision }: RowOf<'site'>,
+): Promise<BaseState | undefined> {
+  const step = await tx.distribution.step(siteId, baseRevision);
+  if (step === undefined) return undefined;
+  const rows = await tx.distribution.files(siteId, baseRevision);
+  const files = rows.map(({ name, bytes, sha256 }) => ({
+    name,
+    bytes,
+    sha256,
+    path: pathOf(baseRevision, name),
+  }));
+  return { revision: step.revision, head: step.head, files };
+}
+
+function pathOf(revision: number, name: string): string {
+  return `/v1/targets/self/bundles/${revision}/${name}`;
+}
+
+/** A statement about what was published before is of no use any more. */
+async function readFreshness(tx: Transaction, { id, revision, head }: RowOf<'site'>) {
+  const row = await tx.distribution.freshness(id);
+  if (row === undefined || row.revision !== revision || row.head !== head) return undefined;
+  return { document: row.document, asOfSeconds: row.asOfSeconds };
+}
+
+/** Adds what is new; begins anew where that does not continue what was known. */
+async function readWindow(
+  tx: Transaction,
+  { id, revision, baseRevision }: RowOf<'site'>,
+  known: readonly StepRow[],
+): Promise<readonly StepRow[]> {
+  const from = known.at(-1)?.revision ?? Math.max(0, baseRevision - 1);
+  const added = [...(await tx.distribution.stepsAfter(id, from, MAX_STEPS))];
+  const continues = known.length === 0 || added[0]?.previousHead === known.at(-1)?.head;
+  const rows = continues ? [...known, ...added] : added;
+  if (rows.at(-1)?.revision !== revision) return newestSteps(tx, id, revision, baseRevision);
+  return trimmed(rows);
+}
+
+/** After a pause with more steps than one page: the last ones, from the whole bundle on. */
+async function newestSteps(
+  tx: Transaction,
+  siteId: string,
+  revision: number,
+  baseRevision: number,
+): Promise<readonly StepRow[]> {
+  let rows: readonly StepRow[] = [];
+  for (let from = baseRevision - 1; from < revision; ) {
+    const page = await tx.distribution.stepsAfter(siteId, from, MAX_STEPS);
+    const last = page.at(-1);
+    if (last === undefined) break;
+    rows = trimmed([...rows, ...page]);
+    from = last.revision;
+  }
+  return rows;
+}
+
+function trimmed(rows: readonly StepRow[]): readonly StepRow[] {
+  let bytes = 0;
+  for (let index = rows.length - 1; index >= 0; index--) {
+    bytes += rows[index]?.bytes ?? 0;
+    if (bytes > MAX_WINDOW_BYTES) return rows.slice(index + 1);
+  }
+  return rows;
+}
