@@ -11,42 +11,21 @@ import { compileBundle, type LiveSnapshot } from './compile.ts';
 import { reusingKeysOf } from './compile-keys.ts';
 import type { Signers } from './documents.ts';
 import { asBundleError, type BundleError, bundleError } from './errors.ts';
-import { BUNDLE_FILE, type StepKind } from './file-names.ts';
+import { BUNDLE_FILE } from './file-names.ts';
+import type {
+  BundleChange,
+  BundleSource,
+  FoundChain,
+  LoadOutcome,
+  StepDocument,
+  StepRecord,
+} from './found-chain.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
 import type { ResolvedDirectory } from './local-directory.ts';
 import { type OpenedBundle, openBundleInSteps } from './open-bundle.ts';
 import { type OpenedStep, openStep } from './open-step.ts';
 import type { Snapshot } from './snapshot.ts';
 import { TimeSlice } from './time-slice.ts';
-
-/** Where a bundle came from. */
-export type BundleSource = 'directory' | 'state' | 'control';
-
-/** A delta or link as it was found. */
-export interface StepDocument {
-  readonly kind: StepKind;
-  /** Name of its file, for errors. */
-  readonly file: string;
-  readonly bytes: Buffer;
-}
-
-/** Documents that were found together. */
-export interface FoundChain {
-  readonly source: BundleSource;
-  readonly files: ResolvedDirectory;
-  /** Those after a revision, in order, where the source can tell; read more than once. */
-  readonly steps: (afterRevision: number) => AsyncIterable<StepDocument> | Iterable<StepDocument>;
-  /** Called when all is verified and compiled, before it is used: what it throws refuses the chain. */
-  readonly keep?: ((chain: AcceptedChain) => Promise<void>) | undefined;
-}
-
-export interface AcceptedChain {
-  readonly opened: OpenedBundle;
-  /** The bundle's own document. */
-  readonly bytes: Buffer;
-  /** Of the steps that were taken, from the first. */
-  readonly positions: readonly ChainPosition[];
-}
 
 export interface ActiveBundleOptions {
   readonly authSite: string;
@@ -60,37 +39,6 @@ export interface ActiveBundleOptions {
   readonly stepRecord?: StepRecord | undefined;
   /** Told of each change, after it. Must not throw. */
   readonly onChange: (change: BundleChange) => void;
-}
-
-export interface StepRecord {
-  /** Returns when all of them are kept. @throws BundleError when none is */
-  append(steps: readonly { readonly document: Buffer; readonly position: ChainPosition }[]): Promise<void>;
-  /** Forgets the last ones that were appended. */
-  dropLast(count: number): Promise<void>;
-}
-
-export type BundleChange =
-  | {
-      readonly kind: 'loaded';
-      readonly snapshot: LiveSnapshot;
-      readonly source: BundleSource;
-      readonly durationMs: number;
-      /** Thumbprints of the pinned keys that signed the whole bundle. */
-      readonly signers: readonly string[];
-    }
-  | {
-      readonly kind: 'advanced';
-      readonly snapshot: LiveSnapshot;
-      readonly source: BundleSource;
-      readonly durationMs: number;
-      readonly steps: readonly StepKind[];
-    };
-
-export interface LoadOutcome {
-  /** `superseded`: sound, and older than what another source brought. */
-  readonly kind: 'loaded' | 'advanced' | 'nothing_to_do' | 'superseded';
-  /** Why the steps after the last one that was taken were not. */
-  readonly refused: BundleError | undefined;
 }
 
 /** Derived keys stay for five minutes after they lapsed, so that `key_expired` can be told from `key_unknown`. */

@@ -67,15 +67,6 @@ export function judgeChain(
   return end.revision === mark.revision ? { kind: 'nothing_to_do' } : { kind: 'accept' };
 }
 
-/** {@link judgeChain} for a whole bundle alone. */
-export function judgeBundle(
-  mark: ChainPosition | undefined,
-  candidate: ChainPosition,
-  file: string,
-): ChainStep {
-  return judgeChain(mark, [candidate], file);
-}
-
 /** Most that one delta or link may raise the revision by. */
 export const MAX_REVISION_STEP = 1_000_000;
 

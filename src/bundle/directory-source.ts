@@ -3,11 +3,13 @@
  * the deltas and links beside it. A file that was refused is left alone until it changes.
  * Source: docs/bundle.md "Life in the verifier".
  */
-import type { ActiveBundle, FoundChain, StepDocument } from './active-bundle.ts';
+import type { ActiveBundle } from './active-bundle.ts';
 import { Backoff } from './backoff.ts';
-import { asBundleError, type BundleError, type BundleErrorCode } from './errors.ts';
+import { asBundleError, type BundleError } from './errors.ts';
 import { BUNDLE_FILE } from './file-names.ts';
+import type { FoundChain, StepDocument } from './found-chain.ts';
 import type { FoundStepFile, LocalDirectory, ResolvedDirectory } from './local-directory.ts';
+import { PASSING } from './passing-faults.ts';
 import type { ProblemRecord } from './problem-record.ts';
 
 export interface DirectorySourceOptions {
@@ -121,12 +123,3 @@ async function* readSteps(
 ): AsyncGenerator<StepDocument> {
   for (const { kind, name } of steps) yield { kind, file: name, bytes: await files.readStep(name, kind) };
 }
-
-/** Faults of which the same files may be free later. */
-const PASSING: ReadonlySet<BundleErrorCode> = new Set([
-  'file_unreadable',
-  'file_not_written',
-  'mark_corrupt',
-  'mark_of_another_site',
-  'internal',
-]);

@@ -3,33 +3,28 @@
  * compiled, swapped in. Whatever fails on the way leaves the last-known-good in place, and says so.
  * Source: docs/bundle.md "Life in the verifier" and "Freshness".
  */
-import {
-  ActiveBundle,
-  type BundleChange,
-  type BundleSource,
-  type FoundChain,
-  type LoadOutcome,
-  type StepDocument,
-} from './active-bundle.ts';
+import { ActiveBundle } from './active-bundle.ts';
 import type { ChainPosition } from './chain.ts';
 import { Coalesced } from './coalesced.ts';
 import { DirectorySource } from './directory-source.ts';
 import { DirectoryWatch } from './directory-watch.ts';
 import type { Signers } from './documents.ts';
 import { asBundleError, type BundleError } from './errors.ts';
-import { BUNDLE_FILE, type StepKind } from './file-names.ts';
-import type { FreshnessIgnored, FreshnessStatement } from './freshness.ts';
+import { BUNDLE_FILE } from './file-names.ts';
+import type { BundleChange, BundleSource, FoundChain, LoadOutcome, StepDocument } from './found-chain.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
+import type { BundleListener, BundleStatus } from './holder-events.ts';
 import { LocalDirectory, ResolvedDirectory } from './local-directory.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { openBundleInSteps } from './open-bundle.ts';
-import { type BundleProblem, ProblemRecord } from './problem-record.ts';
+import { ProblemRecord } from './problem-record.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { KeptChain } from './state/kept-chain.ts';
 import type { IncomingBase } from './state/state-directory.ts';
 import { StatementKeeper } from './statement-keeper.ts';
 import { TimeSlice } from './time-slice.ts';
 
+export type { BundleListener, BundleLoad, BundleStatus } from './holder-events.ts';
 export type { BundleProblem } from './problem-record.ts';
 
 export interface BundleHolderOptions {
@@ -48,36 +43,6 @@ export interface BundleHolderOptions {
   readonly listener?: BundleListener;
   /** Default 1000. */
   readonly pollIntervalMs?: number;
-}
-
-/** Told once about each change, not at every poll. Must not throw. */
-export interface BundleListener {
-  loaded?(snapshot: Snapshot, load: BundleLoad): void;
-  /** Deltas and links were applied. */
-  advanced?(snapshot: Snapshot, steps: readonly StepKind[], durationMs: number): void;
-  freshened?(snapshot: Snapshot): void;
-  /** A document was not taken; what was loaded before stays. */
-  refused?(error: BundleError, source: BundleSource): void;
-  freshnessRefused?(error: BundleError): void;
-  freshnessIgnored?(why: FreshnessIgnored, statement: FreshnessStatement): void;
-}
-
-export interface BundleLoad {
-  readonly source: BundleSource;
-  /** From the file's first byte to the swap. */
-  readonly durationMs: number;
-  /** Thumbprints of the pinned keys that signed. */
-  readonly signers: readonly string[];
-}
-
-export interface BundleStatus {
-  readonly snapshot: Snapshot | undefined;
-  readonly loadedAtSeconds: number | undefined;
-  /** Why the newest documents that were found are not what is loaded; undefined when they are. */
-  readonly problem: BundleProblem | undefined;
-  readonly freshnessProblem: BundleProblem | undefined;
-  /** Why the statement at hand, well signed as it is, is not applied. */
-  readonly freshnessIgnored: FreshnessIgnored | undefined;
 }
 
 const DEFAULT_POLL_INTERVAL_MS = 1000;
@@ -221,7 +186,11 @@ export class BundleHolder {
     try {
       const found = await kept?.found();
       if (found === undefined) return;
-      this.#statements.control.offer(await kept?.freshness());
+      const { control: keeper } = this.#statements;
+      await kept?.freshness().then(
+        (bytes) => keeper.offer(bytes),
+        (error: unknown) => keeper.fail(error),
+      );
       const { refused } = await this.#active.load(found);
       this.#problems.state.settle(refused);
     } catch (error) {

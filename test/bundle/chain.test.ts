@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { headOf, judgeBundle } from '../../src/bundle/chain.ts';
+import { headOf, headOfHash, judgeChain, judgeStep } from '../../src/bundle/chain.ts';
 
 const payload = Buffer.from('{"revision":1}');
 const first = headOf(undefined, payload) ?? '';
@@ -46,7 +46,47 @@ describe('a whole bundle', () => {
     ['a fork', mark, { revision: 7, head: 'h' }, 'revision_conflict'],
     ['a lower one', mark, { revision: 6, head: first }, 'revision_lower'],
   ])('%s', (_name, before, candidate, expected) => {
-    const step = judgeBundle(before, candidate, 'bundle.jws');
+    const step = judgeChain(before, [candidate], 'bundle.jws');
     expect(step.kind === 'refuse' ? step.error.code : step.kind).toBe(expected);
+  });
+});
+
+describe('documents that were found together', () => {
+  const mark = { revision: 7, head: 'm' };
+  const at = (revision: number, head = `h${revision}`) => ({ revision, head });
+  it.each<[string, [ReturnType<typeof at>, ...ReturnType<typeof at>[]], string]>([
+    ['end at the mark', [at(5), at(7, 'm')], 'nothing_to_do'],
+    ['lead through it', [at(5), at(7, 'm'), at(8)], 'accept'],
+    ['begin at it', [at(7, 'm'), at(8)], 'accept'],
+    ['begin above it', [at(8), at(9)], 'accept'],
+    ['end below it', [at(5), at(6)], 'revision_lower'],
+    ['end beside it', [at(5), at(7)], 'revision_conflict'],
+    ['lead past it beside it', [at(5), at(7), at(8)], 'revision_conflict'],
+    ['lead past it without it', [at(5), at(9)], 'revision_conflict'],
+    ['begin beside it', [at(7), at(8)], 'revision_conflict'],
+  ])('%s', (_name, positions, expected) => {
+    const step = judgeChain(mark, positions, 'bundle.jws');
+    expect(step.kind === 'refuse' ? step.error.code : step.kind).toBe(expected);
+  });
+});
+
+describe('a delta or link', () => {
+  const from = { revision: 7, head: first };
+  const second = { revision: 8, head: headOf(first, payload) ?? '' };
+  it.each([
+    ['the next', 8, first, undefined],
+    ['the longest step', 1_000_007, first, undefined],
+    ['a step too long', 1_000_008, first, 'revision_step'],
+    ['the same revision', 7, first, 'revision_lower'],
+    ['a lower one', 6, first, 'revision_lower'],
+    ['after another head', 8, second.head, 'chain_broken'],
+  ])('%s', (_name, revision, previousHead, code) => {
+    const step = { previousHead, position: { revision, head: second.head } };
+    expect(judgeStep(from, step, 'delta-8.jws')?.code).toBe(code);
+  });
+
+  it('that names a payload’s hash brings about the head of that payload', () => {
+    expect(headOfHash(first, createHash('sha256').update(payload).digest())).toBe(second.head);
+    expect(headOfHash('abc', Buffer.alloc(32))).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 /** Following Control: what is applied, kept, acknowledged and refused, and what happens when Control is away. */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { formatTime } from '../../src/bundle/times.ts';
@@ -62,6 +62,17 @@ describe('a verifier that follows Control', () => {
     expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws', 'keys-0001.jsonl', 'bundle.jws']);
     expect(holder.snapshot).toMatchObject({ skewSeconds: 9, revision: 3 });
     expect(holder.snapshot?.keys.get('dk_billing')?.kind).toBe('derived_key');
+  });
+
+  it('fetches a shard that it has when its bytes are no longer those', async () => {
+    const { control, reaches, stateDirectory } = await following();
+    control.publishWhole(siteContent(), true);
+    await reaches(2);
+    const [base = ''] = await readdir(join(stateDirectory, 'bases'));
+    await writeFile(join(stateDirectory, 'bases', base, 'keys-0001.jsonl'), 'x');
+    control.publishWhole(siteContent({ skew_seconds: 9 }), true);
+    await reaches(3);
+    expect(control.filesSent.filter((name) => name === 'keys-0001.jsonl')).toHaveLength(2);
   });
 
   it('starts from its state directory while Control is away, and goes on when it is back', async () => {
@@ -161,6 +172,35 @@ describe('a verifier that follows Control', () => {
     const again = await startFollower({ stateDirectory, url: control.url });
     expect(again.holder.position).toEqual(position);
   });
+});
+
+it('a base that is unsound is not taken for the one that is kept, nor fetched again', async () => {
+  const { control, holder, reaches, stateDirectory, told } = await following();
+  control.publishDelta({ clients_put: Array.from({ length: 40 }, (_, index) => clientNamed(`c${index}`)) });
+  await reaches(2);
+  control.publishLinked(siteContent({ routes: [] }));
+  await reaches(3);
+  await until(() => told.some(([event]) => event === 'failed'));
+  expect(told.find(([event]) => event === 'failed')).toEqual(['failed', 'route_unknown']);
+  for (const revision of [4, 5]) {
+    control.publishDelta({});
+    await reaches(revision);
+  }
+  expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws']);
+  expect(holder.snapshot?.revision).toBe(5);
+  const [base] = await readdir(join(stateDirectory, 'bases'));
+  expect(base).toMatch(/^1-/);
+});
+
+it('a mark that cannot be read lets nothing be fetched, and says so', async () => {
+  const control = await newControl();
+  control.publishWhole(siteContent());
+  const stateDirectory = await newDirectory();
+  await writeFile(join(stateDirectory, 'high-water-mark.json'), '{');
+  const { holder, told } = await startFollower({ stateDirectory, url: control.url });
+  await until(() => told.some(([event]) => event === 'failed'));
+  expect(told).toEqual([['failed', 'mark_corrupt']]);
+  expect([holder.snapshot, control.filesSent]).toEqual([undefined, []]);
 });
 
 describe('what Control sends is refused', () => {

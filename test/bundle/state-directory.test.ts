@@ -13,8 +13,8 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { StepDocument } from '../../src/bundle/active-bundle.ts';
 import type { ChainPosition } from '../../src/bundle/chain.ts';
+import type { StepDocument } from '../../src/bundle/found-chain.ts';
 import { FileMark, MARK_FILE } from '../../src/bundle/high-water-mark.ts';
 import { BundleHolder } from '../../src/bundle/holder.ts';
 import { makeShards } from '../../src/bundle/key-shards.ts';

@@ -6,10 +6,11 @@
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { StepDocument } from '../active-bundle.ts';
 import type { DistributedBundle } from '../distribution-contract.ts';
-import type { BundleError } from '../errors.ts';
+import { BundleError } from '../errors.ts';
+import type { StepDocument } from '../found-chain.ts';
 import type { BundleHolder } from '../holder.ts';
+import { PASSING } from '../passing-faults.ts';
 import type { KeptChain } from '../state/kept-chain.ts';
 import type { IncomingBase } from '../state/state-directory.ts';
 import type { ControlConnection } from './control-connection.ts';
@@ -30,6 +31,8 @@ export interface BaseFetcherOptions {
 export class BaseFetcher {
   readonly #options: BaseFetcherOptions;
   #fetching: Promise<void> | undefined;
+  /** Of a base that could not take the place of the one before, whatever was tried. */
+  #unfit: string | undefined;
 
   constructor(options: BaseFetcherOptions) {
     this.#options = options;
@@ -48,7 +51,7 @@ export class BaseFetcher {
   offer(whole: DistributedBundle | undefined): void {
     const { kept } = this.#options;
     const isNewer = whole !== undefined && whole.revision > (kept.base?.revision ?? Number.MAX_SAFE_INTEGER);
-    if (!isNewer || !kept.isLong) return;
+    if (!isNewer || !kept.isLong || whole.head === this.#unfit) return;
     this.#fetching ??= this.#rebase(whole).finally(() => {
       this.#fetching = undefined;
     });
@@ -64,11 +67,13 @@ export class BaseFetcher {
     try {
       await this.#fetch(whole, async (incoming, bytesFetched) => {
         if (await holder.rebase(incoming)) onFetched(whole.revision, bytesFetched);
+        else this.#unfit = whole.head;
       });
       retry.reset();
     } catch (error) {
       if (signal.aborted) return;
       onFailure(error);
+      if (error instanceof BundleError && !PASSING.has(error.code)) this.#unfit = whole.head;
       // The offer comes again with the next answer; this keeps it from being taken at once.
       const retryAfterMs = error instanceof ControlFailure ? error.retryAfterMs : undefined;
       await sleep(retry.failed(retryAfterMs), undefined, { signal }).catch(() => undefined);

@@ -4,8 +4,8 @@
  * is in the files is verified by whoever loads them.
  */
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { copyFile, type FileHandle, link, open } from 'node:fs/promises';
+import { constants, createReadStream } from 'node:fs';
+import { copyFile, type FileHandle, link, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DistributedBundle, DistributedFile } from '../distribution-contract.ts';
 import { MAX_BUNDLE_BYTES } from '../documents.ts';
@@ -57,7 +57,7 @@ function checkFiles(files: readonly DistributedFile[]): void {
   }
 }
 
-/** A link where the file system has them; the bytes are hashed again when they are loaded. */
+/** A link where the file system has them, and only while the bytes are still those that its name stands for. */
 async function reuse(
   { name, sha256 }: DistributedFile,
   { incoming, known }: DownloadOptions,
@@ -65,12 +65,26 @@ async function reuse(
   const path = known.get(sha256);
   if (path === undefined || !isShardFile(name)) return false;
   const target = join(incoming.path, name);
-  return link(path, target)
-    .catch(() => copyFile(path, target, constants.COPYFILE_EXCL))
-    .then(
-      () => true,
-      () => false,
-    );
+  try {
+    await link(path, target).catch(() => copyDurably(path, target));
+    if ((await hashOf(target)) === sha256) return true;
+    await unlink(target);
+  } catch {
+    await unlink(target).catch(() => undefined);
+  }
+  return false;
+}
+
+async function copyDurably(path: string, target: string): Promise<void> {
+  await copyFile(path, target, constants.COPYFILE_EXCL);
+  const handle = await open(target, 'r+');
+  await handle.sync().finally(() => handle.close());
+}
+
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk);
+  return hash.digest('base64url');
 }
 
 async function fetchFile(file: DistributedFile, options: DownloadOptions): Promise<void> {

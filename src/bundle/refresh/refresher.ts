@@ -4,7 +4,6 @@
  * Source: docs/bundle.md "Distribution".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { StepDocument } from '../active-bundle.ts';
 import type { ChainPosition } from '../chain.ts';
 import {
   type DistributedStep,
@@ -12,10 +11,12 @@ import {
   type PollAnswer,
   type PollQuery,
 } from '../distribution-contract.ts';
-import { asBundleError, type BundleError, type BundleErrorCode } from '../errors.ts';
+import { asBundleError, type BundleError } from '../errors.ts';
 import { BUNDLE_FILE, stepFile } from '../file-names.ts';
+import type { StepDocument } from '../found-chain.ts';
 import type { HighWaterMark } from '../high-water-mark.ts';
 import type { BundleHolder } from '../holder.ts';
+import { PASSING } from '../passing-faults.ts';
 import { type Problem, ProblemRecord } from '../problem-record.ts';
 import type { KeptChain } from '../state/kept-chain.ts';
 import { Acknowledger } from './acknowledger.ts';
@@ -158,8 +159,11 @@ export class Refresher {
 
   /** One poll and what it brings. @returns whether it brought nothing */
   async #round(): Promise<boolean> {
-    const { connection, holder, listener, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
-    const told = this.#needsWhole ? undefined : (holder.position ?? (await this.#markPosition()));
+    const { connection, holder, listener, mark, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
+    // Where nothing is loaded Control is told what was, so that it publishes above it. A mark that cannot be read lets
+    // nothing be loaded: then nothing is fetched either.
+    const standing = holder.position ?? (await mark.position());
+    const told = this.#needsWhole ? undefined : standing;
     const query: PollQuery = {
       ...told,
       ...this.#baseRevision(),
@@ -171,11 +175,6 @@ export class Refresher {
     listener?.polled?.(result.kind === 'answer' ? 'changed' : 'unchanged');
     if (result.kind === 'unchanged') return true;
     return this.#take(result.answer, result.etag, told);
-  }
-
-  /** Where nothing is loaded Control is told what was, so that it publishes above it. */
-  async #markPosition(): Promise<ChainPosition | undefined> {
-    return this.#options.mark.position().catch(() => undefined);
   }
 
   #baseRevision(): Pick<PollQuery, 'base_revision'> {
@@ -254,8 +253,6 @@ export class Refresher {
 }
 
 const MOST_DETAIL_CHARACTERS = 512;
-
-const PASSING: ReadonlySet<BundleErrorCode> = new Set(['file_unreadable', 'file_not_written', 'internal']);
 
 function newRetry({ retryFirstMs = 250, retryMostMs = 30_000 }: RefresherOptions): RetryDelay {
   return new RetryDelay({ firstMs: retryFirstMs, mostMs: retryMostMs });

@@ -5,11 +5,11 @@
  */
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
-import type { AcceptedChain, FoundChain, StepDocument, StepRecord } from '../active-bundle.ts';
 import type { ChainPosition } from '../chain.ts';
 import { bundleError } from '../errors.ts';
 import { BUNDLE_FILE } from '../file-names.ts';
 import { fileNotWritten, writeDurably } from '../files.ts';
+import type { AcceptedChain, FoundChain, StepDocument, StepRecord } from '../found-chain.ts';
 import type { ResolvedDirectory } from '../local-directory.ts';
 import type { OpenedBundle } from '../open-bundle.ts';
 import { stepKindOf } from '../open-step.ts';

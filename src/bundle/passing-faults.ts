@@ -1,0 +1,10 @@
+/** Faults of this machine, not of a document: the same one may be taken when they are gone. */
+import type { BundleErrorCode } from './errors.ts';
+
+export const PASSING: ReadonlySet<BundleErrorCode> = new Set([
+  'file_unreadable',
+  'file_not_written',
+  'mark_corrupt',
+  'mark_of_another_site',
+  'internal',
+]);
