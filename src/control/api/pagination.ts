@@ -69,12 +69,13 @@ export async function page<R, V>(
   return { items, next_cursor: Buffer.from(placeOf(last)).toString('base64url') };
 }
 
+/** Lists are ordered by identifiers, which are visible ASCII. */
+const PLACE = /^[!-~]+$/;
+
 function readCursor(cursor: string): string {
-  const bytes = decodeBase64url(cursor);
-  if (bytes === undefined || bytes.length === 0) {
-    throw invalidCursor();
-  }
-  return bytes.toString('utf8');
+  const place = decodeBase64url(cursor)?.toString('latin1');
+  if (place === undefined || !PLACE.test(place)) throw invalidCursor();
+  return place;
 }
 
 export function invalidCursor(): RequestShapeError {

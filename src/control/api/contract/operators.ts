@@ -88,10 +88,13 @@ export const AUDIT_FILTER = {
   environment_id: Type.Optional(identifier('Only what happened there.')),
   fleet_id: Type.Optional(identifier('Only what happened there.')),
   site_id: Type.Optional(identifier('Only what happened there.')),
-  kind: Type.Optional(Type.String({ maxLength: 128, description: 'Only this kind.' })),
-  resource_id: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 2048, description: 'Only this resource.' }),
+  kind: Type.Optional(
+    Type.String({
+      pattern: '^[a-z_.]{1,128}$',
+      description: 'Only this kind, such as proofgate.control.site.created.',
+    }),
   ),
+  resource_id: Type.Optional(Type.String({ pattern: '^[ -~]{1,2048}$', description: 'Only this resource.' })),
 };
 
 export const ROLE_GRANT_PATH = { role_grant_id: identifier('The role grant.') };
