@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
+import { connect } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { FetchFailureCode } from '../../../src/control/issuers/failures.ts';
@@ -12,7 +13,16 @@ import { type SourceValidation, validateSource } from '../../../src/control/issu
 import type { IssuerFault } from '../../fakes/issuer-faults.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from './hostile-urls.ts';
-import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, GOOD_HOST, IssuerWorld, networks, Trap } from './world.ts';
+import {
+  AUDIENCE,
+  ConnectionRecord,
+  GOOD_ADDRESS,
+  GOOD_HOST,
+  IssuerWorld,
+  networks,
+  Trap,
+  withEnvironment,
+} from './world.ts';
 
 let world: IssuerWorld;
 let issuer: ServiceAccountIssuer;
@@ -294,15 +304,13 @@ describe('connections that fail', () => {
   });
 
   it('name the reason: an unknown CA, whatever the environment says', async () => {
-    const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
-    try {
+    await withEnvironment({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, async () => {
+      // What has no word of its own heeds the variable: the test can fail.
+      expect(await greets(issuer.issuer)).toBe(true);
       const fetcher = new IssuerFetcher({ openedNetworks: networks(`${GOOD_ADDRESS}/32`) });
       expect(await fetcher.fetchJson(issuer.jwksUri)).toMatchObject({ code: 'tls_failed' });
-    } finally {
-      if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-      else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
-    }
+    });
+    expect(await greets(issuer.issuer)).toBe(false);
   });
 
   it('name the reason: a certificate for another name', async () => {
@@ -315,19 +323,26 @@ describe('connections that fail', () => {
 it('no proxy of the environment is used', async () => {
   const trap = await Trap.listen(0, '127.0.0.1');
   const names = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'ALL_PROXY'];
-  const before = names.map((name) => [name, process.env[name]] as const);
-  for (const name of names) process.env[name] = `http://127.0.0.1:${trap.port}`;
-  try {
+  const proxies = Object.fromEntries(names.map((name) => [name, `http://127.0.0.1:${trap.port}`]));
+  await withEnvironment({ ...proxies, NODE_USE_ENV_PROXY: '1' }, async () => {
     expect((await world.fetcher().fetchJson(issuer.jwksUri)).kind).toBe('fetched');
-    expect(trap.accepted).toBe(0);
-  } finally {
-    for (const [name, value] of before) {
-      if (value === undefined) delete process.env[name];
-      else process.env[name] = value;
-    }
-    await trap.close();
-  }
+  });
+  expect(trap.accepted).toBe(0);
+  await trap.close();
 });
+
+/** Whether a TLS client without settings accepts the server's certificate. */
+function greets(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    socket.once('error', () => resolve(false));
+    socket.once('secureConnect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
+}
 
 describe('a private CA', () => {
   it('may stand with others in one file', () => {

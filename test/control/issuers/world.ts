@@ -1,6 +1,7 @@
 /** A good issuer on an address that is opened for it, traps on all other addresses of this machine, and a record of connections. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { parseIssuerNetwork } from '../../../src/control/issuers/address-policy.ts';
 import {
   IssuerFetcher,
@@ -117,5 +118,36 @@ export class Trap {
 
   close(): Promise<void> {
     return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+}
+
+/**
+ * Sets variables of the process itself while `work` runs. Tests see a copy of the environment; what Node reads, it reads in
+ * the original, which a thread can reach.
+ */
+export async function withEnvironment(
+  variables: { readonly [name: string]: string },
+  work: () => Promise<void>,
+): Promise<void> {
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
+  await setEnvironment(Object.entries(variables));
+  try {
+    await work();
+  } finally {
+    await setEnvironment(before);
+  }
+}
+
+async function setEnvironment(
+  variables: readonly (readonly [name: string, value: string | undefined])[],
+): Promise<void> {
+  const code = `for (const [name, value] of require('node:worker_threads').workerData) {
+    if (value === undefined) delete process.env[name]; else process.env[name] = value;
+  }`;
+  const worker = new Worker(code, { eval: true, env: SHARE_ENV, workerData: variables });
+  await new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject));
+  for (const [name, value] of variables) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
   }
 }
