@@ -1,0 +1,155 @@
+/**
+ * Who may call what: written down once more, apart from the routes, so that a route whose access somebody changes, or a new
+ * one that nobody thought about, fails the test.
+ */
+import type { Permission } from '../../../src/control/domain/roles.ts';
+
+/** Where the resource of a route lies. */
+export type Level = 'installation' | 'environment' | 'fleet' | 'site';
+
+export type Expected =
+  | { readonly kind: 'public' | 'workload' | 'target' | 'signed_in' }
+  | {
+      readonly kind: 'operator';
+      readonly permission: Permission;
+      readonly level: Level;
+      /** Told of what is not there, or not theirs. */
+      readonly absent?: { readonly status: number; readonly code: string };
+    };
+
+const signedIn: Expected = { kind: 'signed_in' };
+const anybody: Expected = { kind: 'public' };
+const operator = (permission: Permission, level: Level): Expected => ({
+  kind: 'operator',
+  permission,
+  level,
+});
+const scoped = (level: Level): Expected => ({
+  kind: 'operator',
+  permission: 'administer',
+  level,
+  absent: { status: 422, code: 'scope_invalid' },
+});
+
+/** By method and path as the app knows them. HEAD goes with GET. */
+export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
+  'GET /healthz': anybody,
+  'GET /readyz': anybody,
+  'GET /openapi.json': anybody,
+  'POST /v1/environments': operator('administer', 'installation'),
+  'GET /v1/environments': signedIn,
+  'GET /v1/environments/:environment_id': operator('read', 'environment'),
+  'PATCH /v1/environments/:environment_id': operator('administer', 'environment'),
+  'DELETE /v1/environments/:environment_id': operator('administer', 'environment'),
+  'POST /v1/environments/:environment_id/fleets': operator('administer', 'environment'),
+  'GET /v1/environments/:environment_id/fleets': operator('read', 'environment'),
+  'GET /v1/fleets/:fleet_id': operator('read', 'fleet'),
+  'PATCH /v1/fleets/:fleet_id': operator('administer', 'fleet'),
+  'DELETE /v1/fleets/:fleet_id': operator('administer', 'fleet'),
+  'POST /v1/fleets/:fleet_id/sites': operator('administer', 'fleet'),
+  'GET /v1/fleets/:fleet_id/sites': operator('read', 'fleet'),
+  'GET /v1/sites': signedIn,
+  'GET /v1/sites/:site_id': operator('read', 'site'),
+  'PATCH /v1/sites/:site_id': operator('administer', 'site'),
+  'DELETE /v1/sites/:site_id': operator('administer', 'site'),
+  'GET /v1/sites/:site_id/signing-keys': operator('read', 'site'),
+  'POST /v1/sites/:site_id/signing-keys/rotate': operator('administer', 'site'),
+  'GET /v1/sites/:site_id/brokers': operator('read', 'site'),
+  'GET /v1/sites/:site_id/brokers/:issuer': operator('read', 'site'),
+  'PUT /v1/sites/:site_id/brokers/:issuer': operator('administer', 'site'),
+  'DELETE /v1/sites/:site_id/brokers/:issuer': operator('administer', 'site'),
+  'POST /v1/sites/:site_id/targets': operator('administer', 'site'),
+  'GET /v1/sites/:site_id/targets': operator('read', 'site'),
+  'GET /v1/targets/:target_id': operator('read', 'site'),
+  'PATCH /v1/targets/:target_id': operator('administer', 'site'),
+  'POST /v1/targets/:target_id/rotate-token': operator('administer', 'site'),
+  'POST /v1/targets/:target_id/detach': operator('administer', 'site'),
+  'POST /v1/sites/:site_id/clients': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/clients': operator('read', 'site'),
+  'GET /v1/sites/:site_id/clients/:client_id': operator('read', 'site'),
+  'PATCH /v1/sites/:site_id/clients/:client_id': operator('operate', 'site'),
+  'DELETE /v1/sites/:site_id/clients/:client_id': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/clients/:client_id/grants': operator('read', 'site'),
+  'PUT /v1/sites/:site_id/clients/:client_id/grants/:resource': operator('operate', 'site'),
+  'DELETE /v1/sites/:site_id/clients/:client_id/grants/:resource': operator('operate', 'site'),
+  'POST /v1/sites/:site_id/routes': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/routes': operator('read', 'site'),
+  'GET /v1/sites/:site_id/routes/:route_id': operator('read', 'site'),
+  'PUT /v1/sites/:site_id/routes/:route_id': operator('operate', 'site'),
+  'DELETE /v1/sites/:site_id/routes/:route_id': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/routes/:route_id/sources': operator('read', 'site'),
+  'PUT /v1/sites/:site_id/routes/:route_id/sources': operator('operate', 'site'),
+  'DELETE /v1/sites/:site_id/routes/:route_id/sources': operator('operate', 'site'),
+  'POST /v1/role-grants': scoped('site'),
+  'GET /v1/role-grants': signedIn,
+  'GET /v1/role-grants/:role_grant_id': operator('read', 'site'),
+  'DELETE /v1/role-grants/:role_grant_id': operator('administer', 'site'),
+  'POST /v1/access-tokens': scoped('site'),
+  'GET /v1/access-tokens': signedIn,
+  'GET /v1/access-tokens/:access_token_id': operator('read', 'site'),
+  'DELETE /v1/access-tokens/:access_token_id': operator('administer', 'site'),
+  'POST /v1/access-tokens/:access_token_id/rotate': operator('administer', 'site'),
+  'GET /v1/audit-events': signedIn,
+};
+
+/** What each role may, as docs/control.md says it. */
+export const ROLE_PERMISSIONS: { readonly [role: string]: readonly Permission[] } = {
+  viewer: ['read'],
+  approver: ['read', 'decide_enrollments'],
+  operator: ['read', 'decide_enrollments', 'operate'],
+  admin: ['read', 'decide_enrollments', 'operate', 'administer'],
+};
+
+const DEFINITION = {
+  method: 'GET',
+  path_template: '/x',
+  audience: 'x',
+  freshness_class: 'realtime',
+};
+const SITE_SCOPE = { kind: 'site', id: 'inside' };
+
+/** Bodies of the right shape: shape is looked at before permissions. */
+export const BODIES: { readonly [route: string]: unknown } = {
+  'POST /v1/environments': { name: 'x' },
+  'PATCH /v1/environments/:environment_id': { name: 'x' },
+  'POST /v1/environments/:environment_id/fleets': { name: 'x' },
+  'PATCH /v1/fleets/:fleet_id': { name: 'x' },
+  'POST /v1/fleets/:fleet_id/sites': {
+    site_id: 'x',
+    display_name: 'x',
+    trust_domain: 'x',
+    issuer_url: 'https://x.example',
+    origins: ['https://x.example'],
+  },
+  'PATCH /v1/sites/:site_id': { display_name: 'x' },
+  'POST /v1/sites/:site_id/signing-keys/rotate': { purpose: 'bundle' },
+  'PUT /v1/sites/:site_id/brokers/:issuer': {
+    definition: {
+      trust_domain: 'x',
+      subject_prefixes: [''],
+      key_binding: 'software',
+      keys: [
+        {
+          kid: 'x',
+          alg: 'Ed25519',
+          jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
+        },
+      ],
+    },
+  },
+  'POST /v1/sites/:site_id/targets': { name: 'x' },
+  'PATCH /v1/targets/:target_id': { name: 'x' },
+  'POST /v1/targets/:target_id/rotate-token': {},
+  'POST /v1/sites/:site_id/clients': { client_id: 'x', subject: 'x' },
+  'PATCH /v1/sites/:site_id/clients/:client_id': { subject: 'x' },
+  'PUT /v1/sites/:site_id/clients/:client_id/grants/:resource': { access: 'read' },
+  'POST /v1/sites/:site_id/routes': { route_id: 'x', definition: DEFINITION },
+  'PUT /v1/sites/:site_id/routes/:route_id': { definition: DEFINITION },
+  'PUT /v1/sites/:site_id/routes/:route_id/sources': {
+    allowed_sources: [
+      { issuer: 'x', trust_domain: 'x', subject_exact: 'x', required_key_binding: 'software' },
+    ],
+  },
+  'POST /v1/role-grants': { principal: 'group:x', role: 'viewer', scope: SITE_SCOPE },
+  'POST /v1/access-tokens': { name: 'x', role: 'viewer', scope: SITE_SCOPE },
+};

@@ -1,0 +1,185 @@
+/**
+ * Every route that the app has, asked by every role at every scope: what the app answers against a table of its own. A hook
+ * behind the permission check answers for whoever comes so far, so that nothing is changed on the way.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { INSTALLATION, ROLES, type Scope } from '../../../src/control/domain/roles.ts';
+import { BODIES, type Expected, type Level, PERMISSION_TABLE, ROLE_PERMISSIONS } from './permission-table.ts';
+import { type Answer, ApiWorld, type Asked, TARGET_TOKEN, textIn } from './world.ts';
+
+const ALLOWED = 299;
+const PROBE = { 'x-probe': 'permission' };
+
+let world: ApiWorld;
+/** Values of path parameters. */
+let names: { readonly [parameter: string]: string } = {};
+/** Where roles are granted: what each scope covers. */
+let scopes: readonly { readonly name: string; readonly scope: Scope; readonly covers: readonly Level[] }[] =
+  [];
+
+beforeAll(async () => {
+  world = await ApiWorld.open({
+    prepare: (app) => {
+      app.addHook('preHandler', async (request, reply) => {
+        if (request.headers['x-probe'] === 'permission')
+          return reply.code(ALLOWED).serializer(String).send('');
+      });
+    },
+  });
+  const inside = await world.shop('inside');
+  const sibling = await world.shop('sibling');
+  const fleet = await world.expect(201, 'POST', `/v1/environments/${inside.environmentId}/fleets`, {
+    body: { name: 'beside' },
+  });
+  const scope = { kind: 'site', id: inside.siteId };
+  const made = {
+    target: await world.expect(201, 'POST', '/v1/sites/inside/targets', { body: { name: 't' } }),
+    grant: await world.expect(201, 'POST', '/v1/role-grants', {
+      body: { principal: 'group:a', role: 'viewer', scope },
+    }),
+    token: await world.expect(201, 'POST', '/v1/access-tokens', {
+      body: { name: 't', role: 'viewer', scope },
+    }),
+  };
+  names = {
+    environment_id: inside.environmentId,
+    fleet_id: inside.fleetId,
+    site_id: inside.siteId,
+    target_id: textIn(made.target, 'target_id'),
+    role_grant_id: textIn(made.grant, 'role_grant_id'),
+    access_token_id: textIn(made.token, 'access_token_id'),
+    issuer: encodeURIComponent('https://broker.example'),
+  };
+  scopes = [
+    { name: 'installation', scope: INSTALLATION, covers: ['installation', 'environment', 'fleet', 'site'] },
+    {
+      name: 'environment',
+      scope: { kind: 'environment', id: inside.environmentId },
+      covers: ['environment', 'fleet', 'site'],
+    },
+    { name: 'fleet', scope: { kind: 'fleet', id: inside.fleetId }, covers: ['fleet', 'site'] },
+    { name: 'site', scope: { kind: 'site', id: inside.siteId }, covers: ['site'] },
+    { name: 'another environment', scope: { kind: 'environment', id: sibling.environmentId }, covers: [] },
+    { name: 'another fleet', scope: { kind: 'fleet', id: textIn(fleet, 'fleet_id') }, covers: [] },
+    { name: 'another site', scope: { kind: 'site', id: sibling.siteId }, covers: [] },
+    // A name of one kind is none of another.
+    { name: 'a fleet named as the site', scope: { kind: 'fleet', id: inside.siteId }, covers: [] },
+  ];
+});
+afterAll(() => world.close());
+
+/** As `METHOD /path`, HEAD left out. */
+function routesOfApp(): readonly string[] {
+  return world.routes
+    .flatMap(({ method, url }) => [method].flat().map((name) => `${name} ${url}`))
+    .filter((route) => !route.startsWith('HEAD '));
+}
+
+function ask(route: string, asked: Asked, parameters = names): Promise<Answer> {
+  const [method = '', path = ''] = route.split(' ');
+  const url = path.replaceAll(/:([a-z_]+)/g, (_, name: string) => parameters[name] ?? 'x');
+  const body = BODIES[route];
+  return world.call(method, url, { ...(body === undefined ? {} : { body }), ...asked, headers: PROBE });
+}
+
+function wanted(
+  expected: Extract<Expected, { kind: 'operator' }>,
+  role: string,
+  covers: readonly Level[],
+): string {
+  if (covers.includes(expected.level)) {
+    return ROLE_PERMISSIONS[role]?.includes(expected.permission) ? String(ALLOWED) : '403 permission_denied';
+  }
+  if (expected.level === 'installation') return '403 permission_denied';
+  const { status, code } = expected.absent ?? { status: 404, code: 'not_found' };
+  return `${status} ${code}`;
+}
+
+function told({ status, code }: Answer): string {
+  return code === undefined ? String(status) : `${status} ${code}`;
+}
+
+test('the table has every route, and no other', () => {
+  expect([...routesOfApp()].sort()).toEqual(Object.keys(PERMISSION_TABLE).sort());
+});
+
+test('HEAD asks for what GET asks', () => {
+  const accessOf = (wantedMethod: string, path: string) =>
+    world.routes.find(({ method, url }) => url === path && [method].flat().includes(wantedMethod))?.config
+      ?.access;
+  const heads = world.routes.filter(({ method }) => [method].flat().includes('HEAD'));
+  expect(heads.length).toBeGreaterThan(20);
+  for (const { url } of heads) expect(accessOf('HEAD', url)).toBe(accessOf('GET', url));
+});
+
+describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
+  test('without a token', async () => {
+    const answer = told(await ask(route, { token: '' }));
+    const isOpen = expected.kind === 'public' || expected.kind === 'workload';
+    expect(answer).toBe(isOpen ? String(ALLOWED) : '401 authentication_required');
+  });
+
+  if (expected.kind === 'target') {
+    test('with a target’s token, and with an operator’s', async () => {
+      expect(told(await ask(route, { token: TARGET_TOKEN }))).toBe(String(ALLOWED));
+      expect(told(await ask(route, {}))).toBe('401 authentication_required');
+    });
+  }
+  if (expected.kind === 'signed_in') {
+    test('for anybody who is signed in, and for no target', async () => {
+      const token = world.operator('nobody', 'viewer', { kind: 'site', id: 'nowhere' });
+      expect(told(await ask(route, { token }))).toBe(String(ALLOWED));
+      expect(told(await ask(route, { token: TARGET_TOKEN }))).toBe('401 authentication_required');
+    });
+  }
+  if (expected.kind === 'operator') {
+    test('for every role at every scope', async () => {
+      const differences: string[] = [];
+      for (const role of ROLES) {
+        for (const { name, scope, covers } of scopes) {
+          const token = world.operator(`${role} of ${name}`.replaceAll(' ', '-'), role, scope);
+          const answer = told(await ask(route, { token }));
+          const right = wanted(expected, role, covers);
+          if (answer !== right) differences.push(`${role} of ${name}: ${answer} instead of ${right}`);
+        }
+      }
+      expect(differences).toEqual([]);
+    });
+    test('what is not there looks as what one may not read', async () => {
+      if (expected.level === 'installation' || expected.absent !== undefined) return;
+      const nowhere = Object.fromEntries(Object.keys(names).map((name) => [name, 'nowhere']));
+      const outsider = world.operator('outsider', 'admin', { kind: 'site', id: 'sibling' });
+      const hidden = await ask(route, { token: outsider });
+      const absent = await ask(route, { token: outsider }, nowhere);
+      const shape = ({ json }: Answer) => ({ ...json, request_id: '' });
+      expect(shape(hidden)).toEqual(shape(absent));
+      expect(told(await ask(route, {}, nowhere))).toBe('404 not_found');
+    });
+  }
+});
+
+test('a role that is granted at a scope of the body is looked for there', async () => {
+  const token = world.operator('site-admin', 'admin', { kind: 'site', id: 'inside' });
+  const viewer = world.operator('site-viewer', 'viewer', INSTALLATION);
+  const grant = (scope: unknown, asker: string) =>
+    world.call('POST', '/v1/role-grants', {
+      body: { principal: 'group:b', role: 'admin', scope },
+      token: asker,
+      headers: PROBE,
+    });
+  expect(told(await grant({ kind: 'site', id: 'inside' }, token))).toBe(String(ALLOWED));
+  expect(told(await grant({ kind: 'site', id: 'sibling' }, token))).toBe('422 scope_invalid');
+  expect(told(await grant({ kind: 'site', id: 'nowhere' }, token))).toBe('422 scope_invalid');
+  expect(told(await grant({ kind: 'installation' }, token))).toBe('403 permission_denied');
+  expect(told(await grant({ kind: 'installation', id: 'x' }, token))).toBe('422 scope_invalid');
+  expect(told(await grant({ kind: 'site' }, token))).toBe('422 scope_invalid');
+  expect(told(await grant({ kind: 'site', id: 'inside' }, viewer))).toBe('403 permission_denied');
+  const fleet = String(names.fleet_id);
+  expect(told(await grant({ kind: 'fleet', id: fleet }, token))).toBe('422 scope_invalid');
+});
+
+test('a route that declares no access keeps the app from starting', async () => {
+  await expect(
+    ApiWorld.open({ extend: (app) => void app.get('/v1/forgotten', async () => 'x') }),
+  ).rejects.toThrow('GET /v1/forgotten does not declare its access');
+});
