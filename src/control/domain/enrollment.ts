@@ -76,7 +76,10 @@ export function keyExpirySeconds(facts: {
   readonly acceptedAtSeconds: number;
   readonly maxKeyLifetimeSeconds: number;
 }): number {
-  return Math.min(facts.tokenExpiresAtSeconds, facts.acceptedAtSeconds + facts.maxKeyLifetimeSeconds);
+  // A NumericDate may have a fraction (RFC 7519 section 2); a key's end is a whole second and not after the token's.
+  return Math.floor(
+    Math.min(facts.tokenExpiresAtSeconds, facts.acceptedAtSeconds + facts.maxKeyLifetimeSeconds),
+  );
 }
 
 /** The state of a key as of now: the stored one, or expired. */
@@ -86,7 +89,7 @@ export function keyStateAt(
   nowSeconds: number,
 ): KeyState {
   if (stored === 'revoked') return 'revoked';
-  return nowSeconds >= expiresAtSeconds ? 'expired' : 'active';
+  return nowSeconds < expiresAtSeconds ? 'active' : 'expired';
 }
 
 /** Whether a policy lets anybody in now. */
@@ -123,6 +126,6 @@ export function submissionRefusal(facts: SubmissionFacts): SubmissionRefusal | u
   if (refusal !== undefined) return refusal;
   if (facts.subjectIsBlocked) return 'subject_blocked';
   if (facts.publicKeyWasRevoked) return 'key_revoked';
-  if (facts.otherKeysOfToken >= facts.maxKeysPerToken) return 'token_key_limit';
+  if (!(facts.otherKeysOfToken < facts.maxKeysPerToken)) return 'token_key_limit';
   return undefined;
 }

@@ -25,6 +25,7 @@ const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz';
 
 /** Such as `enr_06cz…`: 48 bits of milliseconds, then 80 random bits, 26 characters in all. */
 export function newId(kind: IdentifiedKind, nowMs: number): string {
+  if (!(nowMs >= 0)) throw new RangeError('an ID needs the moment at which it is made');
   const bytes = Buffer.alloc(16);
   bytes.writeUIntBE(nowMs, 0, 6);
   randomBytes(10).copy(bytes, 6);

@@ -26,6 +26,8 @@ export function move<S extends string, E extends string>(
   state: S,
   event: E,
 ): Move<S> {
-  const to = machine.table[state][event];
+  const row = machine.table[state];
+  // Its own members only: a name that every object has is no event.
+  const to = Object.hasOwn(row, event) ? row[event] : undefined;
   return to === undefined ? { kind: 'refused', code: machine.refusal } : { kind: 'moved', to };
 }

@@ -110,6 +110,6 @@ export function activationRefusal(facts: ActivationFacts): ActivationRefusal | u
   if (SOURCE_MACHINE.table[facts.state].activate === undefined) return 'source_state_conflict';
   if (facts.detectedScope !== facts.expectedScope) return 'source_scope_mismatch';
   if (facts.anotherInProgress) return 'source_revision_in_progress';
-  if (!facts.sourceHoldsSlot && facts.slotsUsed >= facts.capacity) return 'source_capacity_exhausted';
+  if (!facts.sourceHoldsSlot && !(facts.slotsUsed < facts.capacity)) return 'source_capacity_exhausted';
   return undefined;
 }

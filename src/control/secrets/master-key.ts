@@ -4,6 +4,7 @@
  * Source: docs/control.md "Scope, permissions, secrets"; AES-256-GCM (NIST SP 800-38D), HKDF (RFC 5869).
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { decodeBase64url } from '../../protocol/base64url.ts';
 
 export const MASTER_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -42,8 +43,10 @@ export class MasterKey {
 
   /** @throws UnsealError */
   unseal(sealed: string, purpose: string): Buffer {
-    const bytes = Buffer.from(sealed, 'base64url');
-    if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new UnsealError('not a sealed text');
+    const bytes = decodeBase64url(sealed);
+    if (bytes === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) {
+      throw new UnsealError('not a sealed text');
+    }
     const nonce = bytes.subarray(0, NONCE_BYTES);
     const decipher = createDecipheriv('aes-256-gcm', this.#sealing, nonce, { authTagLength: TAG_BYTES })
       .setAAD(Buffer.from(purpose))
