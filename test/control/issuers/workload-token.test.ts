@@ -10,7 +10,8 @@ import { tokenHash, verifyWorkloadToken } from '../../../src/control/issuers/wor
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { makeSigner, signCompact } from '../../fakes/token-signer.ts';
-import { NOW_SECONDS, REFUSED_TOKENS, type TokenWorld } from './token-cases.ts';
+import { NOW_SECONDS, type TokenWorld } from './token-case.ts';
+import { REFUSED_TOKENS } from './token-cases.ts';
 import { AUDIENCE, IssuerWorld } from './world.ts';
 
 const SUBJECT = 'system:serviceaccount:prod:billing';
