@@ -114,8 +114,8 @@ async function authenticateOperator(request: FastifyRequest, options: AccessOpti
     sessionCookie: request.cookies[sessionCookieName],
   };
   const principal = await counted(request, limits.failedSignIns, () => operators.authenticate(credentials));
-  // A browser sends its cookie whoever made it ask (docs/control.md "API").
-  if (principal.via === 'session') assertSameOrigin(request, origins);
+  // A browser sends its cookie whoever made it ask (docs/control.md "API"); a header it sends for nobody else.
+  if (credentials.authorization === undefined) assertSameOrigin(request, origins);
   await limits.principal(request, principal.actor);
   request.principal = principal;
 }

@@ -88,6 +88,11 @@ export class OperatorWorld {
     await rm(this.directory, { recursive: true });
   }
 
+  /** Whose certificates everything here has. PEM. */
+  get ca(): string {
+    return this.#certificates.ca.cert;
+  }
+
   browser(): Browser {
     const browser = new Browser(this.#certificates.ca.cert);
     this.#browsers.push(browser);

@@ -1,19 +1,14 @@
 /** Bodies of signing in, and of who is signed in. */
 import Type, { type Static } from 'typebox';
-import { ROLES, SCOPE_KINDS } from '../../domain/roles.ts';
+import { ROLES } from '../../domain/roles.ts';
+import { SCOPE } from './operators.ts';
 
 const closed = { additionalProperties: false } as const;
 
 export const HELD_ROLE = Type.Object(
   {
     role: Type.Enum([...ROLES]),
-    scope: Type.Object(
-      {
-        kind: Type.Enum([...SCOPE_KINDS]),
-        id: Type.String({ description: 'Of the environment, fleet or site; empty for the installation.' }),
-      },
-      closed,
-    ),
+    scope: SCOPE,
   },
   { ...closed, $id: 'HeldRole' },
 );

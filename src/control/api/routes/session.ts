@@ -4,6 +4,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { scopeView } from '../../configuration/role-grants.ts';
 import { REFUSALS, Refusal } from '../../domain/refusal.ts';
 import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
 import type { BrowserCookies } from '../../operators/browser-cookies.ts';
@@ -223,7 +224,7 @@ function viewOf({ actor, displayName, via, roles, expiresAtMs }: Principal): Ses
     actor,
     display_name: displayName,
     via,
-    roles: roles.map(({ role, scope }) => ({ role, scope: { ...scope } })),
+    roles: roles.map(({ role, scope }) => ({ role, scope: scopeView(scope) })),
     ...(expiresAtMs === undefined ? {} : { expires_at: new Date(expiresAtMs).toISOString() }),
   };
 }

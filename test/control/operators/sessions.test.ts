@@ -1,0 +1,203 @@
+/** What a session is good for, and for how long. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type ApiCall, callApi } from '../../cli/control-program.ts';
+import type { Browser, Page } from '../../fakes/browser.ts';
+import { OperatorWorld } from './world.ts';
+
+const SESSION_COOKIE = '__Host-proofgate_session';
+const HOURS = 3_600_000;
+
+let world: OperatorWorld;
+let browser: Browser;
+let admin = '';
+
+beforeAll(async () => {
+  world = await OperatorWorld.start();
+  admin = await world.bootstrapToken();
+  world.provider.accounts.set('ada', { name: 'Ada', groups: ['platform', 'oncall'] });
+  world.provider.accounts.set('eve', { name: 'Eve', groups: ['platform-guests'] });
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  browser = world.browser();
+  world.aheadMs = 0;
+});
+
+function api(call: ApiCall) {
+  return callApi(world.url, { ca: world.ca, ...call });
+}
+
+function sessionPage(): Promise<Page> {
+  return browser.visit(`${world.url}/v1/session`, { method: 'GET', headers: { accept: 'application/json' } });
+}
+
+/** A change that an admin may make, from a page of ours unless `headers` say otherwise. */
+function makeEnvironment(name: string, headers: { readonly [name: string]: string } = {}) {
+  const cookie = `${SESSION_COOKIE}=${browser.cookie(world.url, SESSION_COOKIE)}`;
+  return api({ method: 'POST', path: '/v1/environments', body: { name }, headers: { cookie, ...headers } });
+}
+
+async function grant(principal: string, role: string): Promise<string> {
+  const scope = { kind: 'installation' };
+  const body = { principal, role, scope };
+  const answer = await api({ method: 'POST', path: '/v1/role-grants', token: admin, body });
+  expect({ status: answer.status, body: answer.body }).toMatchObject({ status: 201 });
+  return String(answer.body.role_grant_id);
+}
+
+async function withdraw(grantId: string): Promise<void> {
+  const answer = await api({ method: 'DELETE', path: `/v1/role-grants/${grantId}`, token: admin });
+  expect(answer.status).toBe(204);
+}
+
+async function rolesNow(): Promise<readonly string[]> {
+  const page = await sessionPage();
+  expect(page.status).toBe(200);
+  const { roles } = JSON.parse(page.body) as { roles: { role: string; scope: { kind: string } }[] };
+  return roles.map(({ role, scope }) => `${role}@${scope.kind}`).sort();
+}
+
+describe('roles', () => {
+  test('come from grants to the operator and to each group, and go with them at once', async () => {
+    await world.signIn(browser, 'ada');
+    expect(await rolesNow()).toEqual([]);
+    const own = await grant(`oidc:${world.provider.issuer}|ada`, 'approver');
+    const ofGroup = await grant('group:oncall', 'viewer');
+    expect(await rolesNow()).toEqual(['approver@installation', 'viewer@installation']);
+    await withdraw(own);
+    expect(await rolesNow()).toEqual(['viewer@installation']);
+    await withdraw(ofGroup);
+    expect(await rolesNow()).toEqual([]);
+  });
+
+  test('of a group are not those of one with a name that is like it, nor of a subject', async () => {
+    const grants = [
+      await grant('group:platform', 'admin'),
+      await grant(`oidc:${world.provider.issuer}|platform-guests`, 'admin'),
+      await grant('group:eve', 'admin'),
+      await grant('oidc:https://other.example|eve', 'admin'),
+    ];
+    await world.signIn(browser, 'eve');
+    expect(await rolesNow()).toEqual([]);
+    expect(await makeEnvironment('eves', { origin: world.url })).toMatchObject({ status: 403 });
+    for (const id of grants) await withdraw(id);
+  });
+
+  test('of groups that the provider tells at its userinfo endpoint alone are found there', async () => {
+    const other = await OperatorWorld.start('userinfo');
+    try {
+      other.provider.accounts.set('ada', { name: 'Ada', groups: ['platform'] });
+      const scope = { kind: 'installation' };
+      const body = { principal: 'group:platform', role: 'viewer', scope };
+      const token = await other.bootstrapToken();
+      const call = { method: 'POST', path: '/v1/role-grants', token, body, ca: other.ca };
+      expect(await callApi(other.url, call)).toMatchObject({ status: 201 });
+      const person = other.browser();
+      await other.signIn(person, 'ada');
+      const page = await person.visit(`${other.url}/v1/session`);
+      expect(JSON.parse(page.body)).toMatchObject({
+        display_name: 'Ada',
+        roles: [{ role: 'viewer', scope }],
+      });
+      expect(other.provider.requests.get('/me')).toBe(1);
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+describe('a session', () => {
+  test('ends eight hours after it began, however much it is used', async () => {
+    await world.signIn(browser, 'ada');
+    for (const hours of [1, 4, 7.99]) {
+      world.aheadMs = hours * HOURS;
+      expect((await sessionPage()).status).toBe(200);
+    }
+    world.aheadMs = 8 * HOURS + 1000;
+    expect(JSON.parse((await sessionPage()).body)).toMatchObject({
+      status: 401,
+      code: 'authentication_required',
+    });
+    world.aheadMs = 0;
+  });
+
+  test('that was left is over, for whoever has a copy of its token too', async () => {
+    await world.signIn(browser, 'ada');
+    const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
+    const left = await browser.visit(`${world.url}/auth/logout`, { method: 'POST' });
+    expect(left.status).toBe(204);
+    expect(browser.cookie(world.url, SESSION_COOKIE)).toBeUndefined();
+    expect(await api({ path: '/v1/session', token })).toMatchObject({ status: 401 });
+    // Nothing to leave is no fault.
+    expect((await browser.visit(`${world.url}/auth/logout`, { method: 'POST' })).status).toBe(204);
+  });
+
+  test('cannot be ended by a page of another site', async () => {
+    await world.signIn(browser, 'ada');
+    const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
+    const page = await browser.visit(`${world.url}/auth/logout`, { method: 'POST', headers });
+    expect(page.status).toBe(403);
+    expect((await sessionPage()).status).toBe(200);
+  });
+
+  test('is told in the audit trail when it begins and ends, without its token', async () => {
+    await world.signIn(browser, 'ada');
+    const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
+    await browser.visit(`${world.url}/auth/logout`, { method: 'POST' });
+    const { body } = await api({ path: '/v1/audit-events?limit=5', token: admin });
+    const items = body.items as { kind: string; actor: string; resource: { id: string } }[];
+    const [end, start] = items.filter(({ kind }) => kind.startsWith('proofgate.control.session.'));
+    expect(start).toMatchObject({
+      kind: 'proofgate.control.session.start',
+      actor: `oidc:${world.provider.issuer}|ada`,
+      after: { via: 'browser', groups: ['platform', 'oncall'] },
+    });
+    expect(end).toMatchObject({ kind: 'proofgate.control.session.end', resource: start?.resource });
+    expect(JSON.stringify(items)).not.toContain(token.slice(4));
+  });
+});
+
+describe('what changes something', () => {
+  let adminGrant = '';
+
+  beforeEach(async () => {
+    adminGrant = await grant(`oidc:${world.provider.issuer}|ada`, 'admin');
+    await world.signIn(browser, 'ada');
+  });
+
+  afterEach(() => withdraw(adminGrant));
+
+  test('is taken by cookie from our own pages only', async () => {
+    const refused: readonly { readonly [name: string]: string }[] = [
+      {},
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { origin: world.url.replace('https:', 'http:') },
+      { origin: `${world.url}.evil.example` },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { 'sec-fetch-site': 'none' },
+      { origin: world.url, 'sec-fetch-site': 'cross-site' },
+    ];
+    for (const headers of refused) {
+      expect(await makeEnvironment('forged', headers)).toMatchObject({
+        status: 403,
+        body: { code: 'origin_forbidden' },
+      });
+    }
+    expect(await makeEnvironment('from-us', { origin: world.url })).toMatchObject({ status: 201 });
+    expect(await makeEnvironment('from-us-too', { 'sec-fetch-site': 'same-origin' })).toMatchObject({
+      status: 201,
+    });
+  });
+
+  test('needs no page of ours with a bearer token, which no browser sends by itself', async () => {
+    const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
+    const make = { method: 'POST', path: '/v1/environments', token };
+    expect(await api({ ...make, body: { name: 'by-session-token' } })).toMatchObject({ status: 201 });
+    // The header is what counts: a cookie beside it does not take its place.
+    const cookie = `${SESSION_COOKIE}=${token}`;
+    const spoiled = { ...make, token: `${token.slice(0, -1)}~`, headers: { cookie, origin: world.url } };
+    expect(await api({ ...spoiled, body: { name: 'by-neither' } })).toMatchObject({ status: 401 });
+  });
+});
