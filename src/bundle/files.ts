@@ -3,7 +3,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, open, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BundleError, bundleError } from './errors.ts';
 
@@ -18,7 +18,21 @@ export interface FileToRead {
  * Follows links, then looks at what was opened, so that nothing can be put in its place in between.
  * @throws BundleError `file_missing`, `file_unreadable`, `file_not_regular`, `file_too_large`
  */
-export async function readRegularFile({ directory, file, maxBytes }: FileToRead): Promise<Buffer> {
+export async function readRegularFile(file: FileToRead): Promise<Buffer> {
+  const { handle, sizeBytes } = await openRegularFile(file);
+  try {
+    return await readBytes(handle, sizeBytes, file.file);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** As {@link readRegularFile}, for files that are read piece by piece. The caller closes it. */
+export async function openRegularFile({
+  directory,
+  file,
+  maxBytes,
+}: FileToRead): Promise<{ readonly handle: FileHandle; readonly sizeBytes: number }> {
   // Opening a named pipe without O_NONBLOCK waits for a writer.
   const handle = await open(join(directory, file), constants.O_RDONLY | constants.O_NONBLOCK).catch(
     (error: unknown) => {
@@ -31,9 +45,31 @@ export async function readRegularFile({ directory, file, maxBytes }: FileToRead)
     if (stat.size > maxBytes) {
       throw bundleError('file_too_large', file, '', `${stat.size} bytes, at most ${maxBytes}`);
     }
-    return await readBytes(handle, stat.size, file);
-  } finally {
+    return { handle, sizeBytes: stat.size };
+  } catch (error) {
     await handle.close();
+    throw fileError(error, file);
+  }
+}
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** The file from its beginning, at most `maxBytes` of it. @throws BundleError `file_unreadable`, `file_too_large` */
+export async function* readChunks(
+  handle: FileHandle,
+  file: string,
+  maxBytes: number,
+): AsyncGenerator<Buffer> {
+  for (let position = 0; ; ) {
+    const { buffer, bytesRead } = await handle
+      .read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, position)
+      .catch((error: unknown) => {
+        throw fileError(error, file);
+      });
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    if (position > maxBytes) throw bundleError('file_too_large', file, '', `more than ${maxBytes} bytes`);
+    yield buffer.subarray(0, bytesRead);
   }
 }
 
@@ -93,10 +129,13 @@ export function fileNotWritten(error: unknown, file: string): BundleError {
 }
 
 /** A new file, on the disk when it returns; its directory may not know it yet. */
-export async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+export async function writeDurably(
+  path: string,
+  bytes: Uint8Array | AsyncIterable<Uint8Array>,
+): Promise<void> {
   const handle = await open(path, 'wx', 0o644);
   try {
-    await handle.writeFile(bytes);
+    await writeFile(handle, bytes);
     await handle.sync();
   } finally {
     await handle.close();

@@ -1,20 +1,27 @@
 /**
  * Derived keys in files of their own: one JSON object a line. The signed bundle names each file with its count and
- * SHA-256, so its signature covers them; the hash is compared before a line is parsed.
+ * SHA-256, so its signature covers them; the hash is compared before a line is parsed. Files are read piece by piece.
  * Source: docs/bundle.md "Signed documents".
  */
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { parseStrictJson } from '../protocol/strict-json.ts';
 import type { KeyTableBuilder } from './compile-keys.ts';
-import { bundleError, Faults } from './errors.ts';
+import { type BundleError, bundleError, Faults } from './errors.ts';
 import { type DerivedKeyContent, type KeyShardContent, MAX_KEYS_PER_SHARD } from './schema.ts';
 import { asDerivedKey } from './shape.ts';
 import type { TimeSlice } from './time-slice.ts';
 
 export const MAX_SHARD_BYTES = 64 * 1024 * 1024;
 
-/** Gives the bytes of a shard that the bundle names. @throws BundleError when there is no such file. */
-export type ShardReader = (file: string) => Promise<Buffer>;
+/** Gives a shard that the bundle names. @throws BundleError when there is no such file. */
+export type ShardReader = (file: string) => Promise<Buffer | ShardFile>;
+
+/** A shard that is read piece by piece, twice: it may be larger than what one wants to hold in memory at a time. */
+export interface ShardFile {
+  /** From the beginning, each time. */
+  chunks(): AsyncIterable<Buffer>;
+  close(): Promise<void>;
+}
 
 /**
  * Adds a shard's keys to the table.
@@ -22,39 +29,87 @@ export type ShardReader = (file: string) => Promise<Buffer>;
  */
 export async function addShard(
   shard: KeyShardContent,
-  bytes: Buffer,
+  source: Buffer | ShardFile,
   keys: KeyTableBuilder,
   slice: TimeSlice,
 ): Promise<void> {
-  const { file } = shard;
-  if (hash('sha256', bytes, 'base64url') !== shard.sha256) {
-    throw bundleError('shard_mismatch', file, '', 'its SHA-256 is not the one that the bundle names');
+  const bytes = Buffer.isBuffer(source) ? inMemory(source) : source;
+  try {
+    await checkHash(shard, bytes);
+    await addLines(shard, bytes, keys, slice);
+  } finally {
+    await bytes.close();
   }
+}
+
+function inMemory(bytes: Buffer): ShardFile {
+  return {
+    async *chunks() {
+      yield bytes;
+    },
+    close: async () => undefined,
+  };
+}
+
+async function checkHash({ file, sha256 }: KeyShardContent, source: ShardFile): Promise<void> {
+  const hash = createHash('sha256');
+  for await (const chunk of source.chunks()) hash.update(chunk);
+  if (hash.digest('base64url') !== sha256) throw notAsNamed(file);
+}
+
+/** Hashes again what it parses: the file may have been written to since. */
+async function addLines(
+  { count, file, sha256 }: KeyShardContent,
+  source: ShardFile,
+  keys: KeyTableBuilder,
+  slice: TimeSlice,
+): Promise<void> {
+  const hash = createHash('sha256');
   const faults = new Faults(file);
   let lines = 0;
-  for (const line of linesOf(bytes)) {
+  for await (const line of linesOf(source, (chunk) => hash.update(chunk), file)) {
     const path = `/${lines}`;
     keys.addDerivedKey(asDerivedKey(parseLine(line, file, path), file, path), path, faults);
     faults.throwIfAny();
     lines++;
     if (slice.isUsedUp) await slice.next();
   }
-  if (lines !== shard.count) {
-    throw bundleError('shard_mismatch', file, '', `${lines} keys, the bundle names ${shard.count}`);
+  if (hash.digest('base64url') !== sha256) throw notAsNamed(file);
+  if (lines !== count) {
+    throw bundleError('shard_mismatch', file, '', `${lines} keys, the bundle names ${count}`);
   }
 }
 
+function notAsNamed(file: string): BundleError {
+  return bundleError('shard_mismatch', file, '', 'its SHA-256 is not the one that the bundle names');
+}
+
 const LINE_FEED = 0x0a;
+/** Well above a key with all its attributes. */
+const MAX_LINE_BYTES = 256 * 1024;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Each line without its line feed; the last one may end without. */
-function* linesOf(bytes: Buffer): Generator<Buffer> {
-  let start = 0;
-  while (start < bytes.length) {
-    const end = bytes.indexOf(LINE_FEED, start);
-    yield bytes.subarray(start, end === -1 ? bytes.length : end);
-    start = end === -1 ? bytes.length : end + 1;
+async function* linesOf(
+  source: ShardFile,
+  onChunk: (chunk: Buffer) => void,
+  file: string,
+): AsyncGenerator<Buffer> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of source.chunks()) {
+    onChunk(chunk);
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let start = 0;
+    for (let end = bytes.indexOf(LINE_FEED); end !== -1; end = bytes.indexOf(LINE_FEED, start)) {
+      yield bytes.subarray(start, end);
+      start = end + 1;
+    }
+    rest = bytes.subarray(start);
+    if (rest.length > MAX_LINE_BYTES) {
+      throw bundleError('payload_malformed', file, '', `a line of more than ${MAX_LINE_BYTES} bytes`);
+    }
   }
+  if (rest.length > 0) yield rest;
 }
 
 function parseLine(line: Buffer, file: string, path: string): unknown {

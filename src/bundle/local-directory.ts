@@ -15,8 +15,8 @@ import {
   type StepKind,
   type StepName,
 } from './file-names.ts';
-import { fileError, readRegularFile } from './files.ts';
-import { MAX_SHARD_BYTES } from './key-shards.ts';
+import { fileError, openRegularFile, readChunks, readRegularFile } from './files.ts';
+import { MAX_SHARD_BYTES, type ShardFile } from './key-shards.ts';
 
 /** Kubernetes' link to the current version of a volume. */
 const DATA_LINK = '..data';
@@ -109,8 +109,10 @@ export class ResolvedDirectory {
   }
 
   /** @param file as the bundle names it; its schema allows no separators */
-  readShard(file: string): Promise<Buffer> {
-    return readRegularFile({ directory: this.path, file, maxBytes: MAX_SHARD_BYTES });
+  async readShard(file: string): Promise<ShardFile> {
+    const maxBytes = MAX_SHARD_BYTES;
+    const { handle } = await openRegularFile({ directory: this.path, file, maxBytes });
+    return { chunks: () => readChunks(handle, file, maxBytes), close: () => handle.close() };
   }
 
   /**

@@ -73,6 +73,11 @@ function citedSections(source: string): readonly { readonly document: string; re
   );
 }
 
+/** Of a row of a table that begins with one, with its value or without. */
+function flagOf(row: string): string | undefined {
+  return /^\| `--([a-z-]+)[ `]/.exec(row)?.[1];
+}
+
 describe('docs/cli.md', () => {
   const [, section = ''] = readText('docs/cli.md').split('\n## `verifier`\n');
   const settings: readonly Setting<unknown>[] = Object.values(VERIFIER_SETTINGS);
@@ -80,7 +85,7 @@ describe('docs/cli.md', () => {
   it.each(settings.map((setting) => [setting.flag, setting] as const))(
     'has --%s of the verifier, with its default',
     (flag, setting) => {
-      const row = section.split('\n').find((line) => line.startsWith(`| \`--${flag} `)) ?? '';
+      const row = section.split('\n').find((line) => flagOf(line) === flag) ?? '';
       const byDefault = /\(default: (.*)\)$/.exec(setting.description)?.[1];
       const told = setting.absent.kind === 'required' ? 'required' : (byDefault ?? '');
       expect(row.split('|')[2]).toContain(told);
@@ -88,7 +93,7 @@ describe('docs/cli.md', () => {
   );
 
   it('has no flag that the verifier has not', () => {
-    const described = [...section.matchAll(/^\| `--([a-z-]+) /gm)].map(([, flag]) => flag);
+    const described = section.split('\n').flatMap((line) => flagOf(line) ?? []);
     expect(described).toEqual(settings.map(({ flag }) => flag));
   });
 });

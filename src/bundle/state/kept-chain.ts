@@ -3,7 +3,7 @@
  * recorded before they are used, and whatever whole bundle is loaded becomes the base.
  * Source: docs/bundle.md "The state directory".
  */
-import { hash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { join } from 'node:path';
 import type { ChainPosition } from '../chain.ts';
 import { bundleError } from '../errors.ts';
@@ -174,11 +174,25 @@ async function copyShard(
   { file, sha256 }: KeyShardContent,
   incoming: IncomingBase,
 ): Promise<void> {
-  const bytes = await files.readShard(file);
-  if (hash('sha256', bytes, 'base64url') !== sha256) {
+  const shard = await files.readShard(file);
+  const hash = createHash('sha256');
+  try {
+    await writeDurably(join(incoming.path, file), tapped(shard.chunks(), hash));
+  } catch (error) {
+    throw fileNotWritten(error, file);
+  } finally {
+    await shard.close();
+  }
+  if (hash.digest('base64url') !== sha256) {
     throw bundleError('shard_mismatch', file, '', 'changed while it was being loaded');
   }
-  await writeFile(incoming, file, bytes);
+}
+
+async function* tapped(chunks: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    hash.update(chunk);
+    yield chunk;
+  }
 }
 
 async function writeFile({ path }: IncomingBase, file: string, bytes: Buffer): Promise<void> {
