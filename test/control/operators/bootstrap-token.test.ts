@@ -1,0 +1,156 @@
+/** The first secrets of an installation: whatever dies when, somebody has them, and everybody agrees on them. */
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type SecretFile, secretFile } from '../../../src/cli/control-secret-files.ts';
+import {
+  disableBootstrapToken,
+  establishBootstrapToken,
+} from '../../../src/control/operators/bootstrap-token.ts';
+import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
+import { establishMasterKey } from '../../../src/control/secrets/installation-key.ts';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
+
+class Killed extends Error {}
+
+/** A store whose next mutation dies: before its commit, or right after it. */
+function dyingStore(store: ControlStore, when: 'before' | 'after'): ControlStore {
+  return new Proxy(store, {
+    get(target, name) {
+      if (name === 'mutate') {
+        return async (...args: Parameters<ControlStore['mutate']>) => {
+          if (when === 'before') throw new Killed();
+          await target.mutate(...args);
+          throw new Killed();
+        };
+      }
+      const member: unknown = Reflect.get(target, name, target);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
+  'on %s',
+  (_name, kind: DatabaseKind) => {
+    let open: Opener;
+    let store: ControlStore;
+    let folder = '';
+
+    beforeAll(() => kind.start());
+    afterAll(() => kind.stop());
+    beforeEach(async () => {
+      open = await kind.fresh();
+      store = await open();
+      folder = await mkdtemp(join(tmpdir(), 'proofgate-bootstrap-'));
+    });
+    afterEach(async () => {
+      await store.close();
+      await rm(folder, { recursive: true });
+    });
+
+    const file = (name = 'bootstrap-token'): SecretFile => secretFile(join(folder, name));
+    const keptHash = () => store.read((tx) => tx.operators.bootstrapTokenHash());
+
+    async function expectHeld(by: SecretFile): Promise<void> {
+      const token = (await by.read())?.trim() ?? '';
+      expect(token).toMatch(/^pgb_/);
+      expect(await keptHash()).toBe(tokenHash(token));
+    }
+
+    test('a first start writes the token, later ones leave it', async () => {
+      expect(await establishBootstrapToken(store, file(), false)).toBe('written');
+      await expectHeld(file());
+      expect((await stat(file().path)).mode & 0o777).toBe(0o600);
+      const before = await readFile(file().path, 'utf8');
+      expect(await establishBootstrapToken(store, file(), false)).toBe('kept');
+      expect(await readFile(file().path, 'utf8')).toBe(before);
+      expect(await readdir(folder)).toEqual(['bootstrap-token']);
+    });
+
+    test.each(['before', 'after'] as const)(
+      'a start that dies right %s its commit leaves a token that somebody has',
+      async (when) => {
+        await expect(establishBootstrapToken(dyingStore(store, when), file(), false)).rejects.toThrow(Killed);
+        const written = (await file().read())?.trim() ?? '';
+        if (when === 'after') expect(await keptHash()).toBe(tokenHash(written));
+        expect(await establishBootstrapToken(store, file(), false)).toBe(
+          when === 'before' ? 'written' : 'kept',
+        );
+        await expectHeld(file());
+        expect((await file().read())?.trim()).toBe(written);
+      },
+    );
+
+    test('of starts at the same time one has its way, and the others leave nothing behind', async () => {
+      const files = Array.from({ length: 6 }, (_, i) => file(`token-${i}`));
+      const states = await Promise.all(files.map((one) => establishBootstrapToken(store, one, false)));
+      expect(states.filter((state) => state === 'written')).toHaveLength(1);
+      expect(states.filter((state) => state === 'elsewhere')).toHaveLength(5);
+      const left = await readdir(folder);
+      expect(left).toHaveLength(1);
+      await expectHeld(file(left[0]));
+    });
+
+    test('starts at the same time over one file agree on it', async () => {
+      const states = await Promise.all(
+        Array.from({ length: 6 }, () => establishBootstrapToken(store, file(), false)),
+      );
+      expect(states.every((state) => state === 'written' || state === 'kept')).toBe(true);
+      await expectHeld(file());
+      expect(await readdir(folder)).toEqual(['bootstrap-token']);
+    });
+
+    test('a file with another token is told and not touched', async () => {
+      await establishBootstrapToken(store, file(), false);
+      await writeFile(file('other').path, `pgb_${'y'.repeat(43)}\n`, { mode: 0o600 });
+      expect(await establishBootstrapToken(store, file('other'), false)).toBe('stale');
+      expect(await file('other').read()).toContain('yyy');
+      await expectHeld(file());
+    });
+
+    test('disabled it stays, until a start is told to reset it', async () => {
+      await establishBootstrapToken(store, file(), false);
+      await disableBootstrapToken(store, { actor: 'token:at_1', requestId: 'req_1' });
+      expect(await establishBootstrapToken(store, file(), false)).toBe('disabled');
+      expect(await establishBootstrapToken(store, file('fresh'), false)).toBe('disabled');
+      expect(await file('fresh').read()).toBeUndefined();
+      expect(await establishBootstrapToken(store, file('fresh'), true)).toBe('written');
+      await expectHeld(file('fresh'));
+      expect(await establishBootstrapToken(store, file('fresh'), true)).toBe('kept');
+    });
+
+    test('a reset that dies before its commit is finished by the next one', async () => {
+      await establishBootstrapToken(store, file(), false);
+      await file().remove();
+      await expect(establishBootstrapToken(dyingStore(store, 'before'), file(), true)).rejects.toThrow(
+        Killed,
+      );
+      expect(await establishBootstrapToken(store, file(), true)).toBe('written');
+      await expectHeld(file());
+    });
+
+    test('one master key seals the database; of first starts at the same time the others are told', async () => {
+      const files = Array.from({ length: 4 }, (_, i) => file(`key-${i}`));
+      const results = await Promise.allSettled(files.map((one) => establishMasterKey(store, one)));
+      const made = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []));
+      expect(made).toHaveLength(1);
+      expect(await store.read((tx) => tx.operators.keptMasterKeyId())).toBe(made[0]);
+      const refused = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+      for (const error of refused) expect(error).toMatchObject({ code: 'master_key_mismatch' });
+      // Theirs sealed nothing, so that a copy of the right one can take its place.
+      expect(await readdir(folder)).toHaveLength(1);
+    });
+
+    test('a first start that dies after its master key was written goes on with it', async () => {
+      await expect(establishMasterKey(dyingStore(store, 'before'), file('key'))).rejects.toThrow(Killed);
+      const written = await file('key').read();
+      const key = await establishMasterKey(store, file('key'));
+      expect(await file('key').read()).toBe(written);
+      expect(key.id).toBe((await establishMasterKey(store, file('key'))).id);
+      expect(`${key}${JSON.stringify({ key })}`).toBe('[redacted]{"key":"[redacted]"}');
+    });
+  },
+);
