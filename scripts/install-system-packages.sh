@@ -1,24 +1,51 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests run are there (redis-server, openssl): from the system's packages where the
-# rights are, otherwise with one clear line each.
+# Makes sure that the programs the tests run are there (redis-server, openssl, PostgreSQL 14 or later): from the system's
+# packages where the rights are, otherwise with one clear line each.
 set -euo pipefail
 
-# Their Debian packages have the same names.
-missing=()
-for program in redis-server openssl; do
-  command -v "$program" >/dev/null || missing+=("$program")
-done
+# Debian keeps each version's server programs in a folder of its own, off the path.
+has_postgres() {
+  local program
+  for program in initdb postgres; do
+    command -v "$program" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$program" >/dev/null || return 1
+  done
+}
+
+# The first two have Debian packages of the same names; `postgresql` is the version that the system has.
+missing_packages() {
+  local program
+  for program in redis-server openssl; do
+    command -v "$program" >/dev/null || echo "$program"
+  done
+  has_postgres || echo postgresql
+}
+
+mapfile -t missing < <(missing_packages)
 [ "${#missing[@]}" -eq 0 ] && exit 0
+
+install_packages() {
+  apt-get update -qq
+  # The tests start servers of their own: no cluster is made, and nothing is started.
+  if [[ " $* " == *" postgresql "* ]]; then
+    apt-get install -y -qq --no-install-recommends postgresql-common
+    sed -i 's/^#\?create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
+  fi
+  apt-get install -y -qq --no-install-recommends "$@"
+}
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  if { apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
-    exit 0
+  export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+  # In a shell of its own: `set -e` is off inside a condition.
+  export -f install_packages
+  if bash -euo pipefail -c 'install_packages "$@"' - "${missing[@]}" >"$log" 2>&1; then
+    mapfile -t missing < <(missing_packages)
+    [ "${#missing[@]}" -eq 0 ] && exit 0
   fi
   tail -n 3 "$log" >&2
 fi
-for program in "${missing[@]}"; do
-  echo "error: program_missing: install $program (Debian: apt-get install $program), then run make again" >&2
+for package in "${missing[@]}"; do
+  echo "error: program_missing: install $package (Debian: apt-get install $package), then run make again" >&2
 done
 exit 1

@@ -233,7 +233,8 @@ export function keyCases({ read, write, ground }: Bench): void {
       expect(await keys.publicKeyWasRevoked('elsewhere', 'thumb')).toBe(false);
       expect(await keys.subjectIsBlocked(siteId, subject.issuer, 's')).toBe(true);
       expect(await keys.subjectIsBlocked(siteId, subject.issuer, 'S')).toBe(false);
-      expect(await keys.blockedSubjects(siteId)).toEqual([subject]);
+      expect(await keys.blockedSubjects(siteId, ALL)).toEqual([subject]);
+      expect(await keys.blockedSubjects(siteId, { after: subject, limit: 9 })).toEqual([]);
     });
     expect(await write((tx) => tx.keys.unblockSubject(siteId, subject.issuer, 's'))).toBe(true);
     expect(await write((tx) => tx.keys.unblockSubject(siteId, subject.issuer, 's'))).toBe(false);

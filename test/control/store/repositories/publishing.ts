@@ -190,8 +190,12 @@ export function publicationCases({ read, write, ground }: Bench): void {
     expect(await held()).toEqual({ attached: 2, revision: 0 });
     await write((tx) => tx.publication.noteTargets([b], { ackedRevision: 3 }));
     expect(await held()).toEqual({ attached: 2, revision: 3 });
+    const isUnderWay = (revision: number) => read((tx) => tx.publication.hasKeysUnderWay(siteId, revision));
+    expect([await isUnderWay(1), await isUnderWay(2)]).toEqual([false, true]);
     await write((tx) => tx.publication.noteEverywhere(siteId, 3, NOW_MS + 1));
+    expect([await isUnderWay(3), await isUnderWay(4)]).toEqual([false, true]);
     await write((tx) => tx.publication.noteEverywhere(siteId, 4, NOW_MS + 2));
+    expect(await isUnderWay(4)).toBe(false);
     await read(async ({ keys, publication }) => {
       expect(await keys.key(key.keyId)).toMatchObject({
         listedEverywhereAtMs: NOW_MS + 1,
