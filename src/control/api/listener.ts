@@ -1,5 +1,5 @@
 /** The HTTP server under the API: bounded in time and room against clients that are slow on purpose. */
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { REFUSALS, type RefusalCode } from '../domain/refusal.ts';
@@ -52,9 +52,11 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
     socket.destroy();
     return;
   }
-  const body = rawProblem('request_malformed');
+  const code = PARSER_CODES[error.code ?? ''] ?? 'request_malformed';
+  const [status, title] = REFUSALS[code];
+  const body = JSON.stringify({ type: `urn:proofgate:problem:${code}`, title, status, code });
   const head = [
-    'HTTP/1.1 400 Bad Request',
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'connection: close',
     `content-type: ${PROBLEM_MEDIA_TYPE}`,
     `content-length: ${Buffer.byteLength(body)}`,
@@ -62,7 +64,8 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
-function rawProblem(code: RefusalCode): string {
-  const [status, title] = REFUSALS[code];
-  return JSON.stringify({ type: `urn:proofgate:problem:${code}`, title, status, code });
-}
+/** Node's, of its HTTP parser. */
+const PARSER_CODES: { readonly [code: string]: RefusalCode } = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+};

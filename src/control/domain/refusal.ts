@@ -22,11 +22,13 @@ export const REFUSALS = {
   challenge_unknown: [404, 'There is no such challenge'],
   enrollment_unknown: [404, 'There is no such enrollment'],
   method_not_allowed: [405, 'The resource has no such method'],
+  request_timeout: [408, 'The request took too long to come'],
   challenge_expired: [410, 'The challenge has expired; ask for another'],
   precondition_failed: [412, 'The resource was changed meanwhile; read it again'],
   request_too_large: [413, 'The body is too large'],
   media_type_unsupported: [415, 'Send application/json'],
   precondition_required: [428, 'Send If-Match with the ETag that was read'],
+  headers_too_large: [431, 'The header fields are too large'],
   rate_limited: [429, 'Too many requests; wait as Retry-After says'],
   // Conflicts
   already_exists: [409, 'There is one of that name'],

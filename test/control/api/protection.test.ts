@@ -1,0 +1,304 @@
+/** What keeps the API from being abused: limits, other origins, slow clients; and what keeps secrets from leaving it. */
+
+import { readdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { longPollSignal } from '../../../src/control/api/app.ts';
+import { INSTALLATION } from '../../../src/control/domain/roles.ts';
+import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
+import { type Answer, ApiWorld, type ApiWorldOptions, PUBLIC_ORIGIN, textIn } from './world.ts';
+
+const opened: ApiWorld[] = [];
+afterEach(async () => {
+  for (const world of opened.splice(0)) await world.close();
+});
+
+async function openWorld(options: ApiWorldOptions = {}): Promise<ApiWorld> {
+  const world = await ApiWorld.open(options);
+  opened.push(world);
+  return world;
+}
+
+function statuses(answers: readonly Answer[]): { readonly [status: string]: number } {
+  const counts: Record<string, number> = {};
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+function repeat(times: number, ask: () => Promise<Answer>): Promise<readonly Answer[]> {
+  return Promise.all(Array.from({ length: times }, ask));
+}
+
+/** So many that they cannot all fall into windows of their own, however slow the machine is. */
+const BURST = 60;
+
+describe('limits', () => {
+  const extend: ApiWorldOptions['extend'] = (app) => {
+    app.post('/test/enroll/:policy', { config: { access: { kind: 'workload' } } }, async (request, reply) => {
+      await app.limits.policy(request, JSON.stringify(request.params));
+      return reply.code(204).send();
+    });
+    app.get('/test/self', { config: { access: { kind: 'target' } } }, async () => 'x');
+  };
+
+  test('an address on the enrollment endpoints', async () => {
+    const world = await openWorld({ app: { limits: { workloadRequestsPerSecondPerAddress: 5 } }, extend });
+    const answers = await repeat(BURST, () => world.call('POST', '/test/enroll/a', { token: '' }));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(statuses(answers)[204]).toBeGreaterThanOrEqual(5);
+    expect(refused[0]?.code).toBe('rate_limited');
+    expect(refused[0]?.headers['retry-after']).toBe('1');
+  });
+
+  test('a policy, whoever asks; another policy is not held up', async () => {
+    const world = await openWorld({ app: { limits: { enrollmentsPerSecondPerPolicy: 3 } }, extend });
+    const [one, other] = await Promise.all([
+      repeat(BURST, () => world.call('POST', '/test/enroll/one', { token: '' })),
+      repeat(3, () => world.call('POST', '/test/enroll/other', { token: '' })),
+    ]);
+    expect(statuses(one)[429]).toBeGreaterThan(0);
+    expect(statuses(other)).toEqual({ 204: 3 });
+  });
+
+  test('an operator; another one is not held up', async () => {
+    const world = await openWorld({ app: { limits: { requestsPerSecondPerPrincipal: 4 } } });
+    const token = world.operator('other', 'admin', INSTALLATION);
+    const [one, other] = await Promise.all([
+      repeat(BURST, () => world.call('GET', '/v1/sites')),
+      repeat(4, () => world.call('GET', '/v1/sites', { token })),
+    ]);
+    expect(statuses(one)[429]).toBeGreaterThan(0);
+    expect(statuses(other)).toEqual({ 200: 4 });
+  });
+
+  test('a target', async () => {
+    const world = await openWorld({ app: { limits: { requestsPerSecondPerTarget: 2 } }, extend });
+    const answers = await repeat(BURST, () =>
+      world.call('GET', '/test/self', { token: 'fake-target-token' }),
+    );
+    expect(statuses(answers)[429]).toBeGreaterThan(0);
+  });
+
+  test('failed sign-ins of an address: then good ones wait as well', async () => {
+    const world = await openWorld({ app: { limits: { failedSignInsPerMinutePerAddress: 5 } } });
+    expect((await world.call('GET', '/v1/sites')).status).toBe(200);
+    for (let attempt = 0; attempt < 5; attempt++) {
+      expect((await world.call('GET', '/v1/sites', { token: `guess-${attempt}` })).status).toBe(401);
+    }
+    const good = await world.call('GET', '/v1/sites');
+    expect(good).toMatchObject({ status: 429, code: 'rate_limited' });
+    expect(Number(good.headers['retry-after'])).toBeGreaterThan(1);
+  });
+
+  test('X-Forwarded-For is believed of nobody, unless they are named', async () => {
+    const limits = { workloadRequestsPerSecondPerAddress: 2 };
+    const ask = (world: ApiWorld) => {
+      let index = 0;
+      return repeat(BURST, () => {
+        index += 1;
+        const headers = { 'x-forwarded-for': `203.0.113.${index}` };
+        return world.call('POST', '/test/enroll/a', { token: '', headers });
+      });
+    };
+    const alone = await openWorld({ app: { limits }, extend });
+    expect(statuses(await ask(alone))[429]).toBeGreaterThan(0);
+    const behind = await openWorld({ app: { limits, trustedProxies: ['127.0.0.1'] }, extend });
+    expect(statuses(await ask(behind))).toEqual({ 204: BURST });
+  });
+});
+
+describe('browsers', () => {
+  const withCookie = (world: ApiWorld, headers: { readonly [name: string]: string }) => {
+    const token = world.operator('browser', 'admin', INSTALLATION, 'session');
+    const cookie = { cookie: `proofgate_session=${token}` };
+    return world.call('POST', '/v1/environments', {
+      token: '',
+      body: { name: `n${Object.values(headers).join('-')}` },
+      headers: { ...cookie, ...headers },
+    });
+  };
+
+  test.each([
+    ['a page of ours', { 'sec-fetch-site': 'same-origin', origin: PUBLIC_ORIGIN }, 201],
+    ['an older browser on a page of ours', { origin: PUBLIC_ORIGIN }, 201],
+    ['a page of another origin', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 403],
+    ['a page of a sibling', { 'sec-fetch-site': 'same-site', origin: 'https://evil.shop.example' }, 403],
+    ['an origin that begins as ours', { origin: `${PUBLIC_ORIGIN}.evil.example` }, 403],
+    ['a sandboxed page', { 'sec-fetch-site': 'cross-site', origin: 'null' }, 403],
+    ['no page at all', { 'sec-fetch-site': 'none' }, 403],
+    ['one that says nothing', {}, 403],
+    ['one that contradicts itself', { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' }, 403],
+  ])('a change with a cookie from %s: %#', async (_what, headers, status) => {
+    const world = await openWorld();
+    const answer = await withCookie(world, headers);
+    expect(answer.status).toBe(status);
+    if (status === 403) expect(answer.code).toBe('origin_forbidden');
+  });
+
+  test('reading with a cookie needs no origin; a token needs none at all', async () => {
+    const world = await openWorld();
+    const token = world.operator('browser', 'admin', INSTALLATION, 'session');
+    const headers = { cookie: `proofgate_session=${token}` };
+    expect((await world.call('GET', '/v1/sites', { token: '', headers })).status).toBe(200);
+    const foreign = { origin: 'https://evil.example' };
+    expect(
+      (await world.call('POST', '/v1/environments', { body: { name: 'x' }, headers: foreign })).status,
+    ).toBe(201);
+  });
+
+  test('answers say what browsers may do with them: nothing', async () => {
+    const world = await openWorld();
+    const headers = { origin: 'https://evil.example' };
+    for (const [method, path] of [
+      ['GET', '/v1/sites'],
+      ['OPTIONS', '/v1/sites'],
+      ['GET', '/nothing'],
+    ] as const) {
+      const answer = await world.call(method, path, { headers });
+      expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+      expect(answer.headers).toMatchObject({
+        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cache-control': 'no-store',
+      });
+    }
+  });
+});
+
+describe('secrets', () => {
+  test('stand in no log, no answer but the one that shows them, no database column', async () => {
+    const world = await openWorld();
+    const { siteId } = await world.shop();
+    const scope = { kind: 'site', id: siteId };
+    const target = await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, {
+      body: { name: 't' },
+      key: 'k',
+    });
+    const targetId = textIn(target, 'target_id');
+    const access = await world.expect(201, 'POST', '/v1/access-tokens', {
+      body: { name: 'ci', role: 'admin', scope },
+      key: 'k2',
+    });
+    const accessId = textIn(access, 'access_token_id');
+    const tokens = [
+      textIn(target, 'token'),
+      textIn(await world.expect(200, 'POST', `/v1/targets/${targetId}/rotate-token`, { body: {} }), 'token'),
+      textIn(access, 'token'),
+      textIn(await world.expect(200, 'POST', `/v1/access-tokens/${accessId}/rotate`), 'token'),
+    ];
+    expect(new Set(tokens).size).toBe(4);
+    const answers = [
+      await world.expect(200, 'GET', `/v1/targets/${targetId}`),
+      await world.expect(200, 'GET', `/v1/access-tokens/${accessId}`),
+      await world.expect(200, 'GET', '/v1/access-tokens'),
+      await world.expect(200, 'GET', `/v1/sites/${siteId}/signing-keys`),
+      await world.expect(200, 'GET', '/v1/audit-events?limit=200'),
+      await world.expect(201, 'POST', '/v1/access-tokens', {
+        body: { name: 'ci', role: 'admin', scope },
+        key: 'k2',
+      }),
+      await world.call('POST', '/v1/environments', { body: { name: 1, token: tokens[0] } }),
+      await world.call('GET', '/v1/sites', { token: String(tokens[0]) }),
+    ];
+    const files = await readdir(world.directory);
+    const stored = await Promise.all(files.map((name) => readFile(join(world.directory, name), 'latin1')));
+    const seen = [...answers.map(({ text }) => text), ...world.log, ...stored].join('\n');
+    for (const token of tokens) {
+      expect(seen.includes(token)).toBe(false);
+      expect(seen.includes(token.slice(4))).toBe(false);
+    }
+    // The search looks where tokens would be: their hashes are there.
+    const kept = stored.join('\n');
+    for (const token of tokens.slice(1, 2).concat(tokens.slice(3))) expect(kept).toContain(tokenHash(token));
+  });
+
+  test('the log has one line an answer, without headers, bodies and queries', async () => {
+    const world = await openWorld();
+    world.log.length = 0;
+    const answer = await world.call('GET', '/v1/audit-events?resource_id=in-the-query', {
+      headers: { cookie: 'proofgate_session=in-the-cookie', 'user-agent': 'in-the-agent' },
+    });
+    await world.call('POST', '/v1/environments', { body: { name: 'in-the-body' } });
+    await world.call('GET', '/nothing/in-the-path');
+    const lines = world.log.map((line) => JSON.parse(line)).filter(({ event }) => event === 'request');
+    expect(lines).toHaveLength(3);
+    expect(lines[0]).toMatchObject({
+      request_id: answer.headers['x-request-id'],
+      method: 'GET',
+      route: '/v1/audit-events',
+      status: 200,
+      actor: 'token:root',
+      remote_address: '127.0.0.1',
+    });
+    expect(world.log.join('\n')).not.toMatch(/in-the-|fake-root/);
+  });
+});
+
+describe('connections', () => {
+  /** Sends the bytes and nothing more. @returns what comes until the other side closes */
+  function raw(port: number, text: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host: '127.0.0.1', port }, () => socket.write(text));
+      let answered = '';
+      socket.on('data', (chunk) => {
+        answered += chunk.toString('latin1');
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(answered));
+    });
+  }
+
+  test('that send their header fields or body too slowly are closed', async () => {
+    const listener = { headersTimeoutMs: 300, requestTimeoutMs: 600 };
+    const world = await openWorld({ app: { listener } });
+    const [slowHeaders, slowBody] = await Promise.all([
+      raw(world.port, 'GET /v1/sites HTTP/1.1\r\nhost: x\r\n'),
+      raw(
+        world.port,
+        `POST /v1/environments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${world.root}\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{`,
+      ),
+    ]);
+    expect(slowHeaders).toMatch(/^HTTP\/1\.1 408 /);
+    expect(slowHeaders).toContain('request_timeout');
+    expect(slowBody).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  test('that do not speak HTTP, or end their body in two ways, are answered a problem and closed', async () => {
+    const world = await openWorld();
+    for (const [text, code] of [
+      ['hello\r\n\r\n', 'request_malformed'],
+      [
+        'POST /v1/environments HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+        'request_malformed',
+      ],
+      [`GET / HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(64 * 1024)}\r\n\r\n`, 'headers_too_large'],
+    ] as const) {
+      const answered = await raw(world.port, text);
+      expect(answered).toMatch(/^HTTP\/1\.1 4\d\d /);
+      expect(answered).toContain('application/problem+json');
+      expect(answered).toContain(`"${code}"`);
+    }
+  });
+
+  test('that wait for something are answered when Control stops', async () => {
+    const world = await openWorld({
+      extend: (app) => {
+        app.get('/test/wait', { config: { access: { kind: 'public' } } }, async (request) => {
+          const signal = longPollSignal(app, request);
+          app.log.info({ event: 'waiting' });
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+          return 'ended';
+        });
+      },
+    });
+    const waiting = world.call('GET', '/test/wait');
+    while (!world.log.some((line) => line.includes('"waiting"'))) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await world.app.close();
+    expect(await waiting).toMatchObject({ status: 200, text: 'ended' });
+  });
+});
