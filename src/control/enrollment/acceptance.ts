@@ -12,7 +12,6 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { enrollmentView } from './enrollment-views.ts';
 import { issueKey } from './issuing.ts';
-import { requirePolicy } from './policies.ts';
 import { submissionFacts } from './policy-facts.ts';
 
 /** A submission whose signature and token were verified, against the policy as it was then. */
@@ -31,7 +30,8 @@ export async function acceptSubmission(
   nowMs: number,
 ): Promise<Mutated<string>> {
   const challenge = await requireOpenChallenge(tx, verified.challengeId, nowMs);
-  const policy = await requirePolicy(tx, challenge.policyId);
+  const policy = await tx.policies.policy(challenge.policyId);
+  if (policy === undefined) throw new Refusal('policy_not_active');
   if (policy.sourceRevision !== verified.policy.sourceRevision) {
     // The token was verified against another revision: the same submission will be, next time, against the right one.
     throw new Refusal('unavailable', 'the policy was changed meanwhile; submit again');

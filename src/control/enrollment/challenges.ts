@@ -3,7 +3,7 @@
  * from its row and the master key.
  * Source: docs/control.md "Enrollment".
  */
-import { importPublicJwk, type PublicKey } from '../../protocol/public-key.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
 import type { ChallengeAnswer, ChallengeRequest } from '../api/contract/enrollment.ts';
 import { ENROLLMENT_PROVIDERS } from '../api/contract/enrollment.ts';
 import { CHALLENGE_LIFETIME_SECONDS, submissionRefusal } from '../domain/enrollment.ts';
@@ -13,6 +13,7 @@ import type { MasterKey } from '../secrets/master-key.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import type { EnrollingKeys } from './enrolling-keys.ts';
 import { submissionFacts } from './policy-facts.ts';
 import { moment } from './view-members.ts';
 
@@ -20,6 +21,7 @@ export interface ChallengesOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly masterKey: MasterKey;
+  readonly keys: EnrollingKeys;
 }
 
 export class Challenges {
@@ -34,14 +36,14 @@ export class Challenges {
    *   would be refused with now
    */
   async issue({ policy: reference, provider, public_key: jwk }: ChallengeRequest): Promise<ChallengeAnswer> {
-    const { store, nowMs } = this.#options;
+    const { store, nowMs, keys } = this.#options;
     if (!ENROLLMENT_PROVIDERS.some((supported) => supported === provider)) {
       throw new Refusal('unsupported_enrollment_provider');
     }
     // Before the point is checked, which costs a millisecond.
     await store.read((tx) => requireReference(tx, reference));
-    const key = importPublicJwk(jwk);
-    if (key?.algorithm !== 'Ed25519') throw new Refusal('public_key_invalid');
+    const key = keys.import(jwk);
+    if (key === undefined) throw new Refusal('public_key_invalid');
     const row = await store.housekeep(undefined, async (tx) => {
       const policy = await requireReference(tx, reference);
       const refusal = submissionRefusal(await submissionFacts(tx, policy, key.thumbprint, undefined));

@@ -24,6 +24,11 @@ export interface DerivedKeyFilter {
   readonly status?: KeyState | undefined;
 }
 
+export interface SubjectName {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
 export class DerivedKeys {
   readonly #store: ControlStore;
   readonly #nowMs: () => number;
@@ -81,13 +86,16 @@ export class DerivedKeys {
     });
   }
 
-  async blockedSubjects(siteId: string): Promise<readonly BlockedSubjectView[]> {
-    const rows = await this.#store.read((tx) => tx.keys.blockedSubjects(siteId));
+  /** In the order of {@link blockedSubjectPlace}. */
+  async blockedSubjects(siteId: string, { after, limit }: Page): Promise<readonly BlockedSubjectView[]> {
+    const [issuer, subject] = after?.split(PLACE_SEPARATOR) ?? [];
+    const last = issuer === undefined || subject === undefined ? undefined : { issuer, subject };
+    const rows = await this.#store.read((tx) => tx.keys.blockedSubjects(siteId, { after: last, limit }));
     return rows.map(blockedSubjectView);
   }
 
   /** @throws Refusal `not_found` */
-  unblockSubject(siteId: string, issuer: string, subject: string, operation: Operation): Promise<void> {
+  unblockSubject(siteId: string, { issuer, subject }: SubjectName, operation: Operation): Promise<void> {
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
       const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
       const isRemoved = await tx.keys.unblockSubject(siteId, issuer, subject);
@@ -103,6 +111,14 @@ export class DerivedKeys {
       return { result: undefined, audit: [entry] };
     });
   }
+}
+
+/** Neither holds a space. */
+const PLACE_SEPARATOR = ' ';
+
+/** Where a blocked subject stands in their list. */
+export function blockedSubjectPlace({ issuer, subject }: SubjectName): string {
+  return `${issuer}${PLACE_SEPARATOR}${subject}`;
 }
 
 /** @throws Refusal `not_found` */

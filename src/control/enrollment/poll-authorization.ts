@@ -5,9 +5,8 @@
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../protocol/enrollment.ts';
 import { parsePositiveInteger } from '../../protocol/identifiers.ts';
-import { importPublicJwk } from '../../protocol/public-key.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
 import { verifySignature } from '../../protocol/signature.ts';
-import type { RowOf } from '../store/repositories/records.ts';
 
 /** The scheme is case-insensitive (RFC 9110 section 11.1), the rest has one spelling. */
 const AUTHORIZATION = /^([A-Za-z0-9-]{1,64}) ([0-9]{1,16})\.([A-Za-z0-9_-]{1,128})$/;
@@ -29,10 +28,10 @@ export function readPollWord(authorization: string | undefined): PollWord | unde
 /** Whether the enrollment's own key says so, and now. */
 export function pollWordHolds(
   { timeSeconds, signature }: PollWord,
-  { id, publicJwk }: Pick<RowOf<'enrollment'>, 'id' | 'publicJwk'>,
+  enrollmentId: string,
+  key: PublicKey,
   nowMs: number,
 ): boolean {
   if (Math.abs(Math.floor(nowMs / 1000) - timeSeconds) > POLL_WINDOW_SECONDS) return false;
-  const key = importPublicJwk(JSON.parse(publicJwk));
-  return key !== undefined && verifySignature(key, pollText(id, timeSeconds), signature);
+  return verifySignature(key, pollText(enrollmentId, timeSeconds), signature);
 }

@@ -16,10 +16,9 @@
 import { hash } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { enrollmentText } from '../../protocol/enrollment.ts';
-import { importPublicJwk } from '../../protocol/public-key.ts';
 import { verifySignature } from '../../protocol/signature.ts';
 import type { EnrollmentSubmission } from '../api/contract/enrollment.ts';
-import { submissionRefusal } from '../domain/enrollment.ts';
+import { type SubmissionRefusal, submissionRefusal } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';
@@ -29,13 +28,14 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { acceptSubmission, type VerifiedSubmission } from './acceptance.ts';
 import type { Challenges } from './challenges.ts';
-import { requirePolicy } from './policies.ts';
+import type { EnrollingKeys } from './enrolling-keys.ts';
 import { submissionFacts } from './policy-facts.ts';
 
 export interface SubmissionsOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly challenges: Challenges;
+  readonly keys: EnrollingKeys;
   readonly keySets: Pick<KeySetCache, 'keysFor'>;
   /** Control's --public-url values, without a slash at their end. */
   readonly publicUrls: readonly string[];
@@ -49,7 +49,17 @@ export interface Submitted {
 /** Told the policy's reference before anything costly is done; may throw `rate_limited`. */
 export type PolicyTurn = (policyReference: string) => Promise<void>;
 
-/** What a challenge leads to, as one transaction saw it. */
+/** Where a challenge stands, as one transaction saw it. */
+type Standing =
+  | { readonly kind: 'answered'; readonly enrollment: RowOf<'enrollment'> }
+  | {
+      readonly kind: 'open';
+      readonly known: Case;
+      /** What it would be refused with now, whatever the token. */
+      readonly refusal: SubmissionRefusal | undefined;
+    };
+
+/** What a challenge leads to. */
 interface Case {
   readonly challenge: RowOf<'challenge'>;
   readonly policy: RowOf<'enrollmentPolicy'>;
@@ -71,13 +81,14 @@ export class Submissions {
   async submit(submission: EnrollmentSubmission, takeTurn: PolicyTurn): Promise<Submitted> {
     const { store, nowMs } = this.#options;
     const submissionHash = hashOf(submission);
-    const earlier = await this.#earlier(submission.challenge_id, submissionHash);
-    if (earlier !== undefined) return earlier;
-    const known = await store.read((tx) => caseOf(tx, submission.challenge_id));
+    const standing = await store.read((tx) => standingOf(tx, submission.challenge_id));
+    if (standing.kind === 'answered') return sameSubmission(standing.enrollment, submissionHash);
+    const { known, refusal } = standing;
     if (nowMs() >= known.challenge.expiresAtMs) return this.#afterExpiry(known.challenge, submissionHash);
     await takeTurn(known.policy.reference);
     this.#checkSignature(submission, known);
-    await store.read((tx) => refuseEarly(tx, known));
+    // What no token can mend: no issuer is asked for it.
+    if (refusal !== undefined) throw new Refusal(refusal);
     const token = await this.#verifyToken(submission.workload_token, known);
     const verified = {
       challengeId: known.challenge.id,
@@ -87,11 +98,6 @@ export class Submissions {
       token,
     };
     return this.#accept(verified, known.challenge.siteId);
-  }
-
-  async #earlier(challengeId: string, submissionHash: string): Promise<Submitted | undefined> {
-    const row = await this.#options.store.read((tx) => tx.enrollments.byChallenge(challengeId));
-    return row && sameSubmission(row, submissionHash);
   }
 
   /**
@@ -109,9 +115,9 @@ export class Submissions {
   /** By the new key, over what was agreed with this very Control. @throws Refusal `signature_invalid` */
   #checkSignature({ workload_token: workloadToken, signature }: EnrollmentSubmission, known: Case): void {
     const { challenge, policy } = known;
-    const key = importPublicJwk(JSON.parse(challenge.publicJwk));
+    const key = this.#options.keys.stored(challenge.publicJwk);
     const bytes = decodeBase64url(signature);
-    if (key === undefined || bytes === undefined) throw new Refusal('signature_invalid');
+    if (bytes === undefined) throw new Refusal('signature_invalid');
     const statement = {
       policyReference: policy.reference,
       challengeId: challenge.id,
@@ -153,9 +159,9 @@ export class Submissions {
     } catch (error) {
       if (!(error instanceof Refusal) || error.code !== 'challenge_consumed') throw error;
       // By a copy of this submission, perhaps.
-      const earlier = await this.#earlier(verified.challengeId, verified.submissionHash);
-      if (earlier === undefined) throw error;
-      return earlier;
+      const row = await store.read((tx) => tx.enrollments.byChallenge(verified.challengeId));
+      if (row === undefined) throw error;
+      return sameSubmission(row, verified.submissionHash);
     }
   }
 }
@@ -171,19 +177,17 @@ function sameSubmission(row: RowOf<'enrollment'>, submissionHash: string): Submi
   return { created: false, enrollmentId: row.id };
 }
 
-/** @throws Refusal `challenge_unknown` */
-async function caseOf(tx: Transaction, challengeId: string): Promise<Case> {
+/** @throws Refusal `challenge_unknown`, `policy_not_active`, `source_not_active` */
+async function standingOf(tx: Transaction, challengeId: string): Promise<Standing> {
+  const enrollment = await tx.enrollments.byChallenge(challengeId);
+  if (enrollment !== undefined) return { kind: 'answered', enrollment };
   const challenge = await tx.enrollments.challenge(challengeId);
   if (challenge === undefined) throw new Refusal('challenge_unknown');
-  const policy = await requirePolicy(tx, challenge.policyId);
+  const policy = await tx.policies.policy(challenge.policyId);
+  // Deleted, and pruned since.
+  if (policy === undefined) throw new Refusal('policy_not_active');
   const revision = await tx.sources.revision(policy.sourceId, policy.sourceRevision);
   if (revision === undefined) throw new Refusal('source_not_active');
-  return { challenge, policy, revision };
-}
-
-/** What no token can mend: no issuer is asked for it. @throws Refusal */
-async function refuseEarly(tx: Transaction, { challenge }: Case): Promise<void> {
-  const policy = await requirePolicy(tx, challenge.policyId);
   const refusal = submissionRefusal(await submissionFacts(tx, policy, challenge.thumbprint, undefined));
-  if (refusal !== undefined) throw new Refusal(refusal);
+  return { kind: 'open', known: { challenge, policy, revision }, refusal };
 }

@@ -19,6 +19,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Challenges } from './challenges.ts';
 import { requireEnrollment } from './decisions.ts';
+import type { EnrollingKeys } from './enrolling-keys.ts';
 import { pollWordHolds, readPollWord } from './poll-authorization.ts';
 import type { PolicyTurn, Submissions } from './submissions.ts';
 import { moment } from './view-members.ts';
@@ -38,6 +39,7 @@ export interface WorkloadEnrollmentsOptions {
   readonly nowMs: () => number;
   readonly challenges: Challenges;
   readonly submissions: Submissions;
+  readonly keys: EnrollingKeys;
   readonly profilesOfClient: ProfilesOfClient;
   readonly readinessOfKey: ReadinessOfKey;
 }
@@ -85,7 +87,10 @@ export class ControlWorkloadEnrollments implements WorkloadEnrollments {
     const word = readPollWord(authorization);
     if (word === undefined) throw new Refusal('poll_unauthorized');
     const row = await requireEnrollment(tx, enrollmentId);
-    if (!pollWordHolds(word, row, this.#options.nowMs())) throw new Refusal('poll_unauthorized');
+    const { keys, nowMs } = this.#options;
+    if (!pollWordHolds(word, row.id, keys.stored(row.publicJwk), nowMs())) {
+      throw new Refusal('poll_unauthorized');
+    }
     return row;
   }
 
@@ -108,7 +113,8 @@ export class ControlWorkloadEnrollments implements WorkloadEnrollments {
     const { siteId, clientId } = key;
     const site = await tx.hierarchy.site(siteId);
     const client = await tx.clients.client(siteId, clientId);
-    if (site === undefined || client === undefined) throw new Error(`key ${key.keyId} acts for nobody`);
+    // Its keys have all ended before a client is deleted: nobody has any use for them.
+    if (site === undefined || client === undefined) throw new Refusal('enrollment_unknown');
     return {
       derived_key: {
         key_id: key.keyId,

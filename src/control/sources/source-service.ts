@@ -1,7 +1,7 @@
 /** Everything that operators do with Trust Anchor Sources. Source: docs/control.md "Trust Anchor Source". */
 import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts';
 import type { ControlStore } from '../store/port.ts';
-import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Page } from '../store/repositories/records.ts';
 import { SourceActivation } from './source-activation.ts';
 import { type RevisionName, requireRevision, requireSource } from './source-changes.ts';
 import { SourceDrafts } from './source-drafts.ts';
@@ -42,7 +42,11 @@ export class SourceService {
     return this.#store.read(async (tx) => revisionView(await requireRevision(tx, name)));
   }
 
-  sourcesOfSite(siteId: string, page: Page): Promise<readonly RowOf<'source'>[]> {
-    return this.#store.read((tx) => tx.sources.ofSite(siteId, page));
+  sourcesOfSite(siteId: string, page: Page): Promise<readonly SourceView[]> {
+    return this.#store.read(async (tx) => {
+      const views: SourceView[] = [];
+      for (const row of await tx.sources.ofSite(siteId, page)) views.push(await sourceView(tx, row));
+      return views;
+    });
   }
 }

@@ -3,7 +3,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/control/api/contract/enrollment-policies.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import { signMessage } from '../../../src/protocol/signature.ts';
 import { signHmac } from '../../fakes/token-signer.ts';
 import {
   BY,
@@ -96,6 +95,27 @@ describe('challenge', () => {
   });
 });
 
+/** Each with the code that it is refused with. */
+const BAD_TOKENS: readonly (readonly [code: string, makeToken: () => string])[] = [
+  ['token_malformed', () => 'no token'],
+  ['token_algorithm', () => unsigned()],
+  ['token_algorithm', () => confused()],
+  ['token_key_unknown', () => world.token({ header: { kid: 'nobody' } })],
+  ['token_signature', () => tampered(world.token())],
+  ['token_issuer', () => world.token({ claims: { iss: `${world.issuer.issuer}/` } })],
+  ['token_issuer', () => world.token({ claims: { iss: undefined } })],
+  ['token_audience', () => world.token({ audience: 'proofgate-other' })],
+  ['token_audience', () => world.token({ claims: { aud: ['proofgate-shop', 'another'] } })],
+  ['token_audience', () => world.token({ claims: { aud: [] } })],
+  ['token_subject', () => world.token({ serviceAccount: 'billing2' })],
+  ['token_expired', () => world.token({ expiresInSeconds: 0 })],
+  ['token_expiry_missing', () => world.token({ claims: { exp: undefined } })],
+  ['token_not_yet_valid', () => world.token({ claims: { nbf: Math.floor(world.ms / 1000) + 120 } })],
+  ['token_lifetime', () => world.token({ expiresInSeconds: 10 * 86_400 })],
+  ['token_claims', () => world.token({ claims: { exp: '9999999999' } })],
+  ['token_header', () => world.token({ header: { jwk: world.issuer.signer.jwk } })],
+];
+
 describe('submission', () => {
   test('a token, a signature, a key: issued at once, inheriting what the client is', async () => {
     const workload = world.workload(policy);
@@ -158,7 +178,6 @@ describe('submission', () => {
     const first = await world.workloads.submit(submission);
     const again = await world.workloads.submit(submission);
     world.ms += 1_200_000;
-    await world.read(async () => undefined);
     await world.store.housekeep(undefined, (tx) => tx.enrollments.pruneChallenges(world.ms));
     const late = await world.workloads.submit(submission);
     expect([again.created, late.created]).toEqual([false, false]);
@@ -275,25 +294,7 @@ describe('submission', () => {
     expect(await world.keysOf('other')).toEqual([]);
   });
 
-  test.each([
-    ['token_malformed', () => 'no token'],
-    ['token_algorithm', () => unsigned()],
-    ['token_algorithm', () => confused()],
-    ['token_key_unknown', () => world.token({ header: { kid: 'nobody' } })],
-    ['token_signature', () => tampered(world.token())],
-    ['token_issuer', () => world.token({ claims: { iss: `${world.issuer.issuer}/` } })],
-    ['token_issuer', () => world.token({ claims: { iss: undefined } })],
-    ['token_audience', () => world.token({ audience: 'proofgate-other' })],
-    ['token_audience', () => world.token({ claims: { aud: ['proofgate-shop', 'another'] } })],
-    ['token_audience', () => world.token({ claims: { aud: [] } })],
-    ['token_subject', () => world.token({ serviceAccount: 'billing2' })],
-    ['token_expired', () => world.token({ expiresInSeconds: 0 })],
-    ['token_expiry_missing', () => world.token({ claims: { exp: undefined } })],
-    ['token_not_yet_valid', () => world.token({ claims: { nbf: Math.floor(world.ms / 1000) + 120 } })],
-    ['token_lifetime', () => world.token({ expiresInSeconds: 10 * 86_400 })],
-    ['token_claims', () => world.token({ claims: { exp: '9999999999' } })],
-    ['token_header', () => world.token({ header: { jwk: world.issuer.signer.jwk } })],
-  ] as const)('%s', async (code, makeToken) => {
+  test.each(BAD_TOKENS)('%s', async (code, makeToken) => {
     const applied = await world.challenge(world.workload(policy));
     const refused = await refusedWithoutTrace(() =>
       world.workloads.submit(submissionOf(applied, makeToken())),
@@ -376,13 +377,31 @@ describe('submission', () => {
   });
 });
 
+test('an ES256 token with its other signature is the same token', async () => {
+  const cluster = await world.anotherIssuer({ algorithm: 'ES256' });
+  const { issuer, jwksUri: jwks_uri } = cluster;
+  const created = await world.sources.drafts.create(SITE, world.sourceCreation({ issuer, jwks_uri }), BY);
+  const name = { sourceId: created.view.source_id, revision: 1 };
+  await world.sources.validator.validate(name, BY);
+  await world.activate(name, new URL(issuer).host);
+  await world.acknowledge(name);
+  const single = await world.policy(name, { verified_issuer: issuer, max_keys_per_token: 1 });
+  const token = cluster.token({ nowMs: world.ms });
+  await world.enroll(world.workload(single), token);
+  const applied = await world.challenge(world.workload(single));
+  const other = otherSignature(token);
+  expect(other).not.toBe(token);
+  const code = await refusedWithoutTrace(() => world.workloads.submit(submissionOf(applied, other)));
+  expect(code).toBe('token_key_limit');
+});
+
 describe('limits', () => {
   test('one token enrolls five keys, and the same keys again; a policy may say one', async () => {
     const token = world.token();
     const workloads = Array.from({ length: 5 }, () => world.workload(policy));
     for (const workload of workloads) expect((await world.enroll(workload, token)).state).toBe('issued');
     const sixth = await world.challenge(world.workload(policy));
-    const refused = () => world.workloads.submit(submissionOf(sixth, token));
+    const refused = (): Promise<unknown> => world.workloads.submit(submissionOf(sixth, token));
     expect(await refusedWithoutTrace(refused)).toBe('token_key_limit');
     expect((await world.enroll(workloads[0] ?? sixth, token)).state).toBe('issued');
     // Another token of the same service account is another five.
@@ -450,5 +469,14 @@ test('a P-256 key is not an Ed25519 key', async () => {
   const jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
   const forged = { policy: policy.reference, provider: 'oidc_jwks', public_key: jwk as never };
   expect(await refusalOf(world.workloads.challenge(forged))).toBe('public_key_invalid');
-  expect(() => signMessage('Ed25519', newKey().privateKey, Buffer.from('x'))).not.toThrow();
 });
+
+/** ECDSA signatures come in pairs: with (r, s), (r, n - s) holds too. */
+function otherSignature(token: string): string {
+  const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+  const [header, payload, signature = ''] = token.split('.');
+  const bytes = Buffer.from(signature, 'base64url');
+  const s = BigInt(`0x${bytes.subarray(32).toString('hex')}`);
+  const other = Buffer.from((order - s).toString(16).padStart(64, '0'), 'hex');
+  return `${header}.${payload}.${Buffer.concat([bytes.subarray(0, 32), other]).toString('base64url')}`;
+}

@@ -20,6 +20,7 @@ import type { SourceCreation, SourceRevisionView } from '../../../src/control/ap
 import { newId } from '../../../src/control/domain/identifiers.ts';
 import { Challenges } from '../../../src/control/enrollment/challenges.ts';
 import { EnrollmentDecisions } from '../../../src/control/enrollment/decisions.ts';
+import { EnrollingKeys } from '../../../src/control/enrollment/enrolling-keys.ts';
 import { DerivedKeys } from '../../../src/control/enrollment/keys.ts';
 import { EnrollmentPolicies } from '../../../src/control/enrollment/policies.ts';
 import { Submissions } from '../../../src/control/enrollment/submissions.ts';
@@ -130,14 +131,16 @@ export class EnrollmentWorld {
     this.policies = new EnrollmentPolicies(store, nowMs);
     this.decisions = new EnrollmentDecisions(store, nowMs);
     this.keys = new DerivedKeys(store, nowMs);
-    const challenges = new Challenges({ store, nowMs, masterKey: this.masterKey });
+    const keys = new EnrollingKeys();
+    const challenges = new Challenges({ store, nowMs, masterKey: this.masterKey, keys });
     const publicUrls = [CONTROL_URL, OTHER_CONTROL_URL];
-    const submissions = new Submissions({ store, nowMs, challenges, keySets: this.cache, publicUrls });
+    const submissions = new Submissions({ store, nowMs, challenges, keys, keySets: this.cache, publicUrls });
     this.workloads = new ControlWorkloadEnrollments({
       store,
       nowMs,
       challenges,
       submissions,
+      keys,
       profilesOfClient: async () => [PROFILE],
       readinessOfKey: async () => ({ ready: true, conditions: [] }),
     });

@@ -4,8 +4,7 @@
  */
 import Type, { type Static } from 'typebox';
 import { KEY_STATES } from '../../domain/enrollment.ts';
-import { pageOf } from '../pagination.ts';
-import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
+import { displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
 
 const STATUS = Type.Enum([...KEY_STATES], { description: 'As of now.' });
 const BUNDLE_REVISION = (description: string) => Type.Integer({ minimum: 1, description });
@@ -34,8 +33,6 @@ export const DERIVED_KEY = object(
   },
   'DerivedKey',
 );
-
-export const DERIVED_KEY_PAGE = pageOf(DERIVED_KEY, 'DerivedKeyPage');
 
 export const DERIVED_KEY_FILTER = {
   client_id: Type.Optional(identifier('Only of this client.')),
@@ -73,12 +70,13 @@ export const BLOCKED_SUBJECT = object(
   'BlockedSubject',
 );
 
-export const BLOCKED_SUBJECT_LIST = object({ items: Type.Array(BLOCKED_SUBJECT) }, 'BlockedSubjectList');
+/** Names one: both are part of it. */
+export const BLOCKED_SUBJECT_NAME = {
+  issuer: identifier('As listed.'),
+  subject: identifier('As listed.'),
+};
 
-export const BLOCKED_SUBJECT_NAME = Type.Object(
-  { issuer: identifier('As listed.'), subject: identifier('As listed.') },
-  closed,
-);
+export const DERIVED_KEY_PATH = { key_id: givenId('The derived key.') };
 
 export type DerivedKeyView = Static<typeof DERIVED_KEY>;
 export type KeyRevocation = Static<typeof KEY_REVOCATION>;

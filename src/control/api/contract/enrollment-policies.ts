@@ -10,7 +10,6 @@ import {
   MIN_KEY_LIFETIME_SECONDS,
   POLICY_STATES,
 } from '../../domain/enrollment.ts';
-import { pageOf } from '../pagination.ts';
 import { displayText, givenId, identifier, object, VERSIONED } from './members.ts';
 
 const text = (maxLength: number, description: string) =>
@@ -57,8 +56,6 @@ export const ENROLLMENT_POLICY = object(
   'EnrollmentPolicy',
 );
 
-export const ENROLLMENT_POLICY_PAGE = pageOf(ENROLLMENT_POLICY, 'EnrollmentPolicyPage');
-
 export const ENROLLMENT_POLICY_CREATION = object(
   {
     display_name: DISPLAY_NAME,
@@ -96,6 +93,8 @@ export const ENROLLMENT_COMMAND = object(
   },
   'EnrollmentCommand',
 );
+
+export const POLICY_PATH = { policy_id: givenId('The enrollment policy.') };
 
 export type EnrollmentPolicyView = Static<typeof ENROLLMENT_POLICY>;
 export type EnrollmentPolicyCreation = Static<typeof ENROLLMENT_POLICY_CREATION>;

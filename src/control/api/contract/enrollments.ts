@@ -4,7 +4,6 @@
  */
 import Type, { type Static } from 'typebox';
 import { ENROLLMENT_STATES } from '../../domain/enrollment.ts';
-import { pageOf } from '../pagination.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
 
 const STATE = Type.Enum([...ENROLLMENT_STATES]);
@@ -34,8 +33,6 @@ export const ENROLLMENT = object(
   'Enrollment',
 );
 
-export const ENROLLMENT_PAGE = pageOf(ENROLLMENT, 'EnrollmentPage');
-
 export const ENROLLMENT_FILTER = {
   state: Type.Optional(STATE),
   policy_id: Type.Optional(givenId('Only of this policy.')),
@@ -45,6 +42,8 @@ export const ENROLLMENT_DENIAL = object(
   { reason: Type.Optional(displayText('For the audit trail; the workload does not see it.')) },
   'EnrollmentDenial',
 );
+
+export const ENROLLMENT_PATH = { enrollment_id: givenId('The enrollment.') };
 
 export type EnrollmentView = Static<typeof ENROLLMENT>;
 export type EnrollmentDenial = Static<typeof ENROLLMENT_DENIAL>;

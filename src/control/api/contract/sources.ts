@@ -4,7 +4,6 @@
  */
 import Type, { type Static } from 'typebox';
 import { KEY_POLICIES, SOURCE_KINDS, SOURCE_STATES } from '../../domain/source.ts';
-import { pageOf } from '../pagination.ts';
 import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
 
 const text = (maxLength: number, description: string) =>
@@ -66,8 +65,6 @@ export const SOURCE = object(
   'Source',
 );
 
-export const SOURCE_PAGE = pageOf(SOURCE, 'SourcePage');
-
 export const SOURCE_CREATION = object(
   {
     kind: Type.Enum([...SOURCE_KINDS], { description: 'Only oidc_jwks is supported.' }),
@@ -102,6 +99,12 @@ export const SOURCE_ACTIVATION = object(
   { expected_scope: identifier('The scope of the intended cluster; must be the detected one.') },
   'SourceActivation',
 );
+
+export const SOURCE_PATH = { source_id: givenId('The source.') };
+export const SOURCE_REVISION_PATH = {
+  ...SOURCE_PATH,
+  revision: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'The revision.' }),
+};
 
 export type SourceView = Static<typeof SOURCE>;
 export type SourceRevisionView = Static<typeof SOURCE_REVISION>;

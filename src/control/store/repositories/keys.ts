@@ -255,13 +255,24 @@ export class Keys {
     return row !== undefined;
   }
 
-  blockedSubjects(siteId: string): Promise<readonly RowOf<'blockedSubject'>[]> {
-    return this.#db
-      .selectFrom('blockedSubject')
-      .selectAll()
-      .where('siteId', '=', siteId)
-      .orderBy('issuer')
-      .orderBy('subject')
-      .execute();
+  /** By issuer, then subject. */
+  blockedSubjects(
+    siteId: string,
+    page: {
+      readonly after: Pick<RowOf<'blockedSubject'>, 'issuer' | 'subject'> | undefined;
+      readonly limit: number;
+    },
+  ): Promise<readonly RowOf<'blockedSubject'>[]> {
+    let query = this.#db.selectFrom('blockedSubject').selectAll().where('siteId', '=', siteId);
+    const { after } = page;
+    if (after !== undefined) {
+      query = query.where((is) =>
+        is.or([
+          is('issuer', '>', after.issuer),
+          is.and([is('issuer', '=', after.issuer), is('subject', '>', after.subject)]),
+        ]),
+      );
+    }
+    return query.orderBy('issuer').orderBy('subject').limit(page.limit).execute();
   }
 }

@@ -1,0 +1,236 @@
+/** `/v1/enrollments`: what workloads ask and what operators decide; `/v1/sites/{site_id}/enrollments`. */
+
+import Type from 'typebox';
+import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
+import type { ControlWorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
+import { comesAsWorkload, type PlaceOf } from '../access.ts';
+import type { ControlApp } from '../app.ts';
+import {
+  CHALLENGE_ANSWER,
+  CHALLENGE_REQUEST,
+  ENROLLMENT_SUBMISSION,
+  WORKLOAD_ENROLLMENT,
+  WORKLOAD_READINESS,
+} from '../contract/enrollment.ts';
+import {
+  ENROLLMENT,
+  ENROLLMENT_DENIAL,
+  ENROLLMENT_FILTER,
+  ENROLLMENT_PATH,
+} from '../contract/enrollments.ts';
+import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
+import { PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
+import { pathText, siteInPath } from '../places.ts';
+import { operationOf } from '../request-operation.ts';
+import { sendVersioned } from '../versions.ts';
+
+const tags = ['Enrollments'];
+
+/** `…/enrollments/:enrollment_id…` */
+const enrollmentInPath: PlaceOf = async (request, tx) => {
+  const enrollment = await tx.enrollments.enrollment(pathText(request, 'enrollment_id'));
+  return enrollment && tx.hierarchy.placeOfSite(enrollment.siteId);
+};
+
+export interface EnrollmentRoutesDeps {
+  readonly workloads: ControlWorkloadEnrollments;
+  readonly decisions: EnrollmentDecisions;
+}
+
+export function registerEnrollmentRoutes(app: ControlApp, deps: EnrollmentRoutesDeps): void {
+  registerWorkloadRoutes(app, deps.workloads);
+  registerStandingRoute(app, deps);
+  registerDecisionRoutes(app, deps.decisions);
+}
+
+const POLICY_PROBLEMS = [
+  'policy_not_active',
+  'policy_revision_outdated',
+  'source_not_active',
+  'subject_blocked',
+  'key_revoked',
+  'token_key_limit',
+] as const;
+
+const TOKEN_PROBLEMS = [
+  'token_malformed',
+  'token_header',
+  'token_algorithm',
+  'token_key_unknown',
+  'token_signature',
+  'token_issuer',
+  'token_audience',
+  'token_subject',
+  'token_expiry_missing',
+  'token_expired',
+  'token_not_yet_valid',
+  'token_lifetime',
+  'token_claims',
+  'issuer_keys_unavailable',
+] as const;
+
+function registerWorkloadRoutes(app: ControlApp, workloads: ControlWorkloadEnrollments): void {
+  app.post(
+    '/v1/enrollments/challenges',
+    {
+      config: {
+        access: { kind: 'workload' },
+        problems: [
+          'unsupported_enrollment_provider',
+          'policy_unknown',
+          'public_key_invalid',
+          ...POLICY_PROBLEMS,
+        ],
+      },
+      schema: {
+        operationId: 'createEnrollmentChallenge',
+        summary: 'Begin to enroll a public key',
+        tags,
+        body: CHALLENGE_REQUEST,
+        response: { 201: CHALLENGE_ANSWER },
+      },
+    },
+    async (request, reply) => {
+      await app.limits.policy(request, request.body.policy);
+      reply.code(201);
+      return workloads.challenge(request.body);
+    },
+  );
+  app.post(
+    '/v1/enrollments',
+    {
+      config: {
+        access: { kind: 'workload' },
+        problems: [
+          'challenge_unknown',
+          'challenge_expired',
+          'challenge_consumed',
+          'signature_invalid',
+          ...POLICY_PROBLEMS,
+          ...TOKEN_PROBLEMS,
+        ],
+      },
+      schema: {
+        operationId: 'submitEnrollment',
+        summary: 'Answer a challenge with a workload token; the same answer again gets the same enrollment',
+        tags,
+        body: ENROLLMENT_SUBMISSION,
+        response: { 200: WORKLOAD_ENROLLMENT, 201: WORKLOAD_ENROLLMENT },
+      },
+    },
+    async (request, reply) => {
+      const { created, enrollment } = await workloads.submit(request.body, (reference) =>
+        app.limits.policy(request, reference),
+      );
+      if (created) reply.header('location', `/v1/enrollments/${enrollment.enrollment_id}`);
+      reply.code(created ? 201 : 200);
+      return enrollment;
+    },
+  );
+  app.get(
+    '/v1/enrollments/:enrollment_id/readiness',
+    {
+      config: { access: { kind: 'workload' }, problems: ['poll_unauthorized', 'enrollment_unknown'] },
+      schema: {
+        operationId: 'getEnrollmentReadiness',
+        summary: 'Whether the key of an enrollment can be used yet, and what blocks it; asked by the key',
+        tags,
+        params: parameters(ENROLLMENT_PATH),
+        response: { 200: WORKLOAD_READINESS },
+      },
+    },
+    (request) => workloads.readiness(request.params.enrollment_id, request.headers.authorization),
+  );
+}
+
+/** One address for both: who asks as the key sees what the key may see. */
+function registerStandingRoute(app: ControlApp, { workloads, decisions }: EnrollmentRoutesDeps): void {
+  app.get(
+    '/v1/enrollments/:enrollment_id',
+    {
+      config: {
+        access: { kind: 'operator_or_workload', permission: 'read', place: enrollmentInPath },
+        problems: ['poll_unauthorized', 'enrollment_unknown'],
+      },
+      schema: {
+        operationId: 'getEnrollment',
+        summary: 'How an enrollment stands: to its own key, or to an operator',
+        tags,
+        params: parameters(ENROLLMENT_PATH),
+        response: { 200: Type.Union([WORKLOAD_ENROLLMENT, ENROLLMENT]) },
+      },
+    },
+    async (request, reply) => {
+      const { enrollment_id: id } = request.params;
+      if (comesAsWorkload(request)) return workloads.poll(id, request.headers.authorization);
+      return sendVersioned(request, reply, await decisions.enrollment(id));
+    },
+  );
+}
+
+function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions): void {
+  const deciding = { kind: 'operator', permission: 'decide_enrollments', place: enrollmentInPath } as const;
+  const params = parameters(ENROLLMENT_PATH);
+  app.get(
+    '/v1/sites/:site_id/enrollments',
+    {
+      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
+      schema: {
+        operationId: 'listEnrollments',
+        summary: 'Enrollments of a site',
+        tags,
+        params: parameters(SITE_PATH),
+        querystring: parameters({ ...PAGE_MEMBERS, ...ENROLLMENT_FILTER }),
+        response: { 200: pageOf(ENROLLMENT, 'EnrollmentPage') },
+      },
+    },
+    (request) => {
+      const { state, policy_id: policyId } = request.query;
+      return page(
+        request.query,
+        (asked) => decisions.ofSite(request.params.site_id, { state, policyId }, asked),
+        ({ enrollment_id: id }) => id,
+        (enrollment) => enrollment,
+      );
+    },
+  );
+  app.post(
+    '/v1/enrollments/:enrollment_id/approve',
+    {
+      config: {
+        access: deciding,
+        problems: ['enrollment_state_conflict', 'enrollment_expired', ...POLICY_PROBLEMS],
+      },
+      schema: {
+        operationId: 'approveEnrollment',
+        summary: 'Issue the key; everything is checked again',
+        tags,
+        params,
+        response: { 200: ENROLLMENT },
+      },
+    },
+    async (request, reply) => {
+      const view = await decisions.approve(request.params.enrollment_id, operationOf(request));
+      return sendVersioned(request, reply, view);
+    },
+  );
+  app.post(
+    '/v1/enrollments/:enrollment_id/deny',
+    {
+      config: { access: deciding, problems: ['enrollment_state_conflict'] },
+      schema: {
+        operationId: 'denyEnrollment',
+        summary: 'Let it come to nothing',
+        tags,
+        params,
+        body: Type.Union([ENROLLMENT_DENIAL, nothing]),
+        response: { 200: ENROLLMENT },
+      },
+    },
+    async (request, reply) => {
+      const { enrollment_id: id } = request.params;
+      const view = await decisions.deny(id, request.body ?? {}, operationOf(request));
+      return sendVersioned(request, reply, view);
+    },
+  );
+}

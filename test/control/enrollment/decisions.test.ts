@@ -1,0 +1,467 @@
+/** Manual approval, polling, revocation, and what suspended and retired sources do to those who wait and to keys. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { EnrollmentPolicyView } from '../../../src/control/api/contract/enrollment-policies.ts';
+import {
+  DEFAULT_RETENTION,
+  pruneRecords,
+  startEnrollmentJobs,
+} from '../../../src/control/enrollment/enrollment-jobs.ts';
+import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
+import { BY, CLIENT, EnrollmentWorld, newKey, refusalOf, SITE, SUBJECT, type Workload } from './world.ts';
+
+let world: EnrollmentWorld;
+let source: RevisionName;
+let manual: EnrollmentPolicyView;
+
+beforeAll(async () => {
+  world = await EnrollmentWorld.open();
+  source = await world.active();
+  manual = await world.policy(source, { approval: 'manual' });
+});
+afterAll(() => world.close());
+
+interface Waiting extends Workload {
+  readonly id: string;
+}
+
+async function waiting(policy = manual, token?: string): Promise<Waiting> {
+  const workload = world.workload(policy);
+  const { enrollment_id: id, state, derived_key: key } = await world.enroll(workload, token);
+  expect([state, key]).toEqual(['pending_approval', undefined]);
+  return { ...workload, id };
+}
+
+async function keyOf(id: string) {
+  return (await world.keysOf()).find(({ enrollmentId }) => enrollmentId === id);
+}
+
+describe('approval', () => {
+  test('nothing is issued until an operator says so; then the workload sees its key', async () => {
+    const { id, key } = await waiting();
+    expect(await keyOf(id)).toBeUndefined();
+    expect(await world.poll(id, key)).toMatchObject({ state: 'pending_approval' });
+    const heard: string[] = [];
+    const stop = world.store.subscribe(({ topic, reference }) => heard.push(`${topic} ${reference}`));
+    const approved = await world.decisions.approve(id, BY);
+    stop();
+    expect(approved).toMatchObject({ state: 'issued', decided_by: BY.actor });
+    expect(heard).toEqual(expect.arrayContaining([`enrollment_decided ${id}`, `site_changed ${SITE}`]));
+    const polled = await world.poll(id, key);
+    expect(polled).toMatchObject({
+      state: 'issued',
+      derived_key: { key_id: approved.key_id, status: 'active' },
+    });
+    expect(await world.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.approve']);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
+    expect(await refusalOf(world.decisions.deny(id, {}, BY))).toBe('enrollment_state_conflict');
+  });
+
+  test('concurrent decisions make one', async () => {
+    const { id } = await waiting();
+    const outcomes = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        refusalOf(index % 2 ? world.decisions.approve(id, BY) : world.decisions.deny(id, {}, BY)),
+      ),
+    );
+    expect(outcomes.filter((code) => code === 'not refused')).toHaveLength(1);
+    expect(outcomes.filter((code) => code === 'enrollment_state_conflict')).toHaveLength(49);
+    const { state } = await world.decisions.enrollment(id);
+    expect((await keyOf(id)) === undefined).toBe(state === 'denied');
+  });
+
+  test('the key’s end was fixed when the proof was accepted', async () => {
+    const short = await world.policy(source, { approval: 'manual', max_key_lifetime_seconds: 100 });
+    const acceptedSeconds = Math.floor(world.ms / 1000);
+    const { id } = await waiting(short);
+    world.ms += 90_000;
+    await world.policies.change(short.policy_id, { max_key_lifetime_seconds: 86_400 }, 1, BY);
+    await world.decisions.approve(id, BY);
+    expect((await keyOf(id))?.expiresAtSeconds).toBe(acceptedSeconds + 100);
+  });
+
+  test('enrollment_expired: approved too late, it has expired and stays so', async () => {
+    const { id, key } = await waiting(manual, world.token({ expiresInSeconds: 600 }));
+    world.ms += 600_000;
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('enrollment_expired');
+    expect(await world.poll(id, key)).toMatchObject({ state: 'expired' });
+    expect(await keyOf(id)).toBeUndefined();
+    expect(await world.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.expire']);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
+  });
+
+  test('denied: the workload sees a code and not the reason', async () => {
+    const { id, key } = await waiting();
+    await world.decisions.deny(id, { reason: 'not on our list' }, BY);
+    const polled = await world.poll(id, key);
+    expect(polled).toMatchObject({ state: 'denied', denial_code: 'denied_by_operator' });
+    expect(JSON.stringify(polled)).not.toContain('list');
+    const [event] = await world.read((tx) =>
+      tx.audit.list({ resourceId: id, reach: { kind: 'everything' }, limit: 1 }),
+    );
+    expect(JSON.parse(event?.after ?? '{}')).toMatchObject({ reason: 'not on our list' });
+    expect(await keyOf(id)).toBeUndefined();
+  });
+
+  test('a policy that ends denies who waits: policy_not_active', async () => {
+    for (const end of ['deactivate', 'delete'] as const) {
+      const policy = await world.policy(source, { approval: 'manual' });
+      const { id, key } = await waiting(policy);
+      if (end === 'delete') await world.policies.delete(policy.policy_id, 1, BY);
+      else await world.policies.deactivate(policy.policy_id, BY);
+      expect(await world.poll(id, key)).toMatchObject({ state: 'denied', denial_code: 'policy_not_active' });
+      expect(await world.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.deny']);
+    }
+  });
+
+  test('everything is checked again: blocked subject, revoked key, token limit', async () => {
+    const blockedPolicy = await world.policy(source, {
+      approval: 'manual',
+      verified_subject: 'system:serviceaccount:prod:blocked',
+    });
+    const blocked = await waiting(blockedPolicy, world.token({ serviceAccount: 'blocked' }));
+    await world.store.housekeep(undefined, (tx) =>
+      tx.keys.blockSubject({
+        siteId: SITE,
+        issuer: world.issuer.issuer,
+        subject: 'system:serviceaccount:prod:blocked',
+        blockedAtMs: world.ms,
+        blockedBy: 'test',
+      }),
+    );
+    expect(await refusalOf(world.decisions.approve(blocked.id, BY))).toBe('subject_blocked');
+
+    const revoked = await waiting();
+    await world.store.housekeep(undefined, (tx) =>
+      tx.keys.refusePublicKey(SITE, revoked.key.publicKey.thumbprint, world.ms),
+    );
+    expect(await refusalOf(world.decisions.approve(revoked.id, BY))).toBe('key_revoked');
+
+    const policy = await world.policy(source, { approval: 'manual' });
+    const token = world.token();
+    const two = [await waiting(policy, token), await waiting(policy, token)];
+    await world.policies.change(policy.policy_id, { max_keys_per_token: 1 }, 1, BY);
+    expect(await refusalOf(world.decisions.approve(two[0]?.id ?? '', BY))).toBe('token_key_limit');
+
+    for (const { id } of [blocked, revoked, ...two]) {
+      expect(await keyOf(id)).toBeUndefined();
+      expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
+    }
+  });
+
+  test('a suspended source lets who waits wait; resumed, they can be approved', async () => {
+    const name = await world.active({ audience: 'waiting' });
+    const policy = await world.policy(name, { approval: 'manual' });
+    const { id } = await waiting(policy, world.token({ audience: 'waiting' }));
+    await world.sources.lifecycle.suspend(name, BY);
+    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('source_not_active');
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('source_not_active');
+    await world.sources.lifecycle.resume(name, BY);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('source_not_active');
+    expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
+    await world.acknowledge(name);
+    expect((await world.decisions.approve(id, BY)).state).toBe('issued');
+  });
+
+  test('a retired source denies who waits: source_not_active', async () => {
+    const name = await world.active({ audience: 'ended' });
+    const policy = await world.policy(name, { approval: 'manual' });
+    const { id, key } = await waiting(policy, world.token({ audience: 'ended' }));
+    await world.sources.lifecycle.retire(name, BY);
+    expect(await world.poll(id, key)).toMatchObject({ state: 'denied', denial_code: 'source_not_active' });
+    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('source_not_active');
+  });
+
+  test('policy_revision_outdated: what another revision has vouched for is not approved', async () => {
+    const first = await world.active({ audience: 'outdated' });
+    const policy = await world.policy(first, { approval: 'manual' });
+    const { id } = await waiting(policy, world.token({ audience: 'outdated' }));
+    await world.sources.drafts.addRevision(first.sourceId, {}, BY);
+    const second = { ...first, revision: 2 };
+    await world.sources.validator.validate(second, BY);
+    await world.activate(second);
+    await world.acknowledge(second);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('policy_revision_outdated');
+    await world.policies.change(policy.policy_id, { source_revision: 2 }, 1, BY);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('policy_revision_outdated');
+    expect(await keyOf(id)).toBeUndefined();
+  });
+});
+
+describe('polling', () => {
+  test('poll_unauthorized: another key, another enrollment, another time, other spellings', async () => {
+    const mine = await waiting();
+    const theirs = await waiting();
+    const seconds = Math.floor(world.ms / 1000);
+    const sound = world.authorization(mine.id, mine.key);
+    const [scheme = '', word = ''] = sound.split(' ');
+    const wrong = [
+      undefined,
+      '',
+      'Bearer x',
+      world.authorization(mine.id, theirs.key),
+      world.authorization(theirs.id, mine.key),
+      world.authorization(mine.id, mine.key, seconds - 61),
+      world.authorization(mine.id, mine.key, seconds + 61),
+      sound.replace(`${seconds}.`, `${seconds + 1}.`),
+      `${scheme} 0${word}`,
+      `${scheme}  ${word}`,
+      `${sound}=`,
+      `${sound} x`,
+      `Bearer ${word}`,
+    ];
+    for (const authorization of wrong) {
+      expect(await refusalOf(world.workloads.poll(mine.id, authorization))).toBe('poll_unauthorized');
+      expect(await refusalOf(world.workloads.readiness(mine.id, authorization))).toBe('poll_unauthorized');
+    }
+    for (const offset of [-60, 60]) {
+      const edge = world.authorization(mine.id, mine.key, seconds + offset);
+      expect((await world.workloads.poll(mine.id, edge)).enrollment_id).toBe(mine.id);
+    }
+    const lower = sound.replace('Proofgate-Key', 'proofgate-key');
+    expect((await world.workloads.poll(mine.id, lower)).enrollment_id).toBe(mine.id);
+  });
+
+  test('enrollment_unknown', async () => {
+    const { key } = await waiting();
+    expect(await refusalOf(world.poll('enr_none', key))).toBe('enrollment_unknown');
+  });
+
+  test('readiness of what waits says what it waits for', async () => {
+    const { id, key } = await waiting();
+    const asked = () => world.workloads.readiness(id, world.authorization(id, key));
+    const { ready, conditions } = await asked();
+    expect(ready).toBe(false);
+    expect(conditions.map(({ condition }) => condition)).toEqual([
+      'derived_key',
+      'route_grant',
+      'signing_profile',
+      'target_acknowledged',
+      'version_current',
+    ]);
+    expect(conditions[0]).toMatchObject({ state: 'pending_approval', satisfied: false });
+    await world.decisions.approve(id, BY);
+    expect((await asked()).ready).toBe(true);
+  });
+});
+
+describe('revocation', () => {
+  test('every living key ID with the public key ends; that key is refused for ever', async () => {
+    const policy = await world.policy(source);
+    const workload = world.workload(policy);
+    const first = await world.enroll(workload);
+    const second = await world.enroll(workload);
+    const bystander = await world.enroll(world.workload(policy));
+    const keyIds = [first, second].map((one) => one.derived_key?.key_id ?? '');
+    const before = (await world.changesOf()).length;
+    const result = await world.keys.revoke(keyIds[0] ?? '', { reason: 'leaked' }, BY);
+    expect(result.revoked_key_ids.toSorted()).toEqual(keyIds.toSorted());
+    expect(result).toMatchObject({
+      subject_blocked: false,
+      key: { status: 'revoked', revoked_by: BY.actor, revoked_reason: 'leaked' },
+    });
+    for (const id of keyIds) {
+      expect((await world.keys.key(id)).status).toBe('revoked');
+      expect(await world.auditKinds(id)).toEqual(['derived_key.issue', 'derived_key.revoke']);
+      expect(await refusalOf(world.keys.revoke(id, {}, BY))).toBe('key_state_conflict');
+    }
+    expect(
+      (await world.changesOf())
+        .slice(before)
+        .map(({ reference }) => reference)
+        .toSorted(),
+    ).toEqual(keyIds.toSorted());
+    expect((await world.keys.key(bystander.derived_key?.key_id ?? '')).status).toBe('active');
+    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
+    expect(await world.poll(first.enrollment_id, workload.key)).toMatchObject({
+      state: 'issued',
+      derived_key: { status: 'revoked' },
+    });
+    // Also when nothing of the key is left but that.
+    world.ms += DEFAULT_RETENTION.endedKeysMs + 2 * 86_400_000;
+    await pruneRecords(world.store, world.ms, DEFAULT_RETENTION);
+    expect(await refusalOf(world.keys.key(keyIds[0] ?? ''))).toBe('not_found');
+    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
+  });
+
+  test('key_revoked: revoked between challenge and submission', async () => {
+    const policy = await world.policy(source);
+    const workload = world.workload(policy);
+    const { derived_key: key } = await world.enroll(workload);
+    const applied = await world.challenge(workload);
+    await world.keys.revoke(key?.key_id ?? '', {}, BY);
+    const { submissionOf } = await import('./world.ts');
+    const before = await world.keysOf();
+    expect(await refusalOf(world.workloads.submit(submissionOf(applied, world.token())))).toBe('key_revoked');
+    expect(await world.keysOf()).toEqual(before);
+  });
+
+  test('an expired key cannot be revoked, and says expired', async () => {
+    const policy = await world.policy(source, { max_key_lifetime_seconds: 60 });
+    const { derived_key: key } = await world.enroll(world.workload(policy));
+    const keyId = key?.key_id ?? '';
+    world.ms += 59_999;
+    expect((await world.keys.key(keyId)).status).toBe('active');
+    world.ms += 1;
+    expect((await world.keys.key(keyId)).status).toBe('expired');
+    expect(await refusalOf(world.keys.revoke(keyId, {}, BY))).toBe('key_state_conflict');
+    const page = { after: undefined, limit: 100 };
+    const expired = await world.keys.ofSite(SITE, { status: 'expired', clientId: CLIENT }, page);
+    expect(expired.map(({ key_id: id }) => id)).toContain(keyId);
+    const active = await world.keys.ofSite(SITE, { status: 'active' }, page);
+    expect(active.map(({ key_id: id }) => id)).not.toContain(keyId);
+    expect(await world.keys.ofSite(SITE, { clientId: 'nobody' }, page)).toEqual([]);
+  });
+
+  test('subject_blocked until it is let in again', async () => {
+    const subject = 'system:serviceaccount:prod:rogue';
+    const policy = await world.policy(source, { verified_subject: subject });
+    const other = await world.policy(source);
+    const { derived_key: key } = await world.enroll(
+      world.workload(policy),
+      world.token({ serviceAccount: 'rogue' }),
+    );
+    const result = await world.keys.revoke(key?.key_id ?? '', { block_subject: true }, BY);
+    expect(result.subject_blocked).toBe(true);
+    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('subject_blocked');
+    expect((await world.enroll(world.workload(other))).state).toBe('issued');
+    const name = { issuer: world.issuer.issuer, subject };
+    const listed = await world.keys.blockedSubjects(SITE, { after: undefined, limit: 10 });
+    expect(listed).toContainEqual(expect.objectContaining({ ...name, blocked_by: BY.actor }));
+    await world.keys.unblockSubject(SITE, name, BY);
+    expect(await refusalOf(world.keys.unblockSubject(SITE, name, BY))).toBe('not_found');
+    const again = await world.enroll(world.workload(policy), world.token({ serviceAccount: 'rogue' }));
+    expect(again.state).toBe('issued');
+  });
+
+  test.each(['suspend', 'retire'] as const)(
+    '%s with revoke ends the source’s keys in one go',
+    async (event) => {
+      const audience = `revoke-on-${event}`;
+      const name = await world.active({ audience, on_suspend: 'revoke', on_retire: 'revoke' });
+      const policy = await world.policy(name);
+      const elsewhere = await world.policy(source);
+      const shared = newKey();
+      const token = () => world.token({ audience });
+      const ended = [
+        await world.enroll(world.workload(policy), token()),
+        await world.enroll(world.workload(policy, shared), token()),
+        await world.enroll(world.workload(elsewhere, shared)),
+      ];
+      const kept = await world.enroll(world.workload(elsewhere));
+      const before = (await world.changesOf()).length;
+      await world.sources.lifecycle[event](name, BY);
+      for (const { derived_key: key } of ended) {
+        expect(await world.keys.key(key?.key_id ?? '')).toMatchObject({
+          status: 'revoked',
+          revoked_by: BY.actor,
+          version: 2,
+        });
+      }
+      expect((await world.keys.key(kept.derived_key?.key_id ?? '')).status).toBe('active');
+      const changes = (await world.changesOf()).slice(before).filter(({ kind }) => kind === 'key');
+      expect(changes.map(({ reference }) => reference).toSorted()).toEqual(
+        ended.map((one) => one.derived_key?.key_id).toSorted(),
+      );
+      expect(await refusalOf(world.challenge(world.workload(elsewhere, shared)))).toBe('key_revoked');
+      const [audit] = await world.read((tx) =>
+        tx.audit.list({
+          resourceId: `${name.sourceId}/1`,
+          reach: { kind: 'everything' },
+          limit: 1,
+        }),
+      );
+      expect(JSON.parse(audit?.after ?? '{}')).toMatchObject({ revoked_keys: 3 });
+    },
+  );
+
+  test('keep: keys outlive a suspended and a retired source', async () => {
+    const name = await world.active({ audience: 'kept' });
+    const policy = await world.policy(name);
+    const { derived_key: key } = await world.enroll(
+      world.workload(policy),
+      world.token({ audience: 'kept' }),
+    );
+    await world.sources.lifecycle.suspend(name, BY);
+    await world.sources.lifecycle.retire(name, BY);
+    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('active');
+  });
+
+  test('an unfinished replacement is retired without on_retire', async () => {
+    const first = await world.active({ audience: 'replaced', on_retire: 'revoke' });
+    const policy = await world.policy(first);
+    const { derived_key: key } = await world.enroll(
+      world.workload(policy),
+      world.token({ audience: 'replaced' }),
+    );
+    await world.sources.drafts.addRevision(first.sourceId, {}, BY);
+    const second = { ...first, revision: 2 };
+    await world.sources.validator.validate(second, BY);
+    await world.activate(second);
+    await world.sources.lifecycle.retire(second, BY);
+    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('active');
+    await world.sources.lifecycle.retire(first, BY);
+    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('revoked');
+  });
+});
+
+describe('jobs', () => {
+  test('who was not decided in time expires by itself, and hears of it', async () => {
+    const { id } = await waiting(manual, world.token({ expiresInSeconds: 600 }));
+    const other = await waiting(manual, world.token({ expiresInSeconds: 7200 }));
+    world.ms += 600_000;
+    const heard = new Promise<void>((resolve) => {
+      world.store.subscribe(({ topic, reference }) => {
+        if (topic === 'enrollment_decided' && reference === id) resolve();
+      });
+    });
+    const report = (error: unknown) => world.faults.push(error);
+    const { store, nowMs, decisions } = world;
+    const stop = startEnrollmentJobs({ store, nowMs, decisions, report, roundMs: 10 });
+    await heard;
+    await stop();
+    expect((await world.decisions.enrollment(id)).state).toBe('expired');
+    expect((await world.decisions.enrollment(other.id)).state).toBe('pending_approval');
+    expect(world.faults).toEqual([]);
+  });
+
+  test('what nobody needs any more goes, in the order of its references; what is refused for ever stays', async () => {
+    const policy = await world.policy(source);
+    const gone = await world.enroll(world.workload(policy), world.token({ expiresInSeconds: 600 }));
+    await world.policies.delete(policy.policy_id, 1, BY);
+    const early = await pruneRecords(world.store, world.ms, DEFAULT_RETENTION);
+    expect([early.keys, early.enrollments]).toEqual([0, 0]);
+    world.ms += 600_000 + DEFAULT_RETENTION.endedKeysMs + 1000;
+    const alive = await world.enroll(world.workload(manual), world.token({ expiresInSeconds: 86_400 }));
+    const pruned = await pruneRecords(world.store, world.ms, DEFAULT_RETENTION);
+    expect(pruned.keys).toBeGreaterThan(0);
+    expect(pruned.enrollments).toBeGreaterThanOrEqual(pruned.keys);
+    expect(pruned.challenges).toBeGreaterThan(0);
+    expect(pruned.policies).toBeGreaterThan(0);
+    expect(pruned.auditEvents).toBe(0);
+    expect(await refusalOf(world.decisions.enrollment(gone.enrollment_id))).toBe('enrollment_unknown');
+    expect(await refusalOf(world.policies.policy(policy.policy_id))).toBe('not_found');
+    expect((await world.decisions.enrollment(alive.enrollment_id)).state).toBe('pending_approval');
+    world.ms += DEFAULT_RETENTION.auditMs;
+    expect((await pruneRecords(world.store, world.ms, DEFAULT_RETENTION)).auditEvents).toBeGreaterThan(0);
+  });
+});
+
+test('no token, challenge or signature is in the database, the audit trail included', async () => {
+  const { submissionOf, sha256 } = await import('./world.ts');
+  const policy = await world.policy(await world.active({ audience: 'secrets' }));
+  const applied = await world.challenge(world.workload(policy));
+  const submission = submissionOf(applied, world.token({ audience: 'secrets' }));
+  const { enrollment } = await world.workloads.submit(submission);
+  const rows = await world.read(async (tx) => ({
+    challenge: await tx.enrollments.challenge(submission.challenge_id),
+    enrollment: await tx.enrollments.enrollment(enrollment.enrollment_id),
+    key: await tx.keys.key(enrollment.derived_key?.key_id ?? ''),
+    audit: await tx.audit.list({ reach: { kind: 'everything' }, limit: 1000 }),
+  }));
+  const text = JSON.stringify(rows);
+  const [header = '', payload = '', tokenSignature = ''] = submission.workload_token.split('.');
+  const secrets = [submission.signature, applied.challenge.challenge, header, payload, tokenSignature];
+  for (const secret of secrets) expect(text).not.toContain(secret);
+  expect(rows.enrollment?.tokenHash).toBe(sha256(`${header}.${payload}`));
+  expect(rows.enrollment?.verifiedSubject).toBe(SUBJECT);
+});

@@ -1,0 +1,271 @@
+/** Enrollment policies: what they may be bound to, what they say, and whom they let in. */
+
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import {
+  EnrollCommands,
+  KEY_FILE,
+  quoteForShell,
+  TOKEN_FILE,
+} from '../../../src/control/enrollment/enroll-command.ts';
+import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
+import { BY, CONTROL_URL, EnrollmentWorld, refusalOf, SITE, submissionOf } from './world.ts';
+
+let world: EnrollmentWorld;
+let source: RevisionName;
+
+beforeAll(async () => {
+  world = await EnrollmentWorld.open();
+  source = await world.active();
+});
+afterAll(() => world.close());
+
+/** Rev 2 of a source of its own, active; rev 1 is retired by it. */
+async function superseded(audience: string): Promise<{ first: RevisionName; second: RevisionName }> {
+  const first = await world.active({ audience });
+  return { first, second: await supersede(first) };
+}
+
+async function supersede(first: RevisionName): Promise<RevisionName> {
+  const { view } = await world.sources.drafts.addRevision(first.sourceId, {}, BY);
+  const second = { ...first, revision: view.revision };
+  await world.sources.validator.validate(second, BY);
+  await world.activate(second);
+  await world.acknowledge(second);
+  return second;
+}
+
+describe('creation', () => {
+  test('binds one active revision, one identity, one client', async () => {
+    const view = await world.policy(source);
+    expect(view).toMatchObject({
+      ...world.policyCreation(source),
+      state: 'active',
+      max_keys_per_token: 5,
+      version: 1,
+    });
+    expect(view).not.toHaveProperty('refuses_with');
+    expect(view.reference).toMatch(/^epr_[A-Za-z0-9_-]{27}$/);
+    expect(await world.auditKinds(view.policy_id)).toEqual(['enrollment_policy.create']);
+  });
+
+  test('source_not_active: on anything but an active revision', async () => {
+    const names = {
+      draft: await world.draft(),
+      validated: await world.validated(),
+      publishing: await world.publishing({ audience: 'publishing' }),
+      suspended: await world.active({ audience: 'suspended' }),
+      retired: await world.active({ audience: 'retired' }),
+    };
+    await world.sources.lifecycle.suspend(names.suspended, BY);
+    await world.sources.lifecycle.retire(names.retired, BY);
+    for (const [state, name] of Object.entries(names)) {
+      expect([state, await refusalOf(world.policy(name))]).toEqual([state, 'source_not_active']);
+    }
+  });
+
+  test('policy_revision_outdated: on a revision that another one replaced', async () => {
+    const { first, second } = await superseded('superseded');
+    expect(await refusalOf(world.policy(first))).toBe('policy_revision_outdated');
+    expect((await world.policy(second)).source_revision).toBe(2);
+  });
+
+  test('reference_unknown: revision, source or client of another site or of none', async () => {
+    await world.addSite('other');
+    const elsewhere = await world.active({ audience: 'other' }, 'other');
+    const unknown = [
+      world.policy({ ...source, revision: 9 }),
+      world.policy({ sourceId: 'tas_none', revision: 1 }),
+      world.policy(elsewhere),
+      world.policy(source, { client_id: 'nobody' }),
+    ];
+    for (const attempt of unknown) expect(await refusalOf(attempt)).toBe('reference_unknown');
+  });
+
+  test('policy_issuer_mismatch: the verified issuer is exactly the revision’s', async () => {
+    for (const verified_issuer of [
+      `${world.issuer.issuer}/`,
+      world.issuer.issuer.toUpperCase(),
+      'https://x',
+    ]) {
+      expect(await refusalOf(world.policy(source, { verified_issuer }))).toBe('policy_issuer_mismatch');
+    }
+  });
+
+  test('verified_subject_invalid: what looks like a service account is one', async () => {
+    const wrong = [
+      'system:serviceaccount:prod',
+      'system:serviceaccount:prod:*',
+      'system:serviceaccount:*:billing',
+      'system:serviceaccount:Prod:billing',
+      'system:serviceaccount:prod:billing:x',
+      'system:serviceaccount::billing',
+      'system:serviceaccount:prod:-billing',
+      'System:ServiceAccount:prod:billing',
+      `system:serviceaccount:prod:${'a'.repeat(64)}`,
+    ];
+    for (const verified_subject of wrong) {
+      const code = await refusalOf(world.policy(source, { verified_subject }));
+      expect([verified_subject, code]).toEqual([verified_subject, 'verified_subject_invalid']);
+    }
+    for (const verified_subject of ['system:serviceaccount:prod:a.b-c', 'repo:shop/api:ref:main']) {
+      expect((await world.policy(source, { verified_subject })).verified_subject).toBe(verified_subject);
+    }
+  });
+
+  test('the same Idempotency-Key makes one policy, with one reference', async () => {
+    const idempotency = { key: 'policy', requestHash: 'abc' };
+    const creation = world.policyCreation(source);
+    const first = await world.policies.create(SITE, creation, { ...BY, idempotency });
+    const again = await world.policies.create(SITE, creation, { ...BY, idempotency });
+    expect(again).toMatchObject({ replayed: true, view: first.view });
+    const other = { ...BY, idempotency: { ...idempotency, requestHash: 'xyz' } };
+    expect(await refusalOf(world.policies.create(SITE, creation, other))).toBe('idempotency_conflict');
+  });
+});
+
+describe('changes', () => {
+  test('terms can be changed by who read the newest version', async () => {
+    const { policy_id: id } = await world.policy(source);
+    const change = {
+      display_name: 'x',
+      approval: 'manual',
+      max_key_lifetime_seconds: 60,
+      max_keys_per_token: 1,
+    } as const;
+    expect(await world.policies.change(id, change, 1, BY)).toMatchObject({ ...change, version: 2 });
+    expect(await refusalOf(world.policies.change(id, change, 1, BY))).toBe('precondition_failed');
+  });
+
+  test('policy_revision_outdated at enrollment until it is bound to the active revision', async () => {
+    const first = await world.active({ audience: 'rebound' });
+    const policy = await world.policy(first);
+    const applied = await world.challenge(world.workload(policy));
+    const token = world.token({ audience: 'rebound' });
+    const second = await supersede(first);
+    const before = await world.keysOf();
+    expect(await world.policies.policy(policy.policy_id)).toMatchObject({
+      refuses_with: 'policy_revision_outdated',
+    });
+    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('policy_revision_outdated');
+    expect(await refusalOf(world.workloads.submit(submissionOf(applied, token)))).toBe(
+      'policy_revision_outdated',
+    );
+    expect(await world.keysOf()).toEqual(before);
+    const binding = { source_revision: second.revision };
+    expect(await refusalOf(world.policies.change(policy.policy_id, { source_revision: 7 }, 1, BY))).toBe(
+      'reference_unknown',
+    );
+    await world.policies.change(policy.policy_id, binding, 1, BY);
+    expect((await world.workloads.submit(submissionOf(applied, token))).enrollment.state).toBe('issued');
+  });
+
+  test('deactivate, reactivate, delete: policy_not_active in between and after; keys live on', async () => {
+    const policy = await world.policy(source);
+    const workload = world.workload(policy);
+    const { derived_key: key } = await world.enroll(workload);
+    const open = await world.challenge(world.workload(policy));
+    const refusesEverybody = async () => {
+      const before = await world.keysOf();
+      expect(await refusalOf(world.challenge(workload))).toBe('policy_not_active');
+      expect(await refusalOf(world.workloads.submit(submissionOf(open, world.token())))).toBe(
+        'policy_not_active',
+      );
+      expect(await world.keysOf()).toEqual(before);
+    };
+    expect(await world.policies.deactivate(policy.policy_id, BY)).toMatchObject({ state: 'deactivated' });
+    await refusesEverybody();
+    expect(await refusalOf(world.policies.deactivate(policy.policy_id, BY))).toBe('policy_state_conflict');
+    expect(await world.policies.reactivate(policy.policy_id, BY)).toMatchObject({ state: 'active' });
+    expect((await world.enroll(workload)).state).toBe('issued');
+    await world.policies.delete(policy.policy_id, 3, BY);
+    await refusesEverybody();
+    for (const event of ['deactivate', 'reactivate'] as const) {
+      expect(await refusalOf(world.policies[event](policy.policy_id, BY))).toBe('policy_state_conflict');
+    }
+    expect(await refusalOf(world.policies.change(policy.policy_id, {}, 4, BY))).toBe('policy_state_conflict');
+    const listed = await world.policies.ofSite(SITE, { after: undefined, limit: 200 });
+    expect(listed.map(({ policy_id: id }) => id)).not.toContain(policy.policy_id);
+    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('active');
+  });
+});
+
+describe('the Enrollment Command Generator', () => {
+  const generator = () =>
+    new EnrollCommands({ store: world.store, controlUrl: CONTROL_URL, image: 'registry.example/proofgate' });
+
+  test('the command carries the Control base URL and the reference, verbatim', async () => {
+    const { policy_id: id, reference } = await world.policy(source);
+    const view = await generator().commandOf(id);
+    expect(view).toMatchObject({ policy_id: id, reference, control_url: CONTROL_URL });
+    expect(view.command).toBe(
+      `proofgate enroll --control-url=${CONTROL_URL} --policy=${reference} --private-key-out=${KEY_FILE} --proof-file=${TOKEN_FILE}`,
+    );
+  });
+
+  test('the snippet projects a token of the source’s audience, and shares the key in memory', async () => {
+    const { policy_id: id, reference } = await world.policy(source, { max_key_lifetime_seconds: 7200 });
+    const { init_container: text } = await generator().commandOf(id);
+    const spec = parse(text);
+    expect(spec.serviceAccountName).toBe('billing');
+    const [container] = spec.initContainers;
+    expect(container).toMatchObject({ image: 'registry.example/proofgate' });
+    expect(container.command).toContain(`--policy=${reference}`);
+    const mounts = Object.fromEntries(
+      container.volumeMounts.map((mount: { name: string; mountPath: string }) => [
+        mount.name,
+        mount.mountPath,
+      ]),
+    );
+    const [token, key] = spec.volumes;
+    expect(token.projected.sources[0].serviceAccountToken).toEqual({
+      audience: 'proofgate-shop',
+      expirationSeconds: 7200,
+      path: 'token',
+    });
+    expect(`${mounts[token.name]}/token`).toBe(TOKEN_FILE);
+    expect(key.emptyDir).toEqual({ medium: 'Memory' });
+    expect(KEY_FILE.startsWith(`${mounts[key.name]}/`)).toBe(true);
+  });
+
+  test('a token is projected for no less than Kubernetes allows, and an audience is quoted whatever it holds', async () => {
+    const audience = '"x": [y] #z';
+    const name = await world.active({ audience: audience.replaceAll(' ', '_') });
+    const { policy_id: id } = await world.policy(name, { max_key_lifetime_seconds: 60 });
+    const spec = parse((await generator().commandOf(id)).init_container);
+    expect(spec.volumes[0].projected.sources[0].serviceAccountToken).toMatchObject({
+      audience: audience.replaceAll(' ', '_'),
+      expirationSeconds: 600,
+    });
+  });
+
+  test('policy_not_active for one that lets nobody in', async () => {
+    const { policy_id: id } = await world.policy(source);
+    await world.policies.deactivate(id, BY);
+    expect(await refusalOf(generator().commandOf(id))).toBe('policy_not_active');
+  });
+
+  test('a shell reads back every word as it was', () => {
+    const words = [
+      "it's",
+      'a b',
+      '$(id)',
+      '`id`',
+      '"x"',
+      '\\',
+      '',
+      '!',
+      '*',
+      '~',
+      "'",
+      'a\nb',
+      '-n',
+      'https://x/y?z=1&w',
+    ];
+    for (const word of words) {
+      const { stdout } = spawnSync('sh', ['-c', `printf '%s' ${quoteForShell(word)}`]);
+      expect(stdout.toString()).toBe(word);
+    }
+  });
+});
