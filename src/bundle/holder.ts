@@ -306,12 +306,11 @@ export class BundleHolder {
     return this.#changes.run(() => kept.rebase(incoming, opened));
   }
 
-  /** A statement from Control. @returns whether it made what is loaded younger */
-  async offerStatement(bytes: Buffer): Promise<boolean> {
+  /** A statement from Control; kept when it makes what is loaded younger. Never rejects. */
+  async offerStatement(bytes: Buffer): Promise<void> {
     const { control: keeper } = this.#statements;
-    if (!keeper.offer(bytes) || !this.#applyStatements()) return false;
+    if (!keeper.offer(bytes) || !this.#applyStatements()) return;
     this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
     await this.#options.kept?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
-    return true;
   }
 }

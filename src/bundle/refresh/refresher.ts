@@ -75,6 +75,8 @@ export class Refresher {
   #lastContactSeconds: number | undefined;
   /** Of the answer that was taken in full. */
   #etag: string | undefined;
+  /** Of the last answer, whatever became of it. */
+  #lastStatement: string | undefined;
   /** Control's steps lead nowhere from here: it is asked as if nothing were loaded. */
   #needsWhole = false;
   /** Where an answer would have led that was refused for what is in it; the same again is not worth the work. */
@@ -200,12 +202,14 @@ export class Refresher {
     if (after !== undefined && !isSame(after, before) && !isRefused) {
       this.#acknowledger.send({ ...after, outcome: 'accepted' });
     }
-    const isYounger =
-      answer.freshness !== undefined && (await holder.offerStatement(Buffer.from(answer.freshness)));
+    const { freshness } = answer;
+    if (freshness !== undefined) await holder.offerStatement(Buffer.from(freshness));
+    const isSameStatement = freshness === this.#lastStatement;
+    this.#lastStatement = freshness;
     const isSettled = isSame(answer, after) || isSame(answer, this.#refusedEnd);
     this.#etag = isSettled ? etag : undefined;
     if (isSame(answer, after)) this.#bases.offer(answer.whole);
-    return isSame(after, before) && !isYounger;
+    return isSame(after, before) && isSameStatement;
   }
 
   /**
