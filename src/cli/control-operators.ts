@@ -10,7 +10,7 @@ import { createSessions } from '../control/operators/sessions.ts';
 import { SignIns } from '../control/operators/sign-in.ts';
 import { createTokenUsage } from '../control/operators/token-usage.ts';
 import type { Operators } from '../control/services.ts';
-import type { ControlPartsOptions } from './control-parts.ts';
+import type { ControlPartsOptions } from './control-parts-options.ts';
 
 export interface OperatorParts {
   readonly operators: Operators;

@@ -4,28 +4,11 @@ import { registerOpenApiRoute } from '../control/api/openapi.ts';
 import { registerConfigurationRoutes } from '../control/api/routes/configuration.ts';
 import { registerHealthRoutes } from '../control/api/routes/health.ts';
 import { Refusal } from '../control/domain/refusal.ts';
-import { SiteSigningKeys } from '../control/publishing/signing-keys.ts';
 import { createSiteCheck } from '../control/publishing/site-check.ts';
-import type { MasterKey } from '../control/secrets/master-key.ts';
-import type { ControlStore } from '../control/store/port.ts';
-import type { ControlMetrics } from '../telemetry/control-metrics.ts';
-import type { Logger } from '../telemetry/logger.ts';
+import { openEnrollmentParts } from './control-enrollment.ts';
 import { type OperatorParts, openOperatorParts } from './control-operators.ts';
-import type { ControlPlan } from './control-plan.ts';
-import type { ControlReadiness } from './control-readiness.ts';
-import type { ControlSettings } from './control-settings.ts';
-import { systemErrorCode } from './errors.ts';
-
-export interface ControlPartsOptions {
-  readonly plan: ControlPlan;
-  readonly settings: ControlSettings;
-  readonly store: ControlStore;
-  readonly masterKey: MasterKey;
-  readonly metrics: ControlMetrics;
-  readonly logger: Logger;
-  readonly nowMs: () => number;
-  readonly readiness: ControlReadiness;
-}
+import { type ControlPartsOptions, reportFailure } from './control-parts-options.ts';
+import { openPublishingParts, type PublishingParts } from './control-publishing.ts';
 
 export interface ControlParts {
   readonly app: ControlApp;
@@ -37,41 +20,56 @@ export interface ControlParts {
 }
 
 export async function openControlParts(options: ControlPartsOptions): Promise<ControlParts> {
-  const { store, nowMs, masterKey } = options;
+  const { store, nowMs } = options;
   const operators = openOperatorParts(options);
-  const app = await createApp(options, operators);
-  const keyring = new SiteSigningKeys(masterKey);
+  const publishing = openPublishingParts(options);
+  const enrollment = openEnrollmentParts(options, {
+    profilesOfClient: async () => [],
+    readinessOfKey: () => Promise.reject(new Refusal('unavailable')),
+  });
+  const { signingKeys } = publishing;
+  const app = await createApp(options, operators, publishing);
   operators.register(app);
   registerConfigurationRoutes(app, {
     store,
     nowMs,
     siteCheck: createSiteCheck(),
-    createSiteKeys: (tx, siteId, now) => keyring.create(tx, siteId, now),
-    keyring,
+    createSiteKeys: (tx, siteId, now) => signingKeys.create(tx, siteId, now),
+    keyring: signingKeys,
   });
+  enrollment.register(app);
+  publishing.register(app);
   registerHealthRoutes(app, () => options.readiness.isReady());
   registerOpenApiRoute(app);
   const stops: (() => Promise<void>)[] = [];
   return {
     app,
     startJobs() {
-      const report = (job: string) => (error: unknown) => reportFailure(options, job, error);
-      stops.push(operators.startJobs(report('operators')));
+      publishing.startJobs();
+      stops.push(
+        enrollment.startJobs(),
+        operators.startJobs((error) => reportFailure(options, 'operators', error)),
+      );
     },
     drain: (timeoutMs) => drain(app, timeoutMs),
     async close() {
       await Promise.all(stops.map((stop) => stop()));
+      await publishing.close();
       await operators.close();
     },
   };
 }
 
-async function createApp(options: ControlPartsOptions, operators: OperatorParts): Promise<ControlApp> {
+async function createApp(
+  options: ControlPartsOptions,
+  operators: OperatorParts,
+  { distribution }: PublishingParts,
+): Promise<ControlApp> {
   const { plan, settings, store, metrics, logger } = options;
   const app = await createControlApp({
     store,
     operators: operators.operators,
-    targets: { authenticate: () => Promise.reject(new Refusal('authentication_required')) },
+    targets: distribution,
     log: logger,
     origins: plan.publicUrls.map((url) => new URL(url).origin),
     sessionCookieName: operators.cookies.session,
@@ -97,11 +95,4 @@ async function drain(app: ControlApp, timeoutMs: number): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), timeoutMs).unref();
   await app.close();
   clearTimeout(cut);
-}
-
-/** Its class or code only: a message may quote what the job worked on. */
-function reportFailure({ metrics, logger }: ControlPartsOptions, job: string, error: unknown): void {
-  metrics.jobFailed(job);
-  const fault = systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
-  logger.warn({ event: 'job_failed', job, fault }, 'a round of a job failed; it is tried again');
 }

@@ -4,6 +4,7 @@ import { createControlMetrics } from '../telemetry/control-metrics.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import { openBootstrapToken, openControlStore, openMasterKey } from './control-foundations.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
+import { faultName } from './control-parts-options.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
 import { watchReadiness } from './control-readiness.ts';
 import type { ControlSettings } from './control-settings.ts';
@@ -164,9 +165,4 @@ function stopped(stop: AbortSignal): Promise<void> {
     if (stop.aborted) resolve();
     else stop.addEventListener('abort', () => resolve(), { once: true });
   });
-}
-
-/** Its class or system code; a message or a stack could hold what a request held. */
-function faultName(error: unknown): string {
-  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
 }

@@ -97,6 +97,13 @@ const OPERATORS = {
   ),
 };
 
+const ENROLLMENT = {
+  workloadImage: withDefault(
+    text('--workload-image <image>', 'holds proofgate, for the snippets of the Enrollment Command Generator'),
+    'proofgate:latest',
+  ),
+};
+
 const LIMITS = {
   addressRate: withDefault(
     integer('--address-rate <count>', 'enrollment requests a second from one address', RATE),
@@ -113,7 +120,7 @@ const LIMITS = {
   targetRate: withDefault(integer('--target-rate <count>', 'requests a second of one target', RATE), '50'),
   auditRetentionMs: withDefault(
     retention('--audit-retention <duration>', 'audit events are kept that long'),
-    '8760h',
+    '9600h',
   ),
   keyRetentionMs: withDefault(
     retention('--key-retention <duration>', 'ended keys and decided enrollments are kept that long'),
@@ -133,6 +140,6 @@ function retention(specification: string, description: string) {
   return duration(specification, description, { minMs: 2 * 3_600_000, maxMs: 3650 * DAY_MS });
 }
 
-export const CONTROL_SETTINGS = { ...STORAGE, ...NETWORK, ...OPERATORS, ...LIMITS };
+export const CONTROL_SETTINGS = { ...STORAGE, ...NETWORK, ...OPERATORS, ...ENROLLMENT, ...LIMITS };
 
 export type ControlSettings = SettingValues<typeof CONTROL_SETTINGS>;

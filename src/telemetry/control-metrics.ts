@@ -7,9 +7,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 /** Seconds; long-polls are not timed. */
 const REQUEST_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const PUBLICATION_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-export type PublicationKind = 'bundle' | 'delta';
+export type PublicationKind = 'bundle' | 'delta' | 'link';
 
 export interface ControlMetrics {
   readonly registry: Registry;
@@ -18,11 +17,10 @@ export interface ControlMetrics {
    * @param seconds undefined for what waits on purpose
    */
   requestAnswered(route: string, method: string, status: number, seconds: number | undefined): void;
-  /** @param outcome `issued`, `pending_approval`, `denied`, `expired`, or a refusal's code */
-  enrollmentEnded(outcome: string): void;
-  published(kind: PublicationKind): void;
-  /** From the change to the commit of the revision that holds it. */
-  publicationTook(seconds: number): void;
+  /** @param outcome `issued`, `pending_approval`, `denied`, `repeated` for the same submission again, or a refusal's code */
+  enrollmentSubmitted(outcome: string): void;
+  /** @param bytes of the delta, or of all files of the whole bundle */
+  published(kind: PublicationKind, bytes: number): void;
   /** @param job such as `publishing`, `retention` */
   jobFailed(job: string): void;
   keySetFetched(outcome: string): void;
@@ -47,7 +45,7 @@ export function createControlMetrics(
   const requests = requestMetrics(registry);
   const enrollments = new Counter({
     name: 'proofgate_control_enrollments_total',
-    help: 'Enrollment submissions and decisions, by outcome.',
+    help: 'Enrollment submissions, by outcome.',
     labelNames: ['outcome'],
     registers,
   });
@@ -57,10 +55,10 @@ export function createControlMetrics(
     labelNames: ['kind'],
     registers,
   });
-  const publication = new Histogram({
-    name: 'proofgate_control_publication_seconds',
-    help: 'From a change to the revision that holds it.',
-    buckets: PUBLICATION_BUCKETS_SECONDS,
+  const publishedBytes = new Counter({
+    name: 'proofgate_control_published_bytes_total',
+    help: 'Bytes of published revisions, by kind.',
+    labelNames: ['kind'],
     registers,
   });
   const jobs = new Counter({
@@ -85,9 +83,11 @@ export function createControlMetrics(
   return {
     registry,
     requestAnswered: requests,
-    enrollmentEnded: (outcome) => enrollments.inc({ outcome }),
-    published: (kind) => published.inc({ kind }),
-    publicationTook: (seconds) => publication.observe(seconds),
+    enrollmentSubmitted: (outcome) => enrollments.inc({ outcome }),
+    published(kind, bytes) {
+      published.inc({ kind });
+      publishedBytes.inc({ kind }, bytes);
+    },
     jobFailed: (job) => jobs.inc({ job }),
     keySetFetched: (outcome) => keySets.inc({ outcome }),
     storeIncident: (incident) => incidents.inc({ incident }),
