@@ -7,27 +7,39 @@ import type { Permission } from '../../../src/control/domain/roles.ts';
 /** Where the resource of a route lies. */
 export type Level = 'installation' | 'environment' | 'fleet' | 'site';
 
-export type Expected =
-  | { readonly kind: 'public' | 'workload' | 'target' | 'signed_in' }
-  | {
-      readonly kind: 'operator';
-      readonly permission: Permission;
-      readonly level: Level;
-      /** Told of what is not there, or not theirs. */
-      readonly absent?: { readonly status: number; readonly code: string };
-    };
+export interface OperatorExpected {
+  readonly kind: 'operator';
+  readonly permission: Permission;
+  readonly level: Level;
+  /** Told of what is not there, or not theirs. */
+  readonly absent?: { readonly status: number; readonly code: string };
+  /** A workload with its own word may too; the handler looks at it. */
+  readonly orWorkload?: true;
+}
+
+export interface OperatorExpected {
+  readonly kind: 'operator';
+  readonly permission: Permission;
+  readonly level: Level;
+  /** Told of what is not there, or not theirs. */
+  readonly absent?: { readonly status: number; readonly code: string };
+  /** A workload with its own word may too; the handler looks at it. */
+  readonly orWorkload?: true;
+}
+
+export type Expected = { readonly kind: 'public' | 'workload' | 'target' | 'signed_in' } | OperatorExpected;
 
 const signedIn: Expected = { kind: 'signed_in' };
 const anybody: Expected = { kind: 'public' };
-const operator = (permission: Permission, level: Level): Expected => ({
+const workload: Expected = { kind: 'workload' };
+const target: Expected = { kind: 'target' };
+const operator = (permission: Permission, level: Level): OperatorExpected => ({
   kind: 'operator',
   permission,
   level,
 });
 const scoped = (level: Level): Expected => ({
-  kind: 'operator',
-  permission: 'administer',
-  level,
+  ...operator('administer', level),
   absent: { status: 422, code: 'scope_invalid' },
 });
 
@@ -90,6 +102,54 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'DELETE /v1/access-tokens/:access_token_id': operator('administer', 'site'),
   'POST /v1/access-tokens/:access_token_id/rotate': operator('administer', 'site'),
   'GET /v1/audit-events': signedIn,
+  // Operators
+  'GET /auth/login': anybody,
+  'GET /auth/callback': anybody,
+  'POST /auth/confirm': anybody,
+  'POST /auth/logout': anybody,
+  'POST /v1/session/exchange': anybody,
+  'GET /v1/session': signedIn,
+  'DELETE /v1/bootstrap-token': operator('administer', 'installation'),
+  // Trust Anchor Sources
+  'POST /v1/sites/:site_id/sources': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/sources': operator('read', 'site'),
+  'GET /v1/sources/:source_id': operator('read', 'site'),
+  'PATCH /v1/sources/:source_id': operator('operate', 'site'),
+  'DELETE /v1/sources/:source_id': operator('operate', 'site'),
+  'POST /v1/sources/:source_id/revisions': operator('operate', 'site'),
+  'GET /v1/sources/:source_id/revisions/:revision': operator('read', 'site'),
+  'PATCH /v1/sources/:source_id/revisions/:revision': operator('operate', 'site'),
+  'DELETE /v1/sources/:source_id/revisions/:revision': operator('operate', 'site'),
+  'POST /v1/sources/:source_id/revisions/:revision/validate': operator('operate', 'site'),
+  'POST /v1/sources/:source_id/revisions/:revision/activate': operator('operate', 'site'),
+  'POST /v1/sources/:source_id/revisions/:revision/suspend': operator('operate', 'site'),
+  'POST /v1/sources/:source_id/revisions/:revision/resume': operator('operate', 'site'),
+  'POST /v1/sources/:source_id/revisions/:revision/retire': operator('operate', 'site'),
+  // Enrollment
+  'POST /v1/sites/:site_id/enrollment-policies': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/enrollment-policies': operator('read', 'site'),
+  'GET /v1/enrollment-policies/:policy_id': operator('read', 'site'),
+  'PATCH /v1/enrollment-policies/:policy_id': operator('operate', 'site'),
+  'DELETE /v1/enrollment-policies/:policy_id': operator('operate', 'site'),
+  'POST /v1/enrollment-policies/:policy_id/deactivate': operator('operate', 'site'),
+  'POST /v1/enrollment-policies/:policy_id/reactivate': operator('operate', 'site'),
+  'GET /v1/enrollment-policies/:policy_id/command': operator('read', 'site'),
+  'POST /v1/enrollments/challenges': workload,
+  'POST /v1/enrollments': workload,
+  'GET /v1/enrollments/:enrollment_id/readiness': workload,
+  'GET /v1/enrollments/:enrollment_id': { ...operator('read', 'site'), orWorkload: true },
+  'GET /v1/sites/:site_id/enrollments': operator('read', 'site'),
+  'POST /v1/enrollments/:enrollment_id/approve': operator('decide_enrollments', 'site'),
+  'POST /v1/enrollments/:enrollment_id/deny': operator('decide_enrollments', 'site'),
+  'GET /v1/sites/:site_id/derived-keys': operator('read', 'site'),
+  'GET /v1/derived-keys/:key_id': operator('read', 'site'),
+  'POST /v1/derived-keys/:key_id/revoke': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/blocked-subjects': operator('read', 'site'),
+  'DELETE /v1/sites/:site_id/blocked-subjects': operator('operate', 'site'),
+  // Distribution
+  'GET /v1/targets/self/bundle': target,
+  'POST /v1/targets/self/acks': target,
+  'GET /v1/targets/self/bundles/:revision/:file': target,
 };
 
 /** What each role may, as docs/control.md says it. */
@@ -150,6 +210,44 @@ export const BODIES: { readonly [route: string]: unknown } = {
       { issuer: 'x', trust_domain: 'x', subject_exact: 'x', required_key_binding: 'software' },
     ],
   },
+  'POST /auth/confirm': { confirmation: 'x', decision: 'deny' },
+  'POST /v1/session/exchange': { code: 'x', verifier: 'x'.repeat(43) },
+  'POST /v1/sites/:site_id/sources': {
+    kind: 'oidc_jwks',
+    display_name: 'x',
+    issuer: 'https://i.example',
+    jwks_uri: 'https://i.example/keys',
+    audience: 'x',
+  },
+  'PATCH /v1/sources/:source_id': { display_name: 'x' },
+  'POST /v1/sources/:source_id/revisions': {},
+  'PATCH /v1/sources/:source_id/revisions/:revision': { audience: 'x' },
+  'POST /v1/sources/:source_id/revisions/:revision/activate': { expected_scope: 'x' },
+  'POST /v1/sites/:site_id/enrollment-policies': {
+    display_name: 'x',
+    source_id: 'x',
+    source_revision: 1,
+    client_id: 'x',
+    approval: 'manual',
+    max_key_lifetime_seconds: 60,
+    verified_issuer: 'x',
+    verified_subject: 'x',
+  },
+  'PATCH /v1/enrollment-policies/:policy_id': { display_name: 'x' },
+  'POST /v1/enrollments/challenges': {
+    policy: 'x',
+    provider: 'oidc_jwks',
+    public_key: { kty: 'OKP', crv: 'Ed25519', x: 'x' },
+  },
+  'POST /v1/enrollments': { challenge_id: 'x', workload_token: 'x', signature: 'x' },
+  'POST /v1/enrollments/:enrollment_id/deny': {},
+  'POST /v1/derived-keys/:key_id/revoke': {},
+  'POST /v1/targets/self/acks': { revision: 1, head: 'A'.repeat(43), outcome: 'accepted' },
   'POST /v1/role-grants': { principal: 'group:x', role: 'viewer', scope: SITE_SCOPE },
   'POST /v1/access-tokens': { name: 'x', role: 'viewer', scope: SITE_SCOPE },
+};
+
+/** Queries that a route cannot be asked without. */
+export const QUERIES: { readonly [route: string]: string } = {
+  'DELETE /v1/sites/:site_id/blocked-subjects': '?issuer=x&subject=x',
 };

@@ -4,7 +4,16 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { INSTALLATION, ROLES, type Scope } from '../../../src/control/domain/roles.ts';
-import { BODIES, type Expected, type Level, PERMISSION_TABLE, ROLE_PERMISSIONS } from './permission-table.ts';
+import { clientRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
+import { registerOtherRoutes } from './every-route.ts';
+import {
+  BODIES,
+  type Expected,
+  type Level,
+  PERMISSION_TABLE,
+  QUERIES,
+  ROLE_PERMISSIONS,
+} from './permission-table.ts';
 import { type Answer, ApiWorld, type Asked, TARGET_TOKEN, textIn } from './world.ts';
 
 const ALLOWED = 299;
@@ -25,6 +34,7 @@ beforeAll(async () => {
           return reply.code(ALLOWED).serializer(String).send('');
       });
     },
+    extend: registerOtherRoutes,
   });
   const inside = await world.shop('inside');
   const sibling = await world.shop('sibling');
@@ -49,6 +59,9 @@ beforeAll(async () => {
     role_grant_id: textIn(made.grant, 'role_grant_id'),
     access_token_id: textIn(made.token, 'access_token_id'),
     issuer: encodeURIComponent('https://broker.example'),
+    revision: '1',
+    file: 'bundle.jws',
+    ...(await enrolled(inside.siteId)),
   };
   scopes = [
     { name: 'installation', scope: INSTALLATION, covers: ['installation', 'environment', 'fleet', 'site'] },
@@ -68,6 +81,23 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
+/** A source, a policy, an enrollment and a key of the site. */
+async function enrolled(siteId: string): Promise<{ readonly [parameter: string]: string }> {
+  const source = sourceRow(siteId);
+  const policy = policyRow(source, 'billing');
+  const enrollment = enrollmentRow(policy);
+  const key = keyRow(siteId);
+  await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+    await tx.clients.add(clientRow(siteId, 'billing'));
+    await tx.sources.add(source);
+    await tx.sources.addRevision(revisionRow(source, 1));
+    await tx.policies.add(policy);
+    await tx.enrollments.add(enrollment);
+    await tx.keys.add(key);
+  });
+  return { source_id: source.id, policy_id: policy.id, enrollment_id: enrollment.id, key_id: key.keyId };
+}
+
 /** As `METHOD /path`, HEAD left out. */
 function routesOfApp(): readonly string[] {
   return world.routes
@@ -79,7 +109,11 @@ function ask(route: string, asked: Asked, parameters = names): Promise<Answer> {
   const [method = '', path = ''] = route.split(' ');
   const url = path.replaceAll(/:([a-z_]+)/g, (_, name: string) => parameters[name] ?? 'x');
   const body = BODIES[route];
-  return world.call(method, url, { ...(body === undefined ? {} : { body }), ...asked, headers: PROBE });
+  return world.call(method, url + (QUERIES[route] ?? ''), {
+    ...(body === undefined ? {} : { body }),
+    ...asked,
+    headers: { ...asked.headers, ...PROBE },
+  });
 }
 
 function wanted(
@@ -132,6 +166,12 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
       expect(told(await ask(route, { token: TARGET_TOKEN }))).toBe('401 authentication_required');
     });
   }
+  if (expected.kind === 'operator' && expected.orWorkload) {
+    test('with a workload’s own word', async () => {
+      const headers = { authorization: 'Proofgate-Key 1.x' };
+      expect(told(await ask(route, { token: '', headers }))).toBe(String(ALLOWED));
+    });
+  }
   if (expected.kind === 'operator') {
     test('for every role at every scope', async () => {
       const differences: string[] = [];
@@ -147,7 +187,9 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
     });
     test('what is not there looks as what one may not read', async () => {
       if (expected.level === 'installation' || expected.absent !== undefined) return;
-      const nowhere = Object.fromEntries(Object.keys(names).map((name) => [name, 'nowhere']));
+      const nowhere = Object.fromEntries(
+        Object.keys(names).map((name) => [name, name === 'revision' ? '9' : 'nowhere']),
+      );
       const outsider = world.operator('outsider', 'admin', { kind: 'site', id: 'sibling' });
       const hidden = await ask(route, { token: outsider });
       const absent = await ask(route, { token: outsider }, nowhere);

@@ -1,0 +1,27 @@
+/** Routes of the other parts of Control, without the services behind them: for what is asked of a route before it runs. */
+import type { ControlApp } from '../../../src/control/api/app.ts';
+import { registerDerivedKeyRoutes } from '../../../src/control/api/routes/derived-keys.ts';
+import { registerEnrollmentPolicyRoutes } from '../../../src/control/api/routes/enrollment-policies.ts';
+import { registerEnrollmentRoutes } from '../../../src/control/api/routes/enrollments.ts';
+import { registerSessionRoutes } from '../../../src/control/api/routes/session.ts';
+import { registerSourceRoutes } from '../../../src/control/api/routes/sources.ts';
+import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self.ts';
+
+export function registerOtherRoutes(app: ControlApp): void {
+  registerSessionRoutes(app, absent());
+  registerSourceRoutes(app, absent());
+  registerEnrollmentPolicyRoutes(app, absent());
+  registerEnrollmentRoutes(app, absent());
+  registerDerivedKeyRoutes(app, absent());
+  registerTargetSelfRoutes(app, absent());
+}
+
+/** Something whose members may be taken and bound while routes are registered, and that does nothing. */
+function absent<T>(): T {
+  const nothing = () => {};
+  const proxy: unknown = new Proxy(nothing, {
+    get: (_, name) => (name === 'then' ? undefined : proxy),
+    apply: () => proxy,
+  });
+  return proxy as T;
+}
