@@ -119,14 +119,18 @@ export class TestPostgresServer {
     return child;
   }
 
-  /** `SIGKILL`: as a crash. `SIGQUIT`: at once, too. `SIGINT`: orderly, without waiting for clients. */
+  /** `SIGKILL`: all of its processes at once, as a crash. `SIGQUIT`: at once, too. `SIGINT`: orderly. */
   async kill(signal: 'SIGKILL' | 'SIGQUIT' | 'SIGINT' = 'SIGKILL'): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
-    if (child === undefined || child.exitCode !== null) return;
+    if (child?.pid === undefined || child.exitCode !== null) return;
     const hasExited = once(child, 'exit');
+    const sessions = signal === 'SIGKILL' ? await childrenOf(child.pid) : [];
     child.kill(signal);
+    // Otherwise one that is serving a client may go on for a moment, and commit.
+    for (const pid of sessions) killIfThere(pid);
     await hasExited;
+    await waitUntil(async () => (await Promise.all(sessions.map(isRunning))).every((runs) => !runs));
   }
 
   async stop(): Promise<void> {
@@ -139,6 +143,37 @@ const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGQUIT');
 });
+
+interface ProcessLine {
+  readonly state: string;
+  readonly parent: number;
+}
+
+/** From `/proc/<pid>/stat`, proc(5): what follows the name, which is in parentheses. */
+async function processLine(pid: number | string): Promise<ProcessLine | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  const [state, parent] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return state === undefined || parent === undefined ? undefined : { state, parent: Number(parent) };
+}
+
+async function childrenOf(parent: number): Promise<readonly number[]> {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const lines = await Promise.all(pids.map(processLine));
+  return pids.filter((_, at) => lines[at]?.parent === parent).map(Number);
+}
+
+async function isRunning(pid: number): Promise<boolean> {
+  const line = await processLine(pid);
+  return line !== undefined && line.state !== 'Z';
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
 
 /** Whom the server runs as; empty for: whoever we are. */
 interface Owner {

@@ -14,8 +14,8 @@ import type { WriterSettings } from '../../fakes/store-writer.ts';
 import { NOW_MS } from './databases.ts';
 import { addGround } from './rows.ts';
 
-const ROUNDS = 3;
-const ROWS_A_ROUND = 150;
+const ROUNDS = 2;
+const ROWS_A_ROUND = 100;
 const WAIT_MS = 20_000;
 
 let server: TestPostgresServer;

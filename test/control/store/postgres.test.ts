@@ -9,7 +9,7 @@ import {
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
+import { startImpostor, waitUntil } from '../../fakes/redis-server.ts';
 import { NOW_MS } from './databases.ts';
 import { addGround, clientRow, mutateSite } from './rows.ts';
 
@@ -285,14 +285,22 @@ describe('TLS', () => {
     await expect(opening).rejects.toBeInstanceOf(StoreUnavailableError);
   });
 
-  it('is not given up when the server has none', async () => {
-    const plain = await TestPostgresServer.start();
+  it('is not given up when the server has none: nothing is said but the question', async () => {
+    const said: Buffer[] = [];
+    // What a server without TLS answers to an SSLRequest (PostgreSQL's protocol, "SSL Session Encryption").
+    const plain = await startImpostor((socket) => {
+      socket.on('data', (bytes) => {
+        said.push(bytes);
+        socket.write('N');
+      });
+    });
     try {
-      const target = `${plain.urlOf('postgres', 'localhost')}?sslmode=verify-full&sslrootcert=${certificates.ca.certPath}`;
+      const target = `${plain.url.replace('redis://', `postgres://u:${server.password}@`)}/x?sslmode=verify-full`;
       const opening = openPostgresStore({ url: target, nowMs: Date.now });
       await expect(opening).rejects.toBeInstanceOf(StoreUnavailableError);
     } finally {
       await plain.stop();
     }
+    expect(Buffer.concat(said).toString('hex')).toBe('0000000804d2162f');
   });
 });
