@@ -3,12 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import {
-  EnrollCommands,
-  KEY_FILE,
-  quoteForShell,
-  TOKEN_FILE,
-} from '../../../src/control/enrollment/enroll-command.ts';
+import { KEY_FILE, quoteForShell, TOKEN_FILE } from '../../../src/control/enrollment/enroll-command.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import { BY, CONTROL_URL, EnrollmentWorld, refusalOf, SITE, submissionOf } from './world.ts';
 
@@ -192,8 +187,7 @@ describe('changes', () => {
 });
 
 describe('the Enrollment Command Generator', () => {
-  const generator = () =>
-    new EnrollCommands({ store: world.store, controlUrl: CONTROL_URL, image: 'registry.example/proofgate' });
+  const generator = () => world.plane.commands;
 
   test('the command carries the Control base URL and the reference, verbatim', async () => {
     const { policy_id: id, reference } = await world.policy(source);

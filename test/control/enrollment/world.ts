@@ -18,20 +18,13 @@ import type {
 } from '../../../src/control/api/contract/enrollment-policies.ts';
 import type { SourceCreation, SourceRevisionView } from '../../../src/control/api/contract/sources.ts';
 import { newId } from '../../../src/control/domain/identifiers.ts';
-import { Challenges } from '../../../src/control/enrollment/challenges.ts';
-import { EnrollmentDecisions } from '../../../src/control/enrollment/decisions.ts';
-import { EnrollingKeys } from '../../../src/control/enrollment/enrolling-keys.ts';
-import { DerivedKeys } from '../../../src/control/enrollment/keys.ts';
-import { EnrollmentPolicies } from '../../../src/control/enrollment/policies.ts';
-import { Submissions } from '../../../src/control/enrollment/submissions.ts';
-import { ControlWorkloadEnrollments } from '../../../src/control/enrollment/workload-enrollments.ts';
-import { KeySetCache } from '../../../src/control/issuers/key-set-cache.ts';
-import { validateSource } from '../../../src/control/issuers/validate-source.ts';
+import {
+  createEnrollmentPlane,
+  type EnrollmentPlane,
+} from '../../../src/control/enrollment/enrollment-plane.ts';
 import type { Operation } from '../../../src/control/operation.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
-import { StoredKeySets } from '../../../src/control/sources/key-set-records.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import { SourceService } from '../../../src/control/sources/source-service.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
@@ -80,12 +73,7 @@ export class EnrollmentWorld {
   readonly #issuers: IssuerWorld;
   store: ControlStore;
   issuer: ServiceAccountIssuer;
-  sources!: SourceService;
-  cache!: KeySetCache;
-  policies!: EnrollmentPolicies;
-  decisions!: EnrollmentDecisions;
-  keys!: DerivedKeys;
-  workloads!: ControlWorkloadEnrollments;
+  #plane!: EnrollmentPlane;
 
   private constructor(
     directory: string,
@@ -121,29 +109,39 @@ export class EnrollmentWorld {
   }
 
   #assemble(): void {
-    const { store, nowMs } = this;
-    const fetcher = this.#issuers.fetcher();
-    this.cache = new KeySetCache({ fetcher, records: new StoredKeySets(store), nowMs });
-    const report = (error: unknown) => this.faults.push(error);
-    const validate = (coordinates: Parameters<typeof validateSource>[0]) =>
-      validateSource(coordinates, fetcher, nowMs);
-    this.sources = new SourceService({ store, nowMs, validate, report });
-    this.policies = new EnrollmentPolicies(store, nowMs);
-    this.decisions = new EnrollmentDecisions(store, nowMs);
-    this.keys = new DerivedKeys(store, nowMs);
-    const keys = new EnrollingKeys();
-    const challenges = new Challenges({ store, nowMs, masterKey: this.masterKey, keys });
-    const publicUrls = [CONTROL_URL, OTHER_CONTROL_URL];
-    const submissions = new Submissions({ store, nowMs, challenges, keys, keySets: this.cache, publicUrls });
-    this.workloads = new ControlWorkloadEnrollments({
-      store,
-      nowMs,
-      challenges,
-      submissions,
-      keys,
+    this.#plane = createEnrollmentPlane({
+      store: this.store,
+      nowMs: this.nowMs,
+      masterKey: this.masterKey,
+      fetcher: this.#issuers.fetcher(),
+      publicUrls: [`${CONTROL_URL}/`, OTHER_CONTROL_URL],
       profilesOfClient: async () => [PROFILE],
       readinessOfKey: async () => ({ ready: true, conditions: [] }),
+      report: (error) => this.faults.push(error),
+      enrollImage: 'registry.example/proofgate',
     });
+  }
+
+  get plane(): EnrollmentPlane {
+    return this.#plane;
+  }
+  get sources() {
+    return this.#plane.sources;
+  }
+  get cache() {
+    return this.#plane.keySets;
+  }
+  get policies() {
+    return this.#plane.policies;
+  }
+  get decisions() {
+    return this.#plane.decisions;
+  }
+  get keys() {
+    return this.#plane.keys;
+  }
+  get workloads() {
+    return this.#plane.workloads;
   }
 
   async close(): Promise<void> {

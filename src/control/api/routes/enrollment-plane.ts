@@ -1,0 +1,14 @@
+/** Registers the routes of sources, enrollment policies, enrollments and derived keys. */
+import type { EnrollmentPlane } from '../../enrollment/enrollment-plane.ts';
+import type { ControlApp } from '../app.ts';
+import { registerDerivedKeyRoutes } from './derived-keys.ts';
+import { registerEnrollmentPolicyRoutes } from './enrollment-policies.ts';
+import { registerEnrollmentRoutes } from './enrollments.ts';
+import { registerSourceRoutes } from './sources.ts';
+
+export function registerEnrollmentPlaneRoutes(app: ControlApp, plane: EnrollmentPlane): void {
+  registerSourceRoutes(app, plane.sources);
+  registerEnrollmentPolicyRoutes(app, plane);
+  registerEnrollmentRoutes(app, plane);
+  registerDerivedKeyRoutes(app, plane.keys);
+}

@@ -1,0 +1,103 @@
+/**
+ * Sources and enrollment put together: what the API's routes speak to, and the jobs behind them.
+ * Source: docs/control.md "Trust Anchor Source", "Enrollment".
+ */
+import { KeySetCache, type KeySetCacheOptions } from '../issuers/key-set-cache.ts';
+import type { JsonFetcher } from '../issuers/outbound-fetch.ts';
+import { validateSource } from '../issuers/validate-source.ts';
+import type { MasterKey } from '../secrets/master-key.ts';
+import { StoredKeySets } from '../sources/key-set-records.ts';
+import { startSourceJobs } from '../sources/source-jobs.ts';
+import { SourceService } from '../sources/source-service.ts';
+import type { ControlStore } from '../store/port.ts';
+import { Challenges } from './challenges.ts';
+import { EnrollmentDecisions } from './decisions.ts';
+import { EnrollCommands } from './enroll-command.ts';
+import { EnrollingKeys } from './enrolling-keys.ts';
+import { type Retention, startEnrollmentJobs } from './enrollment-jobs.ts';
+import { DerivedKeys } from './keys.ts';
+import { EnrollmentPolicies } from './policies.ts';
+import { Submissions } from './submissions.ts';
+import {
+  ControlWorkloadEnrollments,
+  type ProfilesOfClient,
+  type ReadinessOfKey,
+} from './workload-enrollments.ts';
+
+/** The image that the generated snippet names, unless Control is told another. */
+export const DEFAULT_ENROLL_IMAGE = 'proofgate';
+
+export interface EnrollmentPlaneOptions {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  readonly masterKey: MasterKey;
+  /** Asks issuers; such as `IssuerFetcher`. */
+  readonly fetcher: JsonFetcher;
+  /** Control's --public-url values; workloads sign the one that they were given. At least one. */
+  readonly publicUrls: readonly string[];
+  readonly profilesOfClient: ProfilesOfClient;
+  readonly readinessOfKey: ReadinessOfKey;
+  /** What went wrong in the background, and is tried again. Must not throw. */
+  readonly report: (error: unknown) => void;
+  readonly reportKeySet?: KeySetCacheOptions['report'];
+  readonly enrollImage?: string;
+  readonly retention?: Partial<Retention>;
+}
+
+export interface EnrollmentPlane {
+  readonly sources: SourceService;
+  readonly keySets: KeySetCache;
+  readonly policies: EnrollmentPolicies;
+  readonly commands: EnrollCommands;
+  readonly decisions: EnrollmentDecisions;
+  readonly keys: DerivedKeys;
+  readonly workloads: ControlWorkloadEnrollments;
+  /** Jobs run while this instance leads them. @returns how to stop; resolves when nothing is under way */
+  startJobs(): () => Promise<void>;
+}
+
+export function createEnrollmentPlane(options: EnrollmentPlaneOptions): EnrollmentPlane {
+  const { store, nowMs, masterKey, fetcher, report, reportKeySet, retention = {} } = options;
+  const publicUrls = options.publicUrls.map(withoutSlash);
+  const [controlUrl] = publicUrls;
+  if (controlUrl === undefined) throw new RangeError('Control needs a public URL');
+  const keySets = new KeySetCache({
+    fetcher,
+    records: new StoredKeySets(store),
+    nowMs,
+    ...(reportKeySet === undefined ? {} : { report: reportKeySet }),
+  });
+  const sources = new SourceService({
+    store,
+    nowMs,
+    validate: (coordinates) => validateSource(coordinates, fetcher, nowMs),
+    report,
+  });
+  const keys = new EnrollingKeys();
+  const challenges = new Challenges({ store, nowMs, masterKey, keys });
+  const submissions = new Submissions({ store, nowMs, challenges, keys, keySets, publicUrls });
+  const { profilesOfClient, readinessOfKey, enrollImage: image = DEFAULT_ENROLL_IMAGE } = options;
+  const standing = { profilesOfClient, readinessOfKey };
+  const decisions = new EnrollmentDecisions(store, nowMs);
+  return {
+    sources,
+    keySets,
+    policies: new EnrollmentPolicies(store, nowMs),
+    commands: new EnrollCommands({ store, controlUrl, image }),
+    decisions,
+    keys: new DerivedKeys(store, nowMs),
+    workloads: new ControlWorkloadEnrollments({ store, nowMs, challenges, submissions, keys, ...standing }),
+    startJobs() {
+      const stopSources = startSourceJobs({ store, activation: sources.activation, cache: keySets, report });
+      const stopEnrollment = startEnrollmentJobs({ store, nowMs, decisions, retention, report });
+      return async () => {
+        await Promise.all([stopSources(), stopEnrollment()]);
+      };
+    },
+  };
+}
+
+/** As clients sign it (docs/control.md "Enrollment"). */
+function withoutSlash(url: string): string {
+  return url.endsWith('/') ? url.slice(0, -1) : url;
+}
