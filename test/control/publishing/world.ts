@@ -1,6 +1,6 @@
 /** A real store with one site in it, and ways to change what it holds as the services do. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RouteContent } from '../../../src/bundle/schema.ts';
@@ -41,7 +41,7 @@ export class TestClock {
 }
 
 export class ControlWorld {
-  readonly store: ControlStore;
+  store: ControlStore;
   readonly clock: TestClock;
   readonly signingKeys = new SiteSigningKeys(new MasterKey(MasterKey.random()));
   readonly directory: string;
@@ -64,6 +64,27 @@ export class ControlWorld {
   async close(): Promise<void> {
     await this.store.close();
     await rm(this.directory, { recursive: true });
+  }
+
+  /** As an operator does with Control stopped. */
+  async backUp(): Promise<string> {
+    await this.store.close();
+    const directory = await mkdtemp(join(tmpdir(), 'proofgate-backup-'));
+    await cp(this.directory, directory, { recursive: true });
+    await this.#reopen();
+    return directory;
+  }
+
+  async restore(backup: string): Promise<void> {
+    await this.store.close();
+    await rm(this.directory, { recursive: true });
+    await cp(backup, this.directory, { recursive: true });
+    await rm(backup, { recursive: true });
+    await this.#reopen();
+  }
+
+  async #reopen(): Promise<void> {
+    this.store = await openSqliteStore({ dataDirectory: this.directory, nowMs: this.clock.nowMs });
   }
 
   async addSite(id: string, issuerUrl = ISSUER_URL): Promise<void> {

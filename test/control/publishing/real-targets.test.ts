@@ -1,0 +1,165 @@
+/** The verifier's own refresh client against the publisher, over HTTP: from a change to a snapshot that denies. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { FileMark } from '../../../src/bundle/high-water-mark.ts';
+import { BundleHolder } from '../../../src/bundle/holder.ts';
+import { ControlConnection } from '../../../src/bundle/refresh/control-connection.ts';
+import { Refresher } from '../../../src/bundle/refresh/refresher.ts';
+import { KeptChain } from '../../../src/bundle/state/kept-chain.ts';
+import { StateDirectory } from '../../../src/bundle/state/state-directory.ts';
+import type { SigningPurpose } from '../../../src/control/publishing/signing-keys.ts';
+import { addTarget, ControlServer, eventually, type TestTarget } from './control-server.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+
+let world: ControlWorld;
+let control: ControlServer;
+const closing: (() => Promise<void>)[] = [];
+beforeEach(async () => {
+  world = await ControlWorld.open();
+  world.clock.ms = Date.now();
+  control = await ControlServer.start(world);
+});
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+  await control.close();
+  await world.close();
+});
+
+async function signersOf(purpose: SigningPurpose) {
+  const keys = await world.read((tx) => world.signingKeys.signers(tx, SITE, purpose, world.clock.ms));
+  return { keys: keys.map(({ publicKey }) => publicKey), threshold: 1 };
+}
+
+interface Verifier {
+  /** Its state. */
+  readonly directory: string;
+  readonly holder: BundleHolder;
+  /** What its whole bundles were fetched with, and what it refused. */
+  readonly told: string[];
+  stop(): Promise<void>;
+}
+
+async function startVerifier(target: TestTarget, directory?: string): Promise<Verifier> {
+  const stateDirectory = directory ?? (await mkdtemp(join(tmpdir(), 'proofgate-target-')));
+  if (directory === undefined) closing.push(() => rm(stateDirectory, { recursive: true }));
+  const told: string[] = [];
+  const kept = new KeptChain(new StateDirectory(stateDirectory));
+  const mark = new FileMark({ stateDirectory, authSite: SITE });
+  const nowSeconds = () => world.clock.seconds;
+  const holder = new BundleHolder({
+    authSite: SITE,
+    directory: undefined,
+    kept,
+    bundleSigners: await signersOf('bundle'),
+    freshnessSigners: await signersOf('freshness'),
+    mark,
+    nowSeconds,
+    listener: {
+      loaded: ({ revision }) => told.push(`loaded ${revision}`),
+      advanced: ({ revision }) => told.push(`advanced ${revision}`),
+      refused: ({ code }) => told.push(`refused ${code}`),
+      freshnessRefused: ({ code }) => told.push(`freshness refused ${code}`),
+    },
+  });
+  await holder.start();
+  const url = new URL(control.url);
+  const readToken = async () => target.token;
+  const refresher = new Refresher({
+    authSite: SITE,
+    connection: new ControlConnection({ url, readToken, answerTimeoutMs: 5000 }),
+    holder,
+    kept,
+    mark,
+    nowSeconds,
+    retryFirstMs: 10,
+    retryMostMs: 100,
+  });
+  refresher.start();
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= refresher.close().then(async () => {
+      holder.close();
+      await kept.close();
+    });
+    return stopped;
+  };
+  closing.push(stop);
+  return { directory: stateDirectory, holder, told, stop };
+}
+
+const statusIn = ({ holder }: Verifier, keyId: string): string | undefined => {
+  const key = holder.snapshot?.keys.get(keyId);
+  return key?.kind === 'derived_key' ? key.status : undefined;
+};
+const ackedRevision = async ({ id }: TestTarget) =>
+  (await world.read((tx) => tx.targets.target(id)))?.ackedRevision ?? 0;
+
+it('a key, its revocation, a route: each comes to the verifier and is acknowledged', async () => {
+  await world.putClient('billing', { orders: 'read' });
+  const target = await addTarget(world);
+  const verifier = await startVerifier(target);
+  await eventually(() => verifier.holder.snapshot !== undefined);
+  const key = await world.addKey('billing');
+  await eventually(() => statusIn(verifier, key) === 'active');
+  await world.revokeKey(key);
+  await eventually(() => statusIn(verifier, key) === 'revoked');
+  await world.putRoute(ORDERS_READ);
+  await eventually(() => verifier.holder.snapshot?.routes.size === 1);
+  await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
+  expect(statusIn(verifier, key)).toBe('revoked');
+  expect(verifier.told.filter((event) => event.includes('refused'))).toEqual([]);
+  expect(control.faults).toEqual([]);
+});
+
+it('freshness goes on while nothing changes, and stops at a change that cannot be published', async () => {
+  const target = await addTarget(world);
+  const verifier = await startVerifier(target);
+  await eventually(() => verifier.holder.snapshot !== undefined);
+  const freshAsOf = () => verifier.holder.snapshot?.freshAsOfSeconds ?? 0;
+  const before = freshAsOf();
+  world.clock.ms += 7000;
+  await eventually(() => freshAsOf() === before + 7);
+  // A route that no bundle can hold: what a service would have refused.
+  await world.putRoute({ ...ORDERS_READ, method: 'not a method' });
+  const stuckSinceSeconds = world.clock.seconds;
+  world.clock.ms += 60_000;
+  await eventually(() => control.faults.length > 0);
+  const statement = await world.read((tx) => tx.distribution.freshness(SITE));
+  await eventually(async () => {
+    const row = await world.read((tx) => tx.distribution.freshness(SITE));
+    return row?.document !== statement?.document || (row?.asOfSeconds ?? 0) === stuckSinceSeconds;
+  });
+  await eventually(() => freshAsOf() === stuckSinceSeconds);
+  expect(world.clock.seconds - freshAsOf()).toBe(60);
+  // A revocation still goes out.
+  expect(verifier.told.filter((event) => event.includes('refused'))).toEqual([]);
+});
+
+it('a verifier that knew a later revision takes what a restored Control publishes above it', async () => {
+  await world.putClient('billing');
+  const target = await addTarget(world);
+  const verifier = await startVerifier(target);
+  const kept = await world.addKey('billing');
+  await eventually(() => statusIn(verifier, kept) === 'active');
+  await control.close();
+  const backup = await world.backUp();
+  control = await ControlServer.start(world, control.port);
+  const lost = [await world.addKey('billing'), await world.addKey('billing')];
+  await eventually(() => lost.every((key) => statusIn(verifier, key) === 'active'));
+  await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
+  const { revision: told } = await world.site();
+  await verifier.stop();
+  await control.close();
+  await world.restore(backup);
+  expect((await world.site()).revision).toBeLessThan(told);
+  control = await ControlServer.start(world, control.port);
+  const again = await startVerifier(target, verifier.directory);
+  expect(again.holder.position?.revision).toBe(told);
+  await eventually(() => (again.holder.position?.revision ?? 0) > told);
+  for (const key of lost) expect(statusIn(again, key)).toBeUndefined();
+  expect(statusIn(again, kept)).toBe('active');
+  await eventually(async () => (await ackedRevision(target)) > told);
+  expect(again.told.filter((event) => event.includes('refused'))).toEqual([]);
+});
