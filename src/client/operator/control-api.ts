@@ -98,8 +98,8 @@ export class ControlApi {
     return resourceOf(await this.#repeat({ method: 'POST', path, body, headers }));
   }
 
-  /** An action on a resource, such as `…/suspend`. Sent once. @throws OperatorError */
-  async act(path: string, body: object = {}): Promise<Resource> {
+  /** An action on a resource, such as `…/suspend`; most take no body. Sent once. @throws OperatorError */
+  async act(path: string, body?: object): Promise<Resource> {
     return resourceOf(await this.#once({ method: 'POST', path, body }));
   }
 

@@ -40,7 +40,7 @@ function registerApprove(parent: ProofgateCommand, context: CliContext): void {
     settings: CTL_SETTINGS,
     examples: [`proofgate ctl approve enr_06cz… ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>
-      withControl(settings, (api) => decide(api, positionals.enrollment, 'approve', {}, context)),
+      withControl(settings, (api) => decide(api, positionals.enrollment, 'approve', undefined, context)),
   });
 }
 
@@ -62,7 +62,7 @@ async function decide(
   api: ControlApi,
   enrollmentId: string,
   verb: 'approve' | 'deny',
-  reason: object,
+  reason: object | undefined,
   { output }: CliContext,
 ): Promise<void> {
   const { body } = await api.act(`/v1/enrollments/${encodeURIComponent(enrollmentId)}/${verb}`, reason);

@@ -21,7 +21,10 @@ export function registerCtlTargetToken(parent: ProofgateCommand, context: CliCon
     ],
     run: ({ settings, positionals }) =>
       withControl(settings, async (api) => {
-        const { body } = await api.act(`/v1/targets/${encodeURIComponent(positionals.target)}/rotate-token`);
+        const { body } = await api.act(
+          `/v1/targets/${encodeURIComponent(positionals.target)}/rotate-token`,
+          {},
+        );
         const { token, ...shown } = body;
         if (typeof token !== 'string') {
           throw new CliError('unreachable', 'answer_unexpected', 'Control answered without a token');

@@ -33,19 +33,16 @@ async function showSigningKeys(
   { output }: CliContext,
 ): Promise<void> {
   await withControl(values, async (api) => {
-    const keys = (await api.list(`${sitePath(values.site)}/signing-keys`)).filter(
-      ({ state }) => state !== 'retired',
-    );
+    // A handful: this list has no pages.
+    const { body } = await api.get(`${sitePath(values.site)}/signing-keys`);
+    if (!Array.isArray(body.items)) throw unexpectedAnswer();
+    const keys = body.items.filter(isJsonObject).filter(({ state }) => state !== 'retired');
     const counts = new Map<string, number>();
     const lines: string[] = [];
     for (const key of keys) {
       const { jwk, purpose } = key;
       if (!isJsonObject(jwk) || (purpose !== 'bundle' && purpose !== 'freshness')) {
-        throw new CliError(
-          'unreachable',
-          'answer_unexpected',
-          'the list of keys is not what Control answers',
-        );
+        throw unexpectedAnswer();
       }
       const number = (counts.get(purpose) ?? 0) + 1;
       counts.set(purpose, number);
@@ -60,4 +57,8 @@ async function showSigningKeys(
     }
     output.result(lines, { keys });
   });
+}
+
+function unexpectedAnswer(): CliError {
+  return new CliError('unreachable', 'answer_unexpected', 'the list of keys is not what Control answers');
 }
