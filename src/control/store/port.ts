@@ -6,43 +6,21 @@
  * mutations of a site happen one after the other, on every instance; it writes at least one audit row, or none of it
  * happened. Source: docs/control.md "Store".
  */
+import type { AuditEntry } from './audit-entry.ts';
+import type { Notice } from './notice.ts';
 import type { Transaction } from './transaction.ts';
 
+export type { AuditEntry } from './audit-entry.ts';
+export type { Notice, Topic } from './notice.ts';
 export type { Transaction } from './transaction.ts';
 
 /** What a mutation locks: all that belongs to one Auth Site, or everything that belongs to none. */
 export type Lock = { readonly kind: 'site'; readonly siteId: string } | { readonly kind: 'installation' };
 
-/** One row of the audit trail, before it has a time and a place in it. Never holds a secret. */
-export interface AuditEntry {
-  /** `proofgate.control.<resource>.<verb>` */
-  readonly kind: `proofgate.control.${string}.${string}`;
-  /** `oidc:…`, `token:…`, `bootstrap`, `workload:…`, `target:…` or `control` itself. */
-  readonly actor: string;
-  readonly resource: { readonly kind: string; readonly id: string };
-  readonly place: {
-    readonly environmentId?: string | undefined;
-    readonly fleetId?: string | undefined;
-    readonly siteId?: string | undefined;
-  };
-  readonly before?: object | undefined;
-  readonly after?: object | undefined;
-  readonly requestId?: string | undefined;
-}
-
 /** What a mutation gives back: its result, and what it did. */
 export interface Mutated<T> {
   readonly result: T;
   readonly audit: readonly [AuditEntry, ...AuditEntry[]];
-}
-
-/** What other parts, and other instances, hear of after a commit. */
-export type Topic = 'site_changed' | 'site_published' | 'enrollment_decided';
-
-export interface Notice {
-  readonly topic: Topic;
-  /** Site ID; of `enrollment_decided` the enrollment's. */
-  readonly reference: string;
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
+import type { Database } from './database.ts';
 import { type DatabaseFault, errorOf } from './database-fault.ts';
 import {
   type ControlStore,
@@ -15,7 +16,7 @@ import {
   UnknownSiteError,
 } from './port.ts';
 import type { Tables } from './tables.ts';
-import { type Database, Transaction } from './transaction.ts';
+import { Transaction } from './transaction.ts';
 import { Turns } from './turns.ts';
 
 /** What a database brings with it. */

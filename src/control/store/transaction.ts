@@ -2,8 +2,8 @@
  * What there is inside a transaction: one small repository for each kind of record. A repository belongs to its
  * transaction and is of no use after it.
  */
-import type { Transaction as KyselyTransaction } from 'kysely';
-import type { Notice } from './port.ts';
+import type { Database } from './database.ts';
+import type { Notice } from './notice.ts';
 import { AuditTrail } from './repositories/audit.ts';
 import { SiteChanges } from './repositories/changes.ts';
 import { Clients } from './repositories/clients.ts';
@@ -18,9 +18,6 @@ import { Routes } from './repositories/routes.ts';
 import { SigningKeys } from './repositories/signing-keys.ts';
 import { Sources } from './repositories/sources.ts';
 import { Targets } from './repositories/targets.ts';
-import type { Tables } from './tables.ts';
-
-export type Database = KyselyTransaction<Tables>;
 
 export class Transaction {
   /** Environments, fleets, sites. */

@@ -1,7 +1,7 @@
 import { newId } from '../../domain/identifiers.ts';
 import type { Place, Reach } from '../../domain/roles.ts';
-import type { AuditEntry } from '../port.ts';
-import type { Database } from '../transaction.ts';
+import type { AuditEntry } from '../audit-entry.ts';
+import type { Database } from '../database.ts';
 import { eventWithin } from './reach.ts';
 import { PRUNED_AT_ONCE, type RowOf } from './records.ts';
 

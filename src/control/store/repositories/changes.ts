@@ -1,4 +1,4 @@
-import type { Database } from '../transaction.ts';
+import type { Database } from '../database.ts';
 import type { RowOf } from './records.ts';
 
 export type Change =

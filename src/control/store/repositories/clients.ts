@@ -1,6 +1,6 @@
 import type { Insertable, Updateable } from 'kysely';
+import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import type { Database } from '../transaction.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 
 /** Clients with their grants, and brokers. */

@@ -1,6 +1,6 @@
 import type { Insertable } from 'kysely';
+import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import type { Database } from '../transaction.ts';
 import type { RowOf } from './records.ts';
 
 /** Published documents: the steps of each chain, files of whole bundles, freshness statements. */

@@ -1,7 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { EnrollmentState } from '../../domain/enrollment.ts';
+import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import type { Database } from '../transaction.ts';
 import { expectUpdated, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 export interface EnrollmentFilter {

@@ -1,7 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { Place, Reach } from '../../domain/roles.ts';
+import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import type { Database } from '../transaction.ts';
 import { reachedSites } from './reach.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 

@@ -1,7 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { Reach, Scope } from '../../domain/roles.ts';
+import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import type { Database } from '../transaction.ts';
 import { scopeWithin } from './reach.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 

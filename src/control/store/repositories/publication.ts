@@ -1,6 +1,6 @@
 import type { ExpressionBuilder } from 'kysely';
+import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import type { Database } from '../transaction.ts';
 import type { Page, RowOf } from './records.ts';
 
 /** A part of a site's derived keys, in the order of their names: from the first name on, before the second. */

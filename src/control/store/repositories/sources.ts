@@ -1,7 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { SourceState } from '../../domain/source.ts';
+import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import type { Database } from '../transaction.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 
 /** Trust Anchor Sources, their revisions and key sets. */

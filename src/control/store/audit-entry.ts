@@ -1,0 +1,16 @@
+/** One row of the audit trail, before it has a time and a place in it. Never holds a secret. */
+export interface AuditEntry {
+  /** `proofgate.control.<resource>.<verb>` */
+  readonly kind: `proofgate.control.${string}.${string}`;
+  /** `oidc:…`, `token:…`, `bootstrap`, `workload:…`, `target:…` or `control` itself. */
+  readonly actor: string;
+  readonly resource: { readonly kind: string; readonly id: string };
+  readonly place: {
+    readonly environmentId?: string | undefined;
+    readonly fleetId?: string | undefined;
+    readonly siteId?: string | undefined;
+  };
+  readonly before?: object | undefined;
+  readonly after?: object | undefined;
+  readonly requestId?: string | undefined;
+}
