@@ -64,39 +64,43 @@ export interface Applied extends Workload {
   readonly challenge: ChallengeAnswer;
 }
 
+export type OpenStore = (nowMs: () => number) => Promise<ControlStore>;
+
+/** What a world stands on. */
+interface Ground {
+  readonly directory: string;
+  readonly open: OpenStore;
+  readonly issuers: IssuerWorld;
+}
+
 export class EnrollmentWorld {
   ms = START_MS;
   readonly nowMs = (): number => this.ms;
   readonly masterKey = new MasterKey(MasterKey.random());
   readonly faults: unknown[] = [];
-  readonly #directory: string;
-  readonly #issuers: IssuerWorld;
+  readonly #ground: Ground;
+  readonly #otherStores: ControlStore[] = [];
   store: ControlStore;
   issuer: ServiceAccountIssuer;
-  #plane!: EnrollmentPlane;
+  #plane: EnrollmentPlane;
 
-  private constructor(
-    directory: string,
-    store: ControlStore,
-    issuers: IssuerWorld,
-    issuer: ServiceAccountIssuer,
-  ) {
-    this.#directory = directory;
+  private constructor(ground: Ground, store: ControlStore, issuer: ServiceAccountIssuer) {
+    this.#ground = ground;
     this.store = store;
-    this.#issuers = issuers;
     this.issuer = issuer;
-    this.#assemble();
+    this.#plane = this.#planeOn(store);
   }
 
-  static async open(options: Parameters<IssuerWorld['issuer']>[0] = {}): Promise<EnrollmentWorld> {
+  /** @param openStore opens the same database again and again; SQLite in a directory of its own unless given */
+  static async open(openStore?: OpenStore): Promise<EnrollmentWorld> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-enrollment-'));
     const issuers = await IssuerWorld.start();
-    const issuer = await issuers.issuer(options);
+    const issuer = await issuers.issuer();
+    const open = openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
     // The clock belongs to a world that is not there yet.
     let world: EnrollmentWorld | undefined;
-    const nowMs = () => world?.ms ?? START_MS;
-    const store = await openSqliteStore({ dataDirectory: directory, nowMs });
-    world = new EnrollmentWorld(directory, store, issuers, issuer);
+    const store = await open(() => world?.ms ?? START_MS);
+    world = new EnrollmentWorld({ directory, open, issuers }, store, issuer);
     await world.addSite(SITE);
     return world;
   }
@@ -104,16 +108,23 @@ export class EnrollmentWorld {
   /** As after a kill: nothing of the process is left but the database. */
   async restart(): Promise<void> {
     await this.store.close();
-    this.store = await openSqliteStore({ dataDirectory: this.#directory, nowMs: this.nowMs });
-    this.#assemble();
+    this.store = await this.#ground.open(this.nowMs);
+    this.#plane = this.#planeOn(this.store);
   }
 
-  #assemble(): void {
-    this.#plane = createEnrollmentPlane({
-      store: this.store,
+  /** Another Control on the same database, with nothing shared but that and the master key. */
+  async anotherInstance(): Promise<EnrollmentPlane> {
+    const store = await this.#ground.open(this.nowMs);
+    this.#otherStores.push(store);
+    return this.#planeOn(store);
+  }
+
+  #planeOn(store: ControlStore): EnrollmentPlane {
+    return createEnrollmentPlane({
+      store,
       nowMs: this.nowMs,
       masterKey: this.masterKey,
-      fetcher: this.#issuers.fetcher(),
+      fetcher: this.#ground.issuers.fetcher(),
       publicUrls: [`${CONTROL_URL}/`, OTHER_CONTROL_URL],
       profilesOfClient: async () => [PROFILE],
       readinessOfKey: async () => ({ ready: true, conditions: [] }),
@@ -146,13 +157,13 @@ export class EnrollmentWorld {
 
   async close(): Promise<void> {
     await this.sources.activation.settled();
-    await this.store.close();
-    await this.#issuers.close();
-    await rm(this.#directory, { recursive: true });
+    for (const store of [this.store, ...this.#otherStores]) await store.close();
+    await this.#ground.issuers.close();
+    await rm(this.#ground.directory, { recursive: true });
   }
 
   anotherIssuer(options: Parameters<IssuerWorld['issuer']>[0] = {}): Promise<ServiceAccountIssuer> {
-    return this.#issuers.issuer(options);
+    return this.#ground.issuers.issuer(options);
   }
 
   async addSite(id: string, sourceCapacity = 16): Promise<void> {

@@ -209,6 +209,24 @@ describe('Trust Anchor Sources', () => {
     await lost.activation.settled();
   });
 
+  test('whoever leads makes it again without being asked', async () => {
+    const name = await world.validated();
+    world.issuer.setFault('discovery', { kind: 'delay', delayMs: 1_000 });
+    await world.sources.activation.activate(name, world.scope, BY);
+    await world.restart();
+    world.issuer.setFault('discovery', undefined);
+    world.ms += 60_000;
+    const changed = new Promise<void>((resolve) => {
+      world.store.subscribe(({ topic }) => {
+        if (topic === 'site_changed') resolve();
+      });
+    });
+    const stop = world.plane.startJobs();
+    await changed;
+    await stop();
+    expect(await stateOf(name)).toBe('publishing');
+  });
+
   test('a revision that is retired while it is checked stays retired', async () => {
     const name = await world.validated();
     world.issuer.setFault('discovery', { kind: 'delay', delayMs: 300 });
