@@ -2,13 +2,15 @@
 import { type ControlApp, createControlApp } from '../control/api/app.ts';
 import { registerOpenApiRoute } from '../control/api/openapi.ts';
 import { registerConfigurationRoutes } from '../control/api/routes/configuration.ts';
+import { registerEnrollmentPlaneRoutes } from '../control/api/routes/enrollment-plane.ts';
 import { registerHealthRoutes } from '../control/api/routes/health.ts';
 import { Refusal } from '../control/domain/refusal.ts';
 import { createSiteCheck } from '../control/publishing/site-check.ts';
-import { openEnrollmentParts } from './control-enrollment.ts';
+import { openEnrollmentPlane } from './control-enrollment.ts';
 import { type OperatorParts, openOperatorParts } from './control-operators.ts';
 import { type ControlPartsOptions, reportFailure } from './control-parts-options.ts';
 import { openPublishingParts, type PublishingParts } from './control-publishing.ts';
+import { countRequests } from './control-request-metrics.ts';
 
 export interface ControlParts {
   readonly app: ControlApp;
@@ -23,7 +25,7 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   const { store, nowMs } = options;
   const operators = openOperatorParts(options);
   const publishing = openPublishingParts(options);
-  const enrollment = openEnrollmentParts(options, {
+  const enrollment = openEnrollmentPlane(options, {
     profilesOfClient: async () => [],
     readinessOfKey: () => Promise.reject(new Refusal('unavailable')),
   });
@@ -37,7 +39,7 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
     createSiteKeys: (tx, siteId, now) => signingKeys.create(tx, siteId, now),
     keyring: signingKeys,
   });
-  enrollment.register(app);
+  registerEnrollmentPlaneRoutes(app, enrollment);
   publishing.register(app);
   registerHealthRoutes(app, () => options.readiness.isReady());
   registerOpenApiRoute(app);
@@ -82,12 +84,7 @@ async function createApp(
     listener: { tls: plan.tls?.material },
     trustedProxies: settings.trustedProxies,
   });
-  app.addHook('onResponse', async (request, reply) => {
-    const { url = 'none', config } = request.routeOptions;
-    // A target's long-poll takes as long as there is nothing to say.
-    const seconds = config.access?.kind === 'target' ? undefined : reply.elapsedTime / 1000;
-    metrics.requestAnswered(url, request.method, reply.statusCode, seconds);
-  });
+  countRequests(app, metrics);
   return app;
 }
 

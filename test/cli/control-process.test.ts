@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { freeLoopbackPort, httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { makeSite } from './control-configuration.ts';
 import {
-  type ApiAnswer,
   type ControlProgram,
   type ControlProgramOptions,
   readBootstrapToken,
@@ -58,55 +58,6 @@ async function expectStartError(flags: readonly string[], code: string, exitCode
   const run = await runCli(cli.launcher, ['control', ...flags], { cwd: folder, env });
   expectCliError(run, code, exitCode);
   return run.stderr;
-}
-
-/** @returns the member of a 201 that names what was made */
-function created(answer: ApiAnswer, member: string): string {
-  expect({ status: answer.status, body: answer.body }).toMatchObject({ status: 201 });
-  return String(answer.body[member]);
-}
-
-/** Environment, fleet, site, client with a grant, route with its sources. */
-async function makeSite(program: ControlProgram, token: string): Promise<void> {
-  const post = (path: string, body: object) => program.call({ method: 'POST', path, token, body });
-  const environment = created(await post('/v1/environments', { name: 'production' }), 'environment_id');
-  const fleet = created(await post(`/v1/environments/${environment}/fleets`, { name: 'eu' }), 'fleet_id');
-  const site = {
-    site_id: 'shop-eu-1',
-    trust_domain: 'shop.example',
-    issuer_url: 'https://control.shop.example/sites/shop-eu-1',
-    display_name: 'Shop',
-    origins: ['https://api.shop.example'],
-  };
-  created(await post(`/v1/fleets/${fleet}/sites`, site), 'site_id');
-  const client = { client_id: 'billing', subject: 'client:billing', context: {} };
-  created(await post('/v1/sites/shop-eu-1/clients', client), 'client_id');
-  const grant = { method: 'PUT', path: '/v1/sites/shop-eu-1/clients/billing/grants/orders', token };
-  expect((await program.call({ ...grant, body: { access: 'read' } })).status).toBeLessThan(300);
-  const definition = {
-    method: 'GET',
-    path_template: '/v1/orders/{order_id}',
-    audience: 'https://api.shop.example',
-    freshness_class: 'realtime',
-    resource: 'orders',
-  };
-  created(await post('/v1/sites/shop-eu-1/routes', { route_id: 'orders-read', definition }), 'route_id');
-  const sources = {
-    method: 'PUT',
-    path: '/v1/sites/shop-eu-1/routes/orders-read/sources',
-    token,
-    body: {
-      allowed_sources: [
-        {
-          issuer: site.issuer_url,
-          trust_domain: 'shop.example',
-          subject_exact: 'client:billing',
-          required_key_binding: 'software',
-        },
-      ],
-    },
-  };
-  expect(await program.call(sources)).toMatchObject({ status: 201 });
 }
 
 describe('from nothing', () => {
