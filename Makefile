@@ -40,6 +40,10 @@ build: node_modules/.installed ## compile src/ to dist/
 tools: node_modules/.installed
 	@npm run --silent build:tools
 
+.PHONY: openapi
+openapi: build ## write docs/openapi.json, from what the real process serves
+	@node scripts/openapi.mjs
+
 .PHONY: lint
 lint: node_modules/.installed ## format and lint (writes nothing)
 	@npm run --silent lint

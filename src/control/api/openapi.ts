@@ -64,7 +64,9 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
     },
     transform: ({ schema, url, route }) => ({ schema: describedRoute(schema, route.config), url }),
     transformObject: (document) =>
-      'openapiObject' in document ? withNamedSchemas(document.openapiObject) : document.swaggerObject,
+      'openapiObject' in document
+        ? withSharedProblems(withNamedSchemas(document.openapiObject))
+        : document.swaggerObject,
   });
 }
 
@@ -105,18 +107,21 @@ const STATUS_WORDS: { readonly [status: string]: string } = {
   304: 'Not modified.',
 };
 
-/** The description stands beside the schema: a named schema is the same wherever it is answered. */
+/**
+ * The description stands beside the schema: a named schema is the same wherever it is answered. Bytes that are no JSON say
+ * so in `contentMediaType`.
+ */
 function describedResponses(responses: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(responses).map(([status, schema]) => {
-      const description = STATUS_WORDS[status] ?? 'Answer.';
-      const isEmpty = isJsonObject(schema) && schema.type === 'null';
-      return [
-        status,
-        isEmpty
-          ? { description, type: 'null' }
-          : { description, content: { 'application/json': { schema } } },
-      ];
+      if (!isJsonObject(schema)) return [status, schema];
+      const isEmpty = schema.type === 'null';
+      const words = isEmpty && typeof schema.description === 'string' ? schema.description : undefined;
+      const description = words ?? STATUS_WORDS[status] ?? 'Answer.';
+      if (isEmpty) return [status, { description, type: 'null' }];
+      const mediaType =
+        typeof schema.contentMediaType === 'string' ? schema.contentMediaType : 'application/json';
+      return [status, { description, content: { [mediaType]: { schema } } }];
     }),
   );
 }
@@ -184,16 +189,32 @@ function withNamedSchemas<D extends object>(document: D): D {
   const hoisted = JSON.parse(JSON.stringify(document), (_key, value: unknown) => {
     if (!isJsonObject(value) || typeof value[NAME_MARK] !== 'string') return value;
     const { [NAME_MARK]: name, ...schema } = value;
-    // What the plugin writes beside a schema of a response.
     const text = JSON.stringify(schema);
     const known = found.get(name as string);
     if (known !== undefined && known !== text) throw new Error(`two schemas are named ${String(name)}`);
     found.set(name as string, text);
     return { $ref: `#/components/schemas/${String(name)}` };
   });
-  const schemas = Object.fromEntries(
-    [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, text]) => [name, JSON.parse(text)]),
-  );
+  const schemas = sorted(Object.fromEntries([...found].map(([name, text]) => [name, JSON.parse(text)])));
   hoisted.components = { ...hoisted.components, schemas };
   return hoisted;
+}
+
+/** Answers that many routes have stand once, in the components, by the codes that they tell. */
+function withSharedProblems<D extends object>(document: D): D {
+  const responses: Record<string, unknown> = {};
+  const shared = JSON.parse(JSON.stringify(document), (_key, value: unknown) => {
+    if (!isJsonObject(value) || typeof value.description !== 'string') return value;
+    if (!isJsonObject(value.content) || value.content[PROBLEM_MEDIA_TYPE] === undefined) return value;
+    const codes = [...value.description.matchAll(/`([a-z0-9_]+)`/g)].map(([, code]) => code);
+    const name = codes.join('.');
+    responses[name] = value;
+    return { $ref: `#/components/responses/${name}` };
+  });
+  shared.components = { ...shared.components, responses: sorted(responses) };
+  return shared;
+}
+
+function sorted(record: { readonly [name: string]: unknown }): JsonObject {
+  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -13,6 +13,8 @@ const context = Type.Record(
 export const NEW_CLIENT = object(
   { client_id: identifier('Names the client. Fixed.'), subject, context: Type.Optional(context) },
   'NewClient',
+  undefined,
+  { client_id: 'billing', subject: 'client:billing', context: { environment: 'production' } },
 );
 
 export const CLIENT_CHANGE = Type.Partial(Type.Object({ subject, context }), {

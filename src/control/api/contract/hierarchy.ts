@@ -82,6 +82,14 @@ export const NEW_SITE = object(
     source_capacity: Type.Optional(withDefaults.source_capacity),
   },
   'NewSite',
+  undefined,
+  {
+    site_id: 'shop-eu-1',
+    display_name: 'Shop, Europe',
+    trust_domain: 'shop.example',
+    issuer_url: 'https://control.shop.example/sites/shop-eu-1',
+    origins: ['https://api.shop.example'],
+  },
 );
 
 export const SITE_CHANGE = Type.Partial(Type.Object(SITE_SETTINGS), {

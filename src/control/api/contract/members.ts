@@ -25,8 +25,19 @@ export const VERSIONED = {
 /** Path of a resource below a site. */
 export const SITE_PATH = { site_id: identifier('The Auth Site.') };
 
-export const object = <P extends TProperties>(members: P, id: string, description?: string) =>
-  Type.Object(members, { ...closed, $id: id, ...(description === undefined ? {} : { description }) });
+/** A named schema. @param example one that fits, for the OpenAPI document */
+export const object = <P extends TProperties>(
+  members: P,
+  id: string,
+  description?: string,
+  example?: object,
+) =>
+  Type.Object(members, {
+    ...closed,
+    $id: id,
+    ...(description === undefined ? {} : { description }),
+    ...(example === undefined ? {} : { examples: [example] }),
+  });
 
 /** Parameters of a path, or members of a query: not named in the OpenAPI document. */
 export const parameters = <P extends TProperties>(members: P) => Type.Object(members, closed);

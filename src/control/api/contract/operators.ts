@@ -22,7 +22,11 @@ const principal = Type.String({
   description: '`oidc:<issuer>|<subject>`, or `group:<name>` as the identity provider tells groups.',
 });
 
-export const NEW_ROLE_GRANT = object({ principal, role, scope: SCOPE }, 'NewRoleGrant');
+export const NEW_ROLE_GRANT = object({ principal, role, scope: SCOPE }, 'NewRoleGrant', undefined, {
+  principal: 'group:platform',
+  role: 'operator',
+  scope: { kind: 'site', id: 'shop-eu-1' },
+});
 
 export const ROLE_GRANT = object(
   {

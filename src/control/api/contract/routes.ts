@@ -24,6 +24,18 @@ export const BROKER_DEFINITION = Type.Object(brokerMembers, {
 export const NEW_ROUTE = object(
   { route_id: identifier('Names the route. Fixed.'), definition: ROUTE_DEFINITION },
   'NewRoute',
+  undefined,
+  {
+    route_id: 'orders-read',
+    definition: {
+      method: 'GET',
+      path_template: '/v1/orders/{order_id}',
+      audience: 'https://api.shop.example',
+      freshness_class: 'bounded',
+      max_staleness_seconds: 300,
+      resource: 'orders',
+    },
+  },
 );
 export const ROUTE_REPLACEMENT = object({ definition: ROUTE_DEFINITION }, 'RouteReplacement');
 
@@ -38,7 +50,21 @@ export const ROUTE = object(
   'Route',
 );
 
-export const ROUTE_SOURCES_REPLACEMENT = object({ allowed_sources: sourcesList }, 'RouteSourcesReplacement');
+export const ROUTE_SOURCES_REPLACEMENT = object(
+  { allowed_sources: sourcesList },
+  'RouteSourcesReplacement',
+  undefined,
+  {
+    allowed_sources: [
+      {
+        issuer: 'https://control.shop.example/sites/shop-eu-1',
+        trust_domain: 'shop.example',
+        subject_exact: 'client:billing',
+        required_key_binding: 'software',
+      },
+    ],
+  },
+);
 
 export const ROUTE_SOURCES = object(
   {

@@ -89,7 +89,12 @@ function registerFileRoute(app: ControlApp, distribution: TargetDistribution): v
         tags,
         params: parameters(FILE_PATH),
         response: {
-          200: Type.Unsafe<Buffer>(Type.Any({ description: 'The bytes, as they were signed or hashed.' })),
+          200: Type.Unsafe<Buffer>(
+            Type.Any({
+              contentMediaType: 'application/octet-stream',
+              description: 'The bytes, as they were signed or hashed.',
+            }),
+          ),
         },
       },
     },

@@ -1,0 +1,34 @@
+/**
+ * Writes docs/openapi.json: what `proofgate control` serves at /openapi.json, asked of the real process over an empty data
+ * directory. Needs `npm run build` first. A test says when it must be run again.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { startControl } from '../dist/cli/control-process.js';
+import { CONTROL_SETTINGS } from '../dist/cli/control-settings.js';
+import { settingValues } from '../dist/cli/setting-sources.js';
+import { createLogger } from '../dist/telemetry/logger.js';
+
+const FILE = 'docs/openapi.json';
+
+const dataDirectory = mkdtempSync(path.join(tmpdir(), 'proofgate-openapi-'));
+const texts = new Map([
+  ['data-dir', [dataDirectory]],
+  ['listen', ['127.0.0.1:0']],
+  ['admin-listen', ['127.0.0.1:0']],
+  ['public-url', ['https://control.example']],
+]);
+const control = await startControl(settingValues(CONTROL_SETTINGS, texts), {
+  logger: createLogger('silent'),
+});
+try {
+  const answer = await fetch(`http://${control.address}/openapi.json`);
+  if (!answer.ok) throw new Error(`/openapi.json answers ${answer.status}`);
+  writeFileSync(FILE, `${JSON.stringify(await answer.json(), undefined, 2)}\n`);
+} finally {
+  await control.stop();
+  rmSync(dataDirectory, { recursive: true });
+}
+execFileSync('node_modules/.bin/biome', ['format', '--write', FILE], { stdio: 'inherit' });
