@@ -1,5 +1,9 @@
 /** Sources and enrollment over HTTP, as they are served: statuses, tags, problems, permissions. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ControlClient } from '../../../src/client/enroll/control-client.ts';
+import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
+import { SecretText } from '../../../src/client/enroll/secret-text.ts';
+import { UndiciControlHttp } from '../../../src/client/enroll/undici-control-http.ts';
 import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane.ts';
 import {
   createEnrollmentPlane,
@@ -212,6 +216,44 @@ test('manual approval', async () => {
   const other = `/v1/enrollments/${textIn(two, 'enrollment_id')}`;
   const denied = await world.expect(200, 'POST', `${other}/deny`, { body: { reason: 'no' } });
   expect(denied.json).toMatchObject({ state: 'denied', denial_code: 'denied_by_operator' });
+});
+
+test('the workload’s own client and this Control understand each other', async () => {
+  const { id } = await activeSource('client');
+  const policy = textIn(await policyOf(id), 'reference');
+  const http = new UndiciControlHttp({
+    url: parseControlUrl(`http://127.0.0.1:${world.port}`),
+    caPem: undefined,
+  });
+  const call = { timeoutMs: 10_000, stop: new AbortController().signal };
+  const clientOf = (key: SigningKey) =>
+    new ControlClient({ http, target: { controlUrl: CONTROL_URL, policy }, key, nowMs: world.nowMs });
+  const key = newKey();
+  const client = clientOf(key);
+  const challenge = await client.challenge('oidc_jwks', call);
+  if (challenge.kind !== 'done') throw new Error('no challenge');
+  const workloadToken = new SecretText(issuer.token({ audience: 'client', nowMs: world.ms }));
+  const submission = { ...challenge.value, workloadToken };
+  const submitted = await client.submit(submission, call);
+  expect(submitted).toMatchObject({
+    kind: 'done',
+    value: { state: 'issued', key: { fingerprint: key.publicKey.thumbprint, status: 'active' } },
+  });
+  if (submitted.kind !== 'done') throw new Error('not submitted');
+  const { enrollmentId } = submitted.value;
+  expect(await client.submit(submission, call)).toEqual(submitted);
+  expect(await client.poll(enrollmentId, call)).toEqual(submitted);
+  expect(await client.readiness(enrollmentId, call)).toMatchObject({
+    kind: 'done',
+    value: { isReady: true },
+  });
+  const stranger = clientOf(newKey());
+  expect(await stranger.poll(enrollmentId, call)).toEqual({ kind: 'refused', code: 'poll_unauthorized' });
+  expect(await stranger.challenge('aws_iid', call)).toEqual({
+    kind: 'refused',
+    code: 'unsupported_enrollment_provider',
+  });
+  await http.close();
 });
 
 test('problems have their codes and statuses', async () => {
