@@ -1,367 +1,385 @@
 /** What is the same for every resource: strictness, problems, versions, idempotency, pages. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { databaseKinds } from '../store/databases.ts';
 import type { Answer } from './world.ts';
 import { ApiWorld, itemsOf, type Shop, SITE_BODY, textIn } from './world.ts';
 
-let world: ApiWorld;
-let shop: Shop;
+describe.each(databaseKinds())('$name', (kind) => {
+  let world: ApiWorld;
+  let shop: Shop;
 
-beforeAll(async () => {
-  world = await ApiWorld.open({
-    extend: (app) => {
-      app.get('/test/fault', { config: { access: { kind: 'public' } } }, () => {
-        throw new Error('postgres://admin:hunter2@db.internal');
+  beforeAll(async () => {
+    await kind.start();
+    const open = await kind.fresh();
+    world = await ApiWorld.open({
+      openStore: (nowMs) => open({ nowMs }),
+      extend: (app) => {
+        app.get('/test/fault', { config: { access: { kind: 'public' } } }, () => {
+          throw new Error('postgres://admin:hunter2@db.internal');
+        });
+      },
+    });
+    shop = await world.shop();
+  });
+  afterAll(async () => {
+    await world.close();
+    await kind.stop();
+  });
+
+  const ENVIRONMENTS = '/v1/environments';
+  const JSON_TYPE = { 'content-type': 'application/json' };
+
+  function pointersOf(answer: Answer): readonly unknown[] {
+    const { errors } = answer.json;
+    return Array.isArray(errors) ? errors.map(({ pointer }) => pointer) : [];
+  }
+
+  describe('strictness', () => {
+    test.each([
+      ['not JSON', '{', ['/body']],
+      ['a member twice', '{"name":"a","name":"b"}', ['/body']],
+      ['a member twice, once escaped', '{"name":"a","n\\u0061me":"b"}', ['/body']],
+      ['bytes after the value', '{"name":"a"} x', ['/body']],
+      ['a comment', '{"name":"a"/**/}', ['/body']],
+      ['no body', undefined, ['/body']],
+      ['null', 'null', ['/body']],
+      ['a list', '[]', ['/body']],
+      ['a missing member', '{}', ['/body/name']],
+      ['an unknown member', '{"name":"a","nmae":"b"}', ['/body/nmae']],
+      ['an unknown member beside a fault', '{"name":1,"x/y":"b"}', ['/body/x~1y', '/body/name']],
+      ['a prototype', '{"name":"a","__proto__":{"x":1}}', ['/body/__proto__']],
+      ['a number for text', '{"name":1}', ['/body/name']],
+      ['text with a line end', '{"name":"a\\nb"}', ['/body/name']],
+      ['empty text', '{"name":""}', ['/body/name']],
+    ])('%s: 400', async (_what, text, pointers) => {
+      const answer = await world.call('POST', ENVIRONMENTS, {
+        ...(text === undefined ? {} : { text }),
+        headers: JSON_TYPE,
       });
-    },
-  });
-  shop = await world.shop();
-});
-afterAll(() => world.close());
-
-const ENVIRONMENTS = '/v1/environments';
-const JSON_TYPE = { 'content-type': 'application/json' };
-
-function pointersOf(answer: Answer): readonly unknown[] {
-  const { errors } = answer.json;
-  return Array.isArray(errors) ? errors.map(({ pointer }) => pointer) : [];
-}
-
-describe('strictness', () => {
-  test.each([
-    ['not JSON', '{', ['/body']],
-    ['a member twice', '{"name":"a","name":"b"}', ['/body']],
-    ['a member twice, once escaped', '{"name":"a","n\\u0061me":"b"}', ['/body']],
-    ['bytes after the value', '{"name":"a"} x', ['/body']],
-    ['a comment', '{"name":"a"/**/}', ['/body']],
-    ['no body', undefined, ['/body']],
-    ['null', 'null', ['/body']],
-    ['a list', '[]', ['/body']],
-    ['a missing member', '{}', ['/body/name']],
-    ['an unknown member', '{"name":"a","nmae":"b"}', ['/body/nmae']],
-    ['an unknown member beside a fault', '{"name":1,"x/y":"b"}', ['/body/x~1y', '/body/name']],
-    ['a prototype', '{"name":"a","__proto__":{"x":1}}', ['/body/__proto__']],
-    ['a number for text', '{"name":1}', ['/body/name']],
-    ['text with a line end', '{"name":"a\\nb"}', ['/body/name']],
-    ['empty text', '{"name":""}', ['/body/name']],
-  ])('%s: 400', async (_what, text, pointers) => {
-    const answer = await world.call('POST', ENVIRONMENTS, {
-      ...(text === undefined ? {} : { text }),
-      headers: JSON_TYPE,
+      expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
+      expect(pointersOf(answer)).toEqual(pointers);
     });
-    expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
-    expect(pointersOf(answer)).toEqual(pointers);
-  });
 
-  test('bytes that are not UTF-8: 400', async () => {
-    const { request } = await import('node:http');
-    const status = await new Promise((resolve, reject) => {
-      const headers = { ...JSON_TYPE, authorization: `Bearer ${world.root}` };
-      const options = { host: '127.0.0.1', port: world.port, method: 'POST', path: ENVIRONMENTS, headers };
-      const asked = request(options, (response) => {
-        response.resume();
-        resolve(response.statusCode);
+    test('bytes that are not UTF-8: 400', async () => {
+      const { request } = await import('node:http');
+      const status = await new Promise((resolve, reject) => {
+        const headers = { ...JSON_TYPE, authorization: `Bearer ${world.root}` };
+        const options = { host: '127.0.0.1', port: world.port, method: 'POST', path: ENVIRONMENTS, headers };
+        const asked = request(options, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        });
+        asked.on('error', reject);
+        asked.end(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]));
       });
-      asked.on('error', reject);
-      asked.end(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]));
+      expect(status).toBe(400);
     });
-    expect(status).toBe(400);
-  });
 
-  test.each([
-    ['an unknown parameter', '?limt=5', ['/query/limt']],
-    ['a parameter twice', '?limit=5&limit=6', ['/query/limit']],
-    ['text for a number', '?limit=five', ['/query/limit']],
-    ['a number in another spelling', '?limit=05', ['/query/limit']],
-    ['a number beyond its bounds', '?limit=201', ['/query/limit']],
-    ['zero', '?limit=0', ['/query/limit']],
-    ['a cursor that is none', '?cursor=%3D%3D', ['/query/cursor']],
-  ])('a query with %s: 400', async (_what, query, pointers) => {
-    const answer = await world.call('GET', ENVIRONMENTS + query);
-    expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
-    expect(pointersOf(answer)).toEqual(pointers);
-  });
-
-  test('a query or a body where none is taken: 400', async () => {
-    const query = await world.call('GET', `/v1/sites/${shop.siteId}?x=1`);
-    expect(query).toMatchObject({ status: 400, code: 'request_malformed' });
-    const body = await world.call('GET', `/v1/sites/${shop.siteId}`, { body: {} });
-    expect(body.status).toBe(400);
-    const target = await world.expect(201, 'POST', `/v1/sites/${shop.siteId}/targets`, {
-      body: { name: 't' },
+    test.each([
+      ['an unknown parameter', '?limt=5', ['/query/limt']],
+      ['a parameter twice', '?limit=5&limit=6', ['/query/limit']],
+      ['text for a number', '?limit=five', ['/query/limit']],
+      ['a number in another spelling', '?limit=05', ['/query/limit']],
+      ['a number beyond its bounds', '?limit=201', ['/query/limit']],
+      ['zero', '?limit=0', ['/query/limit']],
+      ['a cursor that is none', '?cursor=%3D%3D', ['/query/cursor']],
+    ])('a query with %s: 400', async (_what, query, pointers) => {
+      const answer = await world.call('GET', ENVIRONMENTS + query);
+      expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
+      expect(pointersOf(answer)).toEqual(pointers);
     });
-    const detach = await world.call('POST', `/v1/targets/${textIn(target, 'target_id')}/detach`, {
-      body: {},
+
+    test('a query or a body where none is taken: 400', async () => {
+      const query = await world.call('GET', `/v1/sites/${shop.siteId}?x=1`);
+      expect(query).toMatchObject({ status: 400, code: 'request_malformed' });
+      const body = await world.call('GET', `/v1/sites/${shop.siteId}`, { body: {} });
+      expect(body.status).toBe(400);
+      const target = await world.expect(201, 'POST', `/v1/sites/${shop.siteId}/targets`, {
+        body: { name: 't' },
+      });
+      const detach = await world.call('POST', `/v1/targets/${textIn(target, 'target_id')}/detach`, {
+        body: {},
+      });
+      expect(pointersOf(detach)).toEqual(['/body']);
     });
-    expect(pointersOf(detach)).toEqual(['/body']);
-  });
 
-  test('values of faults are not repeated', async () => {
-    const secret = 'pgb_do-not-repeat-me';
-    const answer = await world.call('POST', ENVIRONMENTS, { body: { name: { [secret]: secret } } });
-    expect(answer.status).toBe(400);
-    expect(answer.text).not.toContain(secret);
-  });
-
-  test('another media type: 415; too large: 413; another method: 405 with what there is', async () => {
-    const type = await world.call('POST', ENVIRONMENTS, {
-      text: 'name=a',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    test('values of faults are not repeated', async () => {
+      const secret = 'pgb_do-not-repeat-me';
+      const answer = await world.call('POST', ENVIRONMENTS, { body: { name: { [secret]: secret } } });
+      expect(answer.status).toBe(400);
+      expect(answer.text).not.toContain(secret);
     });
-    expect(type).toMatchObject({ status: 415, code: 'media_type_unsupported' });
-    const large = await world.call('POST', ENVIRONMENTS, { body: { name: 'x'.repeat(64 * 1024) } });
-    expect(large).toMatchObject({ status: 413, code: 'request_too_large' });
-    const method = await world.call('PUT', ENVIRONMENTS, { body: {} });
-    expect(method).toMatchObject({ status: 405, code: 'method_not_allowed' });
-    expect(method.headers.allow).toBe('GET, HEAD, POST');
-    expect(await world.call('GET', '/v1/nothing')).toMatchObject({ status: 404, code: 'not_found' });
-    expect(await world.call('GET', '/v1/sites/%zz')).toMatchObject({
-      status: 400,
-      code: 'request_malformed',
+
+    test('another media type: 415; too large: 413; another method: 405 with what there is', async () => {
+      const type = await world.call('POST', ENVIRONMENTS, {
+        text: 'name=a',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+      expect(type).toMatchObject({ status: 415, code: 'media_type_unsupported' });
+      const large = await world.call('POST', ENVIRONMENTS, { body: { name: 'x'.repeat(64 * 1024) } });
+      expect(large).toMatchObject({ status: 413, code: 'request_too_large' });
+      const method = await world.call('PUT', ENVIRONMENTS, { body: {} });
+      expect(method).toMatchObject({ status: 405, code: 'method_not_allowed' });
+      expect(method.headers.allow).toBe('GET, HEAD, POST');
+      expect(await world.call('GET', '/v1/nothing')).toMatchObject({ status: 404, code: 'not_found' });
+      expect(await world.call('GET', '/v1/sites/%zz')).toMatchObject({
+        status: 400,
+        code: 'request_malformed',
+      });
+    });
+
+    test('definitions of routes may be larger than other bodies', async () => {
+      const origins = Array.from(
+        { length: 1000 },
+        (_, index) => `https://${'x'.repeat(60)}.${index}.example`,
+      );
+      const body = {
+        ...SITE_BODY,
+        site_id: 'wide',
+        issuer_url: 'https://wide.example',
+        origins: ['https://api.shop.example'],
+      };
+      await world.expect(201, 'POST', `/v1/fleets/${shop.fleetId}/sites`, { body });
+      const definition = {
+        method: 'GET',
+        path_template: '/a',
+        audience: 'x',
+        freshness_class: 'realtime',
+        required_context: { a: origins },
+      };
+      expect(JSON.stringify(definition).length).toBeGreaterThan(64 * 1024);
+      await world.expect(201, 'POST', '/v1/sites/wide/routes', { body: { route_id: 'r', definition } });
     });
   });
 
-  test('definitions of routes may be larger than other bodies', async () => {
-    const origins = Array.from({ length: 1000 }, (_, index) => `https://${'x'.repeat(60)}.${index}.example`);
-    const body = {
-      ...SITE_BODY,
-      site_id: 'wide',
-      issuer_url: 'https://wide.example',
-      origins: ['https://api.shop.example'],
-    };
-    await world.expect(201, 'POST', `/v1/fleets/${shop.fleetId}/sites`, { body });
-    const definition = {
-      method: 'GET',
-      path_template: '/a',
-      audience: 'x',
-      freshness_class: 'realtime',
-      required_context: { a: origins },
-    };
-    expect(JSON.stringify(definition).length).toBeGreaterThan(64 * 1024);
-    await world.expect(201, 'POST', '/v1/sites/wide/routes', { body: { route_id: 'r', definition } });
-  });
-});
-
-describe('problems', () => {
-  test('have one shape, and name the request', async () => {
-    const answer = await world.call('GET', '/v1/sites/unknown');
-    expect(answer.headers['content-type']).toBe('application/problem+json');
-    expect(answer.json).toEqual({
-      type: 'urn:proofgate:problem:not_found',
-      title: 'There is no such resource',
-      status: 404,
-      code: 'not_found',
-      request_id: answer.headers['x-request-id'],
+  describe('problems', () => {
+    test('have one shape, and name the request', async () => {
+      const answer = await world.call('GET', '/v1/sites/unknown');
+      expect(answer.headers['content-type']).toBe('application/problem+json');
+      expect(answer.json).toEqual({
+        type: 'urn:proofgate:problem:not_found',
+        title: 'There is no such resource',
+        status: 404,
+        code: 'not_found',
+        request_id: answer.headers['x-request-id'],
+      });
+      expect(answer.json.request_id).toMatch(/^req_[A-Za-z0-9_-]{16}$/);
     });
-    expect(answer.json.request_id).toMatch(/^req_[A-Za-z0-9_-]{16}$/);
-  });
 
-  test('a client’s request ID is not taken', async () => {
-    const answer = await world.call('GET', '/v1/sites/unknown', { headers: { 'x-request-id': 'mine' } });
-    expect(answer.headers['x-request-id']).not.toBe('mine');
-  });
+    test('a client’s request ID is not taken', async () => {
+      const answer = await world.call('GET', '/v1/sites/unknown', { headers: { 'x-request-id': 'mine' } });
+      expect(answer.headers['x-request-id']).not.toBe('mine');
+    });
 
-  test('what nobody foresaw says nothing of itself, nor does the log', async () => {
-    const answer = await world.call('GET', '/test/fault');
-    expect(answer).toMatchObject({ status: 500, code: 'internal' });
-    expect(answer.text).not.toContain('hunter2');
-    const lines = world.log.filter((line) => line.includes(String(answer.json.request_id)));
-    expect(lines.some((line) => line.includes('"event":"request_failed"'))).toBe(true);
-    expect(lines.join('\n')).not.toContain('hunter2');
-    expect(lines.join('\n')).toContain('requests.test');
-  });
+    test('what nobody foresaw says nothing of itself, nor does the log', async () => {
+      const answer = await world.call('GET', '/test/fault');
+      expect(answer).toMatchObject({ status: 500, code: 'internal' });
+      expect(answer.text).not.toContain('hunter2');
+      const lines = world.log.filter((line) => line.includes(String(answer.json.request_id)));
+      expect(lines.some((line) => line.includes('"event":"request_failed"'))).toBe(true);
+      expect(lines.join('\n')).not.toContain('hunter2');
+      expect(lines.join('\n')).toContain('requests.test');
+    });
 
-  test('no token, one that nobody has, another scheme: 401 with how to do better', async () => {
-    for (const headers of [{}, { authorization: 'Bearer nobody' }, { authorization: 'Basic cm9vdDpyb290' }]) {
-      const answer = await world.call('GET', '/v1/sites', { token: '', headers });
+    test('no token, one that nobody has, another scheme: 401 with how to do better', async () => {
+      for (const headers of [
+        {},
+        { authorization: 'Bearer nobody' },
+        { authorization: 'Basic cm9vdDpyb290' },
+      ]) {
+        const answer = await world.call('GET', '/v1/sites', { token: '', headers });
+        expect(answer).toMatchObject({ status: 401, code: 'authentication_required' });
+        expect(answer.headers['www-authenticate']).toBe('Bearer realm="proofgate"');
+      }
+    });
+
+    test('who is not known is not told what is wrong with their body', async () => {
+      const answer = await world.call('POST', ENVIRONMENTS, { token: '', text: '{' });
       expect(answer).toMatchObject({ status: 401, code: 'authentication_required' });
-      expect(answer.headers['www-authenticate']).toBe('Bearer realm="proofgate"');
-    }
-  });
-
-  test('who is not known is not told what is wrong with their body', async () => {
-    const answer = await world.call('POST', ENVIRONMENTS, { token: '', text: '{' });
-    expect(answer).toMatchObject({ status: 401, code: 'authentication_required' });
-  });
-
-  test('a database that does not answer: 503, to be asked again', async () => {
-    const { StoreUnavailableError } = await import('../../../src/control/store/port.ts');
-    const read = () => Promise.reject(new StoreUnavailableError('connection to db.internal refused'));
-    const broken = await ApiWorld.open({
-      app: { store: Object.assign(Object.create(world.store), { read }) },
     });
-    const answer = await broken.call('GET', '/v1/sites/x');
-    expect(answer).toMatchObject({ status: 503, code: 'unavailable' });
-    expect(answer.headers['retry-after']).toBe('1');
-    expect(answer.text).not.toContain('db.internal');
-    await broken.close();
-  });
-});
 
-describe('versions', () => {
-  test('a change must name the version that it was made from', async () => {
-    const path = `/v1/fleets/${shop.fleetId}`;
-    for (const [ifMatch, status, code] of [
-      [undefined, 428, 'precondition_required'],
-      ['"2"', 412, 'precondition_failed'],
-      ['*', 412, 'precondition_failed'],
-      ['W/"1"', 412, 'precondition_failed'],
-      ['"1", "2"', 412, 'precondition_failed'],
-      ['1', 412, 'precondition_failed'],
-    ] as const) {
-      const asked = { body: { name: 'x' }, ...(ifMatch === undefined ? {} : { ifMatch }) };
-      expect(await world.call('PATCH', path, asked)).toMatchObject({ status, code });
-      expect(await world.call('DELETE', path, ifMatch === undefined ? {} : { ifMatch })).toMatchObject({
-        status,
-        code,
+    test('a database that does not answer: 503, to be asked again', async () => {
+      const { StoreUnavailableError } = await import('../../../src/control/store/port.ts');
+      const read = () => Promise.reject(new StoreUnavailableError('connection to db.internal refused'));
+      const broken = await ApiWorld.open({
+        app: { store: Object.assign(Object.create(world.store), { read }) },
       });
-    }
-    expect((await world.expect(200, 'GET', path)).json.version).toBe(1);
+      const answer = await broken.call('GET', '/v1/sites/x');
+      expect(answer).toMatchObject({ status: 503, code: 'unavailable' });
+      expect(answer.headers['retry-after']).toBe('1');
+      expect(answer.text).not.toContain('db.internal');
+      await broken.close();
+    });
   });
 
-  test('of concurrent changes from one version one is made, and none lost', async () => {
-    const made = await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'raced' } });
-    const path = `${ENVIRONMENTS}/${textIn(made, 'environment_id')}`;
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
-        world.call('PATCH', path, { body: { name: `raced ${index}` }, ifMatch: 1 }),
-      ),
-    );
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-    expect(answers.filter(({ code }) => code === 'precondition_failed')).toHaveLength(19);
-    const winner = answers.find(({ status }) => status === 200);
-    expect((await world.expect(200, 'GET', path)).json).toEqual(winner?.json);
+  describe('versions', () => {
+    test('a change must name the version that it was made from', async () => {
+      const path = `/v1/fleets/${shop.fleetId}`;
+      for (const [ifMatch, status, code] of [
+        [undefined, 428, 'precondition_required'],
+        ['"2"', 412, 'precondition_failed'],
+        ['*', 412, 'precondition_failed'],
+        ['W/"1"', 412, 'precondition_failed'],
+        ['"1", "2"', 412, 'precondition_failed'],
+        ['1', 412, 'precondition_failed'],
+      ] as const) {
+        const asked = { body: { name: 'x' }, ...(ifMatch === undefined ? {} : { ifMatch }) };
+        expect(await world.call('PATCH', path, asked)).toMatchObject({ status, code });
+        expect(await world.call('DELETE', path, ifMatch === undefined ? {} : { ifMatch })).toMatchObject({
+          status,
+          code,
+        });
+      }
+      expect((await world.expect(200, 'GET', path)).json.version).toBe(1);
+    });
+
+    test('of concurrent changes from one version one is made, and none lost', async () => {
+      const made = await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'raced' } });
+      const path = `${ENVIRONMENTS}/${textIn(made, 'environment_id')}`;
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          world.call('PATCH', path, { body: { name: `raced ${index}` }, ifMatch: 1 }),
+        ),
+      );
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+      expect(answers.filter(({ code }) => code === 'precondition_failed')).toHaveLength(19);
+      const winner = answers.find(({ status }) => status === 200);
+      expect((await world.expect(200, 'GET', path)).json).toEqual(winner?.json);
+    });
+
+    test('a GET that names the version which is there: 304', async () => {
+      const path = `/v1/sites/${shop.siteId}`;
+      const { etag } = (await world.expect(200, 'GET', path)).headers;
+      for (const tag of [String(etag), `"77", W/${etag}`, '*']) {
+        const answer = await world.call('GET', path, { headers: { 'if-none-match': tag } });
+        expect(answer).toMatchObject({ status: 304, text: '' });
+        expect(answer.headers.etag).toBe(etag);
+      }
+      const other = await world.call('GET', path, { headers: { 'if-none-match': '"77"' } });
+      expect(other.status).toBe(200);
+    });
+
+    test('HEAD says what GET says, without the body', async () => {
+      const answer = await world.call('HEAD', `/v1/sites/${shop.siteId}`);
+      expect(answer).toMatchObject({ status: 200, text: '' });
+      expect(answer.headers.etag).toBe('"1"');
+    });
   });
 
-  test('a GET that names the version which is there: 304', async () => {
-    const path = `/v1/sites/${shop.siteId}`;
-    const { etag } = (await world.expect(200, 'GET', path)).headers;
-    for (const tag of [String(etag), `"77", W/${etag}`, '*']) {
-      const answer = await world.call('GET', path, { headers: { 'if-none-match': tag } });
-      expect(answer).toMatchObject({ status: 304, text: '' });
-      expect(answer.headers.etag).toBe(etag);
-    }
-    const other = await world.call('GET', path, { headers: { 'if-none-match': '"77"' } });
-    expect(other.status).toBe(200);
+  describe('idempotency', () => {
+    test('the same creation again answers the same and does nothing', async () => {
+      const path = `/v1/sites/${shop.siteId}/targets`;
+      const asked = { body: { name: 'once' }, key: 'key-1' };
+      const first = await world.expect(201, 'POST', path, asked);
+      const again = await world.expect(201, 'POST', path, asked);
+      const { token, ...view } = first.json;
+      expect(token).toMatch(/^pgt_/);
+      // What is shown once is not kept.
+      expect(again.json).toEqual(view);
+      expect(again.headers.location).toBe(first.headers.location);
+      expect(again.headers['idempotency-replayed']).toBe('true');
+      const named = itemsOf(await world.expect(200, 'GET', path)).filter(({ name }) => name === 'once');
+      expect(named).toHaveLength(1);
+    });
+
+    test('with another body, or on another path: 409', async () => {
+      const path = `/v1/sites/${shop.siteId}/clients`;
+      await world.expect(201, 'POST', path, { body: { client_id: 'k', subject: 'client:k' }, key: 'key-2' });
+      const body = { client_id: 'k2', subject: 'client:k' };
+      expect((await world.call('POST', path, { body, key: 'key-2' })).code).toBe('idempotency_conflict');
+      const elsewhere = await world.call('POST', ENVIRONMENTS, { body: { name: 'k' }, key: 'key-2' });
+      expect(elsewhere.code).toBe('idempotency_conflict');
+    });
+
+    test('keys are each operator’s own', async () => {
+      const other = world.operator('other', 'admin', { kind: 'installation', id: '' });
+      await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'mine' }, key: 'key-3' });
+      await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'theirs' }, key: 'key-3', token: other });
+    });
+
+    test('a refused creation may be asked again with the same key', async () => {
+      const path = `/v1/sites/${shop.siteId}/clients`;
+      const asked = { body: { client_id: 'late', subject: 'client:late' }, key: 'key-4' };
+      await world.expect(201, 'POST', path, { body: asked.body });
+      expect((await world.call('POST', path, asked)).code).toBe('already_exists');
+      await world.expect(204, 'DELETE', `${path}/late`, { ifMatch: 1 });
+      await world.expect(201, 'POST', path, asked);
+    });
+
+    test('of concurrent copies one is made, and all answer it', async () => {
+      const path = `/v1/sites/${shop.siteId}/targets`;
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, () =>
+          world.call('POST', path, { body: { name: 'copied' }, key: 'key-5' }),
+        ),
+      );
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+      expect(new Set(answers.map((answer) => textIn(answer, 'target_id'))).size).toBe(1);
+      expect(answers.filter(({ json }) => json.token !== undefined)).toHaveLength(1);
+      const events = await world.expect(
+        200,
+        'GET',
+        `/v1/audit-events?resource_id=${String(answers[0]?.json.target_id)}`,
+      );
+      expect(itemsOf(events)).toHaveLength(1);
+    });
+
+    test.each(['', 'with space', 'x'.repeat(129)])('the key %p: 400', async (key) => {
+      const answer = await world.call('POST', ENVIRONMENTS, { body: { name: 'n' }, key });
+      expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
+      expect(pointersOf(answer)).toEqual(['/headers/idempotency-key']);
+    });
   });
 
-  test('HEAD says what GET says, without the body', async () => {
-    const answer = await world.call('HEAD', `/v1/sites/${shop.siteId}`);
-    expect(answer).toMatchObject({ status: 200, text: '' });
-    expect(answer.headers.etag).toBe('"1"');
-  });
-});
+  describe('pages', () => {
+    test('items that come or go meanwhile neither repeat nor hide others', async () => {
+      const { siteId } = await world.shop('paged');
+      const path = `/v1/sites/${siteId}/clients`;
+      const add = (id: string) =>
+        world.expect(201, 'POST', path, { body: { client_id: id, subject: `client:${id}` } });
+      for (let index = 10; index < 30; index++) await add(`c${index}`);
+      const first = await world.expect(200, 'GET', `${path}?limit=8`);
+      await add('c00');
+      await add('c175');
+      await world.expect(204, 'DELETE', `${path}/c17`, { ifMatch: 1 });
+      const seen = itemsOf(first).map(({ client_id }) => client_id);
+      let cursor = first.json.next_cursor;
+      while (cursor !== undefined) {
+        const next = await world.expect(200, 'GET', `${path}?limit=8&cursor=${String(cursor)}`);
+        seen.push(...itemsOf(next).map(({ client_id }) => client_id));
+        cursor = next.json.next_cursor;
+      }
+      const expected = Array.from({ length: 20 }, (_, index) => `c${index + 10}`);
+      expected.splice(8, 0, 'c175');
+      expect(seen).toEqual(expected);
+    });
 
-describe('idempotency', () => {
-  test('the same creation again answers the same and does nothing', async () => {
-    const path = `/v1/sites/${shop.siteId}/targets`;
-    const asked = { body: { name: 'once' }, key: 'key-1' };
-    const first = await world.expect(201, 'POST', path, asked);
-    const again = await world.expect(201, 'POST', path, asked);
-    const { token, ...view } = first.json;
-    expect(token).toMatch(/^pgt_/);
-    // What is shown once is not kept.
-    expect(again.json).toEqual(view);
-    expect(again.headers.location).toBe(first.headers.location);
-    expect(again.headers['idempotency-replayed']).toBe('true');
-    const named = itemsOf(await world.expect(200, 'GET', path)).filter(({ name }) => name === 'once');
-    expect(named).toHaveLength(1);
-  });
+    test('a full last page has no cursor', async () => {
+      const { siteId } = await world.shop('full');
+      for (const name of ['a', 'b']) {
+        await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
+      }
+      const page = await world.expect(200, 'GET', `/v1/sites/${siteId}/targets?limit=2`);
+      expect(itemsOf(page)).toHaveLength(2);
+      expect(page.json.next_cursor).toBeUndefined();
+    });
 
-  test('with another body, or on another path: 409', async () => {
-    const path = `/v1/sites/${shop.siteId}/clients`;
-    await world.expect(201, 'POST', path, { body: { client_id: 'k', subject: 'client:k' }, key: 'key-2' });
-    const body = { client_id: 'k2', subject: 'client:k' };
-    expect((await world.call('POST', path, { body, key: 'key-2' })).code).toBe('idempotency_conflict');
-    const elsewhere = await world.call('POST', ENVIRONMENTS, { body: { name: 'k' }, key: 'key-2' });
-    expect(elsewhere.code).toBe('idempotency_conflict');
-  });
-
-  test('keys are each operator’s own', async () => {
-    const other = world.operator('other', 'admin', { kind: 'installation', id: '' });
-    await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'mine' }, key: 'key-3' });
-    await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'theirs' }, key: 'key-3', token: other });
-  });
-
-  test('a refused creation may be asked again with the same key', async () => {
-    const path = `/v1/sites/${shop.siteId}/clients`;
-    const asked = { body: { client_id: 'late', subject: 'client:late' }, key: 'key-4' };
-    await world.expect(201, 'POST', path, { body: asked.body });
-    expect((await world.call('POST', path, asked)).code).toBe('already_exists');
-    await world.expect(204, 'DELETE', `${path}/late`, { ifMatch: 1 });
-    await world.expect(201, 'POST', path, asked);
-  });
-
-  test('of concurrent copies one is made, and all answer it', async () => {
-    const path = `/v1/sites/${shop.siteId}/targets`;
-    const answers = await Promise.all(
-      Array.from({ length: 30 }, () => world.call('POST', path, { body: { name: 'copied' }, key: 'key-5' })),
-    );
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
-    expect(new Set(answers.map((answer) => textIn(answer, 'target_id'))).size).toBe(1);
-    expect(answers.filter(({ json }) => json.token !== undefined)).toHaveLength(1);
-    const events = await world.expect(
-      200,
-      'GET',
-      `/v1/audit-events?resource_id=${String(answers[0]?.json.target_id)}`,
-    );
-    expect(itemsOf(events)).toHaveLength(1);
-  });
-
-  test.each(['', 'with space', 'x'.repeat(129)])('the key %p: 400', async (key) => {
-    const answer = await world.call('POST', ENVIRONMENTS, { body: { name: 'n' }, key });
-    expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
-    expect(pointersOf(answer)).toEqual(['/headers/idempotency-key']);
-  });
-});
-
-describe('pages', () => {
-  test('items that come or go meanwhile neither repeat nor hide others', async () => {
-    const { siteId } = await world.shop('paged');
-    const path = `/v1/sites/${siteId}/clients`;
-    const add = (id: string) =>
-      world.expect(201, 'POST', path, { body: { client_id: id, subject: `client:${id}` } });
-    for (let index = 10; index < 30; index++) await add(`c${index}`);
-    const first = await world.expect(200, 'GET', `${path}?limit=8`);
-    await add('c00');
-    await add('c175');
-    await world.expect(204, 'DELETE', `${path}/c17`, { ifMatch: 1 });
-    const seen = itemsOf(first).map(({ client_id }) => client_id);
-    let cursor = first.json.next_cursor;
-    while (cursor !== undefined) {
-      const next = await world.expect(200, 'GET', `${path}?limit=8&cursor=${String(cursor)}`);
-      seen.push(...itemsOf(next).map(({ client_id }) => client_id));
-      cursor = next.json.next_cursor;
-    }
-    const expected = Array.from({ length: 20 }, (_, index) => `c${index + 10}`);
-    expected.splice(8, 0, 'c175');
-    expect(seen).toEqual(expected);
-  });
-
-  test('a full last page has no cursor', async () => {
-    const { siteId } = await world.shop('full');
-    for (const name of ['a', 'b']) {
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
-    }
-    const page = await world.expect(200, 'GET', `/v1/sites/${siteId}/targets?limit=2`);
-    expect(itemsOf(page)).toHaveLength(2);
-    expect(page.json.next_cursor).toBeUndefined();
-  });
-
-  test('the audit trail is newest first, and pages go on below', async () => {
-    const { siteId } = await world.shop('trail');
-    for (const name of ['a', 'b', 'c']) {
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
-    }
-    const names = (answer: Answer) =>
-      itemsOf(answer).map(({ after }) => JSON.parse(JSON.stringify(after)).name);
-    const filter = `site_id=${siteId}&kind=proofgate.control.target.created&limit=2`;
-    const first = await world.expect(200, 'GET', `/v1/audit-events?${filter}`);
-    expect(names(first)).toEqual(['c', 'b']);
-    await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 'd' } });
-    const cursor = String(first.json.next_cursor);
-    const rest = await world.expect(200, 'GET', `/v1/audit-events?${filter}&cursor=${cursor}`);
-    expect(names(rest)).toEqual(['a']);
-    const foreign = Buffer.from('tgt_x').toString('base64url');
-    expect((await world.call('GET', `/v1/audit-events?cursor=${foreign}`)).code).toBe('request_malformed');
+    test('the audit trail is newest first, and pages go on below', async () => {
+      const { siteId } = await world.shop('trail');
+      for (const name of ['a', 'b', 'c']) {
+        await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
+      }
+      const names = (answer: Answer) =>
+        itemsOf(answer).map(({ after }) => JSON.parse(JSON.stringify(after)).name);
+      const filter = `site_id=${siteId}&kind=proofgate.control.target.created&limit=2`;
+      const first = await world.expect(200, 'GET', `/v1/audit-events?${filter}`);
+      expect(names(first)).toEqual(['c', 'b']);
+      await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 'd' } });
+      const cursor = String(first.json.next_cursor);
+      const rest = await world.expect(200, 'GET', `/v1/audit-events?${filter}&cursor=${cursor}`);
+      expect(names(rest)).toEqual(['a']);
+      const foreign = Buffer.from('tgt_x').toString('base64url');
+      expect((await world.call('GET', `/v1/audit-events?cursor=${foreign}`)).code).toBe('request_malformed');
+    });
   });
 });

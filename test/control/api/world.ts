@@ -83,6 +83,8 @@ export const ALLOWED_SOURCES = [
 ];
 
 export interface ApiWorldOptions {
+  /** Default: SQLite, in the world's directory. */
+  readonly openStore?: (nowMs: () => number) => Promise<ControlStore>;
   readonly app?: Partial<ControlAppOptions>;
   /** Before any route. */
   readonly prepare?: (app: ControlApp) => void;
@@ -106,7 +108,8 @@ export class ApiWorld {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-api-'));
     const opened: { store?: ControlStore; app?: ControlApp } = {};
     const world = new ApiWorld(directory, opened as { store: ControlStore; app: ControlApp });
-    opened.store = await openSqliteStore({ dataDirectory: directory, nowMs: world.nowMs });
+    const openStore = options.openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
+    opened.store = await openStore(world.nowMs);
     opened.app = await serve(world, options);
     return world;
   }
