@@ -24,17 +24,14 @@ export async function assertReplaySetting({ replay }: VerifierSettings): Promise
 }
 
 /**
- * @param skewSeconds of the bundle that is loaded, for readiness
+ * @param expectedSkewSeconds of the bundle in force, for readiness; undefined while there is none
  * @throws CliError `bad_replay_store`
  */
 export async function openReplayStore(
   { holderQuota, redisCaFile, redisTimeoutMs, replay }: VerifierSettings,
-  skewSeconds: number | undefined,
+  expectedSkewSeconds: () => number | undefined,
 ): Promise<ReplayStore> {
-  const common = {
-    holderQuotaPerMinute: holderQuota,
-    ...(skewSeconds === undefined ? {} : { expectedSkewSeconds: skewSeconds }),
-  };
+  const common = { holderQuotaPerMinute: holderQuota, expectedSkewSeconds };
   if (usesEmbeddedReplay(replay)) {
     const { createMemoryReplayStore } = await import('../verifier/replay/memory.ts');
     return createMemoryReplayStore(common);

@@ -70,7 +70,7 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
   const auditMode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
   const auditSink = openAuditSink(settings.auditFile, auditMode, metrics);
   await bundle.start();
-  const replayStore = await openReplayStore(settings, bundle.holder.snapshot?.skewSeconds);
+  const replayStore = await openReplayStore(settings, () => bundle.holder.snapshot?.skewSeconds);
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
   const verifier = createVerifier({
     currentSnapshot: () => bundle.holder.snapshot,

@@ -28,8 +28,8 @@ export interface MemoryReplayStoreOptions {
   readonly maxRecords?: number;
   /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
-  /** Until a claim tells the site's skew, `health` reckons the start's fence with this one. Default 5. */
-  readonly expectedSkewSeconds?: number;
+  /** The site's skew, with which `health` reckons the start's fence: it may be known only later. Until then 5. */
+  readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
   readonly clockSeconds?: () => number;
 }
@@ -42,8 +42,8 @@ export function createMemoryReplayStore(options: MemoryReplayStoreOptions = {}):
 class MemoryReplayStore implements ReplayStore {
   readonly name = 'memory';
   readonly #clockSeconds: () => number;
-  readonly #expectedSkewSeconds: number;
-  readonly #readyAfterSeconds: number;
+  readonly #expectedSkewSeconds: () => number | undefined;
+  readonly #startSeconds: number;
   readonly #records: RecordTable;
   readonly #quota: HolderQuota;
   /** Nothing consumed up to this moment, of this verifier's clock, is sure to be remembered. */
@@ -56,9 +56,9 @@ class MemoryReplayStore implements ReplayStore {
 
   constructor(options: MemoryReplayStoreOptions) {
     this.#clockSeconds = options.clockSeconds ?? systemClockSeconds;
-    this.#expectedSkewSeconds = options.expectedSkewSeconds ?? DEFAULT_SKEW_SECONDS;
-    this.#epochSeconds = Math.floor(this.#clockSeconds());
-    this.#readyAfterSeconds = this.#epochSeconds + this.#expectedSkewSeconds;
+    this.#expectedSkewSeconds = options.expectedSkewSeconds ?? (() => undefined);
+    this.#startSeconds = Math.floor(this.#clockSeconds());
+    this.#epochSeconds = this.#startSeconds;
     this.#records = new RecordTable(options.maxRecords ?? DEFAULT_MAX_RECORDS, this.#epochSeconds);
     this.#quota = new HolderQuota(options.holderQuotaPerMinute ?? DEFAULT_HOLDER_QUOTA_PER_MINUTE);
   }
@@ -100,8 +100,9 @@ class MemoryReplayStore implements ReplayStore {
   health(): ReplayHealth {
     if (this.#isClosed) return { ready: false, problem: 'the embedded replay store is closed' };
     const nowSeconds = Math.floor(this.#clockSeconds());
-    if (nowSeconds <= this.#readyAfterSeconds) {
-      const seconds = this.#readyAfterSeconds - nowSeconds + 1;
+    const readyAfterSeconds = this.#startSeconds + (this.#expectedSkewSeconds() ?? DEFAULT_SKEW_SECONDS);
+    if (nowSeconds <= readyAfterSeconds) {
+      const seconds = readyAfterSeconds - nowSeconds + 1;
       return {
         ready: false,
         problem: `the embedded replay store has just started: it refuses proofs for another ${seconds} s`,

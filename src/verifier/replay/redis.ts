@@ -40,8 +40,8 @@ export interface RedisReplayStoreOptions {
   readonly certificateAuthorities?: string;
   /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
-  /** Until a claim tells the site's skew, `health` reckons the fence and compares clocks with this one. Default 5. */
-  readonly expectedSkewSeconds?: number;
+  /** The site's skew, with which a connection reckons the fence and compares clocks. Until it is known 5. */
+  readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
   readonly clockSeconds?: () => number;
 }
@@ -59,7 +59,7 @@ class RedisReplayStore implements ReplayStore {
   readonly #link: RedisLink;
   readonly #clockSeconds: () => number;
   readonly #holderQuotaPerMinute: number;
-  readonly #expectedSkewSeconds: number;
+  readonly #expectedSkewSeconds: () => number | undefined;
   readonly #readBackTimeoutMs: number;
   /** A nonce is this process's own random prefix and a count: unique, which is all that it must be. */
   readonly #noncePrefix = randomBytes(16).toString('base64url');
@@ -74,7 +74,7 @@ class RedisReplayStore implements ReplayStore {
     const scriptTimeoutMs = Math.ceil(timeoutMs * SCRIPT_SHARE_OF_TIMEOUT);
     this.#clockSeconds = options.clockSeconds ?? systemClockSeconds;
     this.#holderQuotaPerMinute = options.holderQuotaPerMinute ?? DEFAULT_HOLDER_QUOTA_PER_MINUTE;
-    this.#expectedSkewSeconds = options.expectedSkewSeconds ?? DEFAULT_SKEW_SECONDS;
+    this.#expectedSkewSeconds = options.expectedSkewSeconds ?? (() => undefined);
     this.#readBackTimeoutMs = timeoutMs - scriptTimeoutMs;
     this.#link = new RedisLink({
       endpoint: parseRedisEndpoint(options.url),
@@ -183,7 +183,8 @@ class RedisReplayStore implements ReplayStore {
   async #prepare(link: RedisLink): Promise<string | undefined> {
     await link.loadScript(SCRIPTS.consume);
     const nowSeconds = Math.floor(this.#clockSeconds());
-    const toleranceSeconds = Math.max(this.#largestSkewSeconds, this.#expectedSkewSeconds);
+    const expectedSkewSeconds = this.#expectedSkewSeconds() ?? DEFAULT_SKEW_SECONDS;
+    const toleranceSeconds = Math.max(this.#largestSkewSeconds, expectedSkewSeconds);
     const reply = await link.runScriptInFull(SCRIPTS.prepare, [
       KEYS.epoch,
       this.#largestSkewSeconds,

@@ -73,11 +73,26 @@ describe('memory: keeping and forgetting', () => {
   });
 
   it('is not ready while every fresh proof is fenced', () => {
-    const { store, clock } = createAt(START_SECONDS, { expectedSkewSeconds: 5 });
+    const { store, clock } = createAt(START_SECONDS, { expectedSkewSeconds: () => 5 });
     expect(store.health()).toMatchObject({ ready: false, problem: expect.stringMatching(/another 6 s$/) });
     clock.seconds += 5;
     expect(store.health()).toMatchObject({ ready: false, problem: expect.stringMatching(/another 1 s$/) });
     clock.seconds += 1;
+    expect(store.health()).toEqual({ ready: true });
+  });
+
+  it.each([
+    { skewSeconds: 1, shownSeconds: 2 },
+    { skewSeconds: 60, shownSeconds: 61 },
+  ])('reckons with the site’s skew of $skewSeconds s once a bundle tells it', (known) => {
+    let skewSeconds: number | undefined;
+    const { store, clock } = createAt(START_SECONDS, { expectedSkewSeconds: () => skewSeconds });
+    expect(store.health()).toMatchObject({ problem: expect.stringMatching(/another 6 s$/) });
+    skewSeconds = known.skewSeconds;
+    expect(store.health()).toMatchObject({
+      problem: expect.stringMatching(new RegExp(`another ${known.shownSeconds} s$`)),
+    });
+    clock.seconds += known.skewSeconds + 1;
     expect(store.health()).toEqual({ ready: true });
   });
 
