@@ -138,6 +138,19 @@ export class Publication {
     return row !== undefined;
   }
 
+  /** Moment of the oldest change, of anything but keys, that is not published. */
+  async contentChangedSince(siteId: string): Promise<number | undefined> {
+    const row = await this.#db
+      .selectFrom('siteChange')
+      .select('createdAtMs')
+      .where('siteId', '=', siteId)
+      .where('kind', 'in', ['policy', 'client'])
+      .orderBy('seq')
+      .limit(1)
+      .executeTakeFirst();
+    return row?.createdAtMs;
+  }
+
   /** Changes that revoke a key which verifiers know. */
   revocations(siteId: string, limit: number): Promise<readonly RowOf<'siteChange'>[]> {
     return this.#db

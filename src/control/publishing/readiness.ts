@@ -1,0 +1,164 @@
+/**
+ * The five conditions of runtime readiness: each a claim of its own, with its state, since when, and what blocks it.
+ * Source: specification "Derived key"; docs/control.md "From key to traffic".
+ */
+import type { ReadinessCondition } from '../api/contract/enrollment.ts';
+import type { KeyReadinessView } from '../api/contract/readiness.ts';
+import { keyStateAt } from '../domain/enrollment.ts';
+import { Refusal } from '../domain/refusal.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { isRefusing } from './acknowledgements.ts';
+import { clientSigningProfiles, keyGrants } from './signing-profiles.ts';
+
+type Key = RowOf<'derivedKey'>;
+type Target = RowOf<'target'>;
+
+/**
+ * @param targetId the selected target; undefined: all that are attached
+ * @throws Refusal `not_found` when the target is not an attached one of the key's site
+ */
+export async function keyReadiness(
+  tx: Transaction,
+  key: Key,
+  targetId: string | undefined,
+  nowMs: number,
+): Promise<KeyReadinessView> {
+  const targets = await selectedTargets(tx, key.siteId, targetId);
+  const conditions = [
+    keyCondition(key, nowMs),
+    await grantCondition(tx, key),
+    await profileCondition(tx, key),
+    acknowledgedCondition(key, targets),
+    await currentCondition(tx, key.siteId, targets),
+  ];
+  return {
+    key_id: key.keyId,
+    ...(targetId === undefined ? {} : { target_id: targetId }),
+    ready: conditions.every(({ satisfied }) => satisfied),
+    conditions,
+  };
+}
+
+async function selectedTargets(
+  tx: Transaction,
+  siteId: string,
+  targetId: string | undefined,
+): Promise<readonly Target[]> {
+  if (targetId === undefined) return tx.targets.attached(siteId);
+  const target = await tx.targets.target(targetId);
+  if (target?.siteId !== siteId || target.state !== 'attached') throw new Refusal('not_found');
+  return [target];
+}
+
+function keyCondition(key: Key, nowMs: number): ReadinessCondition {
+  const state = keyStateAt(key.status, key.expiresAtSeconds, Math.floor(nowMs / 1000));
+  const sinceMs = { active: key.createdAtMs, revoked: key.revokedAtMs, expired: key.expiresAtSeconds * 1000 }[
+    state
+  ];
+  return condition('derived_key', {
+    state,
+    sinceMs,
+    blockedBy: state === 'active' ? undefined : `the key is ${state}`,
+  });
+}
+
+async function grantCondition(tx: Transaction, key: Key): Promise<ReadinessCondition> {
+  const grants = await keyGrants(tx, key);
+  const active = grants.filter(({ state }) => state === 'active');
+  const blockedBy = grants[0]?.blocked_by ?? `no route needs what client ${key.clientId} was granted`;
+  return condition('route_grant', {
+    state: active.length > 0 ? 'active' : 'inactive',
+    sinceMs: earliest(active.map(({ since }) => since)),
+    blockedBy: active.length > 0 ? undefined : blockedBy,
+  });
+}
+
+async function profileCondition(tx: Transaction, key: Key): Promise<ReadinessCondition> {
+  const profiles = await clientSigningProfiles(tx, key.siteId, key.clientId);
+  const isActive = profiles.some(({ state }) => state === 'active');
+  return condition('signing_profile', {
+    state: isActive ? 'active' : 'inactive',
+    sinceMs: undefined,
+    blockedBy: isActive ? undefined : (profiles[0]?.blocked_by ?? 'there is no active route grant'),
+  });
+}
+
+function acknowledgedCondition(key: Key, targets: readonly Target[]): ReadinessCondition {
+  const name = 'target_acknowledged';
+  if (targets.length === 0) return condition(name, NO_TARGET);
+  const { listedRevision } = key;
+  if (listedRevision === null) {
+    return condition(name, { state: 'pending', blockedBy: 'the key is not published yet' });
+  }
+  const late = targetsBelow(targets, listedRevision);
+  if (late !== undefined) return condition(name, late);
+  // Held everywhere since then; by one target alone at least since it last said so.
+  const sinceMs = key.listedEverywhereAtMs ?? latest(targets);
+  return condition(name, { state: 'acknowledged', sinceMs });
+}
+
+async function currentCondition(
+  tx: Transaction,
+  siteId: string,
+  targets: readonly Target[],
+): Promise<ReadinessCondition> {
+  const name = 'version_current';
+  const site = await tx.hierarchy.site(siteId);
+  if (site === undefined) throw new Refusal('not_found');
+  const waitingSinceMs = await tx.publication.contentChangedSince(siteId);
+  if (waitingSinceMs !== undefined || site.head === null) {
+    const blockedBy = 'the latest policy is not published yet';
+    return condition(name, { state: 'publishing', sinceMs: waitingSinceMs, blockedBy });
+  }
+  if (targets.length === 0) return condition(name, NO_TARGET);
+  const late = targetsBelow(targets, site.policyRevision);
+  if (late !== undefined) return condition(name, { ...late, state: 'outdated' });
+  return condition(name, { state: 'current', sinceMs: latest(targets) });
+}
+
+interface Finding {
+  readonly state: string;
+  readonly sinceMs?: number | null | undefined;
+  /** Undefined when the condition is satisfied. */
+  readonly blockedBy?: string | undefined;
+}
+
+const NO_TARGET: Finding = { state: 'no_target', blockedBy: 'no target is attached' };
+
+/** What keeps the targets from having a revision; undefined when all have it. */
+function targetsBelow(targets: readonly Target[], revision: number): Finding | undefined {
+  const late = targets.filter(({ ackedRevision }) => (ackedRevision ?? 0) < revision);
+  const first = late.find(isRefusing) ?? late[0];
+  if (first === undefined) return undefined;
+  const others = late.length === 1 ? '' : ` (and ${late.length - 1} more)`;
+  if (isRefusing(first)) {
+    const blockedBy = `target ${first.id} refused revision ${first.refusedRevision}: ${first.refusedCode}${others}`;
+    return { state: 'refused', sinceMs: first.refusedAtMs, blockedBy };
+  }
+  const at = first.ackedRevision === null ? 'has taken nothing yet' : `is at revision ${first.ackedRevision}`;
+  return { state: 'pending', blockedBy: `target ${first.id} ${at}, revision ${revision} is needed${others}` };
+}
+
+function condition(
+  name: ReadinessCondition['condition'],
+  { state, sinceMs, blockedBy }: Finding,
+): ReadinessCondition {
+  return {
+    condition: name,
+    state,
+    satisfied: blockedBy === undefined,
+    ...(sinceMs === undefined || sinceMs === null ? {} : { since: new Date(sinceMs).toISOString() }),
+    ...(blockedBy === undefined ? {} : { blocked_by: blockedBy.slice(0, 512) }),
+  };
+}
+
+function earliest(moments: readonly (string | undefined)[]): number | undefined {
+  const known = moments.flatMap((text) => (text === undefined ? [] : [Date.parse(text)]));
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
+function latest(targets: readonly Target[]): number | undefined {
+  const known = targets.flatMap(({ ackedAtMs }) => (ackedAtMs === null ? [] : [ackedAtMs]));
+  return known.length === 0 ? undefined : Math.max(...known);
+}

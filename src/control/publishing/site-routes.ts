@@ -1,0 +1,103 @@
+/**
+ * A site's routes as they bear on one client: which of them its grants lead to, and whether it may call them.
+ * Source: specification "Client", "Signing profile"; docs/control.md "From key to traffic".
+ */
+import Type from 'typebox';
+import { Compile } from 'typebox/compile';
+import { accessOf } from '../../bundle/compile-routes.ts';
+import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/schema.ts';
+import { grantCovers } from '../domain/runtime.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { allRows, routeContent } from './site-content.ts';
+
+const route = Compile(BUNDLE_CONTENT.properties.routes.items);
+const allowedSources = Compile(BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources);
+const origins = Compile(Type.Array(Type.String()));
+
+export interface SiteRoute {
+  readonly content: RouteContent;
+  readonly createdAtMs: number;
+  /** Undefined for a route that is kept and not published. */
+  readonly sources: readonly AllowedSourceContent[] | undefined;
+}
+
+export interface SiteRoutes {
+  readonly site: RowOf<'site'>;
+  readonly origins: readonly string[];
+  readonly routes: readonly SiteRoute[];
+}
+
+/** In the order of their names. @returns undefined when there is no such site */
+export async function readSiteRoutes(tx: Transaction, siteId: string): Promise<SiteRoutes | undefined> {
+  const site = await tx.hierarchy.site(siteId);
+  if (site === undefined) return undefined;
+  const sourceRows = await allRows(
+    (page) => tx.routes.sourcesOfSite(siteId, page),
+    ({ routeId }) => routeId,
+  );
+  const sources = new Map(sourceRows.map((row) => [row.routeId, row.allowedSources]));
+  const rows = await allRows(
+    (page) => tx.routes.ofSite(siteId, page),
+    ({ routeId }) => routeId,
+  );
+  const routes = rows.flatMap((row) => {
+    const content: unknown = routeContent(row);
+    if (!route.Check(content)) return [];
+    return [{ content, createdAtMs: row.createdAtMs, sources: parseSources(sources.get(row.routeId)) }];
+  });
+  const siteOrigins: unknown = JSON.parse(site.origins);
+  return { site, origins: origins.Check(siteOrigins) ? siteOrigins : [], routes };
+}
+
+function parseSources(stored: string | undefined): readonly AllowedSourceContent[] | undefined {
+  if (stored === undefined) return undefined;
+  const sources: unknown = JSON.parse(stored);
+  return allowedSources.Check(sources) ? sources : undefined;
+}
+
+/** A route whose resource the client was granted, with whatever access. */
+export interface GrantedRoute extends SiteRoute {
+  readonly grant: RowOf<'clientGrant'>;
+  readonly needed: 'read' | 'write';
+  /** Why the grant does not hold for the route; undefined when it does. */
+  readonly grantBlockedBy: string | undefined;
+  /** Why requests of the client would be denied all the same. */
+  readonly profileBlockedBy: string | undefined;
+}
+
+export function grantedRoutes(
+  { site, routes }: SiteRoutes,
+  client: RowOf<'client'>,
+  grants: readonly RowOf<'clientGrant'>[],
+): readonly GrantedRoute[] {
+  const byResource = new Map(grants.map((grant) => [grant.resource, grant]));
+  return routes.flatMap((entry) => {
+    const grant = byResource.get(entry.content.resource ?? entry.content.route_id);
+    if (grant === undefined) return [];
+    const needed = accessOf(entry.content);
+    const grantBlockedBy = grantCovers(grant.access, needed)
+      ? undefined
+      : `the client holds ${grant.access} access to ${grant.resource}, the route needs ${needed}`;
+    const profileBlockedBy = grantBlockedBy ?? callBlockedBy(entry, site, client);
+    return [{ ...entry, grant, needed, grantBlockedBy, profileBlockedBy }];
+  });
+}
+
+function callBlockedBy(
+  { sources }: SiteRoute,
+  site: RowOf<'site'>,
+  { subject }: RowOf<'client'>,
+): string | undefined {
+  if (sources === undefined) return 'the route has no sources yet, so it is not published';
+  const admits = sources.some(
+    (source) =>
+      source.issuer === site.issuerUrl &&
+      source.trust_domain === site.trustDomain &&
+      source.required_key_binding === 'software' &&
+      (source.subject_exact === undefined
+        ? source.subject_prefix !== undefined && subject.startsWith(source.subject_prefix)
+        : source.subject_exact === subject),
+  );
+  return admits ? undefined : 'no source of the route admits the client';
+}
