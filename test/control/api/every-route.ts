@@ -3,6 +3,7 @@ import type { ControlApp } from '../../../src/control/api/app.ts';
 import { registerDerivedKeyRoutes } from '../../../src/control/api/routes/derived-keys.ts';
 import { registerEnrollmentPolicyRoutes } from '../../../src/control/api/routes/enrollment-policies.ts';
 import { registerEnrollmentRoutes } from '../../../src/control/api/routes/enrollments.ts';
+import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime.ts';
 import { registerSessionRoutes } from '../../../src/control/api/routes/session.ts';
 import { registerSourceRoutes } from '../../../src/control/api/routes/sources.ts';
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self.ts';
@@ -13,6 +14,7 @@ export function registerOtherRoutes(app: ControlApp): void {
   registerEnrollmentPolicyRoutes(app, absent());
   registerEnrollmentRoutes(app, absent());
   registerDerivedKeyRoutes(app, absent());
+  registerRuntimeRoutes(app, absent());
   registerTargetSelfRoutes(app, absent());
 }
 

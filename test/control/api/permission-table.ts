@@ -146,6 +146,12 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'POST /v1/derived-keys/:key_id/revoke': operator('operate', 'site'),
   'GET /v1/sites/:site_id/blocked-subjects': operator('read', 'site'),
   'DELETE /v1/sites/:site_id/blocked-subjects': operator('operate', 'site'),
+  // From key to traffic
+  'GET /v1/derived-keys/:key_id/readiness': operator('read', 'site'),
+  'GET /v1/derived-keys/:key_id/grants': operator('read', 'site'),
+  'GET /v1/derived-keys/:key_id/signing-profiles': operator('read', 'site'),
+  'GET /v1/sites/:site_id/signing-profiles': operator('read', 'site'),
+  'GET /v1/sites/:site_id/propagation': operator('read', 'site'),
   // Distribution
   'GET /v1/targets/self/bundle': target,
   'POST /v1/targets/self/acks': target,

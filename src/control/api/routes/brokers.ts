@@ -47,6 +47,11 @@ export function registerBrokerRoutes(app: ControlApp, brokers: Brokers): void {
       return sendVersioned(request, reply, await brokers.get({ siteId, issuer }));
     },
   );
+  registerBrokerChanges(app, brokers);
+}
+
+function registerBrokerChanges(app: ControlApp, brokers: Brokers): void {
+  const params = parameters(BROKER_PATH);
   app.put(
     '/v1/sites/:site_id/brokers/:issuer',
     {

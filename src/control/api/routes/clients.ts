@@ -86,6 +86,11 @@ function registerOneClientRoutes(app: ControlApp, clients: Clients): void {
       return sendVersioned(request, reply, await clients.get(siteId, clientId));
     },
   );
+  registerClientChanges(app, clients);
+}
+
+function registerClientChanges(app: ControlApp, clients: Clients): void {
+  const params = parameters(CLIENT_PATH);
   app.patch(
     '/v1/sites/:site_id/clients/:client_id',
     {
@@ -158,6 +163,10 @@ export function registerGrantRoutes(app: ControlApp, grants: Grants): void {
       );
     },
   );
+  registerGrantChanges(app, grants);
+}
+
+function registerGrantChanges(app: ControlApp, grants: Grants): void {
   app.put(
     '/v1/sites/:site_id/clients/:client_id/grants/:resource',
     {

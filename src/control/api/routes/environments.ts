@@ -77,6 +77,11 @@ function registerOneEnvironmentRoutes(app: ControlApp, environments: Environment
     async (request, reply) =>
       sendVersioned(request, reply, await environments.get(request.params.environment_id)),
   );
+  registerEnvironmentChanges(app, environments);
+}
+
+function registerEnvironmentChanges(app: ControlApp, environments: Environments): void {
+  const params = parameters(ENVIRONMENT_PATH);
   app.patch(
     '/v1/environments/:environment_id',
     {
@@ -185,6 +190,11 @@ function registerOneFleetRoutes(app: ControlApp, fleets: Fleets): void {
     },
     async (request, reply) => sendVersioned(request, reply, await fleets.get(request.params.fleet_id)),
   );
+  registerFleetChanges(app, fleets);
+}
+
+function registerFleetChanges(app: ControlApp, fleets: Fleets): void {
+  const params = parameters(FLEET_PATH);
   app.patch(
     '/v1/fleets/:fleet_id',
     {

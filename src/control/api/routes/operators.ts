@@ -198,6 +198,11 @@ function registerOneAccessTokenRoutes(app: ControlApp, tokens: AccessTokens): vo
       return view;
     },
   );
+  registerAccessTokenChanges(app, tokens);
+}
+
+function registerAccessTokenChanges(app: ControlApp, tokens: AccessTokens): void {
+  const params = parameters(ACCESS_TOKEN_PATH);
   app.delete(
     '/v1/access-tokens/:access_token_id',
     {

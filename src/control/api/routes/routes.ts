@@ -88,6 +88,11 @@ function registerOneRouteRoutes(app: ControlApp, routes: Routes): void {
       return sendVersioned(request, reply, await routes.get({ siteId, routeId }));
     },
   );
+  registerRouteChanges(app, routes);
+}
+
+function registerRouteChanges(app: ControlApp, routes: Routes): void {
+  const params = parameters(ROUTE_PATH);
   app.put(
     '/v1/sites/:site_id/routes/:route_id',
     {
@@ -157,6 +162,11 @@ export function registerRouteSourcesRoutes(app: ControlApp, sources: RouteSource
       return sendVersioned(request, reply, await sources.get({ siteId, routeId }));
     },
   );
+  registerRouteSourcesChanges(app, sources);
+}
+
+function registerRouteSourcesChanges(app: ControlApp, sources: RouteSources): void {
+  const params = parameters(ROUTE_PATH);
   app.put(
     '/v1/sites/:site_id/routes/:route_id/sources',
     {

@@ -36,6 +36,11 @@ export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
       return sendCreated(reply, created, ({ site_id: id }) => `/v1/sites/${encodeURIComponent(id)}`);
     },
   );
+  registerSiteLists(app, sites);
+  registerOneSiteRoutes(app, sites);
+}
+
+function registerSiteLists(app: ControlApp, sites: Sites): void {
   app.get(
     '/v1/fleets/:fleet_id/sites',
     {
@@ -81,7 +86,6 @@ export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
       );
     },
   );
-  registerOneSiteRoutes(app, sites);
 }
 
 function registerOneSiteRoutes(app: ControlApp, sites: Sites): void {
@@ -94,6 +98,11 @@ function registerOneSiteRoutes(app: ControlApp, sites: Sites): void {
     },
     async (request, reply) => sendVersioned(request, reply, await sites.get(request.params.site_id)),
   );
+  registerSiteChanges(app, sites);
+}
+
+function registerSiteChanges(app: ControlApp, sites: Sites): void {
+  const params = parameters(SITE_PATH);
   app.patch(
     '/v1/sites/:site_id',
     {
