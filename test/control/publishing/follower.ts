@@ -8,8 +8,15 @@ import { openBundle } from '../../../src/bundle/open-bundle.ts';
 import { openStep } from '../../../src/bundle/open-step.ts';
 import { TimeSlice } from '../../../src/bundle/time-slice.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
-import { importPublicKey } from '../../../src/protocol/public-key.ts';
+import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
 import { type ControlWorld, SITE } from './world.ts';
+
+/** Tests give many key IDs one key: checking it once is enough. */
+const imported = new Map<string, PublicKey | undefined>();
+function importKey(jwk: PublicJwk): PublicKey | undefined {
+  if (!imported.has(jwk.x)) imported.set(jwk.x, importPublicKey(jwk));
+  return imported.get(jwk.x);
+}
 
 export class Follower {
   readonly #world: ControlWorld;
@@ -57,7 +64,7 @@ export class Follower {
     const refused = judgeStep(snapshot, step, row.kind);
     if (refused !== undefined) throw refused;
     const slice = new TimeSlice();
-    const prepared = await prepareStep(snapshot, step, { importKey: importPublicKey, slice });
+    const prepared = await prepareStep(snapshot, step, { importKey, slice });
     this.snapshot = prepared.commit();
     if (this.snapshot.head !== row.head) throw new Error('the row names another head');
     this.taken.push(row.kind);
@@ -80,6 +87,7 @@ export class Follower {
       file: 'bundle.jws',
       head: position.head,
       readShard: read,
+      importKey,
       forgetBeforeSeconds: this.#world.clock.seconds,
     });
   }

@@ -224,6 +224,39 @@ export class ControlWorld {
     };
   }
 
+  /**
+   * Many key IDs with one public key, a millisecond apart, as if the first publication had listed them: not recorded as
+   * changes. @returns their IDs, in order
+   */
+  async addManyKeys(clientId: string, count: number, lifetimeSeconds = 3600): Promise<readonly string[]> {
+    const { publicKey } = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+    const rows = Array.from({ length: count }, () => {
+      this.clock.ms += 1;
+      return { ...this.keyRow(clientId, publicKey, lifetimeSeconds), listedRevision: 1 };
+    });
+    await this.store.housekeep(undefined, async (tx) => {
+      for (const row of rows) await tx.keys.add(row);
+    });
+    return rows.map(({ keyId }) => keyId);
+  }
+
+  /** Beside the other one in the order of names. @returns its ID */
+  async addKeyLike(row: RowOf<'derivedKey'>, lifetimeSeconds: number): Promise<string> {
+    const keyId = `${row.keyId}x`;
+    const { ms, seconds } = this.clock;
+    await this.change(async (tx) => {
+      await tx.keys.add({
+        ...row,
+        keyId,
+        enrollmentId: newId('enrollment', ms),
+        expiresAtSeconds: seconds + lifetimeSeconds,
+        listedRevision: null,
+      });
+      await tx.changes.record(SITE, { kind: 'key', keyId }, ms);
+    });
+    return keyId;
+  }
+
   revokeKey(keyId: string): Promise<void> {
     const { ms } = this.clock;
     return this.change(async (tx) => {
