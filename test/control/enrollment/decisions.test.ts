@@ -240,7 +240,15 @@ describe('polling', () => {
     ]);
     expect(conditions[0]).toMatchObject({ state: 'pending_approval', satisfied: false });
     await world.decisions.approve(id, BY);
-    expect((await asked()).ready).toBe(true);
+    const approved = await asked();
+    expect(approved.conditions.map(({ condition, satisfied }) => [condition, satisfied])).toEqual([
+      ['derived_key', true],
+      ['route_grant', true],
+      ['signing_profile', true],
+      ['target_acknowledged', false],
+      ['version_current', false],
+    ]);
+    expect(approved.ready).toBe(false);
   });
 });
 

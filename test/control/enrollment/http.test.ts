@@ -14,9 +14,17 @@ import { POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { type Answer, type ApiWorld, itemsOf, textIn, ApiWorld as World } from '../api/world.ts';
+import {
+  ALLOWED_SOURCES,
+  type Answer,
+  type ApiWorld,
+  itemsOf,
+  ROUTE_DEFINITION,
+  textIn,
+  ApiWorld as World,
+} from '../api/world.ts';
 import { IssuerWorld } from '../issuers/world.ts';
-import { CONTROL_URL, ed25519Jwk, newKey, PROFILE, SUBJECT, submissionOf } from './world.ts';
+import { CONTROL_URL, ed25519Jwk, newKey, PROFILE, publishingOf, SUBJECT, submissionOf } from './world.ts';
 
 const SITE = 'shop-eu-1';
 const OTHER_SITE = 'shop-us-1';
@@ -38,8 +46,7 @@ beforeAll(async () => {
         masterKey: new MasterKey(MasterKey.random()),
         fetcher: issuers.fetcher(),
         publicUrls: [CONTROL_URL],
-        profilesOfClient: async () => [PROFILE],
-        readinessOfKey: async () => ({ ready: true, conditions: [] }),
+        ...publishingOf(store, nowMs),
         report: (error) => {
           throw error;
         },
@@ -51,6 +58,16 @@ beforeAll(async () => {
     await world.shop(site);
     const body = { client_id: 'billing', subject: 'client:billing' };
     await world.expect(201, 'POST', `/v1/sites/${site}/clients`, { body });
+    const grant = { body: { access: 'read' } };
+    await world.expect(201, 'PUT', `/v1/sites/${site}/clients/billing/grants/orders`, grant);
+    const routes = `/v1/sites/${site}/routes`;
+    await world.expect(201, 'POST', routes, {
+      body: { route_id: 'orders-read', definition: ROUTE_DEFINITION },
+    });
+    const [allowed] = ALLOWED_SOURCES;
+    const issuerUrl = `https://control.shop.example/sites/${site}`;
+    const sources = { allowed_sources: [{ ...allowed, issuer: issuerUrl }] };
+    await world.expect(201, 'PUT', `${routes}/orders-read/sources`, { body: sources });
   }
 });
 afterAll(async () => {
@@ -163,7 +180,10 @@ test('from a draft to a key that is revoked', async () => {
   const path = `/v1/enrollments/${enrollmentId}`;
   expect((await world.call('GET', path, asKey(enrollmentId, key))).json).toEqual(first.json);
   expect((await world.call('GET', path, asKey(enrollmentId, newKey()))).code).toBe('poll_unauthorized');
-  expect((await world.call('GET', `${path}/readiness`, asKey(enrollmentId, key))).json.ready).toBe(true);
+  expect((await world.call('GET', `${path}/readiness`, asKey(enrollmentId, key))).json).toMatchObject({
+    ready: false,
+    conditions: [{ condition: 'derived_key', state: 'active', satisfied: true }, {}, {}, {}, {}],
+  });
   const seen = await world.expect(200, 'GET', path);
   expect(seen.json).toMatchObject({ state: 'issued', verified_subject: SUBJECT });
   expect(seen.headers.etag).toBe('"1"');
@@ -245,7 +265,7 @@ test('the workload’s own client and this Control understand each other', async
   expect(await client.poll(enrollmentId, call)).toEqual(submitted);
   expect(await client.readiness(enrollmentId, call)).toMatchObject({
     kind: 'done',
-    value: { isReady: true },
+    value: { isReady: false },
   });
   const stranger = clientOf(newKey());
   expect(await stranger.poll(enrollmentId, call)).toEqual({ kind: 'refused', code: 'poll_unauthorized' });

@@ -21,8 +21,11 @@ import { newId } from '../../../src/control/domain/identifiers.ts';
 import {
   createEnrollmentPlane,
   type EnrollmentPlane,
+  type EnrollmentPlaneOptions,
 } from '../../../src/control/enrollment/enrollment-plane.ts';
 import type { Operation } from '../../../src/control/operation.ts';
+import { keyReadiness } from '../../../src/control/publishing/readiness.ts';
+import { enrolledProfiles } from '../../../src/control/publishing/signing-profiles.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
@@ -126,8 +129,7 @@ export class EnrollmentWorld {
       masterKey: this.masterKey,
       fetcher: this.#ground.issuers.fetcher(),
       publicUrls: [`${CONTROL_URL}/`, OTHER_CONTROL_URL],
-      profilesOfClient: async () => [PROFILE],
-      readinessOfKey: async () => ({ ready: true, conditions: [] }),
+      ...publishingOf(store, this.nowMs),
       report: (error) => this.faults.push(error),
       enrollImage: 'registry.example/proofgate',
     });
@@ -199,6 +201,20 @@ export class EnrollmentWorld {
         context,
         ...versioned,
       });
+      const grant = { siteId: id, clientId: CLIENT, resource: 'orders', access: 'read' } as const;
+      await tx.clients.putGrant({ ...grant, createdAtMs: this.ms });
+      const { route_id: routeId, method, path_template, audience } = PROFILE;
+      const freshness = { freshness_class: 'bounded', max_staleness_seconds: 300, resource: 'orders' };
+      const definition = JSON.stringify({ method, path_template, audience, ...freshness });
+      await tx.routes.add({ siteId: id, routeId, definition, ...versioned });
+      const allowed = {
+        issuer: `${CONTROL_URL}/sites/${id}`,
+        trust_domain: 'shop.example',
+        subject_exact: `client:${CLIENT}`,
+        required_key_binding: 'software',
+      };
+      const allowedSources = JSON.stringify([allowed]);
+      await tx.routes.addSources({ siteId: id, routeId, allowedSources, ...versioned });
     });
   }
 
@@ -332,6 +348,23 @@ export class EnrollmentWorld {
     );
     return rows.map(({ kind }) => kind.replace('proofgate.control.', '')).reverse();
   }
+}
+
+/** As the process puts them together. */
+export function publishingOf(
+  store: ControlStore,
+  nowMs: () => number,
+): Pick<EnrollmentPlaneOptions, 'profilesOfClient' | 'readinessOfKey'> {
+  return {
+    profilesOfClient: enrolledProfiles,
+    readinessOfKey: (keyId) =>
+      store.read(async (tx) => {
+        const key = await tx.keys.key(keyId);
+        if (key === undefined) throw new Error('no such key');
+        const { ready, conditions } = await keyReadiness(tx, key, undefined, nowMs());
+        return { ready, conditions };
+      }),
+  };
 }
 
 export function newKey(): SigningKey {
