@@ -4,7 +4,6 @@ import { registerOpenApiRoute } from '../control/api/openapi.ts';
 import { registerConfigurationRoutes } from '../control/api/routes/configuration.ts';
 import { registerEnrollmentPlaneRoutes } from '../control/api/routes/enrollment-plane.ts';
 import { registerHealthRoutes } from '../control/api/routes/health.ts';
-import { Refusal } from '../control/domain/refusal.ts';
 import { createSiteCheck } from '../control/publishing/site-check.ts';
 import { openEnrollmentPlane } from './control-enrollment.ts';
 import { type OperatorParts, openOperatorParts } from './control-operators.ts';
@@ -25,10 +24,7 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   const { store, nowMs } = options;
   const operators = openOperatorParts(options);
   const publishing = openPublishingParts(options);
-  const enrollment = openEnrollmentPlane(options, {
-    profilesOfClient: async () => [],
-    readinessOfKey: () => Promise.reject(new Refusal('unavailable')),
-  });
+  const enrollment = openEnrollmentPlane(options, publishing.forEnrollment);
   const { signingKeys } = publishing;
   const app = await createApp(options, operators, publishing);
   operators.register(app);

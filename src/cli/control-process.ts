@@ -6,6 +6,7 @@ import { openBootstrapToken, openControlStore, openMasterKey } from './control-f
 import { type ControlParts, openControlParts } from './control-parts.ts';
 import { faultName } from './control-parts-options.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
+import { readPropagation } from './control-propagation-reading.ts';
 import { watchReadiness } from './control-readiness.ts';
 import type { ControlSettings } from './control-settings.ts';
 import { followCertificate } from './control-tls.ts';
@@ -69,7 +70,8 @@ async function openControl(
   { logger, nowMs }: Required<ControlEnvironment>,
   opened: Closers,
 ): Promise<RunningControl> {
-  const metrics = createControlMetrics(async () => []);
+  // Of a database that does not answer there is nothing to tell; the other metrics are.
+  const metrics = createControlMetrics(() => readPropagation(store, nowMs).catch(() => []));
   const store = await openControlStore(plan, nowMs, ({ kind, name, error }) => {
     metrics.storeIncident(kind);
     logger.warn({ event: 'store_incident', kind, name, fault: faultName(error) }, 'store incident');

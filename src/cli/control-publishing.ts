@@ -1,15 +1,22 @@
 /** From what a site holds to what its targets have: publisher and distribution. */
 import type { ControlApp } from '../control/api/app.ts';
+import type { WorkloadReadiness } from '../control/api/contract/enrollment.ts';
+import { registerRuntimeRoutes } from '../control/api/routes/runtime.ts';
 import { registerTargetSelfRoutes } from '../control/api/routes/targets-self.ts';
+import { Refusal } from '../control/domain/refusal.ts';
 import { Distribution } from '../control/publishing/distribution.ts';
 import { Publisher } from '../control/publishing/publisher.ts';
+import { keyReadiness } from '../control/publishing/readiness.ts';
 import { SiteSigningKeys } from '../control/publishing/signing-keys.ts';
+import { enrolledProfiles } from '../control/publishing/signing-profiles.ts';
 import type { TargetDistribution } from '../control/services.ts';
+import type { EnrollmentNeeds } from './control-enrollment.ts';
 import { type ControlPartsOptions, reportFailure } from './control-parts-options.ts';
 
 export interface PublishingParts {
   readonly signingKeys: SiteSigningKeys;
   readonly distribution: TargetDistribution;
+  readonly forEnrollment: EnrollmentNeeds;
   register(app: ControlApp): void;
   startJobs(): void;
   /** Resolves when nothing is under way. */
@@ -37,11 +44,28 @@ export function openPublishingParts(options: ControlPartsOptions): PublishingPar
   return {
     signingKeys,
     distribution,
-    register: (app) => registerTargetSelfRoutes(app, distribution),
+    forEnrollment: {
+      profilesOfClient: enrolledProfiles,
+      readinessOfKey: (keyId) => readinessOfKey(options, keyId),
+    },
+    register(app) {
+      registerTargetSelfRoutes(app, distribution);
+      registerRuntimeRoutes(app, { store, nowMs });
+    },
     startJobs: () => publisher.start(),
     async close() {
       await publisher.close();
       await distribution.close();
     },
   };
+}
+
+/** As its workload is told: over all attached targets. */
+function readinessOfKey({ store, nowMs }: ControlPartsOptions, keyId: string): Promise<WorkloadReadiness> {
+  return store.read(async (tx) => {
+    const key = await tx.keys.key(keyId);
+    if (key === undefined) throw new Refusal('not_found');
+    const { ready, conditions } = await keyReadiness(tx, key, undefined, nowMs());
+    return { ready, conditions };
+  });
 }

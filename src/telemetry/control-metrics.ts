@@ -115,24 +115,40 @@ function requestMetrics(registry: Registry): ControlMetrics['requestAnswered'] {
 }
 
 function registerPropagation(registry: Registry, read: () => Promise<readonly PropagationReading[]>): void {
-  const behind = new Gauge({
+  const readOnce = oncePerScrape(read);
+  const labelNames = ['site_id'];
+  const registers = [registry];
+  new Gauge({
     name: 'proofgate_control_targets_behind',
     help: 'Attached targets that have not acknowledged the newest revision, by Auth Site.',
-    labelNames: ['site_id'],
-    registers: [registry],
+    labelNames,
+    registers,
+    async collect() {
+      const readings = await readOnce();
+      this.reset();
+      for (const { siteId, targetsBehind } of readings) this.set({ site_id: siteId }, targetsBehind);
+    },
   });
   new Gauge({
     name: 'proofgate_control_propagation_lag_seconds',
     help: 'Age of the oldest revision that an attached target lacks, by Auth Site; 0 when none lacks any.',
-    labelNames: ['site_id'],
-    registers: [registry],
+    labelNames,
+    registers,
     async collect() {
+      const readings = await readOnce();
       this.reset();
-      behind.reset();
-      for (const { siteId, lagSeconds, targetsBehind } of await read()) {
-        this.set({ site_id: siteId }, lagSeconds);
-        behind.set({ site_id: siteId }, targetsBehind);
-      }
+      for (const { siteId, lagSeconds } of readings) this.set({ site_id: siteId }, lagSeconds);
     },
   });
+}
+
+/** Metrics of one scrape are collected at the same time: they share what is read. */
+function oncePerScrape<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | undefined;
+  return () => {
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
 }

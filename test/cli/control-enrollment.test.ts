@@ -1,5 +1,5 @@
 /** Every part of `proofgate control` together: an issuer becomes a source, a token a key, a key a line in a bundle. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
@@ -146,7 +146,22 @@ it('leads from an issuer to a key that targets are told of', async () => {
     /^proofgate_control_requests_total\{route="\/v1\/enrollments",method="POST",status="201"\} 1$/m,
   );
   expect(text).toMatch(/^proofgate_control_publications_total\{kind="bundle"\} [1-9]/m);
+  expect(text).toMatch(/^proofgate_control_targets_behind\{site_id="shop-eu-1"\} 1$/m);
+  expect(text).toMatch(/^proofgate_control_propagation_lag_seconds\{site_id="shop-eu-1"\} [0-9.]+$/m);
   expect(text).not.toContain(enrolled.key_id);
+
+  const readiness = await program.call({ path: `/v1/derived-keys/${enrolled.key_id}/readiness`, token });
+  expect(readiness.status).toBe(200);
+  const conditions = readiness.body.conditions as { condition: string; satisfied: boolean }[];
+  expect(conditions.map(({ condition, satisfied }) => [condition, satisfied])).toEqual([
+    ['derived_key', true],
+    ['route_grant', true],
+    ['signing_profile', true],
+    ['target_acknowledged', false],
+    ['version_current', false],
+  ]);
+  const state = JSON.parse(await readFile(join(folder, 'key.pem.enrollment.json'), 'utf8'));
+  expect(JSON.stringify(state)).toContain('orders-read');
 });
 
 it('counts refused submissions by their code, and stops while targets wait', async () => {

@@ -54,6 +54,11 @@ export class IdentityProvider {
     return this.#agent.destroy();
   }
 
+  /** Whether it can be asked now: for a start to tell what is wrong. @throws Refusal `identity_provider_unavailable` */
+  async probe(): Promise<void> {
+    await this.#configuration();
+  }
+
   static newSecrets(): SignInSecrets {
     return {
       state: oidc.randomState(),
