@@ -72,12 +72,13 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
 
 /** The served document; all routes must be registered. */
 export function registerOpenApiRoute(app: FastifyInstance): void {
+  let text: Buffer | undefined;
   app.get(
     '/openapi.json',
     { config: { access: { kind: 'public' } }, schema: { hide: true } },
     async (_request, reply) => {
-      reply.header('content-type', 'application/json');
-      return app.swagger();
+      text ??= Buffer.from(JSON.stringify(app.swagger()));
+      return reply.type('application/json').send(text);
     },
   );
 }

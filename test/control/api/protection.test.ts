@@ -283,22 +283,37 @@ describe('connections', () => {
     }
   });
 
-  test('that wait for something are answered when Control stops', async () => {
-    const world = await openWorld({
-      extend: (app) => {
-        app.get('/test/wait', { config: { access: { kind: 'public' } } }, async (request) => {
-          const signal = longPollSignal(app, request);
-          app.log.info({ event: 'waiting' });
-          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-          return 'ended';
-        });
-      },
+  /** Waits until it is told to stop, and says so. */
+  const extend: ApiWorldOptions['extend'] = (app) => {
+    app.get('/test/wait', { config: { access: { kind: 'public' } } }, async (request) => {
+      const signal = longPollSignal(app, request);
+      app.log.info({ event: 'waiting' });
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      app.log.info({ event: 'no longer' });
+      return 'ended';
     });
-    const waiting = world.call('GET', '/test/wait');
-    while (!world.log.some((line) => line.includes('"waiting"'))) {
+  };
+  const logged = async (world: ApiWorld, event: string) => {
+    while (!world.log.some((line) => line.includes(`"event":"${event}"`))) {
       await new Promise((resolve) => setImmediate(resolve));
     }
+  };
+
+  test('that wait for something are answered when Control stops', async () => {
+    const world = await openWorld({ extend });
+    const waiting = world.call('GET', '/test/wait');
+    await logged(world, 'waiting');
     await world.app.close();
     expect(await waiting).toMatchObject({ status: 200, text: 'ended' });
+  });
+
+  test('that go away while they wait keep nothing waiting', async () => {
+    const world = await openWorld({ extend });
+    const socket = connect({ host: '127.0.0.1', port: world.port });
+    socket.write('GET /test/wait HTTP/1.1\r\nhost: x\r\n\r\n');
+    await logged(world, 'waiting');
+    socket.destroy();
+    await logged(world, 'no longer');
+    expect(world.app.closing.aborted).toBe(false);
   });
 });

@@ -1,8 +1,27 @@
 /** What is the same for every resource: strictness, problems, versions, idempotency, pages. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import Type from 'typebox';
+import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../../../src/control/store/port.ts';
+import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
 import { databaseKinds } from '../store/databases.ts';
 import type { Answer } from './world.ts';
 import { ApiWorld, itemsOf, type Shop, SITE_BODY, textIn } from './world.ts';
+
+/** What the store and the services throw. */
+const FAULTS: { readonly [name: string]: Error } = {
+  unique: new ConstraintError('unique', 'environment_name_key'),
+  reference: new ConstraintError('reference', 'fleet_environment_fkey'),
+  version: new VersionConflictError('the record was changed meanwhile'),
+  site: new UnknownSiteError('there is no such site'),
+  wait: new Refusal('rate_limited', undefined, { retryAfterSeconds: 7 }),
+  detail: new Refusal('definition_invalid', 'two faults', {
+    faults: [
+      { pointer: '/body/a', reason: 'one' },
+      { pointer: '/body/b', reason: 'two' },
+    ],
+  }),
+};
 
 describe.each(databaseKinds())('$name', (kind) => {
   let world: ApiWorld;
@@ -17,6 +36,21 @@ describe.each(databaseKinds())('$name', (kind) => {
         app.get('/test/fault', { config: { access: { kind: 'public' } } }, () => {
           throw new Error('postgres://admin:hunter2@db.internal');
         });
+        for (const [name, error] of Object.entries(FAULTS)) {
+          app.get(`/test/fault/${name}`, { config: { access: { kind: 'public' } } }, () => {
+            throw error;
+          });
+        }
+        app.get(
+          '/test/answer',
+          {
+            config: { access: { kind: 'public' } },
+            schema: {
+              response: { 200: Type.Object({ a: Type.Integer() }, { additionalProperties: false }) },
+            },
+          },
+          async (_request, reply) => reply.send(JSON.parse('{"a":1,"secret":"hunter2"}')),
+        );
       },
     });
     shop = await world.shop();
@@ -181,6 +215,31 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(lines.join('\n')).toContain('requests.test');
     });
 
+    test.each([
+      ['unique', 409, 'already_exists'],
+      ['reference', 409, 'still_in_use'],
+      ['version', 412, 'precondition_failed'],
+      ['site', 404, 'not_found'],
+      ['wait', 429, 'rate_limited'],
+      ['detail', 422, 'definition_invalid'],
+    ])('a fault of kind %s: %d %s', async (name, status, code) => {
+      const answer = await world.call('GET', `/test/fault/${name}`);
+      expect(answer).toMatchObject({ status, code });
+      expect(answer.text).not.toContain('_key');
+      if (name === 'wait') expect(answer.headers['retry-after']).toBe('7');
+      if (name === 'detail') {
+        expect(answer.json.detail).toBe('two faults');
+        expect(pointersOf(answer)).toEqual(['/body/a', '/body/b']);
+      }
+    });
+
+    test('an answer that is not what its route promises is not given', async () => {
+      const answer = await world.call('GET', '/test/answer');
+      expect(answer).toMatchObject({ status: 500, code: 'internal' });
+      expect(answer.text + world.log.join('\n')).not.toContain('hunter2');
+      expect(world.log.some((line) => line.includes('"answer_faults":[{"pointer":"/secret"'))).toBe(true);
+    });
+
     test('no token, one that nobody has, another scheme: 401 with how to do better', async () => {
       for (const headers of [
         {},
@@ -199,7 +258,6 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('a database that does not answer: 503, to be asked again', async () => {
-      const { StoreUnavailableError } = await import('../../../src/control/store/port.ts');
       const read = () => Promise.reject(new StoreUnavailableError('connection to db.internal refused'));
       const broken = await ApiWorld.open({
         app: { store: Object.assign(Object.create(world.store), { read }) },
