@@ -13,11 +13,11 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 .PHONY: demo
-demo: build tools envoy-demo ## real HTTP requests through a real Envoy, each outcome of the specification; cleans up
+demo: build tools openssl envoy-demo ## from workloads' tokens through Control to requests through a real Envoy, each outcome; cleans up
 	@node .build/demo/main.js
 
 .PHONY: demo-keep
-demo-keep: build tools envoy-demo ## the same, left running, with command lines to paste
+demo-keep: build tools openssl envoy-demo ## the same, left running, with command lines to paste
 	@node .build/demo/main.js --keep
 
 .PHONY: test
@@ -27,6 +27,10 @@ test: lint types architecture build tools system-packages envoy ## everything: f
 .PHONY: check
 check: lint types architecture build system-packages ## the quick form of test, for working with: all but the end-to-end parts
 	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns '<rootDir>/test/e2e/'
+
+.PHONY: soak
+soak: build tools system-packages ## what test does in short, in full: Control killed 200 times under load, on each database
+	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
 
 .PHONY: bench
 bench: build tools system-packages ## what a check costs, as a ratio to floors measured in the same run
@@ -67,6 +71,11 @@ envoy:
 .PHONY: envoy-demo
 envoy-demo:
 	@scripts/install-envoy.sh $(DEMO_ENVOY_VERSION)
+
+# Makes the certificate of the demo's token issuer.
+.PHONY: openssl
+openssl:
+	@scripts/install-system-packages.sh openssl
 
 .PHONY: system-packages
 system-packages:

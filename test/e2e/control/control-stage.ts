@@ -103,25 +103,31 @@ export class ControlStage {
   }
 
   async startControl(): Promise<void> {
-    this.#control = await startProofgate(
-      [
-        ...['control', '--data-dir', this.dataDirectory, '--listen', `127.0.0.1:${this.#port}`],
-        ...['--admin-listen', '127.0.0.1:0', '--public-url', this.controlUrl, '--log-level', 'trace'],
-        ...['--allow-issuer-network', '127.0.0.0/8', '--issuer-ca-file', join(this.directory, 'ca.pem')],
-        ...['--address-rate', '10000', '--policy-rate', '10000', '--operator-rate', '10000'],
-        ...(this.#options.flags ?? []),
-      ],
-      {
-        env: { PROOFGATE_DATABASE_URL: this.#options.databaseUrl },
-        readyTimeoutMs: 30_000,
-        readyUrl: (lines) => {
-          const line = lines.find((each) => each.includes('"msg":"listening"'));
-          const parsed = line === undefined ? undefined : parseStrictJson(line);
-          return isJsonObject(parsed) ? `http://${String(parsed.admin_listen)}/readyz` : undefined;
-        },
-      },
-    );
+    this.#control = await this.startInstance(this.#port, this.dataDirectory);
     this.secrets.add('the bootstrap token', (await readFile(this.tokenFile, 'utf8')).trim());
+  }
+
+  /** A Control with the stage's settings. The caller stops it. */
+  startInstance(port: number, dataDirectory: string, flags: readonly string[] = []): Promise<Service> {
+    return startProofgate([...this.controlArguments(port, dataDirectory), ...flags], {
+      env: this.controlEnvironment,
+      readyTimeoutMs: 30_000,
+      readyUrl: (lines) => adminUrl(lines, '/readyz'),
+    });
+  }
+
+  controlArguments(port = this.#port, dataDirectory = this.dataDirectory): readonly string[] {
+    return [
+      ...['control', '--data-dir', dataDirectory, '--listen', `127.0.0.1:${port}`],
+      ...['--admin-listen', '127.0.0.1:0', '--public-url', this.controlUrl, '--log-level', 'trace'],
+      ...['--allow-issuer-network', '127.0.0.0/8', '--issuer-ca-file', join(this.directory, 'ca.pem')],
+      ...['--address-rate', '10000', '--policy-rate', '10000', '--operator-rate', '10000'],
+      ...(this.#options.flags ?? []),
+    ];
+  }
+
+  get controlEnvironment(): Readonly<Record<string, string | undefined>> {
+    return { PROOFGATE_DATABASE_URL: this.#options.databaseUrl };
   }
 
   /** @param signal SIGTERM waits for an orderly end */
@@ -174,13 +180,18 @@ export class ControlStage {
     return found;
   }
 
-  /** A projected token in a file. */
-  async tokenFor(policy: PolicyName, wish: TokenWish = {}): Promise<string> {
-    const file = join(this.directory, this.#nextName('token'));
+  /** A projected token. */
+  workloadToken(policy: PolicyName, wish: TokenWish = {}): string {
     const { serviceAccount } = POLICIES[policy];
     const token = this.issuer.token({ namespace: 'prod', serviceAccount, audience: AUDIENCE, ...wish });
     this.secrets.add('a workload token', token.split('.')[2] ?? '');
-    await writeFile(file, token, { mode: 0o600 });
+    return token;
+  }
+
+  /** The same in a file. */
+  async tokenFor(policy: PolicyName, wish: TokenWish = {}): Promise<string> {
+    const file = join(this.directory, this.#nextName('token'));
+    await writeFile(file, this.workloadToken(policy, wish), { mode: 0o600 });
     return file;
   }
 
@@ -296,4 +307,11 @@ export class ControlStage {
     await this.#certificates.remove();
     await rm(this.directory, { recursive: true, force: true });
   }
+}
+
+/** Of a Control that says where it listens; undefined before that. */
+export function adminUrl(lines: readonly string[], path: string): string | undefined {
+  const line = lines.find((each) => each.includes('"msg":"listening"'));
+  const parsed = line === undefined ? undefined : parseStrictJson(line);
+  return isJsonObject(parsed) ? `http://${String(parsed.admin_listen)}${path}` : undefined;
 }

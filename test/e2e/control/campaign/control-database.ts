@@ -1,0 +1,61 @@
+/** What stands in Control's database, read beside Control: of SQLite a copy of its files, which only its process may open. */
+import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import LibsqlDatabase from 'libsql';
+import { DATABASE_FILE } from '../../../../src/control/store/sqlite.ts';
+import type { TestPostgresServer } from '../../../fakes/postgres-server.ts';
+
+export type DatabaseRow = Readonly<Record<string, unknown>>;
+
+export interface ControlDatabase {
+  /** Read at one moment. @param texts of one query each */
+  query<N extends string>(texts: Readonly<Record<N, string>>): Promise<Record<N, readonly DatabaseRow[]>>;
+}
+
+/** Of a Control that does not run: a live one writes while its files are copied. */
+export function sqliteDatabase(dataDirectory: string): ControlDatabase {
+  return {
+    async query(texts) {
+      const copy = await mkdtemp(join(tmpdir(), 'pg-database-'));
+      try {
+        for (const file of await readdir(dataDirectory)) {
+          // Without the index of the log, which holds nothing that the log does not.
+          if (file === DATABASE_FILE || file === `${DATABASE_FILE}-wal`) {
+            await copyFile(join(dataDirectory, file), join(copy, file));
+          }
+        }
+        const database = new LibsqlDatabase(join(copy, DATABASE_FILE));
+        try {
+          return mapped(texts, (text) => database.prepare(text).all([]) as DatabaseRow[]);
+        } finally {
+          database.close();
+        }
+      } finally {
+        await rm(copy, { recursive: true });
+      }
+    },
+  };
+}
+
+export function postgresDatabase(server: TestPostgresServer, url: string): ControlDatabase {
+  return {
+    async query(texts) {
+      const names = Object.keys(texts) as (keyof typeof texts)[];
+      // One statement sees one moment.
+      const parts = names.map(
+        (name) => `coalesce((select json_agg(q) from (${texts[name]}) q), '[]') as "${name}"`,
+      );
+      const [row] = await server.query(url, `select ${parts.join(', ')}`);
+      return mapped(texts, (_, name) => row?.[name] ?? []);
+    },
+  };
+}
+
+function mapped<N extends string>(
+  texts: Readonly<Record<N, string>>,
+  read: (text: string, name: N) => readonly DatabaseRow[],
+): Record<N, readonly DatabaseRow[]> {
+  const entries = (Object.entries(texts) as [N, string][]).map(([name, text]) => [name, read(text, name)]);
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,99 @@
+/** A verifier's own way of following Control, in this process: state directory, refresh, acknowledgements. */
+import { mkdir, readFile } from 'node:fs/promises';
+import { FileMark } from '../../../../src/bundle/high-water-mark.ts';
+import { BundleHolder } from '../../../../src/bundle/holder.ts';
+import { ControlConnection } from '../../../../src/bundle/refresh/control-connection.ts';
+import { Refresher } from '../../../../src/bundle/refresh/refresher.ts';
+import { KeptChain } from '../../../../src/bundle/state/kept-chain.ts';
+import { StateDirectory } from '../../../../src/bundle/state/state-directory.ts';
+import { importPublicJwk } from '../../../../src/protocol/public-key.ts';
+import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
+import type { ControlStage } from '../control-stage.ts';
+import { SITE_ID } from '../site-declaration.ts';
+
+export interface FollowerOptions {
+  readonly stage: ControlStage;
+  /** Default: the stage's. */
+  readonly controlUrl?: string;
+  readonly stateDirectory: string;
+  readonly tokenFile: string;
+}
+
+export class SiteFollower {
+  readonly holder: BundleHolder;
+  /** Codes of what it refused. */
+  readonly refusals: string[];
+  readonly #close: () => Promise<void>;
+
+  private constructor(holder: BundleHolder, refusals: string[], close: () => Promise<void>) {
+    this.holder = holder;
+    this.refusals = refusals;
+    this.#close = close;
+  }
+
+  static async start(options: FollowerOptions): Promise<SiteFollower> {
+    const { stage, controlUrl = stage.controlUrl, stateDirectory, tokenFile } = options;
+    await mkdir(stateDirectory, { recursive: true });
+    const refusals: string[] = [];
+    const kept = new KeptChain(new StateDirectory(stateDirectory));
+    const mark = new FileMark({ stateDirectory, authSite: SITE_ID });
+    const nowSeconds = () => Math.floor(Date.now() / 1000);
+    const holder = new BundleHolder({
+      authSite: SITE_ID,
+      directory: undefined,
+      kept,
+      bundleSigners: await pinnedKeys(stage, 'bundle'),
+      freshnessSigners: await pinnedKeys(stage, 'freshness'),
+      mark,
+      nowSeconds,
+      listener: {
+        refused: ({ code }) => refusals.push(code),
+        freshnessRefused: ({ code }) => refusals.push(`freshness ${code}`),
+      },
+    });
+    await holder.start();
+    const readToken = async () => (await readFile(tokenFile, 'utf8')).trim();
+    const connection = new ControlConnection({ url: new URL(controlUrl), readToken });
+    const common = { authSite: SITE_ID, connection, holder, kept, mark, nowSeconds };
+    const refresher = new Refresher({ ...common, retryFirstMs: 20, retryMostMs: 200 });
+    refresher.start();
+    return new SiteFollower(holder, refusals, async () => {
+      await refresher.close();
+      holder.close();
+      await kept.close();
+    });
+  }
+
+  get revision(): number {
+    return this.holder.position?.revision ?? 0;
+  }
+
+  /** `active`, `revoked`; undefined for a key that requests cannot use. */
+  statusOf(keyId: string): string | undefined {
+    const key = this.holder.snapshot?.keys.get(keyId);
+    return key?.kind === 'derived_key' ? key.status : undefined;
+  }
+
+  /** Of all keys, issuers' included. */
+  get keyCount(): number {
+    return this.holder.snapshot?.keys.size ?? 0;
+  }
+
+  stop(): Promise<void> {
+    return this.#close();
+  }
+}
+
+async function pinnedKeys(stage: ControlStage, purpose: 'bundle' | 'freshness') {
+  const api = await stage.api();
+  try {
+    const { items } = (await api.get(`/v1/sites/${SITE_ID}/signing-keys`)).body;
+    const keys = (Array.isArray(items) ? items : []).flatMap((item: JsonObject) => {
+      const key = item.purpose === purpose ? importPublicJwk(item.jwk) : undefined;
+      return key === undefined ? [] : [key];
+    });
+    return { keys, threshold: 1 };
+  } finally {
+    await api.close();
+  }
+}

@@ -1,0 +1,81 @@
+/** A workload of this process: the client library's own calls over real HTTP, without a file and without a command. */
+import { generateKeyPairSync } from 'node:crypto';
+import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
+import {
+  ControlClient,
+  type Submission,
+  type Verdict,
+} from '../../../../src/client/enroll/control-client.ts';
+import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
+import { SecretText } from '../../../../src/client/enroll/secret-text.ts';
+import { UndiciControlHttp } from '../../../../src/client/enroll/undici-control-http.ts';
+import { signingKeyOf } from '../../../../src/protocol/signing.ts';
+
+const CALL = { timeoutMs: 30_000, stop: new AbortController().signal };
+
+/** One connection to one Control. */
+export class WorkloadConnection {
+  readonly controlUrl: string;
+  readonly #http: UndiciControlHttp;
+
+  constructor(controlUrl: string) {
+    this.controlUrl = controlUrl;
+    this.#http = new UndiciControlHttp({ url: parseControlUrl(controlUrl), caPem: undefined });
+  }
+
+  get http(): UndiciControlHttp {
+    return this.#http;
+  }
+
+  close(): Promise<void> {
+    return this.#http.close();
+  }
+}
+
+/** A new key, and what it takes to enroll it under one policy. */
+export class Workload {
+  readonly policy: string;
+  readonly #key = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  /** As it is signed, whichever instance it goes to. */
+  readonly #publicUrl: string;
+
+  constructor(policy: string, publicUrl: string) {
+    this.policy = policy;
+    this.#publicUrl = publicUrl;
+  }
+
+  get thumbprint(): string {
+    return this.#key.publicKey.thumbprint;
+  }
+
+  get privateKey() {
+    return this.#key.privateKey;
+  }
+
+  /** Undefined when Control did not give one. @throws Error for a refusal */
+  async challenge(connection: WorkloadConnection): Promise<Omit<Submission, 'workloadToken'> | undefined> {
+    const verdict = await this.#client(connection).challenge('oidc_jwks', CALL);
+    if (verdict.kind === 'refused') throw new Error(`a challenge was refused: ${verdict.code}`);
+    return verdict.kind === 'done' ? verdict.value : undefined;
+  }
+
+  submit(submission: Submission, connection: WorkloadConnection): Promise<Verdict<Enrollment>> {
+    return this.#client(connection).submit(submission, CALL);
+  }
+
+  poll(enrollmentId: string, connection: WorkloadConnection): Promise<Verdict<Enrollment>> {
+    return this.#client(connection).poll(enrollmentId, CALL);
+  }
+
+  #client({ http }: WorkloadConnection): ControlClient {
+    const target = { controlUrl: this.#publicUrl, policy: this.policy };
+    return new ControlClient({ http, target, key: this.#key, nowMs: Date.now });
+  }
+}
+
+export function submissionOf(
+  challenge: Omit<Submission, 'workloadToken'>,
+  workloadToken: string,
+): Submission {
+  return { ...challenge, workloadToken: new SecretText(workloadToken) };
+}

@@ -1,0 +1,17 @@
+/**
+ * Nothing lost, nothing doubled: Control on its embedded database is killed under load. `PROOFGATE_TEST_KILLS` says how
+ * often (`make soak`).
+ */
+import { afterAll, beforeAll } from '@jest/globals';
+import { sqliteDatabase } from './campaign/control-database.ts';
+import { campaignTimeoutMs, describeKills } from './campaign/describe-kills.ts';
+import { ControlStage } from './control-stage.ts';
+import { TARGET_NAME } from './site-declaration.ts';
+
+let stage: ControlStage;
+beforeAll(async () => {
+  stage = await ControlStage.start({ targets: [TARGET_NAME] });
+}, campaignTimeoutMs);
+afterAll(() => stage?.stop());
+
+describeKills('SQLite', () => ({ stage, database: sqliteDatabase(stage.dataDirectory) }));
