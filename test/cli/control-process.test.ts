@@ -266,6 +266,47 @@ describe('addresses', () => {
   });
 });
 
+describe('operators', () => {
+  it('an identity provider that does not answer is told at the start, and keeps nobody with a token out', async () => {
+    const issuer = `https://127.0.0.1:${await freeLoopbackPort()}`;
+    const program = await start({ flags: ['--oidc-issuer', issuer, '--oidc-client-id', 'proofgate'] });
+    await program.child.waitForLine(/"event":"identity_provider"/);
+    const token = await readBootstrapToken(data);
+    expect(await program.call({ path: '/v1/session', token })).toMatchObject({ status: 200 });
+    expect(await program.call({ path: '/auth/login' })).toMatchObject({
+      status: 503,
+      body: { code: 'identity_provider_unavailable' },
+    });
+  });
+
+  it('without one, sign-in says so', async () => {
+    const program = await start();
+    expect(await program.call({ path: '/auth/login' })).toMatchObject({
+      status: 404,
+      body: { code: 'sign_in_not_configured' },
+    });
+  });
+});
+
+describe('behind a proxy', () => {
+  it('serves plain HTTP when told so, under its public URLs, and believes that proxy alone about addresses', async () => {
+    const proxied = ['--allow-plain-http', '--public-url', 'https://control.shop.example/proofgate/'];
+    const program = await start({ flags: [...proxied, '--trusted-proxy', '127.0.0.0/8'] });
+    const headers = { 'x-forwarded-for': '203.0.113.7' };
+    expect(await program.call({ path: '/healthz', headers })).toMatchObject({ status: 200 });
+    await program.child.waitForLine(/"remote_address":"203\.0\.113\.7"/);
+    expect(program.child.stderrLines.join('')).toContain(
+      '"public_url":"https://control.shop.example/proofgate"',
+    );
+    await stop(program);
+
+    const other = await start({ flags: proxied });
+    expect(await other.call({ path: '/healthz', headers })).toMatchObject({ status: 200 });
+    await other.child.waitForLine(/"remote_address":"127\.0\.0\.1"/);
+    expect(other.child.stderrLines.join('')).not.toContain('203.0.113.7');
+  });
+});
+
 describe('stopping', () => {
   it('answers what is in flight, refuses what comes later, and ends in order', async () => {
     const program = await start();

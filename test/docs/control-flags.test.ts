@@ -1,0 +1,26 @@
+/** Every flag of `proofgate control` is explained, with its default, where people read about it. */
+import { expect, it } from '@jest/globals';
+import { CONTROL_SETTINGS } from '../../src/cli/control-settings.ts';
+import { readText } from './markdown.ts';
+
+const document = readText('docs/control.md');
+
+it.each(Object.values(CONTROL_SETTINGS).map(({ flag, description }) => [flag, description] as const))(
+  '--%s',
+  (flag, description) => {
+    const isNamed = new RegExp(`\`--${flag}[ \`]`);
+    const rows = document.split('\n').filter((line) => line.startsWith('|') && isNamed.test(line));
+    expect(rows).not.toEqual([]);
+    const byDefault = /\(default: ([^)]+)\)$/.exec(description)?.[1] ?? '';
+    expect(rows.filter((row) => row.includes(byDefault))).not.toEqual([]);
+  },
+);
+
+it('names no flag that there is not', () => {
+  const known = new Set(Object.values(CONTROL_SETTINGS).map(({ flag }) => flag));
+  const named = [...document.matchAll(/^\| `--[^|]*\|/gm)].flatMap(([cells]) =>
+    [...cells.matchAll(/`--([a-z][a-z-]*[a-z])/g)].map(([, flag = '']) => flag),
+  );
+  expect(named.length).toBeGreaterThan(25);
+  expect(named.filter((flag) => !known.has(flag) && flag !== 'oidc')).toEqual([]);
+});
