@@ -1,6 +1,7 @@
 /** What came back for one request, as far as the demo looks at it. */
 
 export interface Answer {
+  /** 0 when nothing was sent: then `reason` is the program's own. */
   readonly status: number;
   /** `X-Proofgate-Reason`, when Proofgate refused. */
   readonly reason: string | undefined;
@@ -12,6 +13,8 @@ export interface Answer {
   readonly subject: string | undefined;
   /** Whether the upstream got anything of the request. */
   readonly reachedUpstream: boolean;
+  /** Worth knowing beside the outcome. */
+  readonly remark?: string;
 }
 
 export interface ReceivedAnswer {
@@ -25,6 +28,12 @@ export function answerOf({ status, reason, body }: ReceivedAnswer, reachedUpstre
   const detail = stringMember(json, 'detail');
   const decisionId = stringMember(json, 'decision_id');
   return { status, reason, detail, decisionId, subject: echoedSubject(json), reachedUpstream };
+}
+
+/** The program refused to sign. @param code of its error */
+export function notSent(code: string): Answer {
+  const nothing = { detail: undefined, decisionId: undefined, subject: undefined };
+  return { status: 0, reason: code, ...nothing, reachedUpstream: false };
 }
 
 /** Undefined when there is no such member, or it is no text. */

@@ -2,7 +2,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { type HeaderLine, headerValues } from '../test/e2e/harness/exchange.ts';
 import { http1Client } from '../test/e2e/harness/http1.ts';
-import { type Answer, answerOf, parseRequestOutput, type ReceivedAnswer } from './answer.ts';
+import { type Answer, answerOf, notSent, parseRequestOutput, type ReceivedAnswer } from './answer.ts';
+import { lastErrorOf } from './proofgate-cli.ts';
 import type { Caller } from './site.ts';
 import type { World } from './world.ts';
 
@@ -17,15 +18,39 @@ export function request(
   world: World,
   caller: Caller,
   { method, target, body }: DemoRequest,
+  moreFlags: readonly string[] = [],
 ): Promise<Answer> {
-  return observed(world, async () => {
+  return observed(world, target, async () => {
     const bodyFlags = await bodyFileFlags(world, caller.name, body);
     const args = ['request', method, `${world.origin}${target}`, ...callerFlags(world, caller), ...bodyFlags];
-    const { stdout, stderr } = await world.cli.run([...args, '--output', 'json']);
+    const { stdout, stderr } = await world.cli.run([...args, ...moreFlags, '--output', 'json']);
     const received = parseRequestOutput(stdout);
-    if (received === undefined) throw new Error(stderr);
+    if (received === undefined) throw new NotSent(lastErrorOf(stderr));
     return received;
   });
+}
+
+/** The program itself refused, before anything was sent; the message begins with its code. */
+export class NotSent extends Error {}
+
+/** With a profile file in which the caller claims what it was not granted. */
+export function requestBeyondGrants(world: World, caller: Caller, sent: DemoRequest): Promise<Answer> {
+  return request(world, caller, sent, ['--profile-file', world.files.overreachingProfile(caller)]);
+}
+
+/** What the program says to a caller whose enrollment has no profile for the route. */
+export async function requestWithoutProfile(
+  world: World,
+  caller: Caller,
+  sent: DemoRequest,
+): Promise<Answer> {
+  try {
+    return await request(world, caller, sent);
+  } catch (error) {
+    if (!(error instanceof NotSent)) throw error;
+    const [code = ''] = error.message.split(':');
+    return notSent(code);
+  }
 }
 
 /** `proofgate sign`: the headers go to a file of that name. */
@@ -59,7 +84,7 @@ export async function sendPassportAlone(world: World, sent: DemoRequest, name: s
 export function send(world: World, sent: DemoRequest, headers: readonly HeaderLine[]): Promise<Answer> {
   const { method, target, body } = sent;
   const authority = new URL(world.origin).host;
-  return observed(world, async () => {
+  return observed(world, target, async () => {
     const wire = { method, target, authority, headers, ...(body === undefined ? {} : { body }) };
     const response = await http1Client(world.envoy).send(wire);
     const [reason] = headerValues(response.headers, 'x-proofgate-reason');
@@ -75,9 +100,9 @@ async function signedHeaders(world: World, name: string): Promise<readonly Heade
   });
 }
 
-/** The flags with which a caller signs. */
+/** The flags with which a caller signs: what it enrolled lies beside its key. */
 export function callerFlags({ files }: World, caller: Caller): readonly string[] {
-  return ['--key', files.key(caller), '--profile-file', files.profile(caller)];
+  return ['--key', files.key(caller.name)];
 }
 
 async function bodyFileFlags(world: World, name: string, body?: string): Promise<readonly string[]> {
@@ -87,8 +112,14 @@ async function bodyFileFlags(world: World, name: string, body?: string): Promise
   return ['--body-file', path];
 }
 
-async function observed(world: World, exchange: () => Promise<ReceivedAnswer>): Promise<Answer> {
-  const before = world.upstream.requests.length;
-  const received = await exchange();
-  return answerOf(received, world.upstream.requests.length > before);
+/** Cases may run beside each other, each with targets of its own. */
+async function observed(
+  world: World,
+  target: string,
+  exchange: () => Promise<ReceivedAnswer>,
+): Promise<Answer> {
+  const received = () => world.upstream.requests.filter(({ url }) => url === target).length;
+  const before = received();
+  const answer = await exchange();
+  return answerOf(answer, received() > before);
 }

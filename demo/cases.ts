@@ -1,6 +1,16 @@
 /** The specification's "Expected outcomes of verification", one case each, and two that every reader asks about. */
 import type { Answer } from './answer.ts';
-import { type DemoRequest, request, send, sendPassportAlone, sendSigned, sign } from './caller-requests.ts';
+import {
+  type DemoRequest,
+  request,
+  requestBeyondGrants,
+  requestWithoutProfile,
+  send,
+  sendPassportAlone,
+  sendSigned,
+  sign,
+} from './caller-requests.ts';
+import { afterExpiry, revokeAndAwaitDenial } from './key-ends.ts';
 import { callers } from './site.ts';
 import type { World } from './world.ts';
 
@@ -13,6 +23,11 @@ export type Expectation =
       readonly status: number;
       readonly reason: string;
       readonly detail: string | undefined;
+    }
+  | {
+      /** The program does not even sign. */
+      readonly kind: 'not_sent';
+      readonly code: string;
     };
 
 export interface Step {
@@ -28,9 +43,11 @@ export interface Case {
   readonly sent: string;
   /** In order; the case passes when every one does. */
   readonly steps: readonly Step[];
+  /** Begins before all others, since its requests need time to pass. */
+  readonly beginsEarly?: true;
 }
 
-const { billing, reporting, laptop, forgotten } = callers;
+const { billing, reporting, spare, brief } = callers;
 const readOrder: DemoRequest = { method: 'GET', target: '/orders/7' };
 const readPayout: DemoRequest = { method: 'GET', target: '/payouts/7' };
 const writeOrder: DemoRequest = { method: 'POST', target: '/orders', body: '{"item":"lamp","count":1}' };
@@ -54,18 +71,24 @@ const grantedRoute: Case = {
 const writeRoute: Case = {
   number: 2,
   name: 'Write route',
-  sent: 'POST /orders by billing, then by reporting',
+  sent: 'POST /orders by billing, then reporting*',
   steps: [
     { expected: allowed, send: (world) => request(world, billing, writeOrder) },
-    { expected: notGranted, send: (world) => request(world, reporting, writeOrder) },
+    { expected: notGranted, send: (world) => requestBeyondGrants(world, reporting, writeOrder) },
   ],
 };
 
 const ungrantedRoute: Case = {
   number: 3,
   name: 'Ungranted route',
-  sent: 'GET /payouts/7 by billing',
-  steps: [{ expected: notGranted, send: (world) => request(world, billing, readPayout) }],
+  sent: 'GET /payouts/7 by billing, then again*',
+  steps: [
+    {
+      expected: { kind: 'not_sent', code: 'profile_not_found' },
+      send: (world) => requestWithoutProfile(world, billing, readPayout),
+    },
+    { expected: notGranted, send: (world) => requestBeyondGrants(world, billing, readPayout) },
+  ],
 };
 
 const reusedRequest: Case = {
@@ -109,25 +132,46 @@ const revokedKey: Case = {
   name: 'Revoked derived key',
   sent: 'GET /orders/7, again once it is revoked',
   steps: [
-    { expected: allowed, send: (world) => request(world, laptop, readOrder) },
+    {
+      expected: allowed,
+      send: async (world) => {
+        await sign(world, spare, readOrder, 'spare');
+        return sendSigned(world, readOrder, 'spare');
+      },
+    },
     {
       expected: denied('revoked', 401, 'invalid_request_proof', 'key_revoked'),
       send: async (world) => {
-        await world.revoke(laptop);
-        return request(world, laptop, readOrder);
+        const remark = await revokeAndAwaitDenial(world, spare, () => sendSigned(world, readOrder, 'spare'));
+        return { ...(await request(world, spare, readOrder)), remark };
       },
     },
   ],
 };
 
+const readAnotherOrder: DemoRequest = { method: 'GET', target: '/orders/8' };
+
+/** The second request was signed in time, and its own proof is good for a minute: it is the key that has ended. */
 const expiredKey: Case = {
   number: 7,
   name: 'Expired derived key',
-  sent: 'GET /orders/7, key expired an hour ago',
+  sent: 'GET /orders/8, again once the key ended',
+  beginsEarly: true,
   steps: [
     {
+      expected: allowed,
+      send: async (world) => {
+        const signed = ['brief-now', 'brief-late'].map((name) => sign(world, brief, readAnotherOrder, name));
+        await Promise.all(signed);
+        return sendSigned(world, readAnotherOrder, 'brief-now');
+      },
+    },
+    {
       expected: denied('expired', 401, 'invalid_request_proof', 'key_expired'),
-      send: (world) => request(world, forgotten, readOrder),
+      send: async (world) => {
+        const remark = await afterExpiry(world, brief);
+        return { ...(await sendSigned(world, readAnotherOrder, 'brief-late')), remark };
+      },
     },
   ],
 };

@@ -17,6 +17,7 @@ export async function failureLines(world: World, results: readonly StepResult[])
     // An answer without a decision is Envoy's own, such as a 503 because the sidecar was silent.
     ...(decisionIds.length < failed.length ? gatewayTail(world) : []),
     ...tail("sidecar's log", world.verifier.stderrLines),
+    ...tail("Control's log", world.control.stderrLines),
   ];
   return lines.map((line) => `    ${line}`);
 }

@@ -1,6 +1,6 @@
 /** Where the demo keeps what a user would have in files: one folder, removed at the end. */
 import { join } from 'node:path';
-import type { Caller } from './site.ts';
+import { type Caller, targetName } from './site.ts';
 
 export class DemoFiles {
   readonly directory: string;
@@ -9,21 +9,38 @@ export class DemoFiles {
     this.directory = directory;
   }
 
-  get bundleYaml(): string {
-    return this.#path('bundle.yaml');
+  /** Written by hand, as it were. */
+  get siteYaml(): string {
+    return this.#path('site.yaml');
   }
 
-  /** The signed documents. */
-  get bundle(): string {
-    return this.#path('bundle');
+  /** Control's `--data-dir`. */
+  get controlData(): string {
+    return this.#path('control');
   }
 
-  get signerKey(): string {
-    return this.#path('signer.pem');
+  /** With which the operator begins; Control writes it. */
+  get operatorToken(): string {
+    return join(this.controlData, 'bootstrap-token');
   }
 
-  get signerPublicKey(): string {
-    return this.#path('signer.jwk.json');
+  /** Certificate of who signed the issuer's own. */
+  get issuerCa(): string {
+    return this.#path('issuer-ca.pem');
+  }
+
+  /** Public keys that the verifier pins. */
+  get pins(): string {
+    return this.#path('pins');
+  }
+
+  /** Where `ctl apply` puts the verifier's token. */
+  get targetTokens(): string {
+    return this.directory;
+  }
+
+  get targetToken(): string {
+    return join(this.targetTokens, `${targetName}.token`);
   }
 
   /** The verifier's `--state-dir`. */
@@ -41,16 +58,18 @@ export class DemoFiles {
     return this.#path('audit.jsonl');
   }
 
-  key(caller: Caller): string {
-    return this.#path(`${caller.name}.pem`);
+  /** The projected service-account token of a pod. */
+  token(pod: string): string {
+    return this.#path(`${pod}.token`);
   }
 
-  publicKey(caller: Caller): string {
-    return this.#path(`${caller.name}.jwk.json`);
+  /** Its private key; the enrollment lies beside it. */
+  key(pod: string): string {
+    return this.#path(`${pod}.pem`);
   }
 
-  profile(caller: Caller): string {
-    return this.#path(`${caller.name}.profile.yaml`);
+  overreachingProfile(caller: Caller): string {
+    return this.#path(`${caller.name}.overreaching.yaml`);
   }
 
   /** A signed request's headers, as `proofgate sign --out` writes them. */

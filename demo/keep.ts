@@ -1,8 +1,9 @@
 /** `--keep`: command lines that work as they stand, from any folder, for as long as the demo is left running. */
 import { writeFile } from 'node:fs/promises';
 import { callerFlags } from './caller-requests.ts';
+import { projectToken } from './enrollment-plane.ts';
 import { proofgateProgram } from './proofgate-cli.ts';
-import { type Caller, callers } from './site.ts';
+import { callers, siteId, tokenLifeSeconds } from './site.ts';
 import type { World } from './world.ts';
 
 interface Paste {
@@ -13,32 +14,100 @@ interface Paste {
 export async function pasteLines(world: World): Promise<readonly string[]> {
   const { files } = world;
   await writeFile(files.body('order'), '{"item":"lamp","count":1}\n');
-  const pastes = [...requestPastes(world), ...curlPastes(world), ...operatorPastes(world)];
+  const { billing } = callers;
+  await projectToken(world.issuer, files, {
+    caller: billing,
+    pod: newPod,
+    expiresInSeconds: tokenLifeSeconds,
+  });
+  const pastes = [
+    ...requestPastes(world),
+    ...curlPastes(world),
+    ...workloadPastes(world),
+    ...operatorPastes(world),
+    ...sidecarPastes(world),
+  ];
   return [
-    `Left running, its files in ${files.directory}. Paste into another terminal:`,
+    `Left running, its files in ${files.directory}; keys end an hour after they were issued. Paste into another terminal:`,
     ...pastes.flatMap(({ what, commands }) => ['', `# ${what}`, ...commands]),
     '',
     'Ctrl-C stops and removes everything.',
   ];
 }
 
+/** Has a token, and nothing else yet. */
+const newPod = 'another';
+
 function requestPastes(world: World): readonly Paste[] {
-  const { billing, laptop, reporting } = callers;
-  const body = ['--body-file', world.files.body('order')];
-  const requestLine = (caller: Caller, method: string, target: string, more: readonly string[] = []) =>
-    proofgateLine(world, ['request', method, target], caller, ['--include', ...more]);
+  const { billing, spare, reporting } = callers;
+  const { files } = world;
+  const body = ['--body-file', files.body('order')];
+  const claim = ['--profile-file', files.overreachingProfile(reporting)];
   return [
-    { what: 'read as billing: allowed', commands: [requestLine(billing, 'GET', '/orders/7')] },
-    { what: 'write as billing: allowed', commands: [requestLine(billing, 'POST', '/orders', body)] },
-    { what: 'write as reporting: denied', commands: [requestLine(reporting, 'POST', '/orders', body)] },
-    { what: 'read with the revoked key: denied', commands: [requestLine(laptop, 'GET', '/orders/7')] },
+    { what: 'read as billing: allowed', commands: [requestLine(world, billing.name, 'GET', '/orders/7')] },
+    {
+      what: 'write as billing: allowed',
+      commands: [requestLine(world, billing.name, 'POST', '/orders', body)],
+    },
+    {
+      what: 'write as reporting, which claims that it may: denied',
+      commands: [requestLine(world, reporting.name, 'POST', '/orders', [...body, ...claim])],
+    },
+    {
+      what: 'read with the revoked key: denied',
+      commands: [requestLine(world, spare.name, 'GET', '/orders/7')],
+    },
+  ];
+}
+
+/** From a token to a key, as at the beginning. */
+function workloadPastes(world: World): readonly Paste[] {
+  const { files, controlUrl, policies } = world;
+  const enrollLine = commandLine([
+    ...[proofgateProgram, 'enroll', '--control-url', controlUrl],
+    ...['--policy', policies.get(callers.billing.serviceAccount)?.reference ?? ''],
+    ...['--proof-file', files.token(newPod), '--private-key-out', files.key(newPod)],
+  ]);
+  const statusLine = commandLine([proofgateProgram, 'status', '--key', files.key(newPod)]);
+  return [
+    { what: 'enroll another pod of billing, which holds nothing but a token', commands: [enrollLine] },
+    { what: 'its key: when it ends, and whether the sidecar has it', commands: [statusLine] },
+    { what: 'read with it: allowed', commands: [requestLine(world, newPod, 'GET', '/orders/7')] },
+  ];
+}
+
+function operatorPastes(world: World): readonly Paste[] {
+  const { operator, keys, policies } = world;
+  const { reporting } = callers;
+  const ctl = (...args: readonly string[]) => commandLine([proofgateProgram, ...operator.words(...args)]);
+  const ofSite = (kind: string) => ctl('get', kind, '--site', siteId);
+  return [
+    {
+      what: 'what Control holds',
+      commands: ['sources', 'policies', 'keys', 'enrollments', 'targets'].map(ofSite),
+    },
+    { what: 'which revision the sidecar has', commands: [ctl('get', 'propagation', siteId)] },
+    {
+      what: 'what a platform team puts into its pods',
+      commands: [ctl('get', 'command', policies.get('billing')?.id ?? '')],
+    },
+    {
+      what: 'revoke the key of reporting; its next request is denied',
+      commands: [
+        ctl('revoke', keys.get(reporting)?.keyId ?? ''),
+        requestLine(world, reporting.name, 'GET', '/orders/7'),
+      ],
+    },
+    { what: 'who did what', commands: [ctl('get', 'audit')] },
+    { what: 'change site.yaml, then', commands: [ctl('apply', '-f', world.files.siteYaml)] },
   ];
 }
 
 function curlPastes(world: World): readonly Paste[] {
   const headers = world.files.headers('order');
   const url = `${world.origin}/orders/7`;
-  const signLine = proofgateLine(world, ['sign', 'GET', '/orders/7'], callers.billing, ['--out', headers]);
+  const signed = [proofgateProgram, 'sign', 'GET', url, ...callerFlags(world, callers.billing)];
+  const signLine = commandLine([...signed, '--out', headers]);
   // The answers end without a line break; the shell's prompt is to stand on a line of its own.
   const shown = [...curl, '-i', '-w', '\\n'];
   const curlLine = commandLine([...shown, '-H', `@${headers}`, url]);
@@ -49,7 +118,7 @@ function curlPastes(world: World): readonly Paste[] {
   ];
 }
 
-function operatorPastes({ adminUrl, files }: World): readonly Paste[] {
+function sidecarPastes({ adminUrl, files }: World): readonly Paste[] {
   const metrics = commandLine([...curl, `${adminUrl}/metrics`]);
   return [
     { what: 'is the sidecar ready', commands: [commandLine([...curl, `${adminUrl}/readyz`])] },
@@ -65,14 +134,15 @@ function usesProxy(env: NodeJS.ProcessEnv): boolean {
   return [env.http_proxy, env.ALL_PROXY, env.all_proxy].some((value) => (value ?? '') !== '');
 }
 
-function proofgateLine(
-  world: World,
-  [command, method, target]: readonly [command: string, method: string, target: string],
-  caller: Caller,
-  more: readonly string[],
+function requestLine(
+  { files, origin }: World,
+  pod: string,
+  method: string,
+  target: string,
+  more: readonly string[] = [],
 ): string {
-  const url = `${world.origin}${target}`;
-  return commandLine([proofgateProgram, command, method, url, ...callerFlags(world, caller), ...more]);
+  const words = ['request', method, `${origin}${target}`, '--key', files.key(pod), '--include'];
+  return commandLine([proofgateProgram, ...words, ...more]);
 }
 
 function commandLine(words: readonly string[]): string {
@@ -85,10 +155,10 @@ function shellWord(text: string): string {
 }
 
 /** Resolves when a part has ended by itself, with a line that says which. */
-export async function firstEnd({ verifier, freshener, envoy }: World): Promise<string> {
+export async function firstEnd({ verifier, control, envoy }: World): Promise<string> {
   return Promise.race([
     verifier.exited.then(() => `the sidecar ended by itself: ${verifier.stderrLines.at(-1) ?? ''}`),
-    freshener.exited.then(() => `bundle freshen ended by itself: ${freshener.stderrLines.at(-1) ?? ''}`),
+    control.exited.then(() => `Control ended by itself: ${control.stderrLines.at(-1) ?? ''}`),
     envoy.exited.then(() => `Envoy ended by itself: ${envoy.stderrLines.at(-1) ?? ''}`),
   ]);
 }

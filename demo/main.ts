@@ -1,13 +1,13 @@
 /**
- * `make demo`: starts an upstream, a real Envoy and the sidecar, sends a request for each of the specification's
- * "Expected outcomes of verification", says what came back, stops and removes everything.
- * `--keep` leaves it running afterwards and prints command lines to paste.
+ * `make demo`: starts a token issuer, Control, a real Envoy and the sidecar, declares a site, enrolls workloads, sends a
+ * request for each of the specification's "Expected outcomes of verification", says what came back, stops and removes
+ * everything. `--keep` leaves it running afterwards and prints command lines to paste.
  */
 import { cases } from './cases.ts';
 import { failureLines } from './failure.ts';
 import { firstEnd, pasteLines } from './keep.ts';
-import { messageOf, Parts } from './parts.ts';
-import { hasPassed, headerLines, screenOf, Table, title } from './report.ts';
+import { messageOf, Parts, SetupError } from './parts.ts';
+import { hasPassed, screenOf, Table, tableNote, title } from './report.ts';
 import { runCase } from './run-case.ts';
 import { startWorld, type World } from './world.ts';
 
@@ -32,6 +32,7 @@ async function main(args: readonly string[]): Promise<number> {
   let exitCode = await Promise.race([play(parts, totals, { keep, stop }), interruption(stop)]).catch(
     (error: unknown) => {
       console.error(`error: ${messageOf(error)}`);
+      if (error instanceof SetupError) for (const line of error.lookAt) console.error(`    ${line}`);
       return 1;
     },
   );
@@ -54,9 +55,12 @@ interface PlayOptions {
 
 async function play(parts: Parts, totals: Totals, { keep, stop }: PlayOptions): Promise<number> {
   console.log(`${title}\n`);
-  const world = await startWorld(parts);
+  const world = await startWorld(parts, (...lines) => {
+    stop.throwIfAborted();
+    console.log(lines.join('\n'));
+  });
   stop.throwIfAborted();
-  console.log(`${headerLines(world).join('\n')}\n`);
+  console.log('');
   await runCases(world, totals, stop);
   const exitCode = totals.failed === 0 ? 0 : 1;
   if (!keep) return exitCode;
@@ -67,8 +71,11 @@ async function play(parts: Parts, totals: Totals, { keep, stop }: PlayOptions): 
 async function runCases(world: World, totals: Totals, stop: AbortSignal): Promise<void> {
   const table = new Table(cases, screenOf(process.stdout, process.env));
   if (table.heading !== undefined) console.log(table.heading);
+  const early = new Map(
+    cases.filter(({ beginsEarly }) => beginsEarly).map((each) => [each, runCase(world, each)]),
+  );
   for (const played of cases) {
-    const results = await runCase(world, played);
+    const results = await (early.get(played) ?? runCase(world, played));
     stop.throwIfAborted();
     console.log(table.line(played, results));
     if (hasPassed(results)) totals.passed += 1;
@@ -77,6 +84,7 @@ async function runCases(world: World, totals: Totals, stop: AbortSignal): Promis
       console.log((await failureLines(world, results)).join('\n'));
     }
   }
+  console.log(tableNote);
 }
 
 function totalsLine({ passed, failed }: Totals): string {

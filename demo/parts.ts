@@ -1,10 +1,14 @@
 /** What was started, so that everything is stopped and removed again: in every case, last first. */
 
-/** A part that could not be set up: one line that says which, why, and what to do. */
+/** A part or a step that did not work: one line that says which, why, and what to do. */
 export class SetupError extends Error {
-  constructor(part: string, cause: unknown, advice: string) {
+  /** Where the cause may be read: lines of logs. */
+  readonly lookAt: readonly string[];
+
+  constructor(part: string, cause: unknown, advice: string, lookAt: readonly string[] = []) {
     super(oneLine(`${part}: ${messageOf(cause)}${advice === '' ? '' : ` (${advice})`}`));
     this.name = 'SetupError';
+    this.lookAt = lookAt;
   }
 }
 

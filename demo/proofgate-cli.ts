@@ -1,6 +1,7 @@
-/** `bin/proofgate` as a user has it: every key, signature, bundle and request of the demo comes from this program. */
+/** `bin/proofgate` as a user has it: every key, enrollment, signature and request of the demo comes from this program. */
 import { checkoutPath } from '../test/e2e/harness/checkout.ts';
 import { type Child, type ChildOptions, startChild } from '../test/e2e/harness/child.ts';
+import { isRecord, parseJson } from './answer.ts';
 
 export const proofgateProgram = checkoutPath('bin', 'proofgate');
 
@@ -29,14 +30,24 @@ export function proofgateChild(args: readonly string[]): ChildOptions {
   };
 }
 
+export interface RunningCommand {
+  /** Whether its result has come out. */
+  hasAnswered(): boolean;
+  /** Settles at its end, whatever the exit code. Never rejects. */
+  readonly ended: Promise<CommandResult>;
+}
+
 export class ProofgateCli {
   readonly #running = new Set<Child>();
   #closed = false;
 
-  /** Runs to the end, whatever the exit code. */
-  async run(args: readonly string[]): Promise<CommandResult> {
+  begin(args: readonly string[]): RunningCommand {
     if (this.#closed) throw new Error('the demo is being stopped');
     const child = startChild(proofgateChild(args));
+    return { hasAnswered: () => child.stdoutLines.length > 0, ended: this.#end(child) };
+  }
+
+  async #end(child: Child): Promise<CommandResult> {
     this.#running.add(child);
     const timer = setTimeout(() => void child.stop(0), commandTimeoutMs);
     const { code } = await child.exited;
@@ -45,13 +56,18 @@ export class ProofgateCli {
     return { exitCode: code, stdout: child.stdoutLines.join('\n'), stderr: child.stderrLines.join('\n') };
   }
 
+  /** Runs to the end, whatever the exit code. */
+  async run(args: readonly string[]): Promise<CommandResult> {
+    return this.begin(args).ended;
+  }
+
   /**
    * Runs to a good end, with `--output json`.
    * @throws with what the program said
    */
   async runForJson(args: readonly string[]): Promise<unknown> {
     const { exitCode, stdout, stderr } = await this.run([...args, '--output', 'json']);
-    if (exitCode !== 0) throw new Error(`proofgate ${args[0]} did not work: ${stderr}`);
+    if (exitCode !== 0) throw new Error(`proofgate ${args[0]} did not work: ${lastErrorOf(stderr)}`);
     return JSON.parse(stdout);
   }
 
@@ -59,4 +75,11 @@ export class ProofgateCli {
     this.#closed = true;
     await Promise.all([...this.#running].map((child) => child.stop()));
   }
+}
+
+/** `code: explanation`; all that it said when there is no such line. */
+export function lastErrorOf(stderr: string): string {
+  const errors = stderr.split('\n').map(parseJson).filter(isRecord);
+  const found = errors.findLast((line) => typeof line.error === 'string');
+  return found === undefined ? stderr : `${found.error}: ${String(found.message)}`;
 }

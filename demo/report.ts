@@ -1,7 +1,8 @@
 /** What the demo prints. */
 import type { Case, Expectation } from './cases.ts';
+import type { EnrollmentPlane } from './enrollment-plane.ts';
+import type { Gateway } from './request-plane.ts';
 import type { StepResult } from './run-case.ts';
-import type { World } from './world.ts';
 
 /** Where it is printed. */
 export interface Screen {
@@ -23,29 +24,43 @@ export function screenOf(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Sc
 }
 
 export const title =
-  'Proofgate demo: real HTTP requests through a real Envoy, each checked by the ext_authz sidecar';
+  "Proofgate demo: a workload's token becomes a key, and real HTTP requests pass a real Envoy, or do not";
 
-export function headerLines(world: World): readonly string[] {
-  const { envoy, upstream, verifierVersion, adminUrl, origin } = world;
+export function partLines(plane: EnrollmentPlane, gateway: Gateway): readonly string[] {
+  const { issuer, controlUrl, controlVersion } = plane;
+  const { envoy, upstream, origin } = gateway;
   const rows = [
+    ['issuer', 'signs service-account tokens as a cluster does', issuer.issuer],
+    ['control', `proofgate control ${controlVersion} with its embedded database`, controlUrl],
     ['gateway', `Envoy ${envoy.version} with envoy/envoy.yaml`, origin],
-    ['sidecar', `proofgate verifier ${verifierVersion}, asked over a socket file`, `${adminUrl}/readyz`],
     ['upstream', 'answers with what it received', `http://${upstream.host}:${upstream.port}`],
-    ['callers', 'billing may read and write orders; reporting may only read them', ''],
   ];
-  return rows.map(([name = '', what = '', url = '']) =>
-    `  ${name.padEnd(10)}${url === '' ? what : what.padEnd(54)}${url}`.trimEnd(),
-  );
+  return rows.map(([name = '', what = '', url = '']) => `  ${name.padEnd(10)}${what.padEnd(54)}${url}`);
 }
+
+/** The one file that is written by hand. */
+export function siteLines(yaml: string): readonly string[] {
+  const lines = yaml.trimEnd().split('\n');
+  return ['site.yaml, all that is written by hand:', ...lines.map((line) => `  | ${line}`)];
+}
+
+/** One step of the way to keys: what was run, what came back. */
+export function stepLine(what: string, cameBack: string): string {
+  return `  ${what.padEnd(24)}${cameBack}`;
+}
+
+/** What `*` stands for. */
+export const tableNote =
+  "* signed with a profile file that claims the route: the caller's enrollment gave it no profile to sign this with";
 
 const green = '\u001b[32m';
 const red = '\u001b[31m';
 const reset = '\u001b[39m';
 const gap = '  ';
-/** The last column's longest text: `200, then 403 source_subject_mismatch/not_granted`. */
-const cameBackWidth = 50;
+/** The last column's longest text: `profile_not_found, then 403 source_subject_mismatch/not_granted`. */
+const cameBackWidth = 64;
 
-/** One line a case; three where the terminal is too narrow for it. */
+/** One line a case and for each remark; three where the terminal is too narrow for it. */
 export class Table {
   readonly #screen: Screen;
   readonly #widths: { readonly name: number; readonly sent: number; readonly expected: number };
@@ -79,10 +94,13 @@ export class Table {
       cameBack: results.map(({ cameBack }) => cameBack).join(', then '),
     };
     const colored = this.#screen.colored ? `${hasPassed(results) ? green : red}${mark}${reset}` : mark;
-    if (!this.#isNarrow) return this.#row(colored, cells);
     const indent = ' '.repeat(mark.length + 3);
+    const remarks = results
+      .flatMap(({ remark }) => (remark === undefined ? [] : `\n${indent}${remark}`))
+      .join('');
+    if (!this.#isNarrow) return `${this.#row(colored, cells)}${remarks}`;
     const { name, sent, expected, cameBack } = cells;
-    return `${colored} ${name}: ${sent}\n${indent}expected ${expected}\n${indent}got ${cameBack}`;
+    return `${colored} ${name}: ${sent}\n${indent}expected ${expected}\n${indent}got ${cameBack}${remarks}`;
   }
 
   #row(mark: string, cells: { readonly [N in 'name' | 'sent' | 'expected' | 'cameBack']: string }): string {
@@ -118,5 +136,12 @@ function expectedText({ steps }: Case): string {
 }
 
 function describeExpectation(expected: Expectation): string {
-  return expected.kind === 'allowed' ? 'allowed' : `denied: ${expected.why}`;
+  switch (expected.kind) {
+    case 'allowed':
+      return 'allowed';
+    case 'denied':
+      return `denied: ${expected.why}`;
+    case 'not_sent':
+      return 'not signed';
+  }
 }

@@ -11,6 +11,7 @@ export interface StepResult {
   readonly fault: string | undefined;
   /** Names the sidecar's decision, when it refused. */
   readonly decisionId: string | undefined;
+  readonly remark: string | undefined;
 }
 
 export async function runCase(world: World, { steps }: Case): Promise<readonly StepResult[]> {
@@ -27,30 +28,45 @@ async function runStep(world: World, { expected, send }: Step, isOnly: boolean):
       cameBack: describeAnswer(answer, isOnly),
       fault: faultOf(answer, expected),
       decisionId: answer.decisionId,
+      remark: answer.remark,
     };
   } catch (error) {
-    return { expected, cameBack: 'no answer', fault: messageOf(error), decisionId: undefined };
+    const nothing = { decisionId: undefined, remark: undefined };
+    return { expected, cameBack: 'no answer', fault: messageOf(error), ...nothing };
   }
 }
 
 function describeAnswer({ status, reason, detail, subject }: Answer, withSubject: boolean): string {
+  if (status === 0) return `${reason}`;
   if (reason !== undefined) return `${status} ${reason}${detail === undefined ? '' : `/${detail}`}`;
   return withSubject && subject !== undefined ? `${status}, upstream saw ${subject}` : `${status}`;
 }
 
+type Wanted = readonly (readonly [what: string, wanted: unknown, found: unknown])[];
+
+function wantedOf(answer: Answer, expected: Expectation): Wanted {
+  const { status, reason, detail, subject, reachedUpstream } = answer;
+  const stopped = ['reached the upstream', false, reachedUpstream] as const;
+  switch (expected.kind) {
+    case 'allowed':
+      return [
+        ['status', 200, status],
+        ['X-Proofgate-Subject at the upstream', expected.subject, subject],
+      ];
+    case 'denied':
+      return [
+        ['status', expected.status, status],
+        ['reason', expected.reason, reason],
+        ['detail', expected.detail, detail],
+        stopped,
+      ];
+    case 'not_sent':
+      return [['error', expected.code, status === 0 ? reason : undefined], stopped];
+  }
+}
+
 function faultOf(answer: Answer, expected: Expectation): string | undefined {
-  const wanted: readonly (readonly [what: string, wanted: unknown, found: unknown])[] =
-    expected.kind === 'allowed'
-      ? [
-          ['status', 200, answer.status],
-          ['X-Proofgate-Subject at the upstream', expected.subject, answer.subject],
-        ]
-      : [
-          ['status', expected.status, answer.status],
-          ['reason', expected.reason, answer.reason],
-          ['detail', expected.detail, answer.detail],
-          ['reached the upstream', false, answer.reachedUpstream],
-        ];
+  const wanted = wantedOf(answer, expected);
   const faults = wanted
     .filter(([, value, found]) => value !== found)
     .map(([what, value, found]) => `${what}: ${value ?? 'none'} expected, ${found ?? 'none'} found`);

@@ -1,30 +1,37 @@
-/** The Auth Site of the demo: who calls, with which key, and what they may do. What a user would write by hand. */
+/**
+ * The Auth Site of the demo: the one file that an operator writes by hand, and the workloads that enroll in it.
+ * Source: docs/cli.md "Signing profiles"; the file's format is that of bundles/site.yaml, which explains each member.
+ */
 import { stringify } from 'yaml';
 
-export const authSite = 'demo';
-const audience = 'https://orders.demo.example';
-const issuer = 'https://control.demo.example/sites/demo';
-const trustDomain = 'demo.example';
-/** Short, so that the demo depends on statements that keep coming. */
-const maxStalenessSeconds = 30;
-const skewSeconds = 1;
-const hourMs = 3_600_000;
-/** Longer than anybody leaves the demo running. */
-const keyLifeMs = 7 * 24 * hourMs;
+export const siteId = 'demo';
+export const targetName = 'gateway';
+/** Of the projected tokens; belongs to the site. */
+export const tokenAudience = 'proofgate-demo';
+/** Clocks may differ by that much: a key's end is certain only then. */
+export const skewSeconds = 1;
+/** As a cluster's default; keys end with it. */
+export const tokenLifeSeconds = 3600;
+export const sourceName = 'local cluster';
 
+const apiAudience = 'orders-api';
+const issuerUrl = 'https://control.demo.example';
+const trustDomain = 'demo.example';
+const namespace = 'prod';
+
+/** A pod: it holds its service account's token, and enrolls a key of its own with nothing else. */
 export interface Caller {
-  /** Names its files, and its key as `dk_<name>`. */
+  /** Names the pod and its files. */
   readonly name: string;
-  readonly clientId: string;
+  readonly serviceAccount: 'billing' | 'reporting';
+  /** The subject that APIs see: its client's. */
   readonly subject: string;
-  readonly expiresInMs: number;
 }
 
-const caller = (name: string, clientId: string, expiresInMs = keyLifeMs): Caller => ({
+const caller = (name: string, serviceAccount: Caller['serviceAccount']): Caller => ({
   name,
-  clientId,
-  subject: `client:${clientId}`,
-  expiresInMs,
+  serviceAccount,
+  subject: `client:${serviceAccount}`,
 });
 
 export const callers = {
@@ -32,79 +39,77 @@ export const callers = {
   billing: caller('billing', 'billing'),
   /** May read orders. */
   reporting: caller('reporting', 'reporting'),
-  /** A second key of billing, which gets revoked. */
-  laptop: caller('laptop', 'billing'),
-  /** A third key of billing, which nobody replaced; out of date by far more than clocks may differ. */
-  forgotten: caller('forgotten', 'billing', -hourMs),
+  /** A second pod of billing, whose key gets revoked. */
+  spare: caller('spare', 'billing'),
+  /** A third one, whose token, and so its key, lives a few seconds. */
+  brief: caller('brief', 'billing'),
 } as const;
 
+export function workloadOf({ serviceAccount }: Caller) {
+  return { namespace, serviceAccount, subject: `system:serviceaccount:${namespace}:${serviceAccount}` };
+}
+
 const routes = [
-  { route_id: 'orders-read', method: 'GET', path_template: '/orders/{order_id}', resource: 'orders' },
+  { route_id: 'orders-read', method: 'GET', path_template: '/orders/{id}', resource: 'orders' },
   { route_id: 'orders-write', method: 'POST', path_template: '/orders', resource: 'orders' },
-  { route_id: 'payouts-read', method: 'GET', path_template: '/payouts/{payout_id}', resource: 'payouts' },
+  { route_id: 'payouts-read', method: 'GET', path_template: '/payouts/{id}', resource: 'payouts' },
 ];
 
-const clients = [
-  { client_id: 'billing', grants: [{ resource: 'orders', access: 'write' }] },
-  { client_id: 'reporting', grants: [{ resource: 'orders', access: 'read' }] },
-  { client_id: 'treasury', grants: [{ resource: 'payouts', access: 'read' }] },
-];
-
-export interface BundleInputs {
+export interface SiteInputs {
   /** Scheme and authority that requests are signed for. */
   readonly origin: string;
-  /** The public key of each caller, by name: the JWK of its `keygen --public-out` file. */
-  readonly publicKeys: ReadonlyMap<string, unknown>;
-  readonly revoked: readonly Caller[];
-  /** Key expirations are reckoned from here, so that every revision says the same. */
-  readonly startedAtMs: number;
+  /** The cluster's. */
+  readonly issuer: { readonly issuer: string; readonly jwksUri: string };
 }
 
-/** `bundle.yaml`, for `proofgate bundle sign`. */
-export function bundleYaml({ origin, publicKeys, revoked, startedAtMs }: BundleInputs): string {
-  return stringify({
-    format: 'proofgate.bundle/v1',
-    auth_site: authSite,
-    skew_seconds: skewSeconds,
-    single_verifier: true,
-    origins: [origin],
-    clients: clients.map(({ client_id, grants }) => ({
-      client_id,
-      issuer,
-      trust_domain: trustDomain,
-      subject: `client:${client_id}`,
-      grants,
-    })),
-    derived_keys: Object.values(callers).map((key) => ({
-      key_id: keyId(key),
-      client_id: key.clientId,
-      jwk: publicKeys.get(key.name),
-      status: revoked.includes(key) ? 'revoked' : 'active',
-      expires_at: timeText(startedAtMs + key.expiresInMs),
-    })),
-    routes: routes.map((route) => ({
-      ...route,
-      audience,
-      freshness_class: 'bounded',
-      max_staleness_seconds: maxStalenessSeconds,
-    })),
-    // Every client may present itself on every route; the grants say who gets through.
-    route_sources: routes.map(({ route_id }) => ({
-      route_id,
-      allowed_sources: [
-        { issuer, trust_domain: trustDomain, subject_prefix: 'client:', required_key_binding: 'software' },
-      ],
-    })),
-  });
+/** `site.yaml`, for `proofgate ctl apply`: narrow enough to be read on one screen. */
+export function siteYaml({ origin, issuer: cluster }: SiteInputs): string {
+  return `\
+format: proofgate.site/v1
+environment: demo
+fleet: local
+site: { site_id: ${siteId}, trust_domain: ${trustDomain}, issuer_url: "${issuerUrl}",
+        origins: ["${origin}"], skew_seconds: ${skewSeconds}, single_verifier: true }
+clients:              # whom keys act for: a key inherits exactly its client's grants
+  - { client_id: billing, subject: "client:billing", grants: [{ resource: orders, access: write }] }
+  - { client_id: reporting, subject: "client:reporting", grants: [{ resource: orders, access: read }] }
+routes:               # what the gateway lets through; every client may try, its grants say who gets through
+${routes.map(routeYaml).join('')}\
+sources:              # which cluster vouches for workloads
+  - { name: ${sourceName}, issuer: "${cluster.issuer}", jwks_uri: "${cluster.jwksUri}",
+      audience: ${tokenAudience}, expected_scope: "${cluster.issuer.slice('https://'.length)}" }
+enrollment_policies:  # whose token becomes a key of which client
+${['billing', 'reporting'].map(policyYaml).join('')}\
+targets: [${targetName}]    # the verifiers
+`;
 }
 
-/** The signing profile file of one caller. It names routes that the caller has no grant for, too. */
-export function profileYaml(key: Caller, origin: string): string {
+function routeYaml({ route_id, method, path_template, resource }: (typeof routes)[number]): string {
+  return `\
+  - { route_id: ${route_id}, method: ${method}, path_template: "${path_template}", resource: ${resource}, audience: ${apiAudience}, freshness_class: realtime,
+      allowed_sources: [${allowedSource}] }
+`;
+}
+
+const allowedSource = `{ issuer: "${issuerUrl}", trust_domain: ${trustDomain}, subject_prefix: "client:", required_key_binding: software }`;
+
+function policyYaml(client: string): string {
+  return `\
+  - { name: ${client}, source: ${sourceName}, client: ${client}, approval: automatic, max_key_lifetime_seconds: ${tokenLifeSeconds},
+      verified_subject: "system:serviceaccount:${namespace}:${client}" }
+`;
+}
+
+/**
+ * A signing profile file in which a caller claims every route, granted or not: what enrolling gave it names the granted
+ * ones alone, so without this file it could not even sign the others.
+ */
+export function overreachingProfileYaml(key: Caller, keyId: string, origin: string): string {
   return stringify({
     format: 'proofgate.signing-profile/v1',
-    auth_site: authSite,
-    key_id: keyId(key),
-    issuer,
+    auth_site: siteId,
+    key_id: keyId,
+    issuer: issuerUrl,
     trust_domain: trustDomain,
     subject: key.subject,
     key_binding: 'software',
@@ -112,17 +117,8 @@ export function profileYaml(key: Caller, origin: string): string {
       route_id,
       method,
       path_template,
-      audience,
+      audience: apiAudience,
       origins: [origin],
     })),
   });
-}
-
-function keyId(key: Caller): string {
-  return `dk_${key.name}`;
-}
-
-/** RFC 3339 with whole seconds. */
-function timeText(timeMs: number): string {
-  return new Date(timeMs).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -1,0 +1,59 @@
+/** The two ends of a key that take time: revoked by the operator, expired with its token. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Answer } from './answer.ts';
+import { timeOf } from './onboarding.ts';
+import { lastErrorOf } from './proofgate-cli.ts';
+import { type Caller, skewSeconds } from './site.ts';
+import type { World } from './world.ts';
+
+const denialTimeoutMs = 10_000;
+const probeIntervalMs = 5;
+
+/**
+ * Runs `proofgate ctl revoke`, and watches for the first denial.
+ *
+ * @param resend sends a request that was sent before. While the key lives it is a replay; what is wrong with the key is
+ *   looked at before that (specification "Request evaluation order"), so the same bytes tell when the key is gone
+ * @returns how long it took, for people
+ */
+export async function revokeAndAwaitDenial(
+  world: World,
+  caller: Caller,
+  resend: () => Promise<Answer>,
+): Promise<string> {
+  const keyId = world.keys.get(caller)?.keyId ?? '';
+  const revocation = world.cli.begin(
+    world.operator.words('revoke', keyId, '--reason', 'pod was compromised'),
+  );
+  const deadlineMs = performance.now() + denialTimeoutMs;
+  let answeredAtMs: number | undefined;
+  for (;;) {
+    if (revocation.hasAnswered()) answeredAtMs ??= performance.now();
+    const { detail } = await resend();
+    if (detail === 'key_revoked') break;
+    if (performance.now() > deadlineMs)
+      throw new Error(`still ${detail ?? 'allowed'}: ${await said(revocation)}`);
+    await delay(probeIntervalMs, undefined, { ref: false });
+  }
+  const deniedAtMs = performance.now();
+  const { exitCode, stderr } = await revocation.ended;
+  if (exitCode !== 0) throw new Error(`ctl revoke: ${lastErrorOf(stderr)}`);
+  const afterMs = answeredAtMs === undefined ? undefined : Math.round(deniedAtMs - answeredAtMs);
+  return afterMs === undefined
+    ? 'first denied before ctl revoke had answered'
+    : `first denied ${afterMs} ms after ctl revoke had answered`;
+}
+
+async function said({ ended }: ReturnType<World['cli']['begin']>): Promise<string> {
+  const { stdout, stderr } = await ended;
+  return `${stdout}${lastErrorOf(stderr)}`;
+}
+
+/** Waits until the key has ended by anybody's clock. @returns when it did, for people */
+export async function afterExpiry({ keys }: World, caller: Caller): Promise<string> {
+  const endedAtMs = keys.get(caller)?.expiresAtMs ?? 0;
+  const waitMs = endedAtMs + skewSeconds * 1000 - Date.now();
+  // Not what keeps an interrupted demo from ending.
+  if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
+  return `ended with its token at ${timeOf(endedAtMs)}; clocks may differ by ${skewSeconds} s`;
+}
