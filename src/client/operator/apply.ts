@@ -247,30 +247,33 @@ class SiteRun {
     }
   }
 
-  async #policyFields(name: string): Promise<JsonObject> {
+  async #policyFields(
+    name: string,
+  ): Promise<{ readonly source: JsonObject; readonly changeable: JsonObject }> {
     const declared = named(this.#file.enrollment_policies, (each) => each.name === name);
     const source = await this.#source(declared.source);
     return {
-      ...pick(declared, POLICY_FIELDS),
-      source_id: member(source, 'source_id'),
-      source_revision: newestRevision(source)?.revision,
+      source: { source_id: member(source, 'source_id') },
+      changeable: { ...pick(declared, POLICY_FIELDS), source_revision: newestRevision(source)?.revision },
     };
   }
 
   async #createPolicy(name: string): Promise<void> {
     const declared = named(this.#file.enrollment_policies, (each) => each.name === name);
+    const { source, changeable } = await this.#policyFields(name);
     await this.#api.create(`${this.#sitePath}/enrollment-policies`, {
       display_name: name,
       client_id: declared.client,
       verified_issuer: this.#declaredSource(declared.source).issuer,
       verified_subject: declared.verified_subject,
-      ...(await this.#policyFields(name)),
+      ...source,
+      ...changeable,
     });
   }
 
   async #changePolicy(name: string): Promise<void> {
     const path = `/v1/enrollment-policies/${await this.#policyId(name)}`;
-    await this.#patch(path, await this.#policyFields(name));
+    await this.#patch(path, (await this.#policyFields(name)).changeable);
   }
 
   async #policyId(name: string): Promise<string> {

@@ -11,7 +11,7 @@ import { SecretText } from '../../../../src/client/enroll/secret-text.ts';
 import { UndiciControlHttp } from '../../../../src/client/enroll/undici-control-http.ts';
 import { signingKeyOf } from '../../../../src/protocol/signing.ts';
 
-const CALL = { timeoutMs: 30_000, stop: new AbortController().signal };
+const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };
 
 /** One connection to one Control. */
 export class WorkloadConnection {
