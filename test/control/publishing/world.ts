@@ -43,16 +43,22 @@ export class TestClock {
 export class ControlWorld {
   store: ControlStore;
   readonly clock: TestClock;
-  readonly signingKeys = new SiteSigningKeys(new MasterKey(MasterKey.random()));
+  readonly signingKeys: SiteSigningKeys;
   readonly directory: string;
 
-  private constructor(store: ControlStore, clock: TestClock, directory: string) {
+  private constructor(
+    store: ControlStore,
+    clock: TestClock,
+    directory: string,
+    masterKey = new MasterKey(MasterKey.random()),
+  ) {
     this.store = store;
     this.clock = clock;
     this.directory = directory;
+    this.signingKeys = new SiteSigningKeys(masterKey);
   }
 
-  /** With a site that has keys, and nothing else. */
+  /** On SQLite, with a site that has keys, and nothing else. */
   static async open(clock = new TestClock()): Promise<ControlWorld> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-publishing-'));
     const store = await openSqliteStore({ dataDirectory: directory, nowMs: clock.nowMs });
@@ -61,9 +67,17 @@ export class ControlWorld {
     return world;
   }
 
+  /** Instances of Control that share a database and a master key, with the same site. */
+  static async instances(stores: readonly ControlStore[], clock: TestClock): Promise<ControlWorld[]> {
+    const masterKey = new MasterKey(MasterKey.random());
+    const worlds = stores.map((store) => new ControlWorld(store, clock, '', masterKey));
+    await worlds[0]?.addSite(SITE);
+    return worlds;
+  }
+
   async close(): Promise<void> {
     await this.store.close();
-    await rm(this.directory, { recursive: true });
+    if (this.directory !== '') await rm(this.directory, { recursive: true });
   }
 
   /** As an operator does with Control stopped. */

@@ -1,0 +1,178 @@
+/** The job that publishes: what shares a revision, what is tried again, what a thousand waiting targets get. */
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { Agent, request } from 'undici';
+import { ACK_PATH, POLL_PATH } from '../../../src/bundle/distribution-contract.ts';
+import { isJsonObject } from '../../../src/protocol/strict-json.ts';
+import { addTargets, ControlServer, eventually, type TestTarget } from './control-server.ts';
+import { Follower } from './follower.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+
+let world: ControlWorld;
+let control: ControlServer;
+beforeEach(async () => {
+  world = await ControlWorld.open();
+  await world.putClient('billing', { orders: 'read' });
+  control = await ControlServer.start(world);
+  await eventually(async () => (await world.site()).revision === 1);
+});
+afterEach(async () => {
+  await control.close();
+  await world.close();
+});
+
+const steps = (after = 0) => world.read((tx) => tx.distribution.stepsAfter(SITE, after, 1000));
+const isSettled = async () => (await world.read((tx) => tx.changes.pending(SITE, 1))).length === 0;
+
+it('the first change goes out by itself, and those that come soon after share a revision', async () => {
+  const first = await world.addKey('billing');
+  await eventually(isSettled);
+  const keys = [first];
+  for (let count = 0; count < 20; count++) keys.push(await world.addKey('billing'));
+  await eventually(isSettled);
+  const follower = new Follower(world);
+  const snapshot = await follower.follow();
+  for (const key of keys) expect(snapshot.keys.get(key)).toBeDefined();
+  expect((await world.read((tx) => tx.keys.key(first)))?.listedRevision).toBe(2);
+  // Twenty changes within some tens of milliseconds, and a quarter of a second between revisions.
+  expect((await steps(2)).length).toBeLessThan(10);
+});
+
+it('is told of no change and finds it all the same', async () => {
+  const { clock } = world;
+  await world.store.housekeep({ kind: 'site', siteId: SITE }, (tx) =>
+    tx.changes.record(SITE, { kind: 'policy' }, clock.ms),
+  );
+  await eventually(isSettled);
+  expect((await steps(1)).map(({ kind }) => kind)).toEqual(['bundle']);
+});
+
+it('a fault is told and tried again, and what was published stays one chain', async () => {
+  const housekeep = world.store.housekeep.bind(world.store);
+  // The first transaction with a lock is the change itself; the next two are publications.
+  let transactions = 0;
+  world.store.housekeep = (lock, work) =>
+    housekeep(lock, async (tx) => {
+      const done = await work(tx);
+      if (lock !== undefined) transactions++;
+      if (lock !== undefined && (transactions === 2 || transactions === 3))
+        throw new Error('the disk is full');
+      return done;
+    });
+  const added = await world.addKey('billing');
+  await eventually(isSettled);
+  expect(control.faults.map(String)).toEqual(['Error: the disk is full', 'Error: the disk is full']);
+  expect((await steps(1)).map(({ kind }) => kind)).toEqual(['delta']);
+  expect((await new Follower(world).follow()).keys.get(added)).toBeDefined();
+});
+
+it('a publisher that ends in the middle of a whole bundle leaves nothing half done', async () => {
+  await world.addManyKeys('billing', 3000);
+  await world.putRoute(ORDERS_READ);
+  const before = await world.site();
+  await control.close();
+  const after = await world.site();
+  if (after.revision === before.revision) expect(after).toEqual(before);
+  control = await ControlServer.start(world, control.port);
+  await eventually(isSettled);
+  await eventually(async () => (await new Follower(world).follow()).routes.size === 1);
+});
+
+it('rotation of both keys: verifiers that know either go on', async () => {
+  const old = await world.read((tx) => world.signingKeys.signers(tx, SITE, 'bundle', world.clock.ms));
+  await world.change((tx) => world.signingKeys.rotate(tx, SITE, 'bundle', { nowMs: world.clock.ms }));
+  await world.change((tx) => world.signingKeys.rotate(tx, SITE, 'freshness', { nowMs: world.clock.ms }));
+  await eventually(async () => (await world.site()).baseRevision > 1);
+  const { baseRevision } = await world.site();
+  const bundle = await control.distribution.file((await target()).id, baseRevision, 'bundle.jws');
+  const kids = (document: string): readonly string[] => {
+    const { signatures } = JSON.parse(document) as { signatures: { protected: string }[] };
+    return signatures.map((signature) => {
+      const header = JSON.parse(Buffer.from(signature.protected, 'base64url').toString()) as { kid: string };
+      return header.kid;
+    });
+  };
+  expect(kids(bundle.toString())).toHaveLength(2);
+  expect(kids(bundle.toString())).toContain(old[0]?.publicKey.thumbprint);
+  await eventually(async () => {
+    const statement = await world.read((tx) => tx.distribution.freshness(SITE));
+    return kids(statement?.document ?? '{"signatures":[]}').length === 2;
+  });
+  world.clock.ms += 24 * 3600 * 1000;
+  await eventually(async () => {
+    const rows = await world.read((tx) => tx.signingKeys.ofSite(SITE));
+    return rows.filter(({ state }) => state === 'retired').length === 2;
+  });
+});
+
+async function target(): Promise<TestTarget> {
+  const [found] = await addTargets(world, 1);
+  if (found === undefined) throw new Error('no target');
+  return found;
+}
+
+interface Position {
+  readonly revision: number;
+  readonly head: string;
+}
+
+async function pollOnce(
+  agent: Agent,
+  { token }: TestTarget,
+  at: Position | undefined,
+  etag: string | undefined,
+): Promise<{ readonly answer: Position | undefined; readonly etag: string | undefined }> {
+  const query =
+    at === undefined ? '' : `?revision=${at.revision}&head=${at.head}&base_revision=1&wait_seconds=30`;
+  const { statusCode, headers, body } = await request(`${control.url}${POLL_PATH}${query}`, {
+    dispatcher: agent,
+    headers: { authorization: `Bearer ${token}`, ...(etag === undefined ? {} : { 'if-none-match': etag }) },
+  });
+  const given = typeof headers.etag === 'string' ? headers.etag : undefined;
+  if (statusCode === 304) {
+    await body.dump();
+    return { answer: undefined, etag };
+  }
+  const json: unknown = await body.json();
+  if (statusCode !== 200 || !isJsonObject(json)) throw new Error(`answered ${statusCode}`);
+  return { answer: { revision: Number(json.revision), head: String(json.head) }, etag: given };
+}
+
+async function acknowledge(agent: Agent, { token }: TestTarget, at: Position): Promise<void> {
+  const { statusCode, body } = await request(`${control.url}${ACK_PATH}`, {
+    method: 'POST',
+    dispatcher: agent,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...at, outcome: 'accepted' }),
+  });
+  await body.dump();
+  expect(statusCode).toBe(204);
+}
+
+it('a thousand targets that wait all get a change, and all of them are counted', async () => {
+  const targets = await addTargets(world, 1000);
+  const agent = new Agent({ connections: 1100 });
+  let revision = Number.POSITIVE_INFINITY;
+  const followed = targets.map(async (one) => {
+    let at: Position | undefined;
+    let etag: string | undefined;
+    while ((at?.revision ?? 0) < revision) {
+      const result = await pollOnce(agent, one, at, etag);
+      if (result.answer !== undefined && result.answer.revision !== at?.revision) {
+        at = result.answer;
+        await acknowledge(agent, one, at);
+      }
+      etag = result.etag;
+    }
+    return at?.revision;
+  });
+  await eventually(async () => (await world.read((tx) => tx.publication.heldByAll(SITE))).revision === 1);
+  const key = await world.addKey('billing');
+  revision = 2;
+  const ends = await Promise.all(followed);
+  expect(ends.every((end) => end === 2)).toBe(true);
+  const held = await world.read((tx) => tx.publication.heldByAll(SITE));
+  expect(held).toEqual({ attached: 1000, revision: 2 });
+  expect((await world.read((tx) => tx.keys.key(key)))?.listedEverywhereAtMs).not.toBeNull();
+  expect(control.faults).toEqual([]);
+  await agent.destroy();
+}, 60_000);
