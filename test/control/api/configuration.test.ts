@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
+import type { ControlStore } from '../../../src/control/store/port.ts';
 import { databaseKinds } from '../store/databases.ts';
+import { challengeRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
 import {
   ALLOWED_SOURCES,
   ApiWorld,
@@ -10,6 +12,26 @@ import {
   SITE_BODY,
   textIn,
 } from './world.ts';
+
+/** What is left of a site that was used: ended policies, keys and sources, and what was published. */
+async function leaveTracesIn(store: ControlStore, siteId: string): Promise<void> {
+  const source = sourceRow(siteId);
+  const policy = { ...policyRow(source, 'c'), state: 'deleted' as const };
+  const key = keyRow(siteId, { expiresAtSeconds: 1 });
+  await store.housekeep({ kind: 'site', siteId }, async (tx) => {
+    await tx.sources.add(source);
+    await tx.sources.addRevision(revisionRow(source, 1, 'retired'));
+    await tx.sources.putKeySet({ sourceId: source.id, revision: 1, jwks: '{}', fetchedAtMs: 1 });
+    await tx.sources.claimAudience(`audience of ${siteId}`, siteId);
+    await tx.policies.add(policy);
+    await tx.enrollments.addChallenge(challengeRow(siteId, policy.id));
+    await tx.enrollments.add(enrollmentRow(policy, { state: 'issued', keyId: key.keyId }));
+    await tx.keys.add(key);
+    await tx.keys.refusePublicKey(siteId, 'revoked-thumbprint', 1);
+    await tx.keys.blockSubject({ siteId, issuer: 'i', subject: 's', blockedAtMs: 1, blockedBy: 'x' });
+    await tx.distribution.putFreshness({ siteId, revision: 1, head: 'h', asOfSeconds: 1, document: 'd' });
+  });
+}
 
 describe.each(databaseKinds())('$name', (kind) => {
   let world: ApiWorld;
@@ -201,6 +223,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect((await world.call('DELETE', `/v1/fleets/${fleetId}`, { ifMatch: 1 })).code).toBe('still_in_use');
       await world.expect(204, 'DELETE', `/v1/sites/${siteId}/clients/c`, { ifMatch: 1 });
       await world.expect(200, 'POST', `/v1/targets/${textIn(target, 'target_id')}/detach`);
+      await leaveTracesIn(world.store, siteId);
       const grant = await world.expect(201, 'POST', '/v1/access-tokens', {
         body: { name: 'ci', role: 'viewer', scope: { kind: 'site', id: siteId } },
       });
@@ -210,7 +233,13 @@ describe.each(databaseKinds())('$name', (kind) => {
       });
       expect((await remove()).status).toBe(204);
       expect((await world.call('GET', `/v1/sites/${siteId}`)).code).toBe('not_found');
-      expect(await world.store.read((tx) => tx.signingKeys.ofSite(siteId))).toEqual([]);
+      await world.store.read(async (tx) => {
+        expect(await tx.signingKeys.ofSite(siteId)).toEqual([]);
+        expect(await tx.distribution.freshness(siteId)).toBeUndefined();
+        expect(await tx.sources.ownerOfAudience(`audience of ${siteId}`)).toBeUndefined();
+        // A site of the same name would go on refusing them.
+        expect(await tx.keys.publicKeyWasRevoked(siteId, 'revoked-thumbprint')).toBe(true);
+      });
       expect(await pendingChanges(siteId)).toEqual([]);
     });
   });
@@ -308,6 +337,26 @@ describe.each(databaseKinds())('$name', (kind) => {
         ifMatch: 1,
       });
       expect(moved.code).toBe('definition_invalid');
+    });
+
+    test('a client that a policy names stays, until the policy is deleted', async () => {
+      const { siteId } = await world.shop('named');
+      const path = `/v1/sites/${siteId}/clients/c`;
+      await world.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
+        body: { client_id: 'c', subject: 'client:c' },
+      });
+      const source = sourceRow(siteId);
+      const policy = policyRow(source, 'c');
+      await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+        await tx.sources.add(source);
+        await tx.policies.add(policy);
+        await tx.policies.change(policy, { state: 'deactivated' }, 1);
+      });
+      expect((await world.call('DELETE', path, { ifMatch: 1 })).code).toBe('still_in_use');
+      await world.store.housekeep({ kind: 'site', siteId }, (tx) =>
+        tx.policies.change({ ...policy, version: 2 }, { state: 'deleted' }, 1),
+      );
+      await world.expect(204, 'DELETE', path, { ifMatch: 1 });
     });
 
     test('a client of which keys are alive keeps its subject and stays', async () => {
