@@ -1,5 +1,5 @@
 /** `proofgate ctl get`: what Control holds, a list or one. */
-import type { JsonObject } from '../../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { usageError } from '../../errors.ts';
@@ -141,8 +141,8 @@ async function get(
       return output.result(detailLines(kindName, body), body);
     }
     if (kind.list === undefined) throw usageError('name_required', `name what the ${kindName} is of`);
-    const items = (await api.list(kind.list(site))).map(withStates);
-    output.result(table(kind.columns, items), { items });
+    const items = await api.list(kind.list(site));
+    output.result(table(kind.columns, items.map(withStates).map(withResourceId)), { items });
   });
 }
 
@@ -153,6 +153,11 @@ function withStates(item: JsonObject): JsonObject {
     ({ revision, state }: JsonObject) => `${String(revision)}:${String(state)}`,
   );
   return { ...item, states: states.join(' ') };
+}
+
+/** An audit event names what it is about as an object. */
+function withResourceId(item: JsonObject): JsonObject {
+  return isJsonObject(item.resource) ? { ...item, resource_id: item.resource.id } : item;
 }
 
 function table(columns: readonly string[], items: readonly JsonObject[]): readonly string[] {
