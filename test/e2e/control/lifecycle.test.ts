@@ -212,7 +212,10 @@ describe('propagation', () => {
       ),
     );
     const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);
-    expect(JSON.parse(status.stdout)).toMatchObject({ derived_key: { key_id: keyId }, readiness: { ready: true } });
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      derived_key: { key_id: keyId },
+      readiness: { ready: true },
+    });
   });
 
   it('survives a verifier’s restart while Control is down, and Control’s', async () => {

@@ -13,6 +13,7 @@ export function registerCtlActions(parent: ProofgateCommand, context: CliContext
   registerApprove(parent, context);
   registerDeny(parent, context);
   registerRevoke(parent, context);
+  registerDetach(parent, context);
   registerSourceAction(parent, context, {
     verb: 'suspend',
     summary: 'Suspend a source: no new enrollments until it is resumed',
@@ -97,6 +98,21 @@ function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
           ids.map((id) => `${id} is revoked`),
           body,
         );
+      }),
+  });
+}
+
+function registerDetach(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'detach',
+    summary: 'Detach a target that is gone, for good: nothing waits for it any more, and its token ends',
+    positionals: { target: 'its ID' },
+    settings: CTL_SETTINGS,
+    examples: [`proofgate ctl detach tgt_06cz… ${FROM_CONTROL}`],
+    run: ({ settings, positionals }) =>
+      withControl(settings, async (api) => {
+        const { body } = await api.act(`/v1/targets/${encodeURIComponent(positionals.target)}/detach`);
+        context.output.result([`${positionals.target} is ${String(body.state)}`], body);
       }),
   });
 }

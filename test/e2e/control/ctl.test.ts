@@ -1,0 +1,248 @@
+/** `proofgate ctl` as an operator uses it, against a Control that runs: declaring, looking, deciding, and being wrong. */
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { parse, stringify } from 'yaml';
+import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
+import { errorCode } from '../harness/proofgate-command.ts';
+import { ControlStage } from './control-stage.ts';
+import { POLICIES, SITE_ID } from './site-declaration.ts';
+
+let stage: ControlStage;
+let siteFile: string;
+beforeAll(async () => {
+  stage = await ControlStage.start();
+  siteFile = join(stage.directory, 'site.yaml');
+}, 60_000);
+afterAll(async () => stage?.stop());
+
+/** The declared site, changed, in a file of its own. */
+async function changedSite(change: (site: JsonObject) => void): Promise<string> {
+  const site = parse(await readFile(siteFile, 'utf8'));
+  change(site);
+  const file = join(stage.directory, 'changed.yaml');
+  await writeFile(file, stringify(site));
+  return file;
+}
+
+function stepsOf({ steps }: JsonObject): readonly string[] {
+  return (Array.isArray(steps) ? steps.filter(isJsonObject) : []).map(
+    ({ verb, kind, name }) => `${String(verb)} ${String(kind)} ${String(name)}`,
+  );
+}
+
+describe('apply', () => {
+  it('has nothing to do the second time', async () => {
+    expect(stepsOf(await stage.applySite())).toEqual([]);
+  });
+
+  it('with --dry-run shows the difference and does nothing', async () => {
+    const file = await changedSite(({ site, clients }) => {
+      Object.assign(site as object, { display_name: 'Renamed' });
+      (clients as JsonObject[]).push({ client_id: 'new', subject: 'client:new' });
+    });
+    const expected = [`change site ${SITE_ID}`, 'create client new'];
+    expect(stepsOf(await stage.ctl('apply', '-f', file, '--dry-run'))).toEqual(expected);
+    expect(await stage.ctl('get', 'sites', SITE_ID)).not.toMatchObject({ display_name: 'Renamed' });
+    expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual(expected);
+    expect(await stage.ctl('get', 'sites', SITE_ID)).toMatchObject({ display_name: 'Renamed' });
+    expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual([]);
+  });
+
+  it('changes routes, grants, brokers and policies, and takes out what --prune may', async () => {
+    const file = await changedSite((site) => {
+      const [first, ...routes] = site.routes as JsonObject[];
+      const [billing, reporting] = site.clients as JsonObject[];
+      Object.assign(site, {
+        routes: [{ ...first, signed_headers: ['x-tenant'] }, ...routes.slice(0, -1)],
+        clients: [
+          { ...billing, grants: [{ resource: 'orders', access: 'read' }] },
+          { ...reporting, grants: [] },
+        ],
+        brokers: [
+          {
+            issuer: 'https://broker.shop.example',
+            trust_domain: 'shop.example',
+            subject_prefixes: ['spiffe://shop.example/'],
+            key_binding: 'attested_workload',
+            keys: [
+              {
+                kid: 'b1',
+                alg: 'Ed25519',
+                jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
+              },
+            ],
+          },
+        ],
+        enrollment_policies: (site.enrollment_policies as JsonObject[]).map((policy) => ({
+          ...policy,
+          max_key_lifetime_seconds: 900,
+        })),
+      });
+    });
+    const steps = stepsOf(await stage.ctl('apply', '-f', file, '--prune'));
+    expect(steps).toEqual([
+      'create broker https://broker.shop.example',
+      'change grant billing orders',
+      'remove grant reporting orders',
+      'change route orders-read',
+      ...Object.keys(POLICIES).map((name) => `change enrollment_policy ${name}`),
+      'remove route payouts-read',
+      'remove client new',
+    ]);
+    expect(stepsOf(await stage.ctl('apply', '-f', file, '--prune'))).toEqual([]);
+    // And back to what was declared first.
+    await stage.applySite();
+    expect(stepsOf(await stage.applySite())).toEqual([]);
+  });
+
+  it('does nothing before it knows where a new target’s token goes, then writes it for its owner alone', async () => {
+    const file = await changedSite((site) => Object.assign(site, { targets: ['gateway-9'] }));
+    const refused = await stage.tryCtl('apply', '-f', file);
+    expect([refused.exitCode, errorCode(refused)]).toEqual([2, 'token_dir_required']);
+    expect(await stage.list('targets')).toEqual([]);
+    const tokens = join(stage.directory, 'tokens');
+    await mkdir(tokens);
+    await stage.ctl('apply', '-f', file, '--token-dir', tokens);
+    const tokenFile = join(tokens, 'gateway-9.token');
+    expect((await stat(tokenFile)).mode & 0o777).toBe(0o600);
+    const before = await readFile(tokenFile, 'utf8');
+    expect(before).toMatch(/^pgt_[A-Za-z0-9_-]{43}\n$/);
+    const [target] = await stage.list('targets');
+    await stage.ctl('rotate-target-token', String(target?.target_id), '--out', tokenFile);
+    expect(await readFile(tokenFile, 'utf8')).not.toBe(before);
+    // It never comes: sources would wait for it.
+    expect(await stage.ctl('detach', String(target?.target_id))).toMatchObject({ state: 'detached' });
+    const again = await stage.tryCtl('detach', String(target?.target_id));
+    expect([again.exitCode, errorCode(again)]).toEqual([3, 'target_state_conflict']);
+  });
+
+  it('stops at a source that is not the expected one, and goes on from there later', async () => {
+    const [declared] = parse(await readFile(siteFile, 'utf8')).sources;
+    const twoSources = (scope: string) =>
+      changedSite((site) =>
+        Object.assign(site, {
+          sources: [
+            declared,
+            { ...declared, name: 'second', audience: 'second-audience', expected_scope: scope },
+          ],
+        }),
+      );
+    const refused = await stage.tryCtl('apply', '-f', await twoSources('elsewhere.example'));
+    expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'source_scope_mismatch']);
+    const file = await twoSources(declared.expected_scope);
+    expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual(['activate source second']);
+    expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual([]);
+  });
+
+  it('refuses a definition that no verifier would take, and says where', async () => {
+    const file = await changedSite((site) => {
+      const [first, ...rest] = site.routes as JsonObject[];
+      Object.assign(site, { routes: [{ ...first, path_template: '/v1/../etc' }, ...rest] });
+    });
+    const refused = await stage.tryCtl('apply', '-f', file);
+    expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'definition_invalid']);
+  });
+});
+
+describe('the capacity of a site', () => {
+  it('refuses a source more than there are slots, and takes it when one is retired', async () => {
+    const [declared] = parse(await readFile(siteFile, 'utf8')).sources;
+    const other = (name: string) => ({ ...declared, name, audience: `${name}-audience` });
+    const sources = [declared, other('second'), other('third')];
+    const file = await changedSite((site) => {
+      Object.assign(site.site as object, { source_capacity: 2 });
+      Object.assign(site, { sources });
+    });
+    const refused = await stage.tryCtl('apply', '-f', file);
+    expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'source_capacity_exhausted']);
+    const second = (await stage.list('sources')).find(({ display_name }) => display_name === 'second');
+    await stage.ctl('retire', String(second?.source_id));
+    const withoutSecond = await changedSite((site) => {
+      Object.assign(site.site as object, { source_capacity: 2 });
+      Object.assign(site, { sources: [declared, other('third')] });
+    });
+    expect(stepsOf(await stage.ctl('apply', '-f', withoutSecond))).toEqual(['activate source third']);
+  });
+});
+
+describe('get', () => {
+  const LISTS = [
+    'targets',
+    'clients',
+    'routes',
+    'brokers',
+    'sources',
+    'policies',
+    'enrollments',
+    'keys',
+  ] as const;
+  it.each(LISTS)('lists %s', async (kind) => {
+    const { items } = await stage.ctl('get', kind, '--site', SITE_ID);
+    expect(Array.isArray(items)).toBe(true);
+    const text = await stage.run([
+      ...['ctl', 'get', kind, '--site', SITE_ID, '--control-url', stage.controlUrl],
+      ...['--token-file', stage.tokenFile],
+    ]);
+    expect(text.exitCode).toBe(0);
+    expect(text.stdout.split('\n').length).toBe(
+      Array.isArray(items) && items.length > 0 ? items.length + 1 : 1,
+    );
+  });
+
+  it.each(['environments', 'sites', 'audit'])('lists %s without a site', async (kind) => {
+    const { items } = await stage.ctl('get', kind);
+    expect(items).not.toEqual([]);
+  });
+
+  it('gives the enroll command of a policy, and it is one', async () => {
+    const policy = await stage.policy('billing');
+    const { command, init_container } = await stage.ctl('get', 'command', String(policy.policy_id));
+    expect(String(command)).toContain(String(policy.reference));
+    expect(String(command)).toContain(stage.controlUrl);
+    expect(parse(String(init_container))).toBeInstanceOf(Object);
+  });
+
+  it('shows propagation and signing profiles', async () => {
+    expect(await stage.ctl('get', 'propagation', SITE_ID)).toMatchObject({ site_id: SITE_ID });
+    expect((await stage.list('profiles')).length).toBeGreaterThan(0);
+  });
+});
+
+describe('what an operator does wrong', () => {
+  const WRONG: readonly (readonly [string, readonly string[], number, string])[] = [
+    ['a kind that is not there', ['get', 'pods'], 2, 'kind_unknown'],
+    ['a list without its site', ['get', 'keys'], 2, 'site_required'],
+    ['a list of a site that is not there', ['get', 'keys', '--site', 'elsewhere'], 3, 'not_found'],
+    ['a key that is not there', ['revoke', 'dk_nobody'], 3, 'not_found'],
+    ['an enrollment that is not there', ['approve', 'enr_nobody'], 3, 'not_found'],
+    ['a source that is not there', ['suspend', 'tas_nobody'], 3, 'not_found'],
+    ['a file that is not there', ['apply', '-f', '/nowhere.yaml'], 2, 'file_not_found'],
+    ['a file that is none', ['apply', '-f', '/etc/hostname'], 2, 'site_file_invalid'],
+    ['no file', ['apply'], 2, 'flag_required'],
+  ];
+  it.each(WRONG)('%s', async (_what, args, exitCode, code) => {
+    const result = await stage.tryCtl(...args);
+    expect([result.exitCode, errorCode(result), result.stderr.trim().split('\n').length]).toEqual([
+      exitCode,
+      code,
+      1,
+    ]);
+  });
+
+  it('a token that is not good, or that others may read; a Control that is not there', async () => {
+    const file = join(stage.directory, 'wrong.token');
+    await writeFile(file, `pga_${'A'.repeat(43)}\n`, { mode: 0o600 });
+    const call = async (url: string, token: string) => {
+      const result = await stage.run(['ctl', 'get', 'sites', '--control-url', url, '--token-file', token]);
+      return [result.exitCode, errorCode(result)];
+    };
+    expect(await call(stage.controlUrl, file)).toEqual([3, 'authentication_required']);
+    expect(await call('http://127.0.0.1:9', stage.tokenFile)).toEqual([5, 'control_unreachable']);
+    expect(await call('http://control.example', stage.tokenFile)).toEqual([2, 'control_url_not_https']);
+    await writeFile(file, 'x', { mode: 0o644 });
+    const open = join(stage.directory, 'open.token');
+    await writeFile(open, 'x', { mode: 0o644 });
+    expect(await call(stage.controlUrl, open)).toEqual([2, 'file_permissions']);
+  });
+});

@@ -1,0 +1,189 @@
+/**
+ * The shipped `proofgate enroll` against the real Control, with a proxy between them that loses, cuts, delays, doubles and
+ * throttles: every fault at every request. It ends with the one right key or with a clear error, the same command line again
+ * ends with the key, and Control never holds more than one enrollment and one key of a key pair.
+ */
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { ControlApi } from '../../../src/client/operator/control-api.ts';
+import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import {
+  type Exchange,
+  FAULTS,
+  type Fault,
+  type LossyProxy,
+  startLossyProxy,
+} from '../../fakes/lossy-proxy.ts';
+import { type CommandResult, errorCode } from '../harness/proofgate-command.ts';
+import { ControlStage } from './control-stage.ts';
+import { SITE_ID } from './site-declaration.ts';
+
+/** Where the fault is: at one request, or at each submission. */
+const PLACES = ['challenge', 'submission', 'first poll', 'each submission'] as const;
+type FaultPlace = (typeof PLACES)[number];
+
+/** Runs at a time, each through a proxy of its own. */
+const LANES = 6;
+const TIMEOUT_MS = 90_000;
+/** What `proofgate enroll` says when it is to be run again. */
+const CLEAR_ERRORS = [
+  'submission_unconfirmed',
+  'timed_out',
+  'unreachable',
+  'rate_limited',
+  'unavailable',
+  'control_answer_invalid',
+  'enrollment_pending',
+];
+
+interface Run {
+  readonly fault: Fault;
+  readonly place: FaultPlace;
+  readonly first: CommandResult;
+  /** The same command line without faults. */
+  readonly second: CommandResult;
+  readonly thumbprint: string;
+}
+
+/** A proxy whose faults are another run's from time to time. */
+interface Lane {
+  readonly proxy: LossyProxy;
+  faultOf(exchange: Exchange): Fault | Promise<Fault>;
+}
+
+let stage: ControlStage;
+let api: ControlApi;
+let lanes: readonly Lane[] = [];
+const runs: Run[] = [];
+let enrollments: readonly JsonObject[] = [];
+let keys: readonly JsonObject[] = [];
+
+async function openLane(): Promise<Lane> {
+  const faults = { of: (_exchange: Exchange): Fault | Promise<Fault> => 'pass' };
+  const proxy = await startLossyProxy(
+    () => stage.controlUrl,
+    (exchange) => faults.of(exchange),
+  );
+  return {
+    proxy,
+    get faultOf() {
+      return faults.of;
+    },
+    set faultOf(next) {
+      faults.of = next;
+    },
+  };
+}
+
+beforeAll(async () => {
+  lanes = await Promise.all(Array.from({ length: LANES }, openLane));
+  stage = await ControlStage.start({ flags: lanes.flatMap(({ proxy }) => ['--public-url', proxy.url]) });
+  api = await stage.api();
+  const policy = String((await stage.policy('reviewed')).reference);
+  const cases = FAULTS.flatMap((fault) => PLACES.map((place) => ({ fault, place })));
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (let next = cases.shift(); next !== undefined; next = cases.shift()) {
+        runs.push(await runTwice(lane, policy, next));
+      }
+    }),
+  );
+  await Promise.all(lanes.map(({ proxy }) => proxy.settled()));
+  enrollments = await api.list(`/v1/sites/${SITE_ID}/enrollments`);
+  keys = await api.list(`/v1/sites/${SITE_ID}/derived-keys`);
+}, 3 * TIMEOUT_MS);
+afterAll(async () => {
+  await Promise.all(lanes.map(({ proxy }) => proxy.close()));
+  await api?.close();
+  await stage?.stop();
+});
+
+async function runTwice(
+  lane: Lane,
+  policy: string,
+  { fault, place }: Pick<Run, 'fault' | 'place'>,
+): Promise<Run> {
+  const keyFile = stage.newKeyFile();
+  const args = [
+    ...['enroll', '--control-url', lane.proxy.url, '--policy', policy, '--output', 'json'],
+    ...['--proof-file', await stage.tokenFor('reviewed'), '--private-key-out', keyFile],
+    ...['--poll-interval', '50ms', '--timeout', '9s'],
+  ];
+  lane.faultOf = faultsOf(fault, place, lane.proxy.exchanges.length);
+  const first = await stage.run(args);
+  lane.faultOf = approving;
+  const second = await stage.run(args);
+  const state = parseStrictJson(await readFile(`${keyFile}.enrollment.json`, 'utf8'));
+  const thumbprint = isJsonObject(state) ? String(state.key_thumbprint) : '';
+  return { fault, place, first, second, thumbprint };
+}
+
+/** @param begin index of the run's first exchange */
+function faultsOf(fault: Fault, place: FaultPlace, begin: number): Lane['faultOf'] {
+  let polls = 0;
+  return async (exchange) => {
+    const kind = kindOf(exchange);
+    if (kind === 'poll') polls += 1;
+    // Nobody decides before the poll that goes wrong.
+    if (polls > 1 || place !== 'first poll') await approving(exchange);
+    if (place === 'each submission') return kind === 'submission' ? fault : 'pass';
+    const isThere = place === 'first poll' ? kind === 'poll' && polls === 1 : kind === place;
+    const isFirst = place !== 'submission' || exchange.index <= begin + 1;
+    return isThere && isFirst && (place !== 'challenge' || exchange.index === begin) ? fault : 'pass';
+  };
+}
+
+function kindOf({ method, path }: Exchange): 'challenge' | 'submission' | 'poll' {
+  if (method === 'GET') return 'poll';
+  return path.endsWith('/challenges') ? 'challenge' : 'submission';
+}
+
+/** Approves the enrollment that is polled; one that is decided already stays as it is. */
+async function approving(exchange: Exchange): Promise<Fault> {
+  const enrollmentId = /^\/v1\/enrollments\/(enr_[a-z0-9]+)/.exec(exchange.path)?.[1];
+  if (enrollmentId !== undefined) {
+    await api.act(`/v1/enrollments/${enrollmentId}/approve`).catch((error: unknown) => {
+      if (!String(error).includes('pending')) decisionFaults.push(String(error));
+    });
+  }
+  return 'pass';
+}
+const decisionFaults: string[] = [];
+
+function keyIdOf({ stdout }: CommandResult): unknown {
+  const answer = stdout === '' ? undefined : parseStrictJson(stdout);
+  return isJsonObject(answer) ? answer.key_id : undefined;
+}
+
+const runsOf = (fault: Fault) => runs.filter((each) => each.fault === fault);
+
+describe.each(FAULTS)('%s', (fault) => {
+  it('at any request: the key, or a clear error', () => {
+    expect(runsOf(fault)).toHaveLength(PLACES.length);
+    for (const { place, first } of runsOf(fault)) {
+      const outcome = first.exitCode === 0 ? 'done' : errorCode(first);
+      expect({ place, outcome, known: outcome === 'done' || CLEAR_ERRORS.includes(outcome) }).toMatchObject({
+        known: true,
+      });
+      // What happens once is overcome by the run itself.
+      if (place !== 'each submission') expect({ place, outcome }).toEqual({ place, outcome: 'done' });
+    }
+  });
+
+  it('the same command line again: the one key that there is', () => {
+    for (const { place, first, second, thumbprint } of runsOf(fault)) {
+      const [key, ...others] = keys.filter(({ fingerprint }) => fingerprint === thumbprint);
+      expect({ place, exitCode: second.exitCode, others }).toEqual({ place, exitCode: 0, others: [] });
+      expect(keyIdOf(second)).toBe(key?.key_id);
+      if (first.exitCode === 0) expect(keyIdOf(first)).toBe(key?.key_id);
+      const made = enrollments.filter(({ fingerprint }) => fingerprint === thumbprint);
+      expect(made.map(({ key_id }) => key_id)).toEqual([key?.key_id]);
+    }
+  });
+});
+
+it('nobody decided anything else', () => {
+  expect(decisionFaults).toEqual([]);
+  expect(keys).toHaveLength(runs.length);
+  expect(enrollments).toHaveLength(runs.length);
+});
