@@ -192,7 +192,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(await places(by.nobody)).toEqual(new Set());
       const token = world.operator('gone', 'viewer', { kind: 'environment', id: gone.environmentId });
       const kinds = await ids('/v1/audit-events', 'kind', token);
-      expect(kinds).toContain('proofgate.control.site.deleted');
+      expect(kinds).toContain('proofgate.control.site.delete');
       // A filter narrows; it does not widen.
       const foreign = await world.expect(200, 'GET', `/v1/audit-events?site_id=${other.siteId}`, {
         token: by.site,
@@ -253,35 +253,35 @@ describe.each(databaseKinds())('$name', (kind) => {
       return `${String(kind).replace('proofgate.control.', '')} ${sides}`;
     });
     expect(shape).toEqual([
-      'environment.created - after',
-      'fleet.created - after',
-      'site.created - after',
-      'environment.changed before after',
-      'fleet.changed before after',
-      'site.changed before after',
-      'signing_key.rotated - after',
-      'broker.created - after',
-      'broker.changed before after',
-      'broker.deleted before -',
-      'client.created - after',
-      'client.changed before after',
-      'grant.created - after',
-      'grant.changed before after',
-      'grant.deleted before -',
-      'client.deleted before -',
-      'route.created - after',
-      'route.changed before after',
-      'route_sources.created - after',
-      'route_sources.changed before after',
-      'route_sources.deleted before -',
-      'route.deleted before -',
-      'site.deleted before -',
-      'fleet.deleted before -',
-      'environment.deleted before -',
+      'environment.create - after',
+      'fleet.create - after',
+      'site.create - after',
+      'environment.change before after',
+      'fleet.change before after',
+      'site.change before after',
+      'signing_key.rotate - after',
+      'broker.create - after',
+      'broker.change before after',
+      'broker.delete before -',
+      'client.create - after',
+      'client.change before after',
+      'grant.create - after',
+      'grant.change before after',
+      'grant.delete before -',
+      'client.delete before -',
+      'route.create - after',
+      'route.change before after',
+      'route_sources.create - after',
+      'route_sources.change before after',
+      'route_sources.delete before -',
+      'route.delete before -',
+      'site.delete before -',
+      'fleet.delete before -',
+      'environment.delete before -',
     ]);
     expect(events.slice(3).map(({ request_id }) => request_id)).toEqual(requests);
     expect(new Set(events.map(({ actor }) => actor))).toEqual(new Set(['token:root']));
-    const changed = events.find(({ kind }) => kind === 'proofgate.control.client.changed');
+    const changed = events.find(({ kind }) => kind === 'proofgate.control.client.change');
     expect(changed).toMatchObject({
       before: { subject: 'client:c', version: 1 },
       after: { subject: 'client:d', version: 2 },

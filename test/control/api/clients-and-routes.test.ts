@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { databaseKinds } from '../store/databases.ts';
+import { policyRow, sourceRow } from '../store/rows.ts';
+import { ALLOWED_SOURCES, ApiWorld, itemsOf, ROUTE_DEFINITION, type Shop, SITE_BODY } from './world.ts';
+
+describe.each(databaseKinds())('$name', (kind) => {
+  let world: ApiWorld;
+  let shop: Shop;
+
+  beforeAll(async () => {
+    await kind.start();
+    const open = await kind.fresh();
+    world = await ApiWorld.open({ openStore: (nowMs) => open({ nowMs }) });
+    shop = await world.shop();
+  });
+  afterAll(async () => {
+    await world.close();
+    await kind.stop();
+  });
+
+  /** What the site's publisher has not seen yet, as `kind reference`. */
+  async function pendingChanges(siteId: string): Promise<readonly string[]> {
+    const rows = await world.store.read((tx) => tx.changes.pending(siteId, 1000));
+    return rows.map(({ kind, reference }) => `${kind} ${reference}`.trim());
+  }
+
+  describe('clients and grants', () => {
+    test('are made, changed and taken away, each time told to the publisher', async () => {
+      const { siteId } = await world.shop('clients');
+      const base = `/v1/sites/${siteId}/clients`;
+      const made = await world.expect(201, 'POST', base, {
+        body: { client_id: 'billing', subject: 'client:billing', context: { environment: 'production' } },
+      });
+      expect(made.json).toMatchObject({ issuer: 'https://control.shop.example/sites/clients', version: 1 });
+      const path = `${base}/billing`;
+      await world.expect(201, 'PUT', `${path}/grants/orders`, { body: { access: 'read' } });
+      await world.expect(200, 'PUT', `${path}/grants/orders`, { body: { access: 'write' } });
+      await world.expect(201, 'PUT', `${path}/grants/${encodeURIComponent('a/b')}`, {
+        body: { access: 'read' },
+      });
+      const grants = itemsOf(await world.expect(200, 'GET', `${path}/grants`));
+      expect(grants.map(({ resource, access }) => [resource, access])).toEqual([
+        ['a/b', 'read'],
+        ['orders', 'write'],
+      ]);
+      await world.expect(200, 'PATCH', path, { body: { context: {} }, ifMatch: 1 });
+      await world.expect(204, 'DELETE', `${path}/grants/orders`);
+      expect((await world.call('DELETE', `${path}/grants/orders`)).code).toBe('not_found');
+      await world.expect(204, 'DELETE', path, { ifMatch: 2 });
+      expect((await world.call('GET', `${path}/grants`)).code).toBe('not_found');
+      const changes = (await pendingChanges(siteId)).filter((change) => change === 'client billing');
+      expect(changes).toHaveLength(7);
+    });
+
+    test('a SPIFFE ID outside the trust domain is refused', async () => {
+      const path = `/v1/sites/${shop.siteId}/clients`;
+      const body = { client_id: 'x', subject: 'spiffe://other.example/x' };
+      const answer = await world.call('POST', path, { body });
+      expect(answer.code).toBe('definition_invalid');
+      expect(answer.json.errors).toMatchObject([{ pointer: '/body/subject' }]);
+      const inside = { client_id: 'x', subject: 'spiffe://shop.example/x' };
+      await world.expect(201, 'POST', path, { body: inside });
+      expect((await world.call('POST', path, { body: inside })).code).toBe('already_exists');
+      const moved = await world.call('PATCH', `${path}/x`, {
+        body: { subject: 'spiffe://shop.example.evil/x' },
+        ifMatch: 1,
+      });
+      expect(moved.code).toBe('definition_invalid');
+    });
+
+    test('a client that a policy names stays, until the policy is deleted', async () => {
+      const { siteId } = await world.shop('named');
+      const path = `/v1/sites/${siteId}/clients/c`;
+      await world.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
+        body: { client_id: 'c', subject: 'client:c' },
+      });
+      const source = sourceRow(siteId);
+      const policy = policyRow(source, 'c');
+      await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+        await tx.sources.add(source);
+        await tx.policies.add(policy);
+        await tx.policies.change(policy, { state: 'deactivated' }, 1);
+      });
+      expect((await world.call('DELETE', path, { ifMatch: 1 })).code).toBe('still_in_use');
+      await world.store.housekeep({ kind: 'site', siteId }, (tx) =>
+        tx.policies.change({ ...policy, version: 2 }, { state: 'deleted' }, 1),
+      );
+      await world.expect(204, 'DELETE', path, { ifMatch: 1 });
+    });
+
+    test('a client of which keys are alive keeps its subject and stays', async () => {
+      const { siteId } = await world.shop('alive');
+      const path = `/v1/sites/${siteId}/clients/c`;
+      await world.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
+        body: { client_id: 'c', subject: 'client:c' },
+      });
+      await world.store.housekeep({ kind: 'site', siteId }, (tx) =>
+        tx.keys.add({
+          keyId: 'dk_alive',
+          siteId,
+          clientId: 'c',
+          policyId: 'ep_x',
+          enrollmentId: 'enr_x',
+          sourceId: 'tas_x',
+          sourceRevision: 1,
+          publicJwk: '{}',
+          thumbprint: 'x',
+          status: 'active',
+          expiresAtSeconds: Math.floor(world.ms / 1000) + 60,
+          verifiedIssuer: 'https://i.example',
+          verifiedSubject: 's',
+          provenance: '{}',
+          revokedAtMs: null,
+          revokedBy: null,
+          revokedReason: null,
+          listedRevision: null,
+          revokedRevision: null,
+          version: 1,
+          createdAtMs: world.ms,
+          updatedAtMs: world.ms,
+        }),
+      );
+      const subject = { body: { subject: 'client:d' }, ifMatch: 1 };
+      expect((await world.call('PATCH', path, subject)).code).toBe('still_in_use');
+      await world.expect(200, 'PATCH', path, { body: { context: { a: 'b' } }, ifMatch: 1 });
+      expect((await world.call('DELETE', path, { ifMatch: 2 })).code).toBe('still_in_use');
+      const clock = world.ms;
+      world.ms += 60_000;
+      await world.expect(204, 'DELETE', path, { ifMatch: 2 });
+      world.ms = clock;
+    });
+  });
+
+  describe('routes and their sources', () => {
+    test('a route is published with its first sources, and taken out with its last', async () => {
+      const { siteId } = await world.shop('routed');
+      const path = `/v1/sites/${siteId}/routes/orders-read`;
+      const before = (await pendingChanges(siteId)).length;
+      const body = { route_id: 'orders-read', definition: ROUTE_DEFINITION };
+      const made = await world.expect(201, 'POST', `/v1/sites/${siteId}/routes`, { body });
+      expect(made.json).toMatchObject({ definition: ROUTE_DEFINITION, published: false, version: 1 });
+      expect((await world.call('POST', `/v1/sites/${siteId}/routes`, { body })).code).toBe('already_exists');
+      expect(await pendingChanges(siteId)).toHaveLength(before);
+      expect((await world.call('GET', `${path}/sources`)).code).toBe('not_found');
+      const sources = { allowed_sources: ALLOWED_SOURCES };
+      const put = await world.expect(201, 'PUT', `${path}/sources`, { body: sources });
+      expect(put.json).toMatchObject({ ...sources, version: 1 });
+      expect((await world.expect(200, 'GET', path)).json).toMatchObject({ published: true, version: 2 });
+      expect((await world.call('PUT', `${path}/sources`, { body: sources })).code).toBe(
+        'precondition_required',
+      );
+      await world.expect(200, 'PUT', `${path}/sources`, { body: sources, ifMatch: 1 });
+      const definition = { ...ROUTE_DEFINITION, max_staleness_seconds: 60 };
+      await world.expect(200, 'PUT', path, { body: { definition }, ifMatch: 2 });
+      expect(await pendingChanges(siteId)).toHaveLength(before + 3);
+      await world.expect(204, 'DELETE', `${path}/sources`, { ifMatch: 2 });
+      expect((await world.expect(200, 'GET', path)).json).toMatchObject({ published: false, version: 4 });
+      await world.expect(204, 'DELETE', path, { ifMatch: 4 });
+      expect(await pendingChanges(siteId)).toHaveLength(before + 4);
+    });
+
+    test.each([
+      [
+        'bounded without a bound',
+        { max_staleness_seconds: undefined },
+        '/body/definition/max_staleness_seconds',
+      ],
+      ['a template that is none', { path_template: '/a/{b*}/c' }, '/body/definition/path_template'],
+      ['a foreign origin', { origins: ['https://other.example'] }, '/body/definition/origins/0'],
+      [
+        'a header that cannot be signed',
+        { signed_headers: ['authorization'] },
+        '/body/definition/signed_headers/0',
+      ],
+    ])('%s is refused where it stands', async (_what, change, pointer) => {
+      const body = { route_id: 'faulty', definition: { ...ROUTE_DEFINITION, ...change } };
+      const answer = await world.call('POST', `/v1/sites/${shop.siteId}/routes`, { body });
+      expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
+      expect(answer.json.errors).toMatchObject([{ pointer }]);
+    });
+
+    test('routes of which a verifier could not tell one from the other are refused', async () => {
+      const { siteId } = await world.shop('twins');
+      const path = `/v1/sites/${siteId}/routes`;
+      for (const route_id of ['one', 'two']) {
+        await world.expect(201, 'POST', path, { body: { route_id, definition: ROUTE_DEFINITION } });
+      }
+      const body = { allowed_sources: ALLOWED_SOURCES };
+      await world.expect(201, 'PUT', `${path}/one/sources`, { body });
+      const answer = await world.call('PUT', `${path}/two/sources`, { body });
+      expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
+      expect((await world.call('GET', `${path}/two/sources`)).code).toBe('not_found');
+    });
+
+    test('sources that a verifier would not take are refused', async () => {
+      const { siteId } = await world.shop('sources');
+      await world.expect(201, 'POST', `/v1/sites/${siteId}/routes`, {
+        body: { route_id: 'r', definition: ROUTE_DEFINITION },
+      });
+      const [source] = ALLOWED_SOURCES;
+      for (const change of [
+        { subject_prefix: 'client:' },
+        { subject_exact: undefined, subject_prefix: 'client' },
+        { subject_exact: 'spiffe://other.example/x' },
+      ]) {
+        const body = { allowed_sources: [{ ...source, ...change }] };
+        const answer = await world.call('PUT', `/v1/sites/${siteId}/routes/r/sources`, { body });
+        expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
+      }
+      expect(
+        (await world.call('PUT', `/v1/sites/${siteId}/routes/r/sources`, { body: { allowed_sources: [] } }))
+          .code,
+      ).toBe('request_malformed');
+    });
+  });
+
+  describe('brokers', () => {
+    const definition = {
+      trust_domain: 'shop.example',
+      subject_prefixes: ['spiffe://shop.example/'],
+      key_binding: 'attested_workload',
+      keys: [
+        {
+          kid: 'broker-1',
+          alg: 'Ed25519',
+          jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
+        },
+      ],
+    };
+
+    test('are trusted, changed and trusted no longer', async () => {
+      const { siteId } = await world.shop('brokered');
+      const path = `/v1/sites/${siteId}/brokers/${encodeURIComponent('https://broker.shop.example')}`;
+      const made = await world.expect(201, 'PUT', path, { body: { definition } });
+      expect(made.json).toMatchObject({ issuer: 'https://broker.shop.example', definition, version: 1 });
+      expect((await world.call('PUT', path, { body: { definition } })).code).toBe('precondition_required');
+      await world.expect(200, 'PUT', path, {
+        body: { definition: { ...definition, max_passport_ttl_seconds: 60 } },
+        ifMatch: 1,
+      });
+      expect(itemsOf(await world.expect(200, 'GET', `/v1/sites/${siteId}/brokers`))).toHaveLength(1);
+      await world.expect(204, 'DELETE', path, { ifMatch: 2 });
+      expect((await world.call('GET', path)).code).toBe('not_found');
+      expect((await world.call('PUT', path, { body: { definition }, ifMatch: 2 })).code).toBe(
+        'precondition_failed',
+      );
+    });
+
+    test('neither the site’s own issuer nor a key that is none', async () => {
+      const own = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent(SITE_BODY.issuer_url)}`;
+      expect((await world.call('PUT', own, { body: { definition } })).code).toBe('definition_invalid');
+      const path = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent('https://b.example')}`;
+      const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.alloc(32).toString('base64url') };
+      const keys = [{ ...definition.keys[0], jwk }];
+      expect((await world.call('PUT', path, { body: { definition: { ...definition, keys } } })).code).toBe(
+        'definition_invalid',
+      );
+      const secret = [{ ...definition.keys[0], jwk: { ...definition.keys[0]?.jwk, d: 'AAAA' } }];
+      const answer = await world.call('PUT', path, { body: { definition: { ...definition, keys: secret } } });
+      expect(answer.code).toBe('request_malformed');
+    });
+  });
+});
