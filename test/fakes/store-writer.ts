@@ -48,7 +48,7 @@ async function writeOn(to: ControlStore, { siteId, prefix }: WriterSettings): Pr
         updatedAtMs: nowMs,
       });
       const resource = { kind: 'client', id: clientId };
-      const kind = 'proofgate.control.client.created';
+      const kind = 'proofgate.control.client.create';
       return { result: undefined, audit: [{ kind, actor: 'control', resource, place: { siteId } }] };
     });
     // Synchronously: what was said has left this process before anything can kill it.

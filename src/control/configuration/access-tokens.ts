@@ -63,7 +63,7 @@ export class AccessTokens {
       };
       await tx.operators.addToken(row);
       const after = accessTokenView(row);
-      const entry = audited(operation, { what: 'access_token.created', id: row.id, place, after });
+      const entry = audited(operation, { what: 'access_token.create', id: row.id, place, after });
       return { result: after, shownOnce: { token: secret }, audit: [entry] };
     });
   }
@@ -80,7 +80,7 @@ export class AccessTokens {
       const place = (await placeOfScope(tx, scopeOfRow(row))) ?? {};
       return {
         result: after,
-        audit: [audited(operation, { what: 'access_token.rotated', id, place, before, after })],
+        audit: [audited(operation, { what: 'access_token.rotate', id, place, before, after })],
       };
     });
     return { view, token };
@@ -96,7 +96,7 @@ export class AccessTokens {
       const before = accessTokenView(row);
       return {
         result: undefined,
-        audit: [audited(operation, { what: 'access_token.deleted', id, place, before })],
+        audit: [audited(operation, { what: 'access_token.delete', id, place, before })],
       };
     });
   }

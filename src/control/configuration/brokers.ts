@@ -59,7 +59,7 @@ export class Brokers {
       await publishChange(tx, siteId, { kind: 'policy' }, now);
       const after = brokerView(row);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const what = known === undefined ? 'broker.created' : 'broker.changed';
+      const what = known === undefined ? 'broker.create' : 'broker.change';
       const before = known && brokerView(known);
       const entry = audited(operation, { what, id: issuer, place, ...(before && { before }), after });
       return { result: { view: after, created: known === undefined }, audit: [entry] };
@@ -76,7 +76,7 @@ export class Brokers {
       await publishChange(tx, siteId, { kind: 'policy' }, nowMs());
       const place = found(await tx.hierarchy.placeOfSite(siteId));
       const entry = audited(operation, {
-        what: 'broker.deleted',
+        what: 'broker.delete',
         id: issuer,
         place,
         before: brokerView(row),

@@ -1,4 +1,5 @@
 /** What every change of configuration has in common: its audit row, its version, its way to the publisher. */
+import type { AuditedChange } from '../domain/audit-kinds.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import type { Operation } from '../operation.ts';
@@ -19,8 +20,7 @@ export const INSTALLATION_LOCK: Lock = { kind: 'installation' };
 export function audited(
   operation: Operation,
   change: {
-    /** `<resource>.<verb>` */
-    readonly what: `${string}.${string}`;
+    readonly what: AuditedChange;
     readonly id: string;
     readonly place: Place;
     readonly before?: object;
@@ -29,7 +29,7 @@ export function audited(
 ): AuditEntry {
   const { what, id, place, before, after } = change;
   return {
-    kind: `proofgate.control.${what}` as AuditEntry['kind'],
+    kind: `proofgate.control.${what}`,
     actor: operation.actor,
     requestId: operation.requestId,
     resource: { kind: what.slice(0, what.lastIndexOf('.')), id },

@@ -62,7 +62,7 @@ export class Clients {
       const place = found(await tx.hierarchy.placeOfSite(siteId));
       return {
         result: after,
-        audit: [audited(operation, { what: 'client.created', id: clientId, place, after })],
+        audit: [audited(operation, { what: 'client.create', id: clientId, place, after })],
       };
     });
   }
@@ -92,7 +92,7 @@ export class Clients {
       const before = clientView(site, row);
       const after = clientView(site, { ...row, subject, context, ...nextVersion(row, nowMs) });
       const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'client.changed', id: clientId, place, before, after });
+      const entry = audited(operation, { what: 'client.change', id: clientId, place, before, after });
       return { result: after, audit: [entry] };
     });
   }
@@ -118,7 +118,7 @@ export class Clients {
       await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
       const before = clientView(site, row);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'client.deleted', id: clientId, place, before });
+      const entry = audited(operation, { what: 'client.delete', id: clientId, place, before });
       return { result: undefined, audit: [entry] };
     });
   }

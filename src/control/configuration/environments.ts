@@ -45,7 +45,7 @@ export class Environments {
       const place = { environmentId: row.id };
       return {
         result: after,
-        audit: [audited(operation, { what: 'environment.created', id: row.id, place, after })],
+        audit: [audited(operation, { what: 'environment.create', id: row.id, place, after })],
       };
     });
   }
@@ -63,7 +63,7 @@ export class Environments {
       const place = { environmentId: id };
       return {
         result: after,
-        audit: [audited(operation, { what: 'environment.changed', id, place, before, after })],
+        audit: [audited(operation, { what: 'environment.change', id, place, before, after })],
       };
     });
   }
@@ -82,7 +82,7 @@ export class Environments {
       const place = { environmentId: id };
       return {
         result: undefined,
-        audit: [audited(operation, { what: 'environment.deleted', id, place, before })],
+        audit: [audited(operation, { what: 'environment.delete', id, place, before })],
       };
     });
   }

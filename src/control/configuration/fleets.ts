@@ -43,7 +43,7 @@ export class Fleets {
       const row = { id: newId('fleet', nowMs), environmentId, name, ...newVersion(nowMs) };
       await tx.hierarchy.addFleet(row);
       const after = fleetView(row);
-      const entry = audited(operation, { what: 'fleet.created', id: row.id, place: placeOf(row), after });
+      const entry = audited(operation, { what: 'fleet.create', id: row.id, place: placeOf(row), after });
       return { result: after, audit: [entry] };
     });
   }
@@ -58,7 +58,7 @@ export class Fleets {
       await tx.hierarchy.changeFleet(row, { name }, nowMs);
       const before = fleetView(row);
       const after = fleetView({ ...row, name, ...nextVersion(row, nowMs) });
-      const entry = audited(operation, { what: 'fleet.changed', id, place: placeOf(row), before, after });
+      const entry = audited(operation, { what: 'fleet.change', id, place: placeOf(row), before, after });
       return { result: after, audit: [entry] };
     });
   }
@@ -73,7 +73,7 @@ export class Fleets {
       await refuseHeldScope(tx, 'fleet', id);
       await tx.hierarchy.removeFleet(id);
       const before = fleetView(row);
-      const entry = audited(operation, { what: 'fleet.deleted', id, place: placeOf(row), before });
+      const entry = audited(operation, { what: 'fleet.delete', id, place: placeOf(row), before });
       return { result: undefined, audit: [entry] };
     });
   }

@@ -53,7 +53,7 @@ export class Grants {
       const after = grantView(row);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
       const before = known && grantView(known);
-      const what = known === undefined ? 'grant.created' : 'grant.changed';
+      const what = known === undefined ? 'grant.create' : 'grant.change';
       const entry = audited(operation, { what, id: grantId(name), place, ...(before && { before }), after });
       return { result: { view: after, created: known === undefined }, audit: [entry] };
     });
@@ -69,7 +69,7 @@ export class Grants {
       await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
       const entry = audited(operation, {
-        what: 'grant.deleted',
+        what: 'grant.delete',
         id: grantId(name),
         place,
         before: grantView(row),

@@ -45,7 +45,7 @@ export class RoleGrants {
       if (await tx.operators.hasGrant(row)) throw new Refusal('already_exists');
       await tx.operators.addGrant(row);
       const after = roleGrantView(row);
-      const entry = audited(operation, { what: 'role_grant.created', id: row.id, place, after });
+      const entry = audited(operation, { what: 'role_grant.create', id: row.id, place, after });
       return { result: after, audit: [entry] };
     });
   }
@@ -56,7 +56,7 @@ export class RoleGrants {
       const row = found(await tx.operators.grant(id));
       await tx.operators.removeGrant(id);
       const place = (await placeOfScope(tx, { kind: row.scopeKind, id: row.scopeId })) ?? {};
-      const entry = audited(operation, { what: 'role_grant.deleted', id, place, before: roleGrantView(row) });
+      const entry = audited(operation, { what: 'role_grant.delete', id, place, before: roleGrantView(row) });
       return { result: undefined, audit: [entry] };
     });
   }

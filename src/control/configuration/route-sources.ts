@@ -55,7 +55,7 @@ export class RouteSources {
       await publishChange(tx, siteId, { kind: 'policy' }, now);
       const after = sourcesView(row);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const what = known === undefined ? 'route_sources.created' : 'route_sources.changed';
+      const what = known === undefined ? 'route_sources.create' : 'route_sources.change';
       const before = known && sourcesView(known);
       const entry = audited(operation, { what, id: routeId, place, ...(before && { before }), after });
       return { result: { view: after, created: known === undefined }, audit: [entry] };
@@ -75,7 +75,7 @@ export class RouteSources {
       await publishChange(tx, siteId, { kind: 'policy' }, now);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
       const before = sourcesView(row);
-      const entry = audited(operation, { what: 'route_sources.deleted', id: routeId, place, before });
+      const entry = audited(operation, { what: 'route_sources.delete', id: routeId, place, before });
       return { result: undefined, audit: [entry] };
     });
   }

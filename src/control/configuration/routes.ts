@@ -65,7 +65,7 @@ export class Routes {
       const place = found(await tx.hierarchy.placeOfSite(siteId));
       return {
         result: after,
-        audit: [audited(operation, { what: 'route.created', id: routeId, place, after })],
+        audit: [audited(operation, { what: 'route.create', id: routeId, place, after })],
       };
     });
   }
@@ -93,7 +93,7 @@ export class Routes {
       }
       const after = routeView({ ...row, definition: text, ...nextVersion(row, now) }, before.published);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'route.changed', id: routeId, place, before, after });
+      const entry = audited(operation, { what: 'route.change', id: routeId, place, before, after });
       return { result: after, audit: [entry] };
     });
   }
@@ -109,7 +109,7 @@ export class Routes {
       await tx.routes.remove(siteId, routeId);
       if (before.published) await publishChange(tx, siteId, { kind: 'policy' }, nowMs());
       const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'route.deleted', id: routeId, place, before });
+      const entry = audited(operation, { what: 'route.delete', id: routeId, place, before });
       return { result: undefined, audit: [entry] };
     });
   }

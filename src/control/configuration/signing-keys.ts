@@ -58,7 +58,7 @@ export class SigningKeyAdministration {
       const retiring = retiringSeconds === undefined ? {} : { retiringMs: retiringSeconds * 1000 };
       const after = signingKeyView(await keyring.rotate(tx, siteId, purpose, { nowMs: now, ...retiring }));
       const entry = audited(operation, {
-        what: 'signing_key.rotated',
+        what: 'signing_key.rotate',
         id: after.signing_key_id,
         place,
         after,

@@ -81,7 +81,7 @@ export class Sites {
       const after = siteView(row, place);
       return {
         result: after,
-        audit: [audited(operation, { what: 'site.created', id: row.id, place, after })],
+        audit: [audited(operation, { what: 'site.create', id: row.id, place, after })],
       };
     });
   }
@@ -105,7 +105,7 @@ export class Sites {
       const after = siteView({ ...row, ...set, ...nextVersion(row, now) }, place);
       return {
         result: after,
-        audit: [audited(operation, { what: 'site.changed', id, place, before, after })],
+        audit: [audited(operation, { what: 'site.change', id, place, before, after })],
       };
     });
   }
@@ -120,7 +120,7 @@ export class Sites {
       await refuseUse(tx, id, Math.floor(nowMs() / 1000));
       await tx.hierarchy.removeSite(id);
       const before = siteView(row, place);
-      return { result: undefined, audit: [audited(operation, { what: 'site.deleted', id, place, before })] };
+      return { result: undefined, audit: [audited(operation, { what: 'site.delete', id, place, before })] };
     });
   }
 }

@@ -1,5 +1,6 @@
 /** Targets of a site, and their tokens: shown once, kept as hashes. */
 import { DEFAULT_OVERLAP_SECONDS, type TargetView, type TokenRotation } from '../api/contract/targets.ts';
+import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { newId } from '../domain/identifiers.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -24,7 +25,7 @@ export interface WithToken<V> {
 /** What is written to a target, and what comes of it. */
 interface TargetChangeSet {
   readonly set: Partial<RowOf<'target'>>;
-  readonly what: `target.${string}`;
+  readonly what: `target.${AuditVerb<'target'>}`;
 }
 
 export class Targets {
@@ -54,7 +55,7 @@ export class Targets {
       // A source that is being published now waits for this one too.
       tx.notify({ topic: 'site_changed', reference: siteId });
       const after = targetView(row);
-      const entry = audited(operation, { what: 'target.created', id: row.id, place, after });
+      const entry = audited(operation, { what: 'target.create', id: row.id, place, after });
       return { result: after, shownOnce: { token }, audit: [entry] };
     });
   }
@@ -63,7 +64,7 @@ export class Targets {
   rename(operation: Operation, id: string, version: number, name: string): Promise<TargetView> {
     return this.#change(operation, id, (row) => {
       requireVersion(row, version);
-      return { set: { name }, what: 'target.changed' };
+      return { set: { name }, what: 'target.change' };
     });
   }
 
@@ -84,7 +85,7 @@ export class Targets {
         overlapMs === 0
           ? { previousTokenHash: null, previousTokenEndsAtMs: null }
           : { previousTokenHash: row.tokenHash, previousTokenEndsAtMs: nowMs + overlapMs };
-      return { set: { tokenHash: tokenHash(token), ...previous }, what: 'target.token_rotated' };
+      return { set: { tokenHash: tokenHash(token), ...previous }, what: 'target.rotate_token' };
     });
     return { view, token };
   }
@@ -95,7 +96,7 @@ export class Targets {
       const moved = move(TARGET_MACHINE, row.state, 'detach');
       if (moved.kind === 'refused') throw new Refusal('target_state_conflict');
       const endsTokens = { previousTokenHash: null, previousTokenEndsAtMs: null };
-      return { set: { state: moved.to, ...endsTokens }, what: 'target.detached' };
+      return { set: { state: moved.to, ...endsTokens }, what: 'target.detach' };
     });
   }
 
@@ -123,7 +124,7 @@ async function auditOf(
   tx: Transaction,
   operation: Operation,
   { id, siteId }: RowOf<'target'>,
-  change: { readonly what: `target.${string}`; readonly before: object; readonly after: object },
+  change: { readonly what: TargetChangeSet['what']; readonly before: object; readonly after: object },
 ): Promise<AuditEntry> {
   const place: Place = found(await tx.hierarchy.placeOfSite(siteId));
   return audited(operation, { ...change, id, place });

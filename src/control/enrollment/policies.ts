@@ -7,6 +7,7 @@ import type {
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
 } from '../api/contract/enrollment-policies.ts';
+import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment.ts';
 import { newId, newPolicyReference } from '../domain/identifiers.ts';
 import { move } from '../domain/machine.ts';
@@ -139,7 +140,7 @@ export class EnrollmentPolicies {
 
   async #write(
     { tx, row, place }: PolicyInHand,
-    verb: string,
+    verb: AuditVerb<'enrollment_policy'>,
     operation: Operation,
     set: Parameters<Transaction['policies']['change']>[1],
   ): Promise<Mutated<EnrollmentPolicyView>> {
@@ -217,7 +218,7 @@ function newPolicy(
 }
 
 function policyAudit(
-  verb: string,
+  verb: AuditVerb<'enrollment_policy'>,
   { actor, requestId }: Operation,
   { row, place }: Pick<PolicyInHand, 'row' | 'place'>,
   before: object | undefined,

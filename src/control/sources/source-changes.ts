@@ -2,6 +2,7 @@
  * What every change of a source has in common: its site's lock, the source as it is inside the transaction, one audit row,
  * and moves that the state machine allows.
  */
+import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
@@ -113,7 +114,7 @@ export async function changeRevision(
 }
 
 export function revisionAudit(
-  verb: string,
+  verb: AuditVerb<'source_revision'>,
   by: By,
   { row, place }: Pick<RevisionInHand, 'row' | 'place'>,
   after: RowOf<'sourceRevision'> | undefined,

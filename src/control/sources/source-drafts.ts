@@ -9,6 +9,7 @@ import type {
   SourceRevisionView,
   SourceView,
 } from '../api/contract/sources.ts';
+import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
@@ -141,7 +142,7 @@ export class SourceDrafts {
       await tx.sources.removeKeySet(name.sourceId, name.revision);
       const set = { state, issuer, jwksUri, audience, ...NOTHING_KNOWN };
       const after = await changeRevision(hand, set, this.#nowMs());
-      return { result: revisionView(after), audit: [revisionAudit('edit', operation, hand, after)] };
+      return { result: revisionView(after), audit: [revisionAudit('change', operation, hand, after)] };
     });
   }
 
@@ -236,7 +237,7 @@ async function removeRevision(tx: Transaction, { sourceId, revision }: RevisionN
 }
 
 function sourceAudit(
-  verb: string,
+  verb: AuditVerb<'source'>,
   operation: Operation,
   { source, place }: Pick<SourceInHand, 'source' | 'place'>,
   before: object | undefined,

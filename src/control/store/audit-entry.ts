@@ -1,7 +1,8 @@
+import type { AuditKind } from '../domain/audit-kinds.ts';
+
 /** One row of the audit trail, before it has a time and a place in it. Never holds a secret. */
 export interface AuditEntry {
-  /** `proofgate.control.<resource>.<verb>` */
-  readonly kind: `proofgate.control.${string}.${string}`;
+  readonly kind: AuditKind;
   /** `oidc:…`, `token:…`, `bootstrap`, `workload:…`, `target:…` or `control` itself. */
   readonly actor: string;
   readonly resource: { readonly kind: string; readonly id: string };

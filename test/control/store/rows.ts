@@ -8,9 +8,11 @@ import { NOW_MS } from './databases.ts';
 export const NOW_SECONDS = NOW_MS / 1000;
 export const VERSIONED = { version: 1, createdAtMs: NOW_MS, updatedAtMs: NOW_MS };
 
+/** The store keeps whatever kind it is given: here one that no service writes. */
 export function entry(verb: string, siteId?: string): AuditEntry {
   const resource = { kind: 'test', id: verb };
-  return { kind: `proofgate.control.test.${verb}`, actor: 'bootstrap', resource, place: { siteId } };
+  const kind = `proofgate.control.test.${verb}` as AuditEntry['kind'];
+  return { kind, actor: 'bootstrap', resource, place: { siteId } };
 }
 
 /** A mutation that records nothing else. */

@@ -95,7 +95,7 @@ export const AUDIT_FILTER = {
   kind: Type.Optional(
     Type.String({
       pattern: '^[a-z_.]{1,128}$',
-      description: 'Only this kind, such as proofgate.control.site.created.',
+      description: 'Only this kind, such as proofgate.control.site.create.',
     }),
   ),
   resource_id: Type.Optional(Type.String({ pattern: '^[ -~]{1,2048}$', description: 'Only this resource.' })),

@@ -1,0 +1,48 @@
+/**
+ * What the audit trail can say was done, to what: `proofgate.control.<resource>.<verb>`. Verbs are imperatives, the same
+ * one for the same doing whatever it is done to. Kinds are stable: people filter and alarm on them.
+ * Source: docs/control.md "Audit events".
+ */
+export const AUDITED = {
+  access_token: ['create', 'rotate', 'delete'],
+  blocked_subject: ['block', 'unblock'],
+  bootstrap_token: ['create', 'reset', 'disable'],
+  broker: ['create', 'change', 'delete'],
+  client: ['create', 'change', 'delete'],
+  derived_key: ['issue', 'revoke'],
+  enrollment: ['submit', 'approve', 'deny', 'expire'],
+  enrollment_policy: ['create', 'change', 'deactivate', 'reactivate', 'delete'],
+  environment: ['create', 'change', 'delete'],
+  fleet: ['create', 'change', 'delete'],
+  grant: ['create', 'change', 'delete'],
+  master_key: ['register'],
+  role_grant: ['create', 'delete'],
+  route: ['create', 'change', 'delete'],
+  route_sources: ['create', 'change', 'delete'],
+  session: ['start', 'end'],
+  signing_key: ['rotate'],
+  site: ['create', 'change', 'raise_floor', 'delete'],
+  source: ['create', 'change', 'delete'],
+  source_revision: [
+    'create',
+    'change',
+    'validate',
+    'fail_validation',
+    'activate',
+    'pass_check',
+    'fail_check',
+    'acknowledge',
+    'supersede',
+    'suspend',
+    'resume',
+    'retire',
+    'delete',
+  ],
+  target: ['create', 'change', 'rotate_token', 'refuse_bundle', 'detach'],
+} as const satisfies { readonly [resource: string]: readonly string[] };
+
+export type AuditedResource = keyof typeof AUDITED;
+export type AuditVerb<R extends AuditedResource> = (typeof AUDITED)[R][number];
+/** `<resource>.<verb>` */
+export type AuditedChange = { [R in AuditedResource]: `${R}.${AuditVerb<R>}` }[AuditedResource];
+export type AuditKind = `proofgate.control.${AuditedChange}`;
