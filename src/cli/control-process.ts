@@ -1,10 +1,10 @@
 /** Composition root of Control: puts the parts together, runs until it is asked to stop, takes them apart. */
-import { type AdminListener, openAdminListener } from '../enforcement/admin/server.ts';
+import { openAdminListener } from '../enforcement/admin/server.ts';
 import { createControlMetrics } from '../telemetry/control-metrics.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import { openBootstrapToken, openControlStore, openMasterKey } from './control-foundations.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
-import { faultName } from './control-parts-options.ts';
+import { type ControlPartsOptions, faultName } from './control-parts-options.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
 import { readPropagation } from './control-propagation-reading.ts';
 import { watchReadiness } from './control-readiness.ts';
@@ -57,19 +57,24 @@ export async function startControl(
   const plan = await planControl(settings);
   const opened = new Closers(logger);
   try {
-    return await openControl(plan, settings, { logger, nowMs }, opened);
+    return await openControl({ plan, settings, logger, nowMs, opened });
   } catch (error) {
     await opened.closeAll();
     throw error;
   }
 }
 
-async function openControl(
-  plan: ControlPlan,
-  settings: ControlSettings,
-  { logger, nowMs }: Required<ControlEnvironment>,
-  opened: Closers,
-): Promise<RunningControl> {
+interface Opening {
+  readonly plan: ControlPlan;
+  readonly settings: ControlSettings;
+  readonly logger: Logger;
+  readonly nowMs: () => number;
+  /** Takes apart what is open by now. */
+  readonly opened: Closers;
+}
+
+async function openControl(opening: Opening): Promise<RunningControl> {
+  const { plan, settings, logger, nowMs, opened } = opening;
   // Of a database that does not answer there is nothing to tell; the other metrics are.
   const metrics = createControlMetrics(() => readPropagation(store, nowMs).catch(() => []));
   const store = await openControlStore(plan, nowMs, ({ kind, name, error }) => {
@@ -81,48 +86,39 @@ async function openControl(
   await openBootstrapToken(store, plan, settings.resetBootstrapToken, logger);
   const readiness = await watchReadiness(store);
   opened.add(async () => readiness.stop());
-  const parts = await openControlParts({
-    plan,
-    settings,
-    store,
-    masterKey,
-    metrics,
-    logger,
-    nowMs,
-    readiness,
-  });
+  const foundations = { plan, settings, store, masterKey, metrics, logger, nowMs, readiness };
+  const parts = await openControlParts(foundations);
   opened.add(() => parts.close());
+  const addresses = await openListeners(opening, parts, foundations);
+  parts.startJobs();
+  const stop = async () => {
+    readiness.leave();
+    await opened.closeAll();
+  };
+  return { publicUrl: plan.publicUrls[0], ...addresses, stop };
+}
+
+/** @throws CliError `listen_failed` */
+async function openListeners(
+  { plan, settings, logger, opened }: Opening,
+  parts: ControlParts,
+  { metrics: { registry }, readiness }: Pick<ControlPartsOptions, 'metrics' | 'readiness'>,
+): Promise<Pick<RunningControl, 'address' | 'adminAddress'>> {
   const admin = await openAdminListener({
     ...plan.adminListen,
     readiness: () => readiness.checks(),
-    metrics: async () => ({
-      contentType: metrics.registry.contentType,
-      text: await metrics.registry.metrics(),
-    }),
+    metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   }).catch((error: unknown) => {
     throw listenFailure(error, settings.adminListen);
   });
   opened.add(() => admin.close());
   const address = await listen(parts, plan.listen, settings.listen);
   opened.add(() => parts.drain(settings.drainTimeoutMs));
-  parts.startJobs();
   if (plan.tls !== undefined) {
     const unfollow = followCertificate(parts.app.server, plan.tls, logger);
     opened.add(async () => unfollow());
   }
-  return running(plan, address, admin, async () => {
-    readiness.leave();
-    await opened.closeAll();
-  });
-}
-
-function running(
-  plan: ControlPlan,
-  address: string,
-  admin: AdminListener,
-  stop: () => Promise<void>,
-): RunningControl {
-  return { publicUrl: plan.publicUrls[0], address, adminAddress: admin.address, stop };
+  return { address, adminAddress: admin.address };
 }
 
 /** @throws CliError `listen_failed` */
