@@ -17,9 +17,14 @@ export async function failureLines(world: World, results: readonly StepResult[])
     // An answer without a decision is Envoy's own, such as a 503 because the sidecar was silent.
     ...(decisionIds.length < failed.length ? gatewayTail(world) : []),
     ...tail("sidecar's log", world.verifier.stderrLines),
-    ...tail("Control's log", world.control.stderrLines),
+    // Each request is in it; what went wrong there stands out.
+    ...tail("Control's warnings", world.control.stderrLines.filter(isWarning)),
   ];
   return lines.map((line) => `    ${line}`);
+}
+
+function isWarning(line: string): boolean {
+  return !line.startsWith('{"level":"info"');
 }
 
 async function decisionLines({ files }: World, decisionIds: readonly string[]): Promise<readonly string[]> {

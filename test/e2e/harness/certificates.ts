@@ -36,15 +36,17 @@ export async function makeCertificates(
 ): Promise<TestCertificates> {
   const serverNames = [`DNS:${serverName}`, ...serverAddresses.map((address) => `IP:${address}`)].join(',');
   const folder = await mkdtemp(join(tmpdir(), 'pg-certs-'));
-  const ca = await issue(folder, 'ca', 'basicConstraints=critical,CA:TRUE', undefined);
-  const leaf = (name: string, alternativeName: string) =>
-    issue(folder, name, `basicConstraints=critical,CA:FALSE\nsubjectAltName=${alternativeName}`, ca);
-  return {
-    ca,
-    server: await leaf('server', serverNames),
-    client: await leaf('client', `URI:${clientUri}`),
-    remove: () => rm(folder, { recursive: true, force: true }),
-  };
+  const remove = () => rm(folder, { recursive: true, force: true });
+  try {
+    const ca = await issue(folder, 'ca', 'basicConstraints=critical,CA:TRUE', undefined);
+    const leaf = (name: string, alternativeName: string) =>
+      issue(folder, name, `basicConstraints=critical,CA:FALSE\nsubjectAltName=${alternativeName}`, ca);
+    const server = await leaf('server', serverNames);
+    return { ca, server, client: await leaf('client', `URI:${clientUri}`), remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
 }
 
 async function issue(
