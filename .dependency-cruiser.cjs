@@ -58,6 +58,9 @@ module.exports = {
     onlyKnownBy('fastify', 'control/api'),
     onlyKnownBy('@fastify/', 'control/api'),
     onlyKnownBy('openid-client', 'control/operators'),
+    onlyKnownBy('jose', 'control/issuers'),
+    onlyKnownBy('ipaddr\\.js', 'control/issuers'),
+    onlyKnownBy('undici', '(bundle/refresh|client|control/issuers|control/operators)'),
     onlyKnownBy('prom-client', 'telemetry'),
     {
       name: 'no-cycles',
