@@ -8,6 +8,7 @@ import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
+import { TargetAllowance } from './target-allowance.ts';
 import type { KnownTarget } from './target-tokens.ts';
 
 const BATCH_MS = 50;
@@ -33,6 +34,7 @@ export class Acknowledgements {
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
+  readonly #refusalRows = new TargetAllowance();
   readonly #seen = new Set<string>();
   #seenTimer: NodeJS.Timeout | undefined;
 
@@ -62,7 +64,9 @@ export class Acknowledgements {
     const { store, nowMs } = this.#options;
     try {
       const now = nowMs();
-      await store.housekeep(undefined, (tx) => writeBatch(tx, batch, now));
+      await store.housekeep(undefined, (tx) =>
+        writeBatch(tx, batch, { nowMs: now, mayAudit: (targetId) => this.#refusalRows.take(targetId, now) }),
+      );
       for (const { resolve } of batch) resolve();
       for (const siteId of sitesOf(batch)) await settleSources(store, siteId, now);
     } catch (error) {
@@ -105,7 +109,14 @@ function sitesOf(batch: readonly Waiting[]): ReadonlySet<string> {
   return new Set(batch.map(({ target }) => target.siteId));
 }
 
-async function writeBatch(tx: Transaction, batch: readonly Waiting[], nowMs: number): Promise<void> {
+interface Writing {
+  readonly nowMs: number;
+  /** Whether a refusal of this target may make another row of the audit trail. */
+  readonly mayAudit: (targetId: string) => boolean;
+}
+
+async function writeBatch(tx: Transaction, batch: readonly Waiting[], writing: Writing): Promise<void> {
+  const { nowMs } = writing;
   // The last word of each target on each of the two matters.
   const accepted = new Map<string, Acknowledgement>();
   const refused = new Map<string, Waiting>();
@@ -115,7 +126,7 @@ async function writeBatch(tx: Transaction, batch: readonly Waiting[], nowMs: num
     else refused.set(target.targetId, entry);
   }
   await noteAccepted(tx, accepted, nowMs);
-  for (const entry of refused.values()) await noteRefused(tx, entry, nowMs);
+  for (const entry of refused.values()) await noteRefused(tx, entry, writing);
   if (accepted.size > 0) {
     for (const siteId of sitesOf(batch)) await noteHeldByAll(tx, siteId, nowMs);
   }
@@ -141,11 +152,11 @@ async function noteAccepted(
   }
 }
 
-/** In the audit trail when it begins, or its reason changes: not once more for each revision. */
+/** In the audit trail when it begins, or its reason changes, and not without end: not once more for each revision. */
 async function noteRefused(
   tx: Transaction,
   { target, acknowledgement }: Waiting,
-  nowMs: number,
+  { nowMs, mayAudit }: Writing,
 ): Promise<void> {
   const row = await tx.targets.target(target.targetId);
   if (row === undefined || row.state !== 'attached') return;
@@ -158,7 +169,7 @@ async function noteRefused(
     lastSeenAtMs: nowMs,
   };
   await tx.targets.note(row.id, set);
-  if (isRefusing(row) && row.refusedCode === code) return;
+  if ((isRefusing(row) && row.refusedCode === code) || !mayAudit(row.id)) return;
   await tx.audit.append(
     {
       kind: 'proofgate.control.target.refuse_bundle',

@@ -18,6 +18,7 @@ import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { raiseFloor } from './revision-floor.ts';
 import { SiteFeed, type SiteState } from './site-feed.ts';
+import { TargetAllowance } from './target-allowance.ts';
 import { type KnownTarget, TargetTokens } from './target-tokens.ts';
 
 export interface DistributionOptions {
@@ -31,6 +32,10 @@ export interface DistributionOptions {
 const LOOK_EVERY_MS = 1000;
 const MAX_CACHED_FILE_BYTES = 64 * 1024 * 1024;
 const MAX_KNOWN_TARGETS = 20_000;
+/** Targets that keep up stand in a few places; each answer may hold megabytes, and a target may name any place. */
+const MAX_KEPT_ANSWERS = 16;
+
+type Answers = LRUCache<string, Promise<PollAnswer | undefined>>;
 
 export class Distribution implements TargetDistribution {
   readonly #options: DistributionOptions;
@@ -39,7 +44,8 @@ export class Distribution implements TargetDistribution {
   readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_KNOWN_TARGETS });
   readonly #feeds = new Map<string, SiteFeed>();
   /** One answer for all targets that stand in the same place. */
-  readonly #answers = new WeakMap<SiteState, Map<string, Promise<PollAnswer | undefined>>>();
+  readonly #answers = new WeakMap<SiteState, Answers>();
+  readonly #floorRaises = new TargetAllowance();
   readonly #files = new LRUCache<string, Buffer>({
     maxSize: MAX_CACHED_FILE_BYTES,
     sizeCalculation: (content) => Math.max(1, content.length),
@@ -97,17 +103,23 @@ export class Distribution implements TargetDistribution {
     const state = told.revision > known.revision ? await feed.refresh() : known;
     if ((state.base?.revision ?? 0) > told.revision) return;
     if ((await feed.stepsFrom(state, told)) !== undefined) return;
-    await raiseFloor(this.#options.store, target, told, this.#options.nowMs());
+    const { store, nowMs } = this.#options;
+    const now = nowMs();
+    await raiseFloor(store, target, told, now, () => this.#floorRaises.take(target.targetId, now));
   }
 
   #answer(feed: SiteFeed, state: SiteState, query: PollQuery): Promise<PollAnswer | undefined> {
-    const answers = this.#answers.get(state) ?? new Map<string, Promise<PollAnswer | undefined>>();
+    const answers: Answers = this.#answers.get(state) ?? new LRUCache({ max: MAX_KEPT_ANSWERS });
     this.#answers.set(state, answers);
     const offer = offerOf(state, query);
-    const place = `${query.revision ?? 0} ${query.head ?? ''} ${offer}`;
+    const position = positionOf(query);
+    const place = position === undefined ? '' : `${position.revision} ${position.head} ${offer}`;
     const known = answers.get(place);
     if (known !== undefined) return known;
-    const answer = answerTo(feed, state, positionOf(query), offer);
+    const answer =
+      position === undefined
+        ? wholeAnswer(feed, state)
+        : answerTo(feed, state, { position, offer, whole: () => this.#answer(feed, state, {}) });
     answers.set(place, answer);
     return answer;
   }
@@ -225,33 +237,43 @@ function offerOf({ base }: SiteState, { revision, base_revision: kept }: PollQue
   return base !== undefined && base.revision - kept >= MAX_STEPS ? 'files' : 'none';
 }
 
+interface Place {
+  readonly position: ChainPosition;
+  readonly offer: Offer;
+  /** For a position that leads nowhere: one answer for all of them. */
+  readonly whole: () => Promise<PollAnswer | undefined>;
+}
+
 /** @returns undefined while there is nothing that the target could take */
 async function answerTo(
   feed: SiteFeed,
   state: SiteState,
-  position: ChainPosition | undefined,
-  offer: Offer,
+  { position, offer, whole }: Place,
 ): Promise<PollAnswer | undefined> {
-  const { siteId, revision, head, base, freshness } = state;
-  if (head === null || base === undefined) return undefined;
-  const common = {
-    auth_site: siteId,
-    revision,
-    head,
-    ...(freshness === undefined ? {} : { freshness: freshness.document }),
-  };
-  const steps = position && (await feed.stepsFrom(state, position));
-  if (steps !== undefined) {
-    if (offer === 'none') return { ...common, steps: [...steps] };
-    return {
-      ...common,
-      steps: [...steps],
-      whole: await wholeOf(feed, state, base, { offer, required: false }),
-    };
-  }
-  if (position !== undefined && base.revision <= position.revision) return undefined;
+  const { base } = state;
+  const common = answerOf(state);
+  if (common === undefined || base === undefined) return undefined;
+  const steps = await feed.stepsFrom(state, position);
+  if (steps === undefined) return base.revision <= position.revision ? undefined : whole();
+  if (offer === 'none') return { ...common, steps: [...steps] };
+  const offered = await wholeOf(feed, state, base, { offer, required: false });
+  return { ...common, steps: [...steps], whole: offered };
+}
+
+/** For whoever has nothing that it could go on from. */
+async function wholeAnswer(feed: SiteFeed, state: SiteState): Promise<PollAnswer | undefined> {
+  const { base } = state;
+  const common = answerOf(state);
+  if (common === undefined || base === undefined) return undefined;
   const whole = await wholeOf(feed, state, base, { offer: 'files_and_steps', required: true });
   return { ...common, steps: [], whole };
+}
+
+/** What every answer says. Undefined before the first publication. */
+function answerOf({ siteId, revision, head, freshness }: SiteState) {
+  if (head === null) return undefined;
+  const statement = freshness === undefined ? {} : { freshness: freshness.document };
+  return { auth_site: siteId, revision, head, ...statement };
 }
 
 async function wholeOf(

@@ -12,6 +12,7 @@ import type { Transaction } from '../store/transaction.ts';
 
 /**
  * Sees to it that something is published that the target can take, unless it is already.
+ * @param mayRaise asked when a whole bundle is needed for it; where not, nothing happens, and the target asks again
  * @throws Refusal `revision_out_of_range`
  */
 export async function raiseFloor(
@@ -19,12 +20,14 @@ export async function raiseFloor(
   { siteId, targetId }: { readonly siteId: string; readonly targetId: string },
   told: ChainPosition,
   nowMs: number,
+  mayRaise: () => boolean,
 ): Promise<void> {
   await store.housekeep({ kind: 'site', siteId }, async (tx) => {
     const site = await tx.hierarchy.site(siteId);
     if (site === undefined) throw new Refusal('not_found');
     if (!(await isNeeded(tx, site, told))) return;
     if (told.revision - site.revision > MAX_REVISION_STEP) throw new Refusal('revision_out_of_range');
+    if (!mayRaise()) return;
     const floorRevision = Math.max(site.floorRevision, told.revision);
     await tx.hierarchy.advance(siteId, { floorRevision, wholeNeeded: 1 });
     tx.notify({ topic: 'site_changed', reference: siteId });

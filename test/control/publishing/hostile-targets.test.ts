@@ -1,0 +1,129 @@
+/** What a target can do to Control and its neighbours when its token is in other hands. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { PollQuery } from '../../../src/bundle/distribution-contract.ts';
+import { Distribution } from '../../../src/control/publishing/distribution.ts';
+import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
+import { TargetAllowance } from '../../../src/control/publishing/target-allowance.ts';
+import { addTargets, type TestTarget } from './control-server.ts';
+import { ControlWorld, SITE } from './world.ts';
+
+let world: ControlWorld;
+let distribution: Distribution;
+let publisher: SitePublisher;
+let hostile: TestTarget;
+let honest: TestTarget;
+beforeEach(async () => {
+  world = await ControlWorld.open();
+  const { store, signingKeys, clock } = world;
+  distribution = new Distribution({ store, nowMs: clock.nowMs });
+  publisher = new SitePublisher(SITE, { store, signingKeys, nowMs: clock.nowMs });
+  [hostile, honest] = (await addTargets(world, 2)) as [TestTarget, TestTarget];
+  await world.putClient('billing');
+  await publish();
+});
+afterEach(async () => {
+  await distribution.close();
+  await world.close();
+});
+
+const never = new AbortController().signal;
+const poll = ({ id }: TestTarget, query: PollQuery = {}) => distribution.poll(id, query, undefined, never);
+async function publish(): Promise<void> {
+  for (;;) {
+    const outcome = await publisher.publishChanges();
+    if (outcome === 'done') return;
+    if (outcome === 'whole_needed') await publisher.publishWhole();
+  }
+}
+const headOf = (number: number) => String(number).padStart(43, 'A');
+const audits = (kind: string) =>
+  world.read((tx) => tx.audit.list({ siteId: SITE, kind, reach: { kind: 'everything' }, limit: 200 }));
+const row = (id: string) => world.read((tx) => tx.targets.target(id));
+
+/** Says that it is on another chain at the newest revision, which only a whole bundle above mends. */
+async function claimAnotherChain(target: TestTarget, number: number): Promise<void> {
+  const { revision } = await world.site();
+  await poll(target, { revision, head: headOf(number) });
+  await publish();
+}
+
+describe('whole bundles that a target makes necessary', () => {
+  it('are five at once and one a minute, however often it says so', async () => {
+    const { revision: before } = await world.site();
+    for (let number = 0; number < 40; number++) await claimAnotherChain(hostile, number);
+    expect((await world.site()).revision).toBe(before + 5);
+    expect(await audits('proofgate.control.site.raise_floor')).toHaveLength(5);
+    world.clock.ms += 60_000;
+    for (let number = 40; number < 50; number++) await claimAnotherChain(hostile, number);
+    expect((await world.site()).revision).toBe(before + 6);
+  });
+
+  it('of another target are its own', async () => {
+    for (let number = 0; number < 10; number++) await claimAnotherChain(hostile, number);
+    const { revision } = await world.site();
+    await claimAnotherChain(honest, 99);
+    expect(await poll(honest, { revision, head: headOf(99) })).toMatchObject({
+      kind: 'answer',
+      answer: { revision: revision + 1, whole: { required: true } },
+    });
+  });
+
+  it('by acknowledgements are counted with those by polls', async () => {
+    const { revision: before } = await world.site();
+    for (let number = 0; number < 20; number++) {
+      const { revision } = await world.site();
+      await distribution.acknowledge(hostile.id, { revision, head: headOf(number), outcome: 'accepted' });
+      await publish();
+    }
+    expect((await world.site()).revision).toBe(before + 5);
+  });
+});
+
+describe('what is kept in memory for a target', () => {
+  const answerOf = async (query: PollQuery) => {
+    const result = await poll(hostile, query);
+    if (result.kind !== 'answer') throw new Error('no answer');
+    return result.answer;
+  };
+
+  it('is one answer, whatever places without a way on it names', async () => {
+    await world.putClient('reporting');
+    await publish();
+    await claimAnotherChain(honest, 1);
+    const whole = await answerOf({});
+    for (let number = 0; number < 30; number++) {
+      // The same object: it is put into text once.
+      expect(await answerOf({ revision: 1, head: headOf(number) })).toBe(whole);
+      expect(await answerOf({ revision: number + 1 })).toBe(whole);
+    }
+  });
+});
+
+describe('refusals', () => {
+  it('with a new reason each time make no more than five rows of the audit trail, and are known all the same', async () => {
+    const { revision, head } = await world.site();
+    for (let number = 0; number < 12; number++) {
+      await distribution.acknowledge(hostile.id, {
+        revision,
+        head: head ?? '',
+        outcome: 'refused',
+        code: `reason_${number}`,
+      });
+    }
+    expect(await audits('proofgate.control.target.refuse_bundle')).toHaveLength(5);
+    expect(await row(hostile.id)).toMatchObject({ refusedRevision: revision, refusedCode: 'reason_11' });
+  });
+});
+
+describe('an allowance', () => {
+  it('fills up again, not beyond its beginning, and not by a clock that was set back', () => {
+    const allowance = new TargetAllowance();
+    const taken = (nowMs: number) =>
+      Array.from({ length: 20 }, () => allowance.take('a', nowMs)).filter(Boolean).length;
+    expect(taken(0)).toBe(5);
+    expect(taken(59_999)).toBe(0);
+    expect(taken(60_000)).toBe(1);
+    expect(taken(10_000)).toBe(0);
+    expect(taken(3_600_000)).toBe(5);
+  });
+});
