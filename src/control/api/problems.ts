@@ -20,7 +20,7 @@ interface Failure {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** When to ask again, if nothing says otherwise. */
+/** When to ask again after a 503, if nothing says otherwise. */
 const RETRY_UNAVAILABLE_SECONDS = 1;
 
 /** What Fastify itself refuses, by its codes. */
@@ -42,9 +42,7 @@ function failureOf(error: unknown): Failure | undefined {
   if (error instanceof ConstraintError) {
     return { code: error.kind === 'unique' ? 'already_exists' : 'still_in_use' };
   }
-  if (error instanceof StoreUnavailableError) {
-    return { code: 'unavailable', retryAfterSeconds: RETRY_UNAVAILABLE_SECONDS };
-  }
+  if (error instanceof StoreUnavailableError) return { code: 'unavailable' };
   const code = error instanceof Error && 'code' in error ? FRAMEWORK_CODES[String(error.code)] : undefined;
   return code === undefined ? undefined : { code };
 }
@@ -68,7 +66,9 @@ export function answerError(error: FastifyError, request: FastifyRequest, reply:
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, failure: Failure): void {
   const [status] = REFUSALS[failure.code];
-  if (failure.retryAfterSeconds !== undefined) reply.header('retry-after', String(failure.retryAfterSeconds));
+  const retryAfterSeconds =
+    failure.retryAfterSeconds ?? (status === 503 ? RETRY_UNAVAILABLE_SECONDS : undefined);
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds));
   // RFC 9110 section 11.6.1: a 401 says how to do better.
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="proofgate"');
   const problem = problemOf(failure, request.id);

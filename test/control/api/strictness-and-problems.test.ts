@@ -14,6 +14,7 @@ const FAULTS: { readonly [name: string]: Error } = {
   version: new VersionConflictError('the record was changed meanwhile'),
   site: new UnknownSiteError('there is no such site'),
   wait: new Refusal('rate_limited', undefined, { retryAfterSeconds: 7 }),
+  again: new Refusal('unavailable', 'changed meanwhile'),
   detail: new Refusal('definition_invalid', 'two faults', {
     faults: [
       { pointer: '/body/a', reason: 'one' },
@@ -220,12 +221,14 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['version', 412, 'precondition_failed'],
       ['site', 404, 'not_found'],
       ['wait', 429, 'rate_limited'],
+      ['again', 503, 'unavailable'],
       ['detail', 422, 'definition_invalid'],
     ])('a fault of kind %s: %d %s', async (name, status, code) => {
       const answer = await world.call('GET', `/test/fault/${name}`);
       expect(answer).toMatchObject({ status, code });
       expect(answer.text).not.toContain('_key');
       if (name === 'wait') expect(answer.headers['retry-after']).toBe('7');
+      if (name === 'again') expect(answer.headers['retry-after']).toBe('1');
       if (name === 'detail') {
         expect(answer.json.detail).toBe('two faults');
         expect(pointersOf(answer)).toEqual(['/body/a', '/body/b']);
