@@ -72,7 +72,7 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
     list: ofSite('enrollment-policies'),
     one: byId('enrollment-policies'),
     needsSite: 'list',
-    columns: ['policy_id', 'display_name', 'client_id', 'approval', 'state'],
+    columns: ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'reference'],
   },
   enrollments: {
     list: ofSite('enrollments'),

@@ -1,0 +1,73 @@
+/**
+ * A cluster's token issuer to try things with, and what its kubelets do: `node .build/demo/issuer.js DIRECTORY AUDIENCE`
+ * serves discovery and a key set on loopback, and keeps a fresh token of two service accounts in DIRECTORY, until it is
+ * stopped. DIRECTORY also gets `url`, the issuer's, and `ca.pem`, whom to trust for it.
+ */
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeCertificates } from '../test/e2e/harness/certificates.ts';
+import {
+  type ServiceAccountIssuer,
+  startServiceAccountIssuer,
+} from '../test/fakes/service-account-issuer.ts';
+import { messageOf } from './parts.ts';
+
+const loopback = '127.0.0.1';
+const serviceAccounts = ['billing', 'reporting'];
+/** A token lives an hour, and is replaced long before. */
+const renewalMs = 10 * 60_000;
+
+async function main([directory, audience, ...more]: readonly string[]): Promise<number> {
+  if (directory === undefined || audience === undefined || more.length > 0) {
+    console.error('error: usage: issuer.js DIRECTORY AUDIENCE');
+    return 2;
+  }
+  try {
+    await serve(directory, audience);
+    return 0;
+  } catch (error) {
+    report(error);
+    return 1;
+  }
+}
+
+function report(error: unknown): void {
+  console.error(`error: ${messageOf(error)}`);
+}
+
+async function serve(directory: string, audience: string): Promise<void> {
+  const stopped = new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, resolve);
+  });
+  const certificates = await makeCertificates('localhost', 'spiffe://demo.example/unused', [loopback]);
+  await certificates.remove();
+  const issuer = await startServiceAccountIssuer({ certificate: certificates.server, hostname: loopback });
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, 'ca.pem'), certificates.ca.cert);
+  await projectTokens(issuer, directory, audience);
+  // Last: whoever waits for it finds everything else.
+  await writeFile(join(directory, 'url'), `${issuer.issuer}\n`);
+  console.log(
+    `${issuer.issuer} signs tokens for ${audience}: ${directory}/{${serviceAccounts.join(',')}}.token`,
+  );
+  const renew = () => projectTokens(issuer, directory, audience).catch(report);
+  const renewal = setInterval(renew, renewalMs);
+  await stopped;
+  clearInterval(renewal);
+  await issuer.close();
+}
+
+/** Replaced at once, so that nobody reads half a token. */
+async function projectTokens(
+  issuer: ServiceAccountIssuer,
+  directory: string,
+  audience: string,
+): Promise<void> {
+  for (const serviceAccount of serviceAccounts) {
+    const path = join(directory, `${serviceAccount}.token`);
+    await writeFile(`${path}.new`, issuer.token({ serviceAccount, audience }), { mode: 0o600 });
+    await rename(`${path}.new`, path);
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2));
