@@ -61,7 +61,7 @@ export class Distribution implements TargetDistribution {
     this.#tokens = new TargetTokens(store, nowMs);
     this.#acknowledgements = new Acknowledgements({ store, nowMs, onFault });
     this.#unsubscribe = store.subscribe(({ topic, reference }) => {
-      if (topic === 'site_changed') this.#tokens.forgetSite(reference);
+      if (topic === 'site_changed') this.#tokens.siteChanged(reference);
       if (topic === 'site_published') void this.#look(reference);
     });
     this.#looking = this.#lookAgainAndAgain();

@@ -1,10 +1,14 @@
-/** Whose token a request carries: looked up by its hash, and remembered for seconds. */
+/**
+ * Whose token a request carries: looked up by its hash, and remembered for seconds. A site changes many times a second
+ * while keys enroll; what is remembered is let go of when its targets do, and whoever asks meanwhile waits to hear of it.
+ */
 import { LRUCache } from 'lru-cache';
 import { Refusal } from '../domain/refusal.ts';
 import { tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
 
-const REMEMBERED_MS = 2000;
+const REMEMBERED_MS = 5000;
 const MAX_REMEMBERED = 10_000;
 const BEARER = /^Bearer +([A-Za-z0-9_-]+)$/i;
 
@@ -17,6 +21,10 @@ export class TargetTokens {
   readonly #store: ControlStore;
   readonly #nowMs: () => number;
   readonly #remembered = new LRUCache<string, KnownTarget>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
+  /** Of the targets of each site of which any is remembered. */
+  readonly #versions = new Map<string, string>();
+  /** Looks whether the targets of a site have changed, that are under way. */
+  readonly #checks = new Map<string, Promise<void>>();
 
   constructor(store: ControlStore, nowMs: () => number) {
     this.#store = store;
@@ -29,16 +37,55 @@ export class TargetTokens {
     if (token === undefined || tokenKind(token) !== 'target') throw new Refusal('authentication_required');
     const hash = tokenHash(token);
     const known = this.#remembered.get(hash);
-    if (known !== undefined) return known;
-    const row = await this.#store.read((tx) => tx.targets.byTokenHash(hash, this.#nowMs()));
-    if (row === undefined) throw new Refusal('authentication_required');
-    const target = { targetId: row.id, siteId: row.siteId };
-    this.#remembered.set(hash, target);
+    if (known !== undefined) {
+      await this.#checks.get(known.siteId);
+      if (this.#remembered.has(hash)) return known;
+    }
+    const target = await this.#find(hash);
+    if (target === undefined) throw new Refusal('authentication_required');
     return target;
   }
 
-  /** A target of the site may have been detached, or a token rotated. */
-  forgetSite(siteId: string): void {
+  async #find(hash: string): Promise<KnownTarget | undefined> {
+    const found = await this.#store.read(async (tx) => {
+      const row = await tx.targets.byTokenHash(hash, this.#nowMs());
+      return row && { row, version: await tx.publication.versionOfTargets(row.siteId) };
+    });
+    if (found === undefined) return undefined;
+    const { row, version } = found;
+    const target = { targetId: row.id, siteId: row.siteId };
+    // What was read of the same site at another moment may have changed in between.
+    if (this.#versions.get(row.siteId) !== version) this.#forget(row.siteId);
+    this.#versions.set(row.siteId, version);
+    this.#remembered.set(hash, target, { ttl: this.#rememberedMs(row) });
+    return target;
+  }
+
+  /** The token before a rotation is not remembered beyond its end. */
+  #rememberedMs({ previousTokenEndsAtMs }: RowOf<'target'>): number {
+    if (previousTokenEndsAtMs === null) return REMEMBERED_MS;
+    return Math.max(1, Math.min(REMEMBERED_MS, previousTokenEndsAtMs - this.#nowMs()));
+  }
+
+  /** Something of the site was changed: lets go of its targets when it was one of them. */
+  siteChanged(siteId: string): void {
+    if (!this.#versions.has(siteId)) return;
+    const check = (this.#checks.get(siteId) ?? Promise.resolve())
+      .then(() => this.#store.read((tx) => tx.publication.versionOfTargets(siteId)))
+      .then(
+        (version) => {
+          if (this.#versions.get(siteId) !== version) this.#forget(siteId);
+        },
+        () => this.#forget(siteId),
+      )
+      .finally(() => {
+        if (this.#checks.get(siteId) === check) this.#checks.delete(siteId);
+      });
+    this.#checks.set(siteId, check);
+  }
+
+  #forget(siteId: string): void {
+    this.#versions.delete(siteId);
     for (const [hash, target] of this.#remembered.entries()) {
       if (target.siteId === siteId) this.#remembered.delete(hash);
     }

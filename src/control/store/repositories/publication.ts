@@ -253,6 +253,19 @@ export class Publication {
       .execute();
   }
 
+  /** Another text once a target of the site was added, renamed, detached, or its token rotated. */
+  async versionOfTargets(siteId: string): Promise<string> {
+    const row = await this.#db
+      .selectFrom('target')
+      .select((of) => [
+        of.fn.countAll<number>().as('targets'),
+        of.fn.sum<number | null>('version').as('versions'),
+      ])
+      .where('siteId', '=', siteId)
+      .executeTakeFirstOrThrow();
+    return `${row.targets} ${row.versions}`;
+  }
+
   async heldByAll(siteId: string): Promise<HeldByAll> {
     const row = await this.#db
       .selectFrom('target')
