@@ -219,7 +219,7 @@ async function tlsSettings(
   return settings;
 }
 
-function programPath(name: string): string {
+export function programPath(name: string): string {
   const versions = existsSync(DEBIAN_VERSIONS) ? readdirSync(DEBIAN_VERSIONS) : [];
   const newestFirst = versions.sort((a, b) => Number(b) - Number(a));
   const paths = newestFirst.map((version) => join(DEBIAN_VERSIONS, version, 'bin', name));

@@ -1,0 +1,142 @@
+/**
+ * Control restored from an older backup: verifiers go on, with what the backup holds. On both databases, through a real
+ * Envoy and a real verifier that lives on through all of it.
+ */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '../../../src/protocol/strict-json.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { errorCode } from '../harness/proofgate-command.ts';
+import { waitFor } from '../harness/wait.ts';
+import { type ControlBackups, postgresBackups, sqliteBackups } from './campaign/backups.ts';
+import { ControlStage, type EnrolledKey } from './control-stage.ts';
+import { FollowedGateway } from './followed-gateway.ts';
+import { SITE_ID } from './site-declaration.ts';
+
+const TIMEOUT_MS = 90_000;
+const ALLOWED = { status: 200, reason: '' };
+const REVOKED = { status: 401, reason: 'invalid_request_proof', detail: 'key_revoked' };
+const UNKNOWN = { status: 401, reason: 'invalid_request_proof', detail: 'key_unknown' };
+
+interface Opened {
+  readonly stage: ControlStage;
+  readonly backups: ControlBackups;
+  close(): Promise<void>;
+}
+
+async function openSqlite(): Promise<Opened> {
+  const stage = await ControlStage.start();
+  return { stage, backups: sqliteBackups, close: () => stage.stop() };
+}
+
+async function openPostgres(): Promise<Opened> {
+  const server = await TestPostgresServer.start();
+  const databaseUrl = await server.createDatabase();
+  const stage = await ControlStage.start({ databaseUrl });
+  return {
+    stage,
+    backups: postgresBackups(server, databaseUrl),
+    async close() {
+      await stage.stop();
+      await server.stop();
+    },
+  };
+}
+
+describe.each([
+  ['SQLite', openSqlite],
+  ['PostgreSQL', openPostgres],
+])('an older backup on %s', (_, open) => {
+  let opened: Opened;
+  let stage: ControlStage;
+  let gateway: FollowedGateway;
+  let kept: EnrolledKey;
+  let revokedLater: EnrolledKey;
+  let enrolledLater: EnrolledKey;
+  /** What the verifier had taken, and told, when Control was lost. */
+  let toldRevision = 0;
+
+  beforeAll(async () => {
+    opened = await open();
+    ({ stage } = opened);
+    gateway = await FollowedGateway.start(stage);
+    [kept, revokedLater] = [await stage.enroll('billing'), await stage.enroll('billing')];
+    await gateway.awaitOutcome(kept.keyFile, ALLOWED);
+    await opened.backups.take(stage);
+    enrolledLater = await stage.enroll('billing');
+    await stage.ctl('revoke', revokedLater.keyId);
+    await gateway.awaitOutcome(enrolledLater.keyFile, ALLOWED);
+    await gateway.awaitOutcome(revokedLater.keyFile, REVOKED);
+    toldRevision = await waitFor('an acknowledgement', 15_000, acknowledgedRevision);
+    await stage.stopControl('SIGKILL');
+    await opened.backups.bringBack(stage);
+    await stage.startControl();
+  }, 2 * TIMEOUT_MS);
+  afterAll(async () => {
+    await gateway?.stop();
+    await opened?.close();
+  });
+
+  /** Undefined until the target has told Control where the verifier is. */
+  async function acknowledgedRevision(): Promise<number | undefined> {
+    const { targets } = await stage.ctl('get', 'propagation', SITE_ID);
+    const [target] = Array.isArray(targets) ? targets : [];
+    const revision = await gateway.revision();
+    return (target as JsonObject | undefined)?.acked_revision === revision ? revision : undefined;
+  }
+
+  it(
+    'what is published next lies above what the verifier knows, and it takes that',
+    async () => {
+      const revision = await waitFor('the verifier to move on', 30_000, async () => {
+        const now = await gateway.revision();
+        return now > toldRevision ? now : undefined;
+      });
+      expect(revision).toBeGreaterThan(toldRevision);
+      await waitFor('an acknowledgement', 15_000, acknowledgedRevision);
+      const { items } = await stage.ctl('get', 'audit');
+      const kinds = (Array.isArray(items) ? items : []).map(({ kind }: JsonObject) => kind);
+      expect(kinds).toContain('proofgate.control.site.raise_floor');
+      expect(kinds).not.toContain('proofgate.control.target.refuse_bundle');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a key from before passes; one from after is unknown',
+    async () => {
+      await gateway.awaitOutcome(enrolledLater.keyFile, UNKNOWN);
+      await gateway.awaitOutcome(kept.keyFile, ALLOWED);
+      const lost = await stage.tryCtl('get', 'keys', enrolledLater.keyId);
+      expect(errorCode(lost)).toBe('not_found');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a revocation from after is undone, until it is made again',
+    async () => {
+      await gateway.awaitOutcome(revokedLater.keyFile, ALLOWED);
+      expect(await stage.key(revokedLater.keyId)).toMatchObject({ status: 'active' });
+      await stage.ctl('revoke', revokedLater.keyId);
+      await gateway.awaitOutcome(revokedLater.keyFile, REVOKED);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a workload whose key is gone is told so, and enrolls anew',
+    async () => {
+      const { keyFile } = enrolledLater;
+      const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);
+      expect([status.exitCode, JSON.parse(status.stdout).readiness]).toEqual([0, null]);
+      expect(status.stderr).toMatch(/enrollment_unknown/);
+      // Its own state says that the key is current: without being told to it does nothing.
+      const idle = await stage.enroll('billing', { keyFile, reuse: true });
+      expect(idle.keyId).toBe(enrolledLater.keyId);
+      const again = await stage.enroll('billing', { keyFile, reuse: true, flags: ['--force-reenroll'] });
+      expect(again.keyId).not.toBe(enrolledLater.keyId);
+      await gateway.awaitOutcome(keyFile, ALLOWED);
+    },
+    TIMEOUT_MS,
+  );
+});
