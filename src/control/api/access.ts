@@ -120,13 +120,16 @@ async function authenticateOperator(request: FastifyRequest, options: AccessOpti
   request.principal = principal;
 }
 
-/** Refuses an address that has failed too often; counts this failure. */
+/**
+ * Counts a failure against its address. Whoever holds good credentials is let in whatever others send from there: gateways
+ * share the address of their cluster with its workloads, and everybody that of a proxy. Tokens have 256 random bits, so
+ * that nothing is gained by trying more of them.
+ */
 async function counted<T>(
   request: FastifyRequest,
   failed: FailedSignIns,
   authenticate: () => Promise<T>,
 ): Promise<T> {
-  await failed.check(request);
   try {
     return await authenticate();
   } catch (error) {

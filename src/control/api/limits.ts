@@ -14,7 +14,7 @@ export interface LimitOptions {
   readonly enrollmentsPerSecondPerPolicy: number;
   readonly requestsPerSecondPerPrincipal: number;
   readonly requestsPerSecondPerTarget: number;
-  /** After that many in a minute, an address waits until the minute is over. */
+  /** After that many in a minute, those of the address that fail are told `rate_limited` until the minute is over. */
   readonly failedSignInsPerMinutePerAddress: number;
 }
 
@@ -27,8 +27,7 @@ export const DEFAULT_LIMITS: LimitOptions = {
 };
 
 export interface FailedSignIns {
-  /** @throws Refusal `rate_limited` */
-  check(request: FastifyRequest): Promise<void>;
+  /** @throws Refusal `rate_limited` when the address has too many */
   count(request: FastifyRequest): Promise<void>;
 }
 
@@ -60,15 +59,7 @@ export function requestLimits(app: FastifyInstance, options: LimitOptions): Requ
     policy: named(app, options.enrollmentsPerSecondPerPolicy),
     principal: named(app, options.requestsPerSecondPerPrincipal),
     target: named(app, options.requestsPerSecondPerTarget),
-    failedSignIns: {
-      async check(request) {
-        const state = await failures(request, { increment: false });
-        if (!state.isAllowed && state.remaining === 0) refuse(state.ttlInSeconds);
-      },
-      async count(request) {
-        await failures(request);
-      },
-    },
+    failedSignIns: { count: async (request) => refuseExceeded(await failures(request)) },
   };
 }
 

@@ -69,8 +69,8 @@ export async function page<R, V>(
   return { items, next_cursor: Buffer.from(placeOf(last)).toString('base64url') };
 }
 
-/** Lists are ordered by identifiers, which are visible ASCII. */
-const PLACE = /^[!-~]+$/;
+/** Lists are ordered by identifiers, which are visible ASCII; a space stands between two. */
+const PLACE = /^[ -~]+$/;
 
 function readCursor(cursor: string): string {
   const place = decodeBase64url(cursor)?.toString('latin1');

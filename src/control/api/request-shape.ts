@@ -34,6 +34,9 @@ declare module 'fastify' {
 
 export const NO_BODY_HASH = hash('sha256', '', 'base64url');
 
+/** The only spelling of it in JSON, behind no odd backslash. No text of ours holds it, and PostgreSQL's cannot. */
+const NUL_ESCAPE = /(?<!\\)(?:\\\\)*\\u0000/;
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Parser of `application/json`. An empty body is none. */
@@ -41,7 +44,9 @@ export async function parseJsonBody(request: FastifyRequest, body: Buffer): Prom
   if (body.length === 0) return undefined;
   request.bodyHash = hash('sha256', body, 'base64url');
   try {
-    return parseStrictJson(utf8.decode(body));
+    const text = utf8.decode(body);
+    if (NUL_ESCAPE.test(text)) throw new StrictJsonError('a string holds U+0000');
+    return parseStrictJson(text);
   } catch (error) {
     const reason = error instanceof StrictJsonError ? error.message.slice(0, 200) : 'not UTF-8';
     throw new RequestShapeError([{ pointer: '/body', reason }]);

@@ -73,6 +73,8 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['not JSON', '{', ['/body']],
       ['a member twice', '{"name":"a","name":"b"}', ['/body']],
       ['a member twice, once escaped', '{"name":"a","n\\u0061me":"b"}', ['/body']],
+      ['U+0000', '{"name":"a\\u0000b"}', ['/body']],
+      ['U+0000 behind a backslash', '{"name":"a\\\\\\u0000b"}', ['/body']],
       ['bytes after the value', '{"name":"a"} x', ['/body']],
       ['a comment', '{"name":"a"/**/}', ['/body']],
       ['no body', undefined, ['/body']],
@@ -92,6 +94,14 @@ describe.each(databaseKinds())('$name', (kind) => {
       });
       expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
       expect(pointersOf(answer)).toEqual(pointers);
+    });
+
+    test('a backslash before u0000 is text like any other', async () => {
+      const answer = await world.call('POST', ENVIRONMENTS, {
+        text: '{"name":"a\\\\u0000b"}',
+        headers: JSON_TYPE,
+      });
+      expect(answer).toMatchObject({ status: 201, json: { name: 'a\\u0000b' } });
     });
 
     test('bytes that are not UTF-8: 400', async () => {

@@ -204,6 +204,18 @@ test('from a draft to a key that is revoked', async () => {
   const blockedPath = `/v1/sites/${SITE}/blocked-subjects`;
   const blocked = itemsOf(await world.expect(200, 'GET', blockedPath));
   expect(blocked).toEqual([expect.objectContaining({ issuer: issuer.issuer, subject: SUBJECT })]);
+  await world.store.housekeep(undefined, (tx) =>
+    tx.keys.blockSubject({
+      ...{ siteId: SITE, issuer: issuer.issuer, subject: `${SUBJECT}-2` },
+      ...{ blockedAtMs: 1, blockedBy: 'bootstrap' },
+    }),
+  );
+  const page = await world.expect(200, 'GET', `${blockedPath}?limit=1`);
+  const rest = await world.expect(200, 'GET', `${blockedPath}?cursor=${textIn(page, 'next_cursor')}`);
+  expect([...itemsOf(page), ...itemsOf(rest)].map(({ subject }) => subject)).toEqual([
+    SUBJECT,
+    `${SUBJECT}-2`,
+  ]);
   const name = new URLSearchParams({ issuer: issuer.issuer, subject: SUBJECT });
   await world.expect(204, 'DELETE', `${blockedPath}?${name}`);
   await world.expect(404, 'DELETE', `${blockedPath}?${name}`);
