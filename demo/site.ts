@@ -12,7 +12,7 @@ export const tokenAudience = 'proofgate-demo';
 export const skewSeconds = 1;
 /** As a cluster's default; keys end with it. */
 export const tokenLifeSeconds = 3600;
-export const sourceName = 'local cluster';
+const sourceName = 'local cluster';
 
 const apiAudience = 'orders-api';
 const issuerUrl = 'https://control.demo.example';
