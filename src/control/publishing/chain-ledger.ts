@@ -20,7 +20,16 @@ export interface ChainLedger {
   readonly touched: ReadonlySet<string> | undefined;
 }
 
-export async function readLedger(tx: Transaction, site: RowOf<'site'>): Promise<ChainLedger> {
+/** @param known what was counted along so far: good for as long as nobody else publishes */
+export async function currentLedger(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  known: ChainLedger | undefined,
+): Promise<ChainLedger> {
+  return known?.revision === site.revision ? known : readLedger(tx, site);
+}
+
+async function readLedger(tx: Transaction, site: RowOf<'site'>): Promise<ChainLedger> {
   const { id: siteId, revision, baseRevision } = site;
   const after = await tx.distribution.sizeAfter(siteId, baseRevision);
   const files = await tx.distribution.files(siteId, baseRevision);

@@ -49,6 +49,11 @@ export function referencesOf(
   return [...new Set(found)];
 }
 
+export interface DeltaContext {
+  readonly signers: readonly SigningKey[];
+  readonly nowMs: number;
+}
+
 export interface PublishedStep {
   /** The site as it stands now. */
   readonly site: RowOf<'site'>;
@@ -64,7 +69,7 @@ export async function publishDelta(
   tx: Transaction,
   site: RowOf<'site'>,
   draft: DeltaDraft,
-  { signers, nowMs }: { readonly signers: readonly SigningKey[]; readonly nowMs: number },
+  { signers, nowMs }: DeltaContext,
 ): Promise<PublishedStep> {
   if (site.head === null) throw new Error('a delta follows a bundle');
   const keysPut: readonly DerivedKeyContent[] = draft.keys.map(derivedKeyContent);

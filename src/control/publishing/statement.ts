@@ -6,7 +6,9 @@
 import { signFreshness } from '../../bundle/publishing-documents.ts';
 import { formatTime } from '../../bundle/times.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
+import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import type { SiteSigningKeys } from './signing-keys.ts';
 
 export interface Statement {
   readonly siteId: string;
@@ -28,4 +30,17 @@ export async function writeStatement(
   const document = signFreshness(content, signers).toString('utf8');
   await tx.distribution.putFreshness({ siteId, revision, head, asOfSeconds, document });
   tx.notify({ topic: 'site_published', reference: siteId });
+}
+
+/** As {@link writeStatement}, in the lock of a site whose publication it belongs to. */
+export async function statePublished(
+  tx: Transaction,
+  { id: siteId, revision, head }: RowOf<'site'>,
+  signingKeys: SiteSigningKeys,
+  nowMs: number,
+): Promise<void> {
+  if (head === null) return;
+  const signers = await signingKeys.signers(tx, siteId, 'freshness', nowMs);
+  const oldestPendingMs = await tx.changes.oldestPendingMs(siteId);
+  await writeStatement(tx, { siteId, revision, head, nowMs, oldestPendingMs }, signers);
 }

@@ -1,0 +1,185 @@
+/**
+ * One attempt to put a site's whole bundle together and publish it. What takes long is done before the site's lock is
+ * taken, and deltas go on meanwhile; inside the lock only what changed since is read again.
+ */
+import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { type ChainLedger, currentLedger } from './chain-ledger.ts';
+import {
+  type DeltaContext,
+  MAX_CHANGES,
+  notePublishedKeys,
+  publishDelta,
+  readDelta,
+  referencesOf,
+} from './delta-publication.ts';
+import { type FormerShard, type RunReads, ShardSet } from './shard-set.ts';
+import type { SiteSigningKeys } from './signing-keys.ts';
+import { statePublished } from './statement.ts';
+import { keepContent, type PublishedWhole, publishWhole } from './whole-publication.ts';
+
+export interface WholeAttemptOptions {
+  readonly store: ControlStore;
+  readonly signingKeys: SiteSigningKeys;
+  readonly nowMs: () => number;
+}
+
+export interface FinishedWhole extends PublishedWhole {
+  readonly publishedAtMs: number;
+}
+
+interface Prepared {
+  readonly shards: ShardSet;
+  readonly baseRevision: number;
+}
+
+/** Keys that changed meanwhile, above which they are read before the lock is taken. */
+const MAX_LATE_KEYS = 200;
+const MAX_CATCH_UPS = 10;
+const PAGES_OF_CHANGES = 10;
+
+export class WholeAttempt {
+  readonly #siteId: string;
+  readonly #options: WholeAttemptOptions;
+  /** Keys that were published since it began. */
+  readonly #late = new Set<string>();
+  #prepared: Prepared | undefined;
+
+  constructor(siteId: string, options: WholeAttemptOptions) {
+    this.#siteId = siteId;
+    this.#options = options;
+  }
+
+  /** A delta was published meanwhile. */
+  wasPublished(keyIds: readonly string[]): void {
+    for (const keyId of keyIds) this.#late.add(keyId);
+  }
+
+  /** Reads every key that is not in a shard which stays as it is. @returns where the chain stood when it began */
+  async prepare(known: ChainLedger | undefined): Promise<ChainLedger> {
+    const { store, nowMs } = this.#options;
+    const run: RunReads = (work) => store.read(work);
+    const nowSeconds = Math.floor(nowMs() / 1000);
+    const { former, ledger } = await store.read(async (tx) => {
+      const site = await requireSite(tx, this.#siteId);
+      const files = await tx.distribution.files(this.#siteId, site.baseRevision);
+      return { former: files.flatMap(asFormerShard), ledger: await currentLedger(tx, site, known) };
+    });
+    const { baseRevision } = ledger;
+    const touched = ledger.touched ?? (await this.#keysPublishedSince(baseRevision, former.length));
+    const shards = await ShardSet.read(run, { siteId: this.#siteId, nowSeconds, former, touched });
+    await this.#catchUp(shards);
+    await shards.prepare((file) => store.housekeep(undefined, (tx) => keepContent(tx, this.#siteId, file)));
+    await this.#catchUp(shards);
+    this.#prepared = { shards, baseRevision };
+    return ledger;
+  }
+
+  /** Where somebody else published since. Nothing to be found when there are no shards that could be kept. */
+  async #keysPublishedSince(baseRevision: number, shards: number): Promise<ReadonlySet<string>> {
+    const found = new Set<string>();
+    for (let from = ''; shards > 0; ) {
+      const page = await this.#options.store.read((tx) =>
+        tx.publication.keyIdsPublishedAfter(this.#siteId, baseRevision, from, MAX_CHANGES),
+      );
+      for (const keyId of page) found.add(keyId);
+      const last = page.at(-1);
+      if (last === undefined || page.length < MAX_CHANGES) break;
+      from = last;
+    }
+    return found;
+  }
+
+  /** Reads what changed meanwhile until little of it is left for the lock. */
+  async #catchUp(shards: ShardSet): Promise<void> {
+    const { store } = this.#options;
+    for (let round = 0; round < MAX_CATCH_UPS; round++) {
+      const pending = await store.read((tx) => this.#pending(tx));
+      const keyIds = new Set([...this.#late, ...referencesOf(pending, 'key')]);
+      if (keyIds.size <= MAX_LATE_KEYS) return;
+      this.#late.clear();
+      await shards.absorb((work) => store.read(work), keyIds);
+    }
+  }
+
+  #pending(tx: Transaction): Promise<readonly RowOf<'siteChange'>[]> {
+    return tx.changes.pending(this.#siteId, MAX_CHANGES * PAGES_OF_CHANGES);
+  }
+
+  /**
+   * @param knownRevision where the chain stands as far as this instance has published it
+   * @returns undefined when another instance has published meanwhile
+   */
+  finish(knownRevision: number | undefined): Promise<FinishedWhole | undefined> {
+    const lock = { kind: 'site', siteId: this.#siteId } as const;
+    return this.#options.store.housekeep(lock, async (tx) => {
+      const site = await requireSite(tx, this.#siteId);
+      const prepared = this.#prepared;
+      const isOurs = site.baseRevision === prepared?.baseRevision && site.revision === knownRevision;
+      return prepared === undefined || !isOurs ? undefined : this.#publish(tx, site, prepared.shards);
+    });
+  }
+
+  async #publish(tx: Transaction, site: RowOf<'site'>, shards: ShardSet): Promise<FinishedWhole> {
+    const { signingKeys } = this.#options;
+    const nowMs = this.#options.nowMs();
+    const signers = await signingKeys.signers(tx, site.id, 'bundle', nowMs);
+    const changes = await this.#pending(tx);
+    const removed = await removedClients(tx, site.id, changes);
+    const changesContent =
+      site.head === null || removed.length > 0 || (await tx.publication.hasPolicyChange(site.id));
+    const before = changesContent ? site : await deltaBefore(tx, site, changes, { signers, nowMs });
+    const nowSeconds = Math.floor(nowMs / 1000);
+    const late = new Set([...this.#late, ...referencesOf(changes, 'key')]);
+    for (const clientId of removed) {
+      for (const keyId of await tx.publication.keyIdsOfClient(site.id, clientId, nowSeconds)) late.add(keyId);
+    }
+    await shards.absorb((work) => work(tx), late);
+    const whole = await publishWhole(tx, before, { shards, changesContent, signers, nowMs });
+    if (changesContent) {
+      const keys = await tx.publication.keys(site.id, referencesOf(changes, 'key'), nowSeconds);
+      await notePublishedKeys(tx, keys, whole.site.revision);
+    }
+    await tx.publication.settle(changes);
+    await statePublished(tx, whole.site, signingKeys, nowMs);
+    return { ...whole, publishedAtMs: nowMs };
+  }
+}
+
+/** Followers get what waits as a delta, so that the whole bundle changes nothing for them. */
+async function deltaBefore(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  changes: readonly RowOf<'siteChange'>[],
+  context: DeltaContext,
+): Promise<RowOf<'site'>> {
+  let tip = site;
+  for (let start = 0; start < changes.length; start += MAX_CHANGES) {
+    const part = changes.slice(start, start + MAX_CHANGES);
+    const draft = await readDelta(tx, tip, part, context.nowMs);
+    if (draft === undefined || draft.clients.length + draft.keys.length === 0) continue;
+    tip = (await publishDelta(tx, tip, draft, context)).site;
+  }
+  return tip;
+}
+
+async function removedClients(
+  tx: Transaction,
+  siteId: string,
+  changes: readonly RowOf<'siteChange'>[],
+): Promise<readonly string[]> {
+  const clientIds = referencesOf(changes, 'client');
+  const there = new Set((await tx.publication.clients(siteId, clientIds)).map(({ clientId }) => clientId));
+  return clientIds.filter((clientId) => !there.has(clientId));
+}
+
+function asFormerShard({ firstKey, keys, sha256, bytes }: RowOf<'bundleFile'>): readonly FormerShard[] {
+  return firstKey === null || keys === null ? [] : [{ firstKey, keys, sha256, bytes }];
+}
+
+export async function requireSite(tx: Transaction, siteId: string): Promise<RowOf<'site'>> {
+  const site = await tx.hierarchy.site(siteId);
+  if (site === undefined) throw new Error(`site ${siteId} is gone`);
+  return site;
+}
