@@ -55,7 +55,7 @@ async function everywhere(): Promise<void> {
   for (;;) {
     const { revision } = await world.site();
     const isPublished = (await world.read((tx) => tx.changes.pending(SITE, 1))).length === 0;
-    const held = await world.read((tx) => tx.publication.heldByAll(SITE));
+    const held = await world.read((tx) => tx.propagation.heldByAll(SITE));
     if (isPublished && held.revision >= revision) return;
     await delay(20);
   }

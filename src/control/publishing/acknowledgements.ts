@@ -91,7 +91,7 @@ export class Acknowledgements {
     this.#seen.clear();
     const lastSeenAtMs = nowMs();
     await store
-      .housekeep(undefined, (tx) => tx.publication.noteTargets(targetIds, { lastSeenAtMs }))
+      .housekeep(undefined, (tx) => tx.propagation.noteTargets(targetIds, { lastSeenAtMs }))
       .catch((error: unknown) => onFault?.(error));
   }
 
@@ -148,7 +148,7 @@ async function noteAccepted(
   }
   for (const { head, revision, ids } of groups.values()) {
     const set = { ackedRevision: revision, ackedHead: head, ackedAtMs: nowMs, lastSeenAtMs: nowMs };
-    await tx.publication.noteTargets(ids, set);
+    await tx.propagation.noteTargets(ids, set);
   }
 }
 

@@ -27,8 +27,8 @@ export async function sitePropagation(
   const lackedSince = await momentsLackedSince(tx, site, targets);
   const step = await tx.distribution.step(siteId, site.revision);
   const pendingMs = await tx.changes.oldestPendingMs(siteId);
-  const held = await tx.publication.heldByAll(siteId);
-  const revoked = await tx.publication.revokedKeys(siteId, Math.floor(nowMs / 1000), MAX_REVOCATIONS);
+  const held = await tx.propagation.heldByAll(siteId);
+  const revoked = await tx.propagation.revokedKeys(siteId, Math.floor(nowMs / 1000), MAX_REVOCATIONS);
   return {
     site_id: siteId,
     revision: site.revision,

@@ -84,6 +84,7 @@ class PublishingTerm {
     if (known !== undefined) return known;
     const queue = new SiteQueue(siteId, {
       ...this.#options,
+      signal: this.#signal,
       onPublished: (publication) => {
         // A route may be stricter now than statements are frequent.
         if (publication.kind !== 'delta') this.#freshness.forget(siteId);
@@ -171,6 +172,7 @@ class SiteQueue {
   }
 
   #failed(activity: PublishingActivity, error: unknown): void {
+    if (this.#options.signal?.aborted) return;
     this.#options.onFault?.(activity, this.#siteId, error);
     this.#earliestMs = performance.now() + RETRY_MS;
     this.#isAsked = true;

@@ -16,8 +16,8 @@ import type { Transaction } from '../store/transaction.ts';
 export async function settleSources(store: ControlStore, siteId: string, nowMs: number): Promise<number> {
   const isNeeded = await store.read(async (tx) => {
     if ((await acknowledgedRevisions(tx, siteId)).length > 0) return true;
-    const { attached, revision } = await tx.publication.heldByAll(siteId);
-    return attached > 0 && (await tx.publication.hasKeysUnderWay(siteId, revision));
+    const { attached, revision } = await tx.propagation.heldByAll(siteId);
+    return attached > 0 && (await tx.propagation.hasKeysUnderWay(siteId, revision));
   });
   if (!isNeeded) return 0;
   return store.housekeep({ kind: 'site', siteId }, async (tx) => {
@@ -42,8 +42,8 @@ export async function targetDetached(
 
 /** Keys and revocations that every attached target has by now. */
 export async function noteHeldByAll(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
-  const { attached, revision } = await tx.publication.heldByAll(siteId);
-  if (attached > 0 && revision > 0) await tx.publication.noteEverywhere(siteId, revision, nowMs);
+  const { attached, revision } = await tx.propagation.heldByAll(siteId);
+  if (attached > 0 && revision > 0) await tx.propagation.noteEverywhere(siteId, revision, nowMs);
 }
 
 async function acknowledgedRevisions(
@@ -52,7 +52,7 @@ async function acknowledgedRevisions(
 ): Promise<readonly RowOf<'sourceRevision'>[]> {
   const publishing = await tx.sources.inStates(siteId, ['publishing']);
   if (publishing.length === 0) return [];
-  const held = await tx.publication.heldByAll(siteId);
+  const held = await tx.propagation.heldByAll(siteId);
   return publishing.filter(
     ({ awaitedRevision }) =>
       awaitedRevision !== null && (held.attached === 0 || held.revision >= awaitedRevision),

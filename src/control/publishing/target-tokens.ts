@@ -49,7 +49,7 @@ export class TargetTokens {
   async #find(hash: string): Promise<KnownTarget | undefined> {
     const found = await this.#store.read(async (tx) => {
       const row = await tx.targets.byTokenHash(hash, this.#nowMs());
-      return row && { row, version: await tx.publication.versionOfTargets(row.siteId) };
+      return row && { row, version: await tx.propagation.versionOfTargets(row.siteId) };
     });
     if (found === undefined) return undefined;
     const { row, version } = found;
@@ -71,7 +71,7 @@ export class TargetTokens {
   siteChanged(siteId: string): void {
     if (!this.#versions.has(siteId)) return;
     const check = (this.#checks.get(siteId) ?? Promise.resolve())
-      .then(() => this.#store.read((tx) => tx.publication.versionOfTargets(siteId)))
+      .then(() => this.#store.read((tx) => tx.propagation.versionOfTargets(siteId)))
       .then(
         (version) => {
           if (this.#versions.get(siteId) !== version) this.#forget(siteId);

@@ -23,6 +23,8 @@ export interface WholeAttemptOptions {
   readonly store: ControlStore;
   readonly signingKeys: SiteSigningKeys;
   readonly nowMs: () => number;
+  /** Ends what takes long before it has changed anything. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface FinishedWhole extends PublishedWhole {
@@ -58,8 +60,11 @@ export class WholeAttempt {
 
   /** Reads every key that is not in a shard which stays as it is. @returns where the chain stood when it began */
   async prepare(known: ChainLedger | undefined): Promise<ChainLedger> {
-    const { store, nowMs } = this.#options;
-    const run: RunReads = (work) => store.read(work);
+    const { store, nowMs, signal } = this.#options;
+    const run: RunReads = (work) => {
+      signal?.throwIfAborted();
+      return store.read(work);
+    };
     const nowSeconds = Math.floor(nowMs() / 1000);
     const { former, ledger } = await store.read(async (tx) => {
       const site = await requireSite(tx, this.#siteId);

@@ -13,6 +13,7 @@ import { Hierarchy } from './repositories/hierarchy.ts';
 import { Keys } from './repositories/keys.ts';
 import { Operators } from './repositories/operators.ts';
 import { Policies } from './repositories/policies.ts';
+import { Propagation } from './repositories/propagation.ts';
 import { Publication } from './repositories/publication.ts';
 import { Routes } from './repositories/routes.ts';
 import { SigningKeys } from './repositories/signing-keys.ts';
@@ -38,8 +39,10 @@ export class Transaction {
   readonly changes: SiteChanges;
   /** What is published. */
   readonly distribution: Distribution;
-  /** What publishing reads and notes of many records at once. */
+  /** What publishing reads of many records at once. */
   readonly publication: Publication;
+  /** How far publications have come. */
+  readonly propagation: Propagation;
   /** Role grants, tokens, sessions. */
   readonly operators: Operators;
   readonly audit: AuditTrail;
@@ -59,6 +62,7 @@ export class Transaction {
     this.changes = new SiteChanges(db, holdSite);
     this.distribution = new Distribution(db);
     this.publication = new Publication(db);
+    this.propagation = new Propagation(db);
     this.operators = new Operators(db);
     this.audit = new AuditTrail(db);
   }

@@ -165,12 +165,12 @@ it('a thousand targets that wait all get a change, and all of them are counted',
     }
     return at?.revision;
   });
-  await eventually(async () => (await world.read((tx) => tx.publication.heldByAll(SITE))).revision === 1);
+  await eventually(async () => (await world.read((tx) => tx.propagation.heldByAll(SITE))).revision === 1);
   const key = await world.addKey('billing');
   revision = 2;
   const ends = await Promise.all(followed);
   expect(ends.every((end) => end === 2)).toBe(true);
-  const held = await world.read((tx) => tx.publication.heldByAll(SITE));
+  const held = await world.read((tx) => tx.propagation.heldByAll(SITE));
   expect(held).toEqual({ attached: 1000, revision: 2 });
   expect((await world.read((tx) => tx.keys.key(key)))?.listedEverywhereAtMs).not.toBeNull();
   expect(control.faults).toEqual([]);

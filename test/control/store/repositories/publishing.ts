@@ -22,6 +22,7 @@ export function changeCases({ read, write, ground }: Bench): void {
       expect(await changes.oldestPendingMs(siteId)).toBe(NOW_MS);
       expect((await publication.oldestPending()).get(b.siteId)).toBe(NOW_MS + 1);
       expect(await publication.hasPolicyChange(siteId)).toBe(true);
+      expect(await publication.contentChangedSince(siteId)).toBe(NOW_MS + 2);
       expect(await changes.sitesWithChanges()).toEqual(expect.arrayContaining([siteId, b.siteId]));
     });
     await write((tx) => tx.publication.settle(pending.slice(0, 1)));
@@ -31,6 +32,7 @@ export function changeCases({ read, write, ground }: Bench): void {
     await read(async ({ changes, publication }) => {
       expect(await changes.pending(siteId, 9)).toEqual([]);
       expect(await publication.hasPolicyChange(siteId)).toBe(false);
+      expect(await publication.contentChangedSince(siteId)).toBeUndefined();
       expect(await changes.oldestPendingMs(siteId)).toBeUndefined();
       expect(await changes.pending(b.siteId, 9)).toHaveLength(1);
     });
@@ -180,30 +182,39 @@ export function publicationCases({ read, write, ground }: Bench): void {
       await tx.keys.add(key);
       await tx.changes.record(siteId, { kind: 'key', keyId: key.keyId }, NOW_MS);
     });
-    const held = () => read((tx) => tx.publication.heldByAll(siteId));
+    const held = () => read((tx) => tx.propagation.heldByAll(siteId));
     expect(await held()).toEqual({ attached: 2, revision: 0 });
+    const version = () => read((tx) => tx.propagation.versionOfTargets(siteId));
+    const before = await version();
     const [a, b] = targets.map(({ id }) => id) as [string, string];
-    await write(async ({ publication }) => {
-      await publication.noteTargets([a, gone.id], { ackedRevision: 5 });
-      await publication.noteTargets([], { ackedRevision: 9 });
+    await write(async ({ propagation }) => {
+      await propagation.noteTargets([a, gone.id], { ackedRevision: 5 });
+      await propagation.noteTargets([], { ackedRevision: 9 });
     });
     expect(await held()).toEqual({ attached: 2, revision: 0 });
-    await write((tx) => tx.publication.noteTargets([b], { ackedRevision: 3 }));
+    await write((tx) => tx.propagation.noteTargets([b], { ackedRevision: 3 }));
     expect(await held()).toEqual({ attached: 2, revision: 3 });
-    const isUnderWay = (revision: number) => read((tx) => tx.publication.hasKeysUnderWay(siteId, revision));
+    // What targets say of themselves makes no other version of them; what operators do does.
+    expect(await version()).toBe(before);
+    await write(async (tx) => {
+      const row = await tx.targets.target(a);
+      if (row !== undefined) await tx.targets.change(row, { name: 'another name' }, NOW_MS);
+    });
+    expect(await version()).not.toBe(before);
+    const isUnderWay = (revision: number) => read((tx) => tx.propagation.hasKeysUnderWay(siteId, revision));
     expect([await isUnderWay(1), await isUnderWay(2)]).toEqual([false, true]);
-    await write((tx) => tx.publication.noteEverywhere(siteId, 3, NOW_MS + 1));
+    await write((tx) => tx.propagation.noteEverywhere(siteId, 3, NOW_MS + 1));
     expect([await isUnderWay(3), await isUnderWay(4)]).toEqual([false, true]);
-    await write((tx) => tx.publication.noteEverywhere(siteId, 4, NOW_MS + 2));
+    await write((tx) => tx.propagation.noteEverywhere(siteId, 4, NOW_MS + 2));
     expect(await isUnderWay(4)).toBe(false);
-    await read(async ({ keys, publication }) => {
+    await read(async ({ keys, propagation, publication }) => {
       expect(await keys.key(key.keyId)).toMatchObject({
         listedEverywhereAtMs: NOW_MS + 1,
         revokedEverywhereAtMs: NOW_MS + 2,
       });
-      const revoked = await publication.revokedKeys(siteId, NOW_SECONDS, 9);
+      const revoked = await propagation.revokedKeys(siteId, NOW_SECONDS, 9);
       expect(revoked.map(({ keyId }) => keyId)).toEqual([key.keyId]);
-      expect(await publication.revokedKeys(siteId, key.expiresAtSeconds, 9)).toEqual([]);
+      expect(await propagation.revokedKeys(siteId, key.expiresAtSeconds, 9)).toEqual([]);
       const changes = await publication.revocations(siteId, 9);
       expect(changes.map(({ reference }) => reference)).toEqual([key.keyId]);
     });
