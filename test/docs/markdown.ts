@@ -66,3 +66,34 @@ export function anchorOf(heading: string): string {
 function withoutCodeBlocks(markdown: string): string {
   return markdown.replace(/^```[\s\S]*?^```/gm, '');
 }
+
+/** What stands below a heading, up to the next one of its level or above. @throws Error when there is no such heading */
+export function sectionOf(markdown: string, heading: string): string {
+  const lines = markdown.split('\n');
+  const start = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
+  const level = /^#+/.exec(lines[start] ?? '')?.[0].length;
+  if (level === undefined) throw new Error(`there is no heading ${heading}`);
+  const rest = lines.slice(start + 1);
+  const end = rest.findIndex((line) => /^#+ /.test(line) && line.indexOf(' ') <= level);
+  return rest.slice(0, end === -1 ? undefined : end).join('\n');
+}
+
+/** Cells of a section's tables, row by row, without head and rule. */
+export function tableRows(section: string): readonly (readonly string[])[] {
+  const rows = section.split('\n').filter((line) => line.startsWith('|'));
+  const cells = rows.map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+  return cells.filter((row, index) => {
+    const isRule = (one: readonly string[] | undefined) => one?.every((cell) => /^-+$/.test(cell)) ?? false;
+    return !isRule(row) && !isRule(cells[index + 1]);
+  });
+}
+
+/** What a cell says as code: `` `a`, `b` ``. */
+export function codesIn(cell: string | undefined): readonly string[] {
+  return [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
+}

@@ -1,0 +1,75 @@
+/** Every command, every flag of `ctl`, and every code that a command line ends with is where people read about them. */
+import { expect, it } from '@jest/globals';
+import { startInProcess } from '../cli/in-process.ts';
+import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
+
+interface Command {
+  /** Such as `ctl apply`. */
+  readonly name: string;
+  readonly flags: readonly string[];
+}
+
+/** As the program itself tells them: whoever adds a command has nothing to add here. */
+async function commandsBelow(path: readonly string[]): Promise<readonly Command[]> {
+  const { exitCode, stdout } = await startInProcess([...path, '--help']).ended;
+  expect(exitCode).toBe(0);
+  const [options = '', commands = ''] = stdout.split('\nCommands:\n');
+  const names = [...commands.matchAll(/^ {2}([a-z][a-z-]*) /gm)].map(([, name = '']) => name);
+  const own = names.filter((name) => name !== 'help');
+  const flags = [...options.matchAll(/^ {2}(?:-\w, )?--([a-z-]+)/gm)].map(([, flag = '']) => flag);
+  const below: Command[] = [];
+  for (const name of own) below.push(...(await commandsBelow([...path, name])));
+  return own.length === 0 ? [{ name: path.join(' '), flags }] : below;
+}
+
+const commands = await commandsBelow([]);
+const ofCtl = commands.filter(({ name }) => name.startsWith('ctl '));
+const ctl = readText('docs/ctl.md');
+const cli = readText('docs/cli.md');
+
+it('knows the program', () => {
+  expect(commands.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['enroll', 'control', 'bundle sign', 'ctl apply', 'ctl revoke']),
+  );
+});
+
+it('docs/cli.md has every command in its first table', () => {
+  const [intro = ''] = cli.split('\n## ');
+  const described = tableRows(intro).map(([cell]) => codesIn(cell)[0] ?? '');
+  const known = new Set(commands.map(({ name }) => (name.startsWith('ctl ') ? 'ctl …' : name)));
+  expect(described.map((text) => text.replace(/ [A-Z-].*$/, '')).toSorted()).toEqual([...known].toSorted());
+});
+
+it.each(ofCtl.map(({ name, flags }) => [name, flags] as const))('docs/ctl.md has %s', (name, flags) => {
+  const [, verb] = name.split(' ');
+  const missing = flags.filter(
+    (flag) => !['help', 'config', 'output'].includes(flag) && !new RegExp(`--${flag}\\b`).test(ctl),
+  );
+  expect(missing).toEqual([]);
+  expect(new RegExp(`\`(?:proofgate ctl )?${verb}[\` ]`).test(ctl)).toBe(true);
+});
+
+it('docs/ctl.md has every kind that get shows', () => {
+  const source = readText('src/cli/commands/ctl/get.ts');
+  const [, kinds = ''] = /const KINDS[^=]*= \{\n([\s\S]*?)\n\};/.exec(source) ?? [];
+  const known = [...kinds.matchAll(/^ {2}([a-z]+): \{/gm)].map(([, kind]) => kind);
+  const described = tableRows(sectionOf(ctl, 'get')).flatMap(([cell]) => codesIn(cell));
+  expect(known.length).toBeGreaterThan(10);
+  expect(described.toSorted()).toEqual(known.toSorted());
+});
+
+/** The first text in quotes after one of these that is no kind of fault. */
+const RAISED =
+  /(?:usageError|new (?:Cli|Operator|Enroll)Error)\(\s*(?:'(?:usage|refused|unreachable|timed_out|pending|internal)',\s*)?'([a-z0-9_]+)'/g;
+
+it('every code that the command line raises is in a document', () => {
+  const files = ['src/cli', 'src/client/operator', 'src/client/enroll'].flatMap((folder) =>
+    filesOfCheckout(folder, '.ts'),
+  );
+  const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)].map(([, code = '']) => code));
+  const described = new Set(codesIn(filesOfCheckout('docs', '.md').map(readText).join('\n')));
+  // What commander may say beyond what is known of it.
+  const missing = new Set(raised.filter((code) => !described.has(code) && code !== 'usage'));
+  expect(raised.length).toBeGreaterThan(100);
+  expect([...missing]).toEqual([]);
+});
