@@ -10,11 +10,13 @@ import {
   ACK_PATH,
   type Acknowledgement,
   type DistributedFile,
+  MAX_STEPS,
   POLL_ANSWER,
   POLL_PATH,
   type PollAnswer,
   type PollQuery,
 } from '../distribution-contract.ts';
+import { hasAtMostParts } from './answer-structure.ts';
 import { ControlFailure } from './control-failure.ts';
 import { parseRetryAfter } from './retry-delay.ts';
 
@@ -33,6 +35,8 @@ export interface ControlConnectionOptions {
 
 /** Most bytes of an answer to a poll: some thousand usual steps, or a few of the largest. */
 export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** Twice the most steps, each an object of three members, and the files of a bundle; with room to spare. */
+const MAX_ANSWER_PARTS = 16 * MAX_STEPS;
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
 const DEFAULT_ANSWER_TIMEOUT_MS = 15_000;
 const FILES_PATH = '/v1/targets/self/bundles/';
@@ -159,6 +163,7 @@ async function* bounded(
 }
 
 function parseJson(bytes: Buffer): unknown {
+  if (!hasAtMostParts(bytes, MAX_ANSWER_PARTS)) throw invalid('its answer has too many parts');
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {

@@ -63,6 +63,8 @@ export type RefreshActivity = 'poll' | 'fetch' | 'acknowledge';
 
 /** Shortest time between polls that bring nothing, should Control not wait as it was asked to. */
 const IDLE_ROUND_MS = 250;
+/** Statements in a row that make nothing younger and are answered by another poll at once. */
+const MOST_IDLE_STATEMENTS = 8;
 
 export class Refresher {
   readonly #options: RefresherOptions;
@@ -77,6 +79,8 @@ export class Refresher {
   #etag: string | undefined;
   /** Of the last answer, whatever became of it. */
   #lastStatement: string | undefined;
+  /** Of the statements before it that made nothing younger. */
+  #idleStatements = 0;
   /** Control's steps lead nowhere from here: it is asked as if nothing were loaded. */
   #needsWhole = false;
   /** Where an answer would have led that was refused for what is in it; the same again is not worth the work. */
@@ -203,13 +207,23 @@ export class Refresher {
       this.#acknowledger.send({ ...after, outcome: 'accepted' });
     }
     const { freshness } = answer;
-    if (freshness !== undefined) await holder.offerStatement(Buffer.from(freshness));
-    const isSameStatement = freshness === this.#lastStatement;
-    this.#lastStatement = freshness;
+    const isNews = await this.#offerStatement(freshness);
     const isSettled = isSame(answer, after) || isSame(answer, this.#refusedEnd);
     this.#etag = isSettled ? etag : undefined;
     if (isSame(answer, after)) this.#bases.offer(answer.whole);
-    return isSame(after, before) && isSameStatement;
+    return isSame(after, before) && !isNews;
+  }
+
+  /** @returns whether another may follow at once: not for ever, when none of them is of any use */
+  async #offerStatement(freshness: string | undefined): Promise<boolean> {
+    const { holder } = this.#options;
+    const before = holder.snapshot?.freshAsOfSeconds;
+    if (freshness !== undefined) await holder.offerStatement(Buffer.from(freshness));
+    const isYounger = holder.snapshot?.freshAsOfSeconds !== before;
+    this.#idleStatements = isYounger ? 0 : this.#idleStatements + 1;
+    const isAnother = freshness !== this.#lastStatement;
+    this.#lastStatement = freshness;
+    return isYounger || (isAnother && this.#idleStatements <= MOST_IDLE_STATEMENTS);
   }
 
   /**
