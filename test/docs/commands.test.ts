@@ -61,15 +61,17 @@ it('docs/ctl.md has every kind that get shows', () => {
 /** The first text in quotes after one of these that is no kind of fault. */
 const RAISED =
   /(?:usageError|new (?:Cli|Operator|Enroll)Error)\(\s*(?:'(?:usage|refused|unreachable|timed_out|pending|internal)',\s*)?'([a-z0-9_]+)'/g;
+const KINDS = ['usage', 'refused', 'pending'];
 
 it('every code that the command line raises is in a document', () => {
   const files = ['src/cli', 'src/client/operator', 'src/client/enroll'].flatMap((folder) =>
     filesOfCheckout(folder, '.ts'),
   );
   const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)].map(([, code = '']) => code));
-  const described = new Set(codesIn(filesOfCheckout('docs', '.md').map(readText).join('\n')));
-  // What commander may say beyond what is known of it.
-  const missing = new Set(raised.filter((code) => !described.has(code) && code !== 'usage'));
+  const lines = filesOfCheckout('docs', '.md').flatMap((file) => readText(file).split('\n'));
+  const described = new Set(lines.flatMap(codesIn));
+  // Kinds whose code is not a text; and what commander may say beyond what is known of it.
+  const missing = new Set(raised.filter((code) => !described.has(code) && !KINDS.includes(code)));
   expect(raised.length).toBeGreaterThan(100);
   expect([...missing]).toEqual([]);
 });
