@@ -3,11 +3,15 @@ import { type CliContext, defineGroup, type ProofgateCommand } from '../define-c
 import { registerCtlActions } from './ctl/actions.ts';
 import { registerCtlApply } from './ctl/apply.ts';
 import { registerCtlGet } from './ctl/get.ts';
+import { registerCtlLogin } from './ctl/login.ts';
+import { registerCtlLogout } from './ctl/logout.ts';
 import { registerCtlTargetToken } from './ctl/rotate-target-token.ts';
 import { registerCtlSigningKeys } from './ctl/signing-keys.ts';
 
 export function registerCtl(parent: ProofgateCommand, context: CliContext): void {
-  const group = defineGroup(parent, 'ctl', 'Operate Control: declare a site, decide, revoke, look');
+  const group = defineGroup(parent, 'ctl', 'Operate Control: sign in, declare a site, decide, revoke, look');
+  registerCtlLogin(group, context);
+  registerCtlLogout(group, context);
   registerCtlApply(group, context);
   registerCtlGet(group, context);
   registerCtlActions(group, context);

@@ -13,8 +13,8 @@ export interface ControlApiOptions {
   readonly url: ControlUrl;
   /** Certificates (PEM) to trust instead of the system's. */
   readonly caPem: string | undefined;
-  /** Bearer token of an operator or of automation. A secret. */
-  readonly token: string;
+  /** Bearer token of an operator or of automation, a secret. Undefined for what needs none: signing in. */
+  readonly token: string | undefined;
   /** For one exchange. Default 30 s. */
   readonly timeoutMs?: number;
 }
@@ -118,6 +118,12 @@ export class ControlApi {
     await this.#once({ method: 'DELETE', path, headers: ifMatch(etag) });
   }
 
+  /** Looks whether a browser would be sent on from there (303), and does not follow. @throws OperatorError when not */
+  async expectRedirect(path: string): Promise<void> {
+    const answer = await this.#exchange({ method: 'GET', path });
+    if (answer.statusCode !== 303) throw problemOf(answer);
+  }
+
   async #repeat(exchange: Exchange): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -130,21 +136,25 @@ export class ControlApi {
   }
 
   /** @throws OperatorError for anything but a success */
-  async #once({ method, path, body, headers }: Exchange): Promise<Answer> {
+  async #once(exchange: Exchange): Promise<Answer> {
+    const answer = await this.#exchange(exchange);
+    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
+    throw problemOf(answer);
+  }
+
+  #exchange({ method, path, body, headers }: Exchange): Promise<Answer> {
     const { url, token, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
-    const answer = await this.#send(`${url.pathPrefix}${path}`, {
+    return this.#send(`${url.pathPrefix}${path}`, {
       method,
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(timeoutMs),
       headers: {
         accept: 'application/json, application/problem+json',
-        authorization: `Bearer ${token}`,
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
     });
-    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-    throw problemOf(answer);
   }
 
   async #send(path: string, request: SentRequest): Promise<Answer> {

@@ -41,7 +41,9 @@ function registerApprove(parent: ProofgateCommand, context: CliContext): void {
     settings: CTL_SETTINGS,
     examples: [`proofgate ctl approve enr_06cz… ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>
-      withControl(settings, (api) => decide(api, positionals.enrollment, 'approve', undefined, context)),
+      withControl(settings, context, (api) =>
+        decide(api, positionals.enrollment, 'approve', undefined, context),
+      ),
   });
 }
 
@@ -53,7 +55,7 @@ function registerDeny(parent: ProofgateCommand, context: CliContext): void {
     settings: { ...CTL_SETTINGS, ...REASON },
     examples: [`proofgate ctl deny enr_06cz… --reason 'not ours' ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>
-      withControl(settings, (api) =>
+      withControl(settings, context, (api) =>
         decide(api, positionals.enrollment, 'deny', reasonOf(settings.reason), context),
       ),
   });
@@ -86,7 +88,7 @@ function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
     },
     examples: [`proofgate ctl revoke dk_06cz… --reason 'laptop lost' ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>
-      withControl(settings, async (api) => {
+      withControl(settings, context, async (api) => {
         const { body } = await api.act(`/v1/derived-keys/${encodeURIComponent(positionals.key)}/revoke`, {
           ...reasonOf(settings.reason),
           ...(settings.blockSubject ? { block_subject: true } : {}),
@@ -110,7 +112,7 @@ function registerDetach(parent: ProofgateCommand, context: CliContext): void {
     settings: CTL_SETTINGS,
     examples: [`proofgate ctl detach tgt_06cz… ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>
-      withControl(settings, async (api) => {
+      withControl(settings, context, async (api) => {
         const { body } = await api.act(`/v1/targets/${encodeURIComponent(positionals.target)}/detach`);
         context.output.result([`${positionals.target} is ${String(body.state)}`], body);
       }),
@@ -136,7 +138,7 @@ function registerSourceAction(
     settings: CTL_SETTINGS,
     examples: [`proofgate ctl ${verb} tas_06cz… ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>
-      withControl(settings, async (api) => {
+      withControl(settings, context, async (api) => {
         const revision = await revisionIn(api, positionals.source, from);
         const { body } = await api.act(`${revisionPath(positionals.source, revision)}/${verb}`);
         context.output.result([`${positionals.source} revision ${revision} is ${String(body.state)}`], body);

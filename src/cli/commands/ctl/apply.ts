@@ -55,13 +55,14 @@ export function registerCtlApply(parent: ProofgateCommand, context: CliContext):
   });
 }
 
-async function apply(values: Values, { output }: CliContext): Promise<void> {
+async function apply(values: Values, context: CliContext): Promise<void> {
   const { parseSiteFile } = await import('../../../client/operator/site-file.ts');
   const { readCurrentSite } = await import('../../../client/operator/read-current.ts');
   const { planSite } = await import('../../../client/operator/plan.ts');
   const { applyPlan } = await import('../../../client/operator/apply.ts');
   const text = await readInputText(values.file, MAX_SITE_FILE_BYTES);
-  await withControl(values, async (api) => {
+  const { output } = context;
+  await withControl(values, context, async (api) => {
     const file = parseSiteFile(text, values.file);
     const current = await readCurrentSite(api, file);
     const steps = planSite(file, current, { prune: values.prune });

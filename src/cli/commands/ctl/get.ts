@@ -123,7 +123,7 @@ async function get(
   kindName: string,
   name: string | undefined,
   values: Values,
-  { output }: CliContext,
+  context: CliContext,
 ): Promise<void> {
   const kind = Object.hasOwn(KINDS, kindName) ? KINDS[kindName] : undefined;
   if (kind === undefined) {
@@ -133,7 +133,8 @@ async function get(
     throw usageError('site_required', `name the Auth Site of the ${kindName} with --site`);
   }
   const site = encodeURIComponent(values.site ?? '');
-  await withControl(values, async (api) => {
+  const { output } = context;
+  await withControl(values, context, async (api) => {
     if (name !== undefined) {
       if (kind.one === undefined)
         throw usageError('list_only', `${kindName} are shown as a list: leave the name out`);

@@ -20,7 +20,7 @@ export function registerCtlTargetToken(parent: ProofgateCommand, context: CliCon
       'proofgate ctl rotate-target-token tgt_06cz… --out gateway.token --control-url https://control.example --token-file token',
     ],
     run: ({ settings, positionals }) =>
-      withControl(settings, async (api) => {
+      withControl(settings, context, async (api) => {
         const { body } = await api.act(
           `/v1/targets/${encodeURIComponent(positionals.target)}/rotate-token`,
           {},

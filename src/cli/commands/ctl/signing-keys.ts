@@ -28,11 +28,9 @@ export function registerCtlSigningKeys(parent: ProofgateCommand, context: CliCon
   });
 }
 
-async function showSigningKeys(
-  values: SettingValues<typeof SETTINGS>,
-  { output }: CliContext,
-): Promise<void> {
-  await withControl(values, async (api) => {
+async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: CliContext): Promise<void> {
+  const { output } = context;
+  await withControl(values, context, async (api) => {
     // A handful: this list has no pages.
     const { body } = await api.get(`${sitePath(values.site)}/signing-keys`);
     if (!Array.isArray(body.items)) throw unexpectedAnswer();

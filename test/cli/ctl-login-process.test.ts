@@ -1,0 +1,62 @@
+/** `proofgate ctl login` as it is shipped: a process that a person starts, answers in the browser, or gives up. */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { type Child, startChild } from '../e2e/harness/child.ts';
+import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LoginStage, readShown, type ShownSignIn } from './ctl-login-stage.ts';
+
+const COMPILE_TIMEOUT_MS = 120_000;
+
+let cli: CompiledCli;
+let stage: LoginStage;
+const running: Child[] = [];
+beforeAll(async () => {
+  [cli, stage] = await Promise.all([compileCli(), LoginStage.start()]);
+}, COMPILE_TIMEOUT_MS);
+afterAll(() => Promise.all([cli.remove(), stage.close()]));
+beforeEach(() => stage.newPerson());
+afterEach(() => Promise.all(running.splice(0).map((child) => child.stop())));
+
+function startLogin(): Child {
+  const args = [cli.launcher, ...stage.args('login', '--no-browser')];
+  const child = startChild({ command: process.execPath, args, env: stage.env });
+  running.push(child);
+  return child;
+}
+
+async function shownBy(child: Child): Promise<ShownSignIn> {
+  await child.waitForLine(/shows this code/, 20_000);
+  return readShown(child.stderrLines.join('\n')) ?? { url: '', code: '' };
+}
+
+describe('a sign-in', () => {
+  it('ends by itself once it is answered, and never had a secret in its arguments', async () => {
+    const child = startLogin();
+    const shown = await shownBy(child);
+    const commandLine = await readFile(`/proc/${child.pid}/cmdline`, 'utf8');
+    const browser = stage.world.browser();
+    await browser.visit(await stage.decided(browser, shown, 'allow'));
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+    const token = (await readFile(stage.sessionFile, 'utf8')).trim();
+    expect(await stage.call({ path: '/v1/session', token })).toMatchObject({ status: 200 });
+    for (const told of [commandLine, ...child.stdoutLines, ...child.stderrLines]) {
+      expect(told).not.toContain(token);
+      expect(told).not.toContain('pgs_');
+    }
+    expect(commandLine).toContain(stage.world.url);
+  });
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('is given up at %s, and leaves nothing', async (signal) => {
+    const child = startLogin();
+    const { url } = await shownBy(child);
+    child.signal(signal);
+    expect(await child.exited).toEqual({ code: 4, signal: null });
+    expect(child.stdoutLines).toEqual([]);
+    expect(child.stderrLines.at(-1)).toMatch(/^error: sign_in_stopped: /);
+    await expect(stat(stage.sessionFile)).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(await readdir(dirname(stage.sessionFile))).toEqual([]);
+    const redirect = new URL(url).searchParams.get('cli_redirect') ?? '';
+    await expect(stage.world.browser().visit(redirect)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,122 @@
+/** `proofgate ctl login` against a Control with a real identity provider, and the browser that follows what it shows. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { OperatorWorld } from '../control/operators/world.ts';
+import { waitFor } from '../e2e/harness/wait.ts';
+import type { Browser, Page } from '../fakes/browser.ts';
+import { type ApiAnswer, type ApiCall, callApi } from './control-program.ts';
+import { type RunningCli, runInProcess, startInProcess } from './in-process.ts';
+import type { CliRun } from './run-cli.ts';
+
+export interface ShownSignIn {
+  /** Where to sign in. */
+  readonly url: string;
+  /** To compare. */
+  readonly code: string;
+}
+
+const WAIT_MS = 20_000;
+
+/** What a run of `ctl login` has shown on stderr. */
+export function readShown(stderr: string): ShownSignIn | undefined {
+  const url = /^Sign in with the browser: (\S+)$/m.exec(stderr)?.[1];
+  const code = /shows this code: (\S+)$/m.exec(stderr)?.[1];
+  return url === undefined || code === undefined ? undefined : { url, code };
+}
+
+export class LoginStage {
+  readonly world: OperatorWorld;
+  readonly #folder: string;
+  #homes = 0;
+  /** Of the person whose turn it is. */
+  env: { readonly [name: string]: string } = {};
+  configHome = '';
+
+  private constructor(world: OperatorWorld, folder: string) {
+    this.world = world;
+    this.#folder = folder;
+  }
+
+  static async start(): Promise<LoginStage> {
+    const folder = await mkdtemp(join(tmpdir(), 'proofgate-login-'));
+    const world = await OperatorWorld.start();
+    world.provider.accounts.set('ada', { name: 'Ada', groups: ['platform'] });
+    await writeFile(join(folder, 'ca.pem'), world.ca);
+    return new LoginStage(world, folder);
+  }
+
+  async close(): Promise<void> {
+    await this.world.close();
+    await rm(this.#folder, { recursive: true });
+  }
+
+  /** Somebody who has nothing yet. */
+  newPerson(): void {
+    this.world.aheadMs = 0;
+    this.configHome = join(this.#folder, `home-${this.#homes++}`, 'config');
+    this.env = { XDG_CONFIG_HOME: this.configHome, PATH: process.env.PATH ?? '' };
+  }
+
+  get caFile(): string {
+    return join(this.#folder, 'ca.pem');
+  }
+
+  get sessionFile(): string {
+    const { host } = new URL(this.world.url);
+    return join(this.configHome, 'proofgate', `session-${encodeURIComponent(host)}.token`);
+  }
+
+  args(...args: readonly string[]): readonly string[] {
+    return ['ctl', ...args, '--control-url', this.world.url, '--control-ca-file', this.caFile];
+  }
+
+  ctl(...args: readonly string[]): Promise<CliRun> {
+    return runInProcess(this.args(...args), this.env);
+  }
+
+  login(...flags: readonly string[]): RunningCli {
+    return startInProcess(this.args('login', '--no-browser', ...flags), this.env);
+  }
+
+  /** Opens the browser, where there is one. */
+  startWithBrowser(): RunningCli {
+    return startInProcess(this.args('login'), this.env);
+  }
+
+  shown(run: RunningCli): Promise<ShownSignIn> {
+    return waitFor('the page to sign in at', WAIT_MS, () => readShown(run.stderr()));
+  }
+
+  /** Signs in where the command line says. @returns the page that asks whether it is ours */
+  async askedPage(browser: Browser, { url }: ShownSignIn, name = 'ada'): Promise<Page> {
+    const begun = await browser.visit(url);
+    return browser.visit(await this.world.throughProvider(browser, begun, name));
+  }
+
+  /** @returns where the browser is sent: to the command line */
+  async decided(browser: Browser, shown: ShownSignIn, decision: 'allow' | 'deny'): Promise<string> {
+    const page = await browser.submit(await this.askedPage(browser, shown), { decision });
+    if (page.location === undefined) throw new Error(`no redirect: ${page.status}`);
+    return page.location;
+  }
+
+  /** The whole of it, allowed. */
+  async signIn(...flags: readonly string[]): Promise<CliRun> {
+    const run = this.login(...flags);
+    const browser = this.world.browser();
+    await browser.visit(await this.decided(browser, await this.shown(run), 'allow'));
+    return run.ended;
+  }
+
+  call(call: ApiCall): Promise<ApiAnswer> {
+    return callApi(this.world.url, { ...call, ca: this.world.ca });
+  }
+
+  /** Kinds of audit events so far, with how often each occurred. */
+  async auditCount(kind: string): Promise<number> {
+    const token = await this.world.bootstrapToken();
+    const { body } = await this.call({ path: `/v1/audit-events?kind=${kind}&limit=200`, token });
+    return (body.items as readonly unknown[]).length;
+  }
+}
