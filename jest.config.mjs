@@ -14,5 +14,7 @@ export default {
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
   testTimeout: 30_000,
+  // Both cores: most tests wait for processes, not for a processor.
+  maxWorkers: 2,
   reporters: ['default', '<rootDir>/scripts/jest-totals.mjs'],
 };

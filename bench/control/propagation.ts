@@ -2,13 +2,13 @@
  * How changes come to targets. 1,000 targets on one Control: the time until all have acknowledged a change. 30 keys a
  * second on a site of 1,000 keys and on one of 100,000: CPU of Control, bytes to each target, time to acknowledgement,
  * which must not grow by more than half.
- * Usage: node control-propagation.js [seconds of enrollments]
+ * Usage: node propagation.js [seconds of enrollments]
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { Answers, Ask } from './control-propagation/control.ts';
-import { SimulatedTargets } from './control-propagation/targets.ts';
+import type { Answers, Ask } from './propagation-control.ts';
+import { SimulatedTargets } from './simulated-targets.ts';
 
 const PER_SECOND = 30;
 const SECONDS = Number(process.argv[2] ?? 60);
@@ -23,7 +23,7 @@ const MOST_RATIO = 1.5;
 const MOST_MS = 5000;
 
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-const CONTROL = fileURLToPath(new URL(`./control-propagation/control.${extension}`, import.meta.url));
+const CONTROL = fileURLToPath(new URL(`./propagation-control.${extension}`, import.meta.url));
 
 class Control {
   readonly #child: ChildProcess;
