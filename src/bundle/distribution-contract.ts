@@ -41,7 +41,7 @@ const file = Type.Object(
   closed,
 );
 
-/** A whole bundle, by its files, and the steps that carry it on to the answer's revision. */
+/** A whole bundle, by its files, and steps that carry it on; a target that takes it polls for those that are not here. */
 const whole = Type.Object(
   {
     revision,
