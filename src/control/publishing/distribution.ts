@@ -92,6 +92,8 @@ export class Distribution implements TargetDistribution {
       const leftMs = endMs - performance.now();
       if (leftMs <= 0 || signal.aborted) return { kind: 'not_modified', etag };
       await feed.changed(leftMs, signal);
+      // It may be detached by now, or its token another's: it has to say again who it is.
+      if (!(await this.#tokens.isCurrent(target))) return { kind: 'not_modified', etag };
     }
   }
 
@@ -171,10 +173,10 @@ export class Distribution implements TargetDistribution {
 
   async #target(targetId: string): Promise<KnownTarget> {
     const known = this.#targets.get(targetId);
-    if (known !== undefined) return known;
+    if (known !== undefined && (await this.#tokens.isCurrent(known))) return known;
     const row = await this.#options.store.read((tx) => tx.targets.target(targetId));
     if (row === undefined || row.state !== 'attached') throw new Refusal('authentication_required');
-    return { targetId, siteId: row.siteId };
+    return { targetId, siteId: row.siteId, generation: this.#tokens.generationOf(row.siteId) };
   }
 
   #feed(siteId: string): SiteFeed {

@@ -15,6 +15,8 @@ const BEARER = /^Bearer +([A-Za-z0-9_-]+)$/i;
 export interface KnownTarget {
   readonly targetId: string;
   readonly siteId: string;
+  /** How often the targets of its site had changed, as far as was known when it was looked up. */
+  readonly generation: number;
 }
 
 export class TargetTokens {
@@ -23,6 +25,7 @@ export class TargetTokens {
   readonly #remembered = new LRUCache<string, KnownTarget>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
   /** Of the targets of each site of which any is remembered. */
   readonly #versions = new Map<string, string>();
+  readonly #generations = new Map<string, number>();
   /** Looks whether the targets of a site have changed, that are under way. */
   readonly #checks = new Map<string, Promise<void>>();
 
@@ -53,10 +56,10 @@ export class TargetTokens {
     });
     if (found === undefined) return undefined;
     const { row, version } = found;
-    const target = { targetId: row.id, siteId: row.siteId };
     // What was read of the same site at another moment may have changed in between.
     if (this.#versions.get(row.siteId) !== version) this.#forget(row.siteId);
     this.#versions.set(row.siteId, version);
+    const target = { targetId: row.id, siteId: row.siteId, generation: this.generationOf(row.siteId) };
     this.#remembered.set(hash, target, { ttl: this.#rememberedMs(row) });
     return target;
   }
@@ -84,8 +87,19 @@ export class TargetTokens {
     this.#checks.set(siteId, check);
   }
 
+  generationOf(siteId: string): number {
+    return this.#generations.get(siteId) ?? 0;
+  }
+
+  /** Whether no target of its site was changed since: detached, or given another token. */
+  async isCurrent({ siteId, generation }: KnownTarget): Promise<boolean> {
+    await this.#checks.get(siteId);
+    return this.generationOf(siteId) === generation;
+  }
+
   #forget(siteId: string): void {
     this.#versions.delete(siteId);
+    this.#generations.set(siteId, this.generationOf(siteId) + 1);
     for (const [hash, target] of this.#remembered.entries()) {
       if (target.siteId === siteId) this.#remembered.delete(hash);
     }

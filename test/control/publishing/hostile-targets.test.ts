@@ -4,7 +4,7 @@ import type { PollQuery } from '../../../src/bundle/distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { TargetAllowance } from '../../../src/control/publishing/target-allowance.ts';
-import { addTargets, type TestTarget } from './control-server.ts';
+import { addTargets, detach, type TestTarget } from './control-server.ts';
 import { ControlWorld, SITE } from './world.ts';
 
 let world: ControlWorld;
@@ -96,6 +96,31 @@ describe('what is kept in memory for a target', () => {
       expect(await answerOf({ revision: 1, head: headOf(number) })).toBe(whole);
       expect(await answerOf({ revision: number + 1 })).toBe(whole);
     }
+  });
+});
+
+describe('a poll that waits while its target is detached', () => {
+  it('brings nothing of what is published afterwards; those of others are asked again', async () => {
+    for (const { token } of [hostile, honest]) await distribution.authenticate(`Bearer ${token}`);
+    const { revision, head } = await world.site();
+    const here = { revision, head: head ?? '', base_revision: revision, wait_seconds: 30 };
+    const result = await poll(honest);
+    const etag = result.kind === 'answer' ? result.etag : undefined;
+    const waiting = [hostile, honest].map(({ id }) => distribution.poll(id, here, etag, never));
+    await detach(world, hostile.id);
+    await world.addKey('billing');
+    await publish();
+    expect(await Promise.all(waiting)).toEqual([
+      { kind: 'not_modified', etag },
+      { kind: 'not_modified', etag },
+    ]);
+    await expect(distribution.poll(hostile.id, here, etag, never)).rejects.toMatchObject({
+      code: 'authentication_required',
+    });
+    expect(await distribution.poll(honest.id, here, etag, never)).toMatchObject({
+      kind: 'answer',
+      answer: { revision: revision + 1, steps: [{ kind: 'delta' }] },
+    });
   });
 });
 
