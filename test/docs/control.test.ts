@@ -1,14 +1,34 @@
 /** What docs/control.md says of codes, states, events and the signed texts is what the code does. */
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { MAX_STEPS, MAX_WAIT_SECONDS } from '../../src/bundle/distribution-contract.ts';
+import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/schema.ts';
+import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
 import { READINESS_CONDITIONS } from '../../src/control/api/contract/enrollment.ts';
+import { DEFAULT_LIMITS } from '../../src/control/api/limits.ts';
+import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
+import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/routes.ts';
 import { AUDITED } from '../../src/control/domain/audit-kinds.ts';
-import { ENROLLMENT_MACHINE, KEY_MACHINE, POLICY_MACHINE } from '../../src/control/domain/enrollment.ts';
+import {
+  CHALLENGE_LIFETIME_SECONDS,
+  ENROLLMENT_MACHINE,
+  KEY_MACHINE,
+  MAX_KEY_LIFETIME_SECONDS,
+  MAX_KEYS_PER_TOKEN,
+  MIN_KEY_LIFETIME_SECONDS,
+  POLICY_MACHINE,
+} from '../../src/control/domain/enrollment.ts';
 import { REFUSALS } from '../../src/control/domain/refusal.ts';
 import { PERMISSIONS, ROLES, roleHolds } from '../../src/control/domain/roles.ts';
 import { PROFILE_MACHINE, TARGET_MACHINE } from '../../src/control/domain/runtime.ts';
-import { SOURCE_MACHINE } from '../../src/control/domain/source.ts';
-import { enrollmentText, POLL_SCHEME, pollText } from '../../src/protocol/enrollment.ts';
+import { DEFAULT_SOURCE_CAPACITY, SOURCE_MACHINE } from '../../src/control/domain/source.ts';
+import { MAX_KEYS } from '../../src/control/issuers/key-set.ts';
+import { DEFAULT_REFRESH_INTERVAL_MS } from '../../src/control/issuers/key-set-cache.ts';
+import { FETCH_TIMEOUT_MS, MAX_RESPONSE_BYTES } from '../../src/control/issuers/outbound-fetch.ts';
+import { MAX_KEY_AGE_MS } from '../../src/control/issuers/source-keys.ts';
+import { CLOCK_SKEW_SECONDS, MAX_TOKEN_LIFETIME_SECONDS } from '../../src/control/issuers/token-claims.ts';
+import { MAX_TOKEN_BYTES } from '../../src/control/issuers/token-envelope.ts';
+import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../src/protocol/enrollment.ts';
 import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
 
 const document = readText('docs/control.md');
@@ -81,6 +101,42 @@ it('has every event of the log', () => {
   );
   const described = rowsOf('Log events').flatMap(([cell]) => codesIn(cell));
   expect(described.toSorted()).toEqual([...new Set(logged)].toSorted());
+});
+
+it('has the limits that hold', () => {
+  const bundle: { readonly properties: { readonly key_shards: { readonly maxItems: number } } } = JSON.parse(
+    readText('docs/schema/bundle.schema.json'),
+  );
+  const described = rowsOf('Limits').map(([, limit = '']) =>
+    [...limit.matchAll(/[0-9][0-9,]*/g)].map(([digits]) => Number(digits.replaceAll(',', ''))),
+  );
+  expect(described).toEqual([
+    [MAX_BODY_BYTES, MAX_DEFINITION_BYTES],
+    [MAX_PAGE_ITEMS],
+    [MAX_TOKEN_BYTES],
+    [MAX_TOKEN_LIFETIME_SECONDS],
+    [CLOCK_SKEW_SECONDS],
+    [CHALLENGE_LIFETIME_SECONDS],
+    [POLL_WINDOW_SECONDS],
+    [MIN_KEY_LIFETIME_SECONDS, MAX_KEY_LIFETIME_SECONDS],
+    [MAX_KEYS_PER_TOKEN],
+    [DEFAULT_SOURCE_CAPACITY],
+    [MAX_RESPONSE_BYTES, FETCH_TIMEOUT_MS],
+    [MAX_KEYS],
+    [MAX_KEY_AGE_MS, DEFAULT_REFRESH_INTERVAL_MS],
+    [MAX_CLIENTS],
+    [bundle.properties.key_shards.maxItems, MAX_KEYS_PER_SHARD],
+    [MAX_WAIT_SECONDS],
+    [MAX_STEPS],
+  ]);
+});
+
+it('has the rates that hold unless flags say otherwise', () => {
+  const section = sectionOf(document, 'API');
+  const rates = tableRows(section).flatMap(
+    ([, rate = '']) => /^(\d+)(?:\/s| a minute)/.exec(rate)?.[1] ?? [],
+  );
+  expect(rates.map(Number)).toEqual(Object.values(DEFAULT_LIMITS));
 });
 
 describe('the example of an enrollment', () => {
