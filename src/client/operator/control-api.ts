@@ -37,6 +37,8 @@ interface Exchange {
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const PAGE_LIMIT = 200;
+/** Most items of a list: more keys than a site can have. */
+const MAX_LISTED = 2_000_000;
 /** Attempts at what may be sent again when no answer came. */
 const MAX_ATTEMPTS = 3;
 
@@ -87,7 +89,11 @@ export class ControlApi {
       const { body } = await this.get(`${path}${path.includes('?') ? '&' : '?'}${query}`);
       if (!Array.isArray(body.items)) throw unexpected(path);
       items.push(...body.items.filter(isJsonObject));
-      cursor = typeof body.next_cursor === 'string' ? body.next_cursor : undefined;
+      const next = typeof body.next_cursor === 'string' ? body.next_cursor : undefined;
+      // Every page but the last holds something and leads on: a list without end is none.
+      const leadsOn = next !== cursor && body.items.length > 0 && items.length <= MAX_LISTED;
+      if (next !== undefined && !leadsOn) throw unexpected(path);
+      cursor = next;
     } while (cursor !== undefined);
     return items;
   }

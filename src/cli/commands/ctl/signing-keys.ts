@@ -1,7 +1,8 @@
 /** `proofgate ctl signing-keys`: the public keys that a site's verifiers must pin, as the files that they take. */
 import { join } from 'node:path';
 import { sitePath } from '../../../client/operator/paths.ts';
-import { isJsonObject } from '../../../protocol/strict-json.ts';
+import { importPublicJwk } from '../../../protocol/public-key.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError } from '../../errors.ts';
@@ -35,25 +36,41 @@ async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: 
     const { body } = await api.get(`${sitePath(values.site)}/signing-keys`);
     if (!Array.isArray(body.items)) throw unexpectedAnswer();
     const keys = body.items.filter(isJsonObject).filter(({ state }) => state !== 'retired');
-    const counts = new Map<string, number>();
-    const lines: string[] = [];
-    for (const key of keys) {
-      const { jwk, purpose } = key;
-      if (!isJsonObject(jwk) || (purpose !== 'bundle' && purpose !== 'freshness')) {
-        throw unexpectedAnswer();
+    const pins = pinsOf(keys);
+    if (values.outDir !== undefined) {
+      for (const { file, jwk } of pins) {
+        const path = join(values.outDir, file);
+        await replaceFile({ path, content: `${JSON.stringify(jwk)}\n`, mode: 0o644 });
       }
-      const number = (counts.get(purpose) ?? 0) + 1;
-      counts.set(purpose, number);
-      const file = `${purpose}-${number}.jwk.json`;
-      lines.push(`${file}  ${String(key.thumbprint)}  ${String(key.state)}`);
-      if (values.outDir === undefined) continue;
-      await replaceFile({
-        path: join(values.outDir, file),
-        content: `${JSON.stringify(jwk)}\n`,
-        mode: 0o644,
-      });
     }
-    output.result(lines, { keys });
+    output.result(
+      pins.map(({ file, thumbprint, state }) => `${file}  ${thumbprint}  ${state}`),
+      { keys },
+    );
+  });
+}
+
+/** What a verifier pins, and what people compare it by. */
+interface Pin {
+  readonly file: string;
+  readonly jwk: object;
+  /** RFC 7638, of this very key: whoever compares it compares what is written. */
+  readonly thumbprint: string;
+  readonly state: string;
+}
+
+/** @throws CliError `answer_unexpected` unless each is a key, and the one that Control calls it */
+function pinsOf(keys: readonly JsonObject[]): readonly Pin[] {
+  const counts = new Map<string, number>();
+  return keys.map(({ jwk, purpose, thumbprint, state }) => {
+    const key = importPublicJwk(jwk);
+    const isOurs = (purpose === 'bundle' || purpose === 'freshness') && key?.thumbprint === thumbprint;
+    if (key === undefined || !isOurs || typeof state !== 'string' || !/^[a-z_]{1,32}$/.test(state)) {
+      throw unexpectedAnswer();
+    }
+    const number = (counts.get(purpose) ?? 0) + 1;
+    counts.set(purpose, number);
+    return { file: `${purpose}-${number}.jwk.json`, jwk: key.jwk, thumbprint: key.thumbprint, state };
   });
 }
 
