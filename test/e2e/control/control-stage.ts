@@ -11,9 +11,10 @@ import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/pro
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { type CommandResult, runProofgate } from '../harness/proofgate-command.ts';
-import { type Service, startProofgate } from '../harness/sidecar.ts';
+import type { Service } from '../harness/sidecar.ts';
 import { freeLoopbackPort, waitFor } from '../harness/wait.ts';
 import { Secrets } from '../world/secrets.ts';
+import { type InstanceSettings, startInstance } from './control-instance.ts';
 import { AUDIENCE, POLICIES, type PolicyName, SITE_ID, siteYaml } from './site-declaration.ts';
 
 export interface ControlStageOptions {
@@ -103,31 +104,22 @@ export class ControlStage {
   }
 
   async startControl(): Promise<void> {
-    this.#control = await this.startInstance(this.#port, this.dataDirectory);
+    this.#control = await startInstance(this.instanceSettings());
     this.secrets.add('the bootstrap token', (await readFile(this.tokenFile, 'utf8')).trim());
   }
 
-  /** A Control with the stage's settings. The caller stops it. */
-  startInstance(port: number, dataDirectory: string, flags: readonly string[] = []): Promise<Service> {
-    return startProofgate([...this.controlArguments(port, dataDirectory), ...flags], {
-      env: this.controlEnvironment,
-      readyTimeoutMs: 30_000,
-      readyUrl: (lines) => adminUrl(lines, '/readyz'),
-    });
-  }
-
-  controlArguments(port = this.#port, dataDirectory = this.dataDirectory): readonly string[] {
-    return [
-      ...['control', '--data-dir', dataDirectory, '--listen', `127.0.0.1:${port}`],
-      ...['--admin-listen', '127.0.0.1:0', '--public-url', this.controlUrl, '--log-level', 'trace'],
-      ...['--allow-issuer-network', '127.0.0.0/8', '--issuer-ca-file', join(this.directory, 'ca.pem')],
-      ...['--address-rate', '10000', '--policy-rate', '10000', '--operator-rate', '10000'],
-      ...(this.#options.flags ?? []),
-    ];
-  }
-
-  get controlEnvironment(): Readonly<Record<string, string | undefined>> {
-    return { PROOFGATE_DATABASE_URL: this.#options.databaseUrl };
+  /** Of the stage's Control, or of another one beside it. */
+  instanceSettings(changes: Partial<InstanceSettings> = {}): InstanceSettings {
+    const { flags = [], databaseUrl } = this.#options;
+    return {
+      port: this.#port,
+      dataDirectory: this.dataDirectory,
+      publicUrl: this.controlUrl,
+      caFile: join(this.directory, 'ca.pem'),
+      databaseUrl,
+      ...changes,
+      flags: [...flags, ...(changes.flags ?? [])],
+    };
   }
 
   /** @param signal SIGTERM waits for an orderly end */
@@ -307,11 +299,4 @@ export class ControlStage {
     await this.#certificates.remove();
     await rm(this.directory, { recursive: true, force: true });
   }
-}
-
-/** Of a Control that says where it listens; undefined before that. */
-export function adminUrl(lines: readonly string[], path: string): string | undefined {
-  const line = lines.find((each) => each.includes('"msg":"listening"'));
-  const parsed = line === undefined ? undefined : parseStrictJson(line);
-  return isJsonObject(parsed) ? `http://${String(parsed.admin_listen)}${path}` : undefined;
 }

@@ -102,9 +102,14 @@ export class FollowedGateway {
     await verifier?.stop();
   }
 
+  /** Of the verifier. */
+  get metricsUrl(): string {
+    return `http://${this.#adminAddress}/metrics`;
+  }
+
   /** A gauge of the verifier: the revision that it decides from. */
   async revision(): Promise<number> {
-    const { text } = await httpGet(`http://${this.#adminAddress}/metrics`);
+    const { text } = await httpGet(this.metricsUrl);
     return Number(/^proofgate_bundle_revision(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0);
   }
 

@@ -13,6 +13,7 @@ import { type ControlDatabase, postgresDatabase } from './campaign/control-datab
 import { brokenPromises, readContents } from './campaign/kept-promises.ts';
 import { SiteFollower } from './campaign/site-follower.ts';
 import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';
+import { startInstance } from './control-instance.ts';
 import { ControlStage } from './control-stage.ts';
 import { SITE_ID } from './site-declaration.ts';
 
@@ -54,7 +55,7 @@ beforeAll(async () => {
     const dataDirectory = join(stage.directory, `data-${index}`);
     await mkdir(dataDirectory);
     const flags = ['--master-key-file', join(stage.dataDirectory, 'master-key')];
-    services.push(await stage.startInstance(port, dataDirectory, flags));
+    services.push(await startInstance(stage.instanceSettings({ port, dataDirectory, flags })));
     urls.push(`http://127.0.0.1:${port}`);
   }
   for (const [index, service] of services.entries()) {

@@ -7,6 +7,7 @@ import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
 import { startChild } from '../../harness/child.ts';
 import { proofgateMain } from '../../harness/sidecar.ts';
 import { waitFor } from '../../harness/wait.ts';
+import { instanceArguments, instanceEnvironment } from '../control-instance.ts';
 import type { ControlStage } from '../control-stage.ts';
 import { SITE_ID, TARGET_NAME } from '../site-declaration.ts';
 import { Acknowledged } from './acknowledged.ts';
@@ -105,8 +106,9 @@ export class KillCampaign {
 
   async #killWhileStarting(): Promise<void> {
     const { stage } = this.#options;
-    const args = [proofgateMain(), ...stage.controlArguments()];
-    const child = startChild({ command: process.execPath, args, env: stage.controlEnvironment });
+    const settings = stage.instanceSettings();
+    const args = [proofgateMain(), ...instanceArguments(settings)];
+    const child = startChild({ command: process.execPath, args, env: instanceEnvironment(settings) });
     // Before it listens, in the middle of opening things: whatever it is at when its first line comes.
     await waitFor('a first line', WAIT_MS, () => (child.stderrLines.length > 0 ? true : undefined));
     child.signal('SIGKILL');

@@ -6,6 +6,11 @@ import {
   type Submission,
   type Verdict,
 } from '../../../../src/client/enroll/control-client.ts';
+import type {
+  ControlHttp,
+  ControlReply,
+  ControlRequest,
+} from '../../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
 import { SecretText } from '../../../../src/client/enroll/secret-text.ts';
 import { UndiciControlHttp } from '../../../../src/client/enroll/undici-control-http.ts';
@@ -15,20 +20,26 @@ const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };
 
 /** One connection to one Control. */
 export class WorkloadConnection {
-  readonly controlUrl: string;
-  readonly #http: UndiciControlHttp;
+  readonly http: ControlHttp;
 
-  constructor(controlUrl: string) {
-    this.controlUrl = controlUrl;
-    this.#http = new UndiciControlHttp({ url: parseControlUrl(controlUrl), caPem: undefined });
-  }
-
-  get http(): UndiciControlHttp {
-    return this.#http;
+  /** @param observe is told of every exchange */
+  constructor(
+    controlUrl: string,
+    observe: (request: ControlRequest, reply: ControlReply) => void = () => {},
+  ) {
+    const http = new UndiciControlHttp({ url: parseControlUrl(controlUrl), caPem: undefined });
+    this.http = {
+      async exchange(request) {
+        const reply = await http.exchange(request);
+        observe(request, reply);
+        return reply;
+      },
+      close: () => http.close(),
+    };
   }
 
   close(): Promise<void> {
-    return this.#http.close();
+    return this.http.close();
   }
 }
 
