@@ -1,6 +1,7 @@
 /** Several Controls on one PostgreSQL: what must happen once happens once, whichever of them is asked. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { EnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
+import { StoreUnavailableError } from '../../../src/control/store/port.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { BY, EnrollmentWorld, refusalOf, SITE, submissionOf } from './world.ts';
 
@@ -22,14 +23,28 @@ afterAll(async () => {
 
 const instance = (index: number): EnrollmentPlane => instances[index % instances.length] ?? world.plane;
 
+/** A thousand at once may wait too long for ten connections: what says 503 is asked again, as clients do. */
+async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError) || attempt === 20) throw error;
+    }
+  }
+}
+
 test('1,000 concurrent submissions of one challenge make one key', async () => {
   const policy = await world.policy(await world.active());
   const applied = await world.challenge(world.workload(policy));
   const submission = submissionOf(applied, world.token());
   const answers = await Promise.all(
-    Array.from({ length: 1000 }, (_, index) => instance(index).workloads.submit(submission)),
+    Array.from({ length: 1000 }, (_, index) =>
+      untilAnswered(() => instance(index).workloads.submit(submission)),
+    ),
   );
-  expect(answers.filter(({ created }) => created)).toHaveLength(1);
+  // None, when the answer to the one that made the key was lost.
+  expect(answers.filter(({ created }) => created).length).toBeLessThanOrEqual(1);
   expect(new Set(answers.map(({ enrollment }) => enrollment.derived_key?.key_id)).size).toBe(1);
   expect(await world.keysOf()).toHaveLength(1);
   expect(await world.auditKinds(answers[0]?.enrollment.enrollment_id)).toEqual(['enrollment.submit']);
