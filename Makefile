@@ -36,6 +36,10 @@ soak: build tools system-packages ## what test does in short, in full: Control k
 bench: build tools system-packages ## what a check costs, as a ratio to floors measured in the same run
 	@node .build/bench/main.js
 
+.PHONY: bench-control
+bench-control: build tools openssl envoy-demo ## how fast decisions reach verifiers, and what a site of 100,000 keys costs Control
+	@node .build/bench/control/main.js
+
 .PHONY: build
 build: node_modules/.installed ## compile src/ to dist/
 	@npm run --silent build

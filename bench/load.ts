@@ -1,6 +1,6 @@
 /** Load on a gRPC server from this process, and the CPU that the other process spent on it. */
-import { readFileSync } from 'node:fs';
 import { Client, credentials } from '@grpc/grpc-js';
+import { cpuUsOf } from './process-cpu.ts';
 
 const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check';
 const IN_FLIGHT = 64;
@@ -50,14 +50,4 @@ function send(client: Client, request: Buffer): Promise<Buffer> {
       else resolve(answer ?? Buffer.alloc(0));
     });
   });
-}
-
-/** Linux counts in ticks of 10 ms (proc(5), fields 14 and 15). */
-const US_PER_TICK = 10_000;
-
-/** User and system time of a process and all its threads, microseconds. */
-function cpuUsOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
 }

@@ -1,59 +1,99 @@
-/** Simulated targets: each follows by long-polls of its own over HTTP, acknowledges, and counts the bytes that it got. */
+/**
+ * Simulated targets: each follows by long-polls of its own over HTTP, acknowledges, and counts the bytes that it got. They
+ * take every step for granted and load no whole bundle, as verifiers that keep up need none.
+ */
 import { setMaxListeners } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { ACK_PATH, POLL_PATH } from '../../src/bundle/distribution-contract.ts';
+import { ACK_PATH, POLL_PATH, type PollAnswer } from '../../src/bundle/distribution-contract.ts';
+import { Spread } from './spread.ts';
 
 interface Position {
   readonly revision: number;
   readonly head: string;
 }
 
+interface Polled {
+  readonly answer: PollAnswer;
+  readonly etag: string | undefined;
+}
+
+const WAIT_SECONDS = 30;
+const LOOK_EVERY_MS = 20;
+
 export class SimulatedTargets {
+  readonly spread: Spread;
   readonly #url: string;
   readonly #agent: Agent;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>[];
+  /** What each acknowledged last. */
+  readonly #held: number[];
+  readonly #faults: unknown[] = [];
   /** Of answers, headers left out. */
   #bytes = 0;
-  readonly count: number;
 
   constructor(url: string, tokens: readonly string[]) {
     this.#url = url;
-    this.count = tokens.length;
+    this.spread = new Spread(tokens.length);
+    this.#held = tokens.map(() => 0);
     setMaxListeners(0, this.#stop.signal);
-    this.#agent = new Agent({ connections: tokens.length * 2, headersTimeout: 60_000 });
-    this.#running = tokens.map((token) => this.#follow(token));
+    this.#agent = new Agent({ connections: tokens.length * 2, headersTimeout: 2 * WAIT_SECONDS * 1000 });
+    this.#running = tokens.map((token, index) =>
+      this.#follow(token, index).catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) this.#faults.push(error);
+      }),
+    );
   }
 
-  /** Received by one target on average since this was asked last. */
+  /** Bytes that one target got on average since this was asked last. @throws what went wrong with any of them */
   takeBytesPerTarget(): number {
-    const bytes = this.#bytes / this.count;
+    if (this.#faults.length > 0) throw this.#faults[0];
+    const bytes = this.#bytes / this.#held.length;
     this.#bytes = 0;
     return bytes;
   }
 
-  async #follow(token: string): Promise<void> {
-    let at: Position | undefined;
-    let etag: string | undefined;
-    while (!this.#stop.signal.aborted) {
-      try {
-        const answer = await this.#poll(token, at, etag);
-        if (answer === undefined) continue;
-        etag = answer.etag;
-        if (answer.position.revision === at?.revision) continue;
-        at = answer.position;
-        await this.#acknowledge(token, at);
-      } catch (error) {
-        if (!this.#stop.signal.aborted) throw error;
-      }
+  /** Until all of them have acknowledged the revision, or a later one. */
+  async hold(revision: number): Promise<void> {
+    while (Math.min(...this.#held) < revision) {
+      if (this.#faults.length > 0) throw this.#faults[0];
+      await delay(LOOK_EVERY_MS);
     }
   }
 
-  async #poll(token: string, at: Position | undefined, etag: string | undefined) {
+  /** The newest revision that any of them has. */
+  get revision(): number {
+    return Math.max(...this.#held);
+  }
+
+  async #follow(token: string, index: number): Promise<void> {
+    let at: Position | undefined;
+    let etag: string | undefined;
+    while (!this.#stop.signal.aborted) {
+      const polled = await this.#poll(token, at, etag);
+      if (polled === undefined) continue;
+      etag = polled.etag;
+      const { revision, head, steps } = polled.answer;
+      if (revision === at?.revision) continue;
+      for (const step of steps) this.spread.learn(step);
+      await this.#acknowledge(token, { revision, head });
+      if (at !== undefined) this.spread.acknowledged(at.revision, revision);
+      this.#held[index] = revision;
+      at = { revision, head };
+    }
+  }
+
+  async #poll(
+    token: string,
+    at: Position | undefined,
+    etag: string | undefined,
+  ): Promise<Polled | undefined> {
     // A target that has a whole bundle says so; it would not fetch another one in this time.
     const place =
       at === undefined ? '' : `revision=${at.revision}&head=${at.head}&base_revision=${at.revision}&`;
-    const { statusCode, headers, body } = await request(`${this.#url}${POLL_PATH}?${place}wait_seconds=30`, {
+    const url = `${this.#url}${POLL_PATH}?${place}wait_seconds=${WAIT_SECONDS}`;
+    const { statusCode, headers, body } = await request(url, {
       dispatcher: this.#agent,
       signal: this.#stop.signal,
       headers: { authorization: `Bearer ${token}`, ...(etag === undefined ? {} : { 'if-none-match': etag }) },
@@ -62,11 +102,7 @@ export class SimulatedTargets {
     this.#bytes += Buffer.byteLength(text);
     if (statusCode === 304) return undefined;
     if (statusCode !== 200) throw new Error(`a poll was answered ${statusCode}`);
-    const { revision, head } = JSON.parse(text) as Position;
-    return {
-      position: { revision, head },
-      etag: typeof headers.etag === 'string' ? headers.etag : undefined,
-    };
+    return { answer: JSON.parse(text), etag: typeof headers.etag === 'string' ? headers.etag : undefined };
   }
 
   async #acknowledge(token: string, { revision, head }: Position): Promise<void> {
