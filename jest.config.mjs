@@ -16,5 +16,7 @@ export default {
   testTimeout: 30_000,
   // Both cores: most tests wait for processes, not for a processor.
   maxWorkers: 2,
+  // Modules of files that are done are not let go of: a worker that has grown is replaced.
+  workerIdleMemoryLimit: '1GB',
   reporters: ['default', '<rootDir>/scripts/jest-totals.mjs'],
 };

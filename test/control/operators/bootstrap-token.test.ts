@@ -139,7 +139,8 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       expect(made).toHaveLength(1);
       expect(await store.read((tx) => tx.operators.keptMasterKeyId())).toBe(made[0]);
       const refused = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
-      for (const error of refused) expect(error).toMatchObject({ code: 'master_key_mismatch' });
+      // One that looked before there was a key made its own in vain; one that looked later had none to show.
+      for (const { code } of refused) expect(['master_key_mismatch', 'master_key_missing']).toContain(code);
       // Theirs sealed nothing, so that a copy of the right one can take its place.
       expect(await readdir(folder)).toHaveLength(1);
     });
