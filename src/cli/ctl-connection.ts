@@ -88,8 +88,14 @@ async function shownError(error: unknown): Promise<unknown> {
   return fromClientError(error);
 }
 
+/** Control says no more, so that nobody learns of what they may not read. */
+const NOT_FOUND =
+  'Control holds nothing of this ID, or nothing that you may read: proofgate ctl get lists what there is, with IDs';
+
 /** Control knows that a token is not good; which one it was, and what helps, is known here. */
 function advised(error: unknown, { advice }: CtlCredentials): unknown {
-  if (!(error instanceof CliError) || error.code !== 'authentication_required') return error;
-  return new CliError(error.kind, error.code, advice);
+  if (!(error instanceof CliError)) return error;
+  if (error.code === 'authentication_required') return new CliError(error.kind, error.code, advice);
+  if (error.code === 'not_found') return new CliError(error.kind, error.code, NOT_FOUND);
+  return error;
 }

@@ -1,6 +1,6 @@
 /** The workload's projected token, read from where the orchestrator put it. */
 import { SecretText } from '../client/enroll/secret-text.ts';
-import { usageError } from './errors.ts';
+import { CliError, usageError } from './errors.ts';
 import { readInputBytes } from './input-files.ts';
 
 /** What Control takes. */
@@ -18,6 +18,10 @@ export async function readWorkloadToken(path: string): Promise<SecretText> {
   const bytes = await readInputBytes(path, {
     maxBytes: MAX_TOKEN_CHARACTERS + MAX_LINE_END_BYTES,
     secret: false,
+  }).catch((error: unknown) => {
+    if (!(error instanceof CliError) || error.code !== 'file_not_found') throw error;
+    const text = `${path} does not exist: name the workload's projected token with --proof-file`;
+    throw usageError('file_not_found', text);
   });
   const text = bytes.toString('latin1').replace(/\r?\n$/, '');
   bytes.fill(0);

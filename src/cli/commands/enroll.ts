@@ -11,8 +11,8 @@ export function registerEnroll(parent: ProofgateCommand, context: CliContext): v
     summary: "Enroll a key with the workload's token",
     settings: ENROLL_SETTINGS,
     examples: [
-      'proofgate enroll --control-url https://control.shop.example --policy ep_7f3c --private-key-out /run/proofgate/key.pem',
-      'proofgate enroll --control-url https://control.shop.example --policy ep_7f3c --private-key-file key.pem --proof-file token --no-wait-for-activation',
+      'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-out /run/proofgate/key.pem',
+      'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-file key.pem --proof-file token --no-wait-for-activation',
     ],
     run: ({ settings }) => runEnroll(settings, context),
   });

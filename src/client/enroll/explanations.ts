@@ -25,10 +25,23 @@ const REFUSALS: { readonly [code: string]: string } = {
   request_malformed: 'Control does not understand the request: are both of one version?',
   enrollment_unknown: 'Control does not know the enrollment any more: run again to enroll anew',
   poll_unauthorized: "Control does not take the key's word: does this machine's clock agree with Control's?",
+  not_found: 'there is a Control, but no enrollment at this path: is --control-url its base URL?',
+  token_algorithm:
+    "the workload token is signed with an algorithm that Control or the issuer's key does not take",
+  token_key_unknown: "the workload token is signed with a key that its source's issuer does not publish",
+  token_signature: "the workload token's signature does not hold: is it whole, and from the policy's source?",
+  token_issuer: "the workload token is from another issuer than the policy's source",
+  token_audience:
+    "the workload token is not for the source's audience alone: project one with that audience (the pod's default token is for the cluster's API)",
+  token_subject:
+    "the workload token is of another subject, such as another service account, than the policy's",
+  token_expired: 'the workload token has expired: wait for the next one, or project a new one',
+  token_expiry_missing: 'the workload token never expires: project one that does',
+  token_not_yet_valid: "the workload token is not valid yet: do the issuer's and Control's clocks agree?",
+  token_lifetime: 'the workload token lives longer than 48 h: project a shorter one (expirationSeconds)',
 };
 
-const TOKEN_REFUSED =
-  'Control does not accept the workload token: its issuer, audience, subject or time may not fit';
+const TOKEN_REFUSED = 'Control does not take the workload token: it is not in the form that it must have';
 
 export function refusal(code: string): EnrollError {
   const known = REFUSALS[code] ?? (code.startsWith('token_') ? TOKEN_REFUSED : 'Control refused');
@@ -81,13 +94,23 @@ export function gaveUp(fault: Exclude<Fault, { readonly kind: 'refused' }>): Enr
 const UNCLEAR: { readonly [C in NoAnswerCause]: readonly [EnrollFault, string, string] } = {
   timed_out: ['pending', 'timed_out', 'Control did not answer in time: run again'],
   stopped: ['pending', 'interrupted', 'stopped before anything was submitted: run again'],
-  connection_lost: ['unreachable', 'unreachable', 'Control cannot be reached: the connection was lost'],
-  answer_invalid: ['unreachable', 'control_answer_invalid', 'what answers at --control-url is no Control'],
+  connection_lost: [
+    'unreachable',
+    'unreachable',
+    'Control cannot be reached: the connection was lost; does --control-url say https:// or http:// as Control does?',
+  ],
+  answer_invalid: [
+    'unreachable',
+    'control_answer_invalid',
+    'what answers at --control-url is no Control: check the URL',
+  ],
 };
 
 function notReached(cause: string): string {
   const isCertificate = /CERT|SIGN|UNABLE/.test(cause);
-  const hint = isCertificate ? ': its certificate is not trusted; --control-ca-file names whom to trust' : '';
+  const hint = isCertificate
+    ? ': its certificate is not trusted; --control-ca-file names whom to trust'
+    : ': is --control-url right, and Control running?';
   return `Control cannot be reached (${cause})${hint}`;
 }
 

@@ -240,7 +240,7 @@ class SiteRun {
       if (body.state === 'active') return;
       if (!ON_ITS_WAY.has(body.state)) throw failed(name, body);
       if (performance.now() > deadlineMs) {
-        const text = `source ${name} is still ${String(body.state)}: a target has not acknowledged it`;
+        const text = `source ${name} is still ${String(body.state)}: a target has not acknowledged it. proofgate ctl get propagation ${this.#siteId} shows which; ctl detach one that is gone`;
         throw new OperatorError('timed_out', 'source_not_active_yet', text);
       }
       await delay(ACTIVATION_POLL_MS);
@@ -286,7 +286,7 @@ class SiteRun {
   async #createTarget(name: string): Promise<void> {
     const { body } = await this.#api.create(`${this.#sitePath}/targets`, { name });
     if (typeof body.token !== 'string') {
-      const text = `target ${name} exists, but its token was not shown; rotate it: proofgate ctl rotate-target-token`;
+      const text = `target ${name} exists, but its token was not shown: make another with proofgate ctl rotate-target-token`;
       throw new OperatorError('refused', 'target_token_lost', text);
     }
     await this.#options.keepTargetToken(name, body.token);

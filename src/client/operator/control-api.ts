@@ -174,8 +174,18 @@ export class ControlApi {
       return { statusCode, etag: typeof etag === 'string' ? etag : undefined, text: await body.text() };
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
-      throw new OperatorError('unreachable', 'control_unreachable', `Control does not answer (${code})`);
+      throw new OperatorError('unreachable', 'control_unreachable', this.#notReached(code));
     }
+  }
+
+  #notReached(code: string): string {
+    const what = `Control does not answer at ${this.#options.url.text} (${code})`;
+    if (/WRONG_VERSION/.test(code))
+      return `${what}: it speaks plain HTTP there, or is behind something that does`;
+    if (/CERT|SIGN|UNABLE/.test(code)) {
+      return `${what}: its certificate is not trusted; --control-ca-file names whom to trust`;
+    }
+    return `${what}: is --control-url right, and Control running?`;
   }
 }
 
@@ -220,7 +230,7 @@ function problemOf({ statusCode, text }: Answer): OperatorError {
     return new OperatorError(
       'unreachable',
       'answer_unexpected',
-      `an answer ${statusCode} that is not Control's`,
+      `what answers at --control-url (status ${statusCode}) is no Control: check the URL`,
     );
   }
   const kind = statusCode === 503 || statusCode === 429 ? 'unreachable' : 'refused';

@@ -5,6 +5,7 @@
  */
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/compile';
+import type { TLocalizedValidationError } from 'typebox/error';
 import { parseStrictYaml, StrictYamlError } from '../strict-yaml.ts';
 import { OperatorError } from './operator-error.ts';
 
@@ -136,9 +137,7 @@ const shape = Compile(SITE_FILE);
 export function parseSiteFile(text: string, fileName: string): SiteFile {
   const value = readYaml(text, fileName);
   if (!shape.Check(value)) {
-    const [first] = shape.Errors(value);
-    const place = first?.instancePath === '' ? 'the file' : first?.instancePath;
-    throw invalid(fileName, `${place ?? 'the file'} ${first?.message ?? 'has another shape'}`);
+    throw invalid(fileName, shapeProblem(shape.Errors(value)));
   }
   refuseRepeated(value, fileName);
   refuseUnknownReferences(value, fileName);
@@ -150,6 +149,26 @@ function readYaml(text: string, fileName: string): unknown {
     return parseStrictYaml(text);
   } catch (error) {
     throw error instanceof StrictYamlError ? invalid(fileName, error.message) : error;
+  }
+}
+
+/** The first fault, and where. */
+function shapeProblem(errors: readonly TLocalizedValidationError[]): string {
+  // A `boolean` fault comes beside each additionalProperties.
+  const error = errors.find(({ keyword }) => keyword !== 'boolean');
+  if (error === undefined) return 'the file has another shape';
+  const place = error.instancePath;
+  switch (error.keyword) {
+    case 'additionalProperties':
+      return `${place}/${error.params.additionalProperties[0]} is no member of a site file`;
+    case 'required':
+      return `${place}/${error.params.requiredProperties[0]} is missing`;
+    case 'const':
+      return `${place} must be ${String(error.params.allowedValue)}`;
+    case 'enum':
+      return `${place} must be ${error.params.allowedValues.map(String).join(' or ')}`;
+    default:
+      return `${place === '' ? 'the file' : place} ${error.message}`;
   }
 }
 

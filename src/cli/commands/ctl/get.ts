@@ -105,6 +105,13 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
   },
 };
 
+/** What to name where there is no list. */
+const NAMED: { readonly [kind: string]: string } = {
+  command: 'a policy, by its ID',
+  readiness: 'a key, by its key ID',
+  propagation: 'a site',
+};
+
 export function registerCtlGet(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
     name: 'get',
@@ -137,11 +144,12 @@ async function get(
   await withControl(values, context, async (api) => {
     if (name !== undefined) {
       if (kind.one === undefined)
-        throw usageError('list_only', `${kindName} are shown as a list: leave the name out`);
+        throw usageError('list_only', `${kindName}: shown as a list only; leave the name out`);
       const { body } = await api.get(kind.one(site, encodeURIComponent(name)));
       return output.result(detailLines(kindName, body), body);
     }
-    if (kind.list === undefined) throw usageError('name_required', `name what the ${kindName} is of`);
+    if (kind.list === undefined)
+      throw usageError('name_required', `name what the ${kindName} is of: ${NAMED[kindName] ?? 'its ID'}`);
     const items = await api.list(kind.list(site));
     output.result(table(kind.columns, items.map(withStates).map(withResourceId)), { items });
   });
