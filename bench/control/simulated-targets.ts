@@ -20,6 +20,7 @@ interface Polled {
 
 const WAIT_SECONDS = 30;
 const LOOK_EVERY_MS = 20;
+const GIVE_UP_MS = 120_000;
 
 export class SimulatedTargets {
   readonly spread: Spread;
@@ -54,9 +55,11 @@ export class SimulatedTargets {
     return bytes;
   }
 
-  /** Until all of them have acknowledged the revision, or a later one. */
+  /** Until all of them have acknowledged the revision, or a later one. @throws Error after two minutes */
   async hold(revision: number): Promise<void> {
+    const endMs = performance.now() + GIVE_UP_MS;
     while (Math.min(...this.#held) < revision) {
+      if (performance.now() > endMs) throw new Error(`not every target has revision ${revision}`);
       if (this.#faults.length > 0) throw this.#faults[0];
       await delay(LOOK_EVERY_MS);
     }
