@@ -23,7 +23,9 @@ export interface ApplyOptions {
   readonly current: CurrentSite;
   /** Called when a step is done. */
   readonly onDone: (step: PlanStep) => void;
-  /** A new target's token is shown once: keep it. @throws OperatorError when it cannot be kept */
+  /** Called again and again while a source is not active yet. */
+  readonly onWaiting: (text: string) => void;
+  /** A new target's token is shown once: keep it. */
   readonly keepTargetToken: (targetName: string, token: string) => Promise<void>;
   /** How long a source may take to become active. */
   readonly activationTimeoutMs: number;
@@ -219,9 +221,7 @@ class SiteRun {
     const source = await this.#source(name);
     const newest = newestRevision(source);
     const path = revisionPath(member(source, 'source_id'), Number(newest?.revision));
-    if (newest?.state === 'suspended') {
-      await this.#api.act(`${path}/resume`);
-    } else if (!ON_ITS_WAY.has(newest?.state)) {
+    if (!ON_ITS_WAY.has(newest?.state)) {
       await this.#validate(path, name);
       await this.#api.act(`${path}/activate`, { expected_scope: this.#declaredSource(name).expected_scope });
     }
@@ -243,6 +243,9 @@ class SiteRun {
         const text = `source ${name} is still ${String(body.state)}: a target has not acknowledged it. proofgate ctl get propagation ${this.#siteId} shows which; ctl detach one that is gone`;
         throw new OperatorError('timed_out', 'source_not_active_yet', text);
       }
+      this.#options.onWaiting(
+        `source ${name} is ${String(body.state)}: waiting for every target to acknowledge it`,
+      );
       await delay(ACTIVATION_POLL_MS);
     }
   }
@@ -285,11 +288,14 @@ class SiteRun {
 
   async #createTarget(name: string): Promise<void> {
     const { body } = await this.#api.create(`${this.#sitePath}/targets`, { name });
-    if (typeof body.token !== 'string') {
-      const text = `target ${name} exists, but its token was not shown: make another with proofgate ctl rotate-target-token`;
+    try {
+      if (typeof body.token !== 'string') throw new Error('the token was not shown');
+      await this.#options.keepTargetToken(name, body.token);
+    } catch {
+      const rotate = `proofgate ctl rotate-target-token ${member(body, 'target_id')} --out FILE`;
+      const text = `target ${name} exists, but its token could not be kept; make another: ${rotate}`;
       throw new OperatorError('refused', 'target_token_lost', text);
     }
-    await this.#options.keepTargetToken(name, body.token);
   }
 }
 

@@ -98,6 +98,13 @@ export class ControlApi {
     return items;
   }
 
+  /** The first page of a list: of one without end, such as the audit trail, its newest. @throws OperatorError */
+  async newest(path: string): Promise<readonly JsonObject[]> {
+    const { body } = await this.get(`${path}${path.includes('?') ? '&' : '?'}limit=${PAGE_LIMIT}`);
+    if (!Array.isArray(body.items)) throw unexpected(path);
+    return body.items.filter(isJsonObject);
+  }
+
   /** @throws OperatorError */
   async create(path: string, body: object): Promise<Resource> {
     const headers = { 'idempotency-key': randomUUID() };

@@ -2,7 +2,7 @@
  * From a site file and what Control holds to the steps that make one the other. Pure: `apply.ts` carries the steps out,
  * `--dry-run` shows them. Nothing is a step that would change nothing, so a second run has none.
  */
-import type { JsonObject } from '../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { CurrentSite, Records } from './current-site.ts';
 import { describeDifference, differences, isSame } from './differences.ts';
 import type { SiteClient, SiteFile, SitePolicy, SiteRoute, SiteSource } from './site-file.ts';
@@ -84,9 +84,6 @@ export const SITE_FIELDS = [
   'source_capacity',
 ] as const;
 
-/** Passports and transcripts name these: another value is another site. */
-export const FIXED_SITE_FIELDS = ['trust_domain', 'issuer_url'] as const;
-
 function planHierarchy({ environment, fleet, site }: SiteFile, current: CurrentSite): readonly PlanStep[] {
   return [
     ...(current.environmentId === undefined ? [step('create', 'environment', environment)] : []),
@@ -95,9 +92,13 @@ function planHierarchy({ environment, fleet, site }: SiteFile, current: CurrentS
   ];
 }
 
+/** Compared whole: a restriction that was taken out of the file must go. */
 function planBroker(broker: { readonly issuer: string }, { brokers }: CurrentSite): readonly PlanStep[] {
-  const fields = Object.keys(broker);
-  return difference('broker', broker.issuer, broker, brokers.get(broker.issuer), fields, 'declared');
+  const { issuer, ...declared } = broker;
+  const definition = brokers.get(issuer)?.definition;
+  const current = isJsonObject(definition) ? definition : undefined;
+  const fields = [...new Set([...Object.keys(declared), ...Object.keys(current ?? {})])];
+  return difference('broker', issuer, declared, current, fields, 'exact');
 }
 
 export const CLIENT_FIELDS = ['subject', 'context'] as const;
@@ -162,13 +163,14 @@ function planSource(source: SiteSource, { sources }: CurrentSite): readonly Plan
     ...differences(source, current, SOURCE_FIELDS, 'declared'),
     ...differences(source, revision ?? {}, SOURCE_REVISION_FIELDS, 'declared'),
   ].map(describeDifference);
-  const isOnItsWay = ['active', 'publishing', 'activating', 'suspended'].includes(String(revision?.state));
+  // One that is on its way is waited for: what follows is bound to the active revision.
+  const isSettled = revision?.state === 'active' || revision?.state === 'suspended';
   const needsRevision = changes.some((line) =>
     SOURCE_REVISION_FIELDS.some((field) => line.startsWith(`${field}:`)),
   );
   return [
     ...(changes.length === 0 ? [] : [step('change', 'source', source.name, changes)]),
-    ...(isOnItsWay && !needsRevision ? [] : [step('activate', 'source', source.name)]),
+    ...(isSettled && !needsRevision ? [] : [step('activate', 'source', source.name)]),
   ];
 }
 

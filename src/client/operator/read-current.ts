@@ -2,18 +2,20 @@
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './control-api.ts';
 import { type CurrentSite, NOTHING, type Records } from './current-site.ts';
+import { OperatorError } from './operator-error.ts';
 import { sitePath } from './paths.ts';
 import type { SiteFile } from './site-file.ts';
 
 /** @throws OperatorError */
 export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<CurrentSite> {
+  const path = sitePath(file.site.site_id);
+  const site = await api.find(path);
+  if (site !== undefined) await refuseElsewhere(api, file, site.body);
   const environmentId = await idByName(api, '/v1/environments', file.environment, 'environment_id');
   if (environmentId === undefined) return NOTHING;
   const fleets = `/v1/environments/${environmentId}/fleets`;
   const fleetId = await idByName(api, fleets, file.fleet, 'fleet_id');
   if (fleetId === undefined) return { ...NOTHING, environmentId };
-  const path = sitePath(file.site.site_id);
-  const site = await api.find(path);
   if (site === undefined) return { ...NOTHING, environmentId, fleetId };
   const clients = byMember(await api.list(`${path}/clients`), 'client_id');
   const routes = byMember((await api.list(`${path}/routes`)).map(withDefinition), 'route_id');
@@ -32,6 +34,21 @@ export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<
     policies: byMember(policies, 'display_name', ({ state }) => state !== 'deleted'),
     targets: byMember(targets, 'name', ({ state }) => state === 'attached'),
   };
+}
+
+/** A site does not move: an environment or fleet that is spelt otherwise would be made, and stay empty. */
+async function refuseElsewhere(
+  api: ControlApi,
+  { environment, fleet }: SiteFile,
+  site: JsonObject,
+): Promise<void> {
+  const held = {
+    environment: (await api.get(`/v1/environments/${String(site.environment_id)}`)).body.name,
+    fleet: (await api.get(`/v1/fleets/${String(site.fleet_id)}`)).body.name,
+  };
+  if (held.environment === environment && held.fleet === fleet) return;
+  const where = `environment ${String(held.environment)}, fleet ${String(held.fleet)}`;
+  throw new OperatorError('usage', 'member_fixed', `the site is in ${where} and cannot move: declare those`);
 }
 
 /** A definition's members beside the name that it belongs to, as files write them. */

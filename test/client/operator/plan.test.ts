@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { type CurrentSite, NOTHING } from '../../../src/client/operator/current-site.ts';
+import { refuseFixedChanges } from '../../../src/client/operator/fixed-members.ts';
+import { OperatorError } from '../../../src/client/operator/operator-error.ts';
 import { type PlanStep, planSite } from '../../../src/client/operator/plan.ts';
 import { parseSiteFile, type SiteFile } from '../../../src/client/operator/site-file.ts';
 
@@ -20,7 +22,7 @@ function applied(file: SiteFile): CurrentSite {
     brokers: by(
       file.brokers,
       ({ issuer }) => issuer,
-      (broker) => ({ ...broker, version: 1 }),
+      ({ issuer, ...definition }) => ({ issuer, definition, version: 1 }),
     ),
     clients: by(
       file.clients,
@@ -46,21 +48,24 @@ function applied(file: SiteFile): CurrentSite {
     sources: by(
       file.sources,
       ({ name }) => name,
-      ({ name, issuer, jwks_uri, audience, on_suspend, on_retire }) => ({
+      ({ name, issuer, jwks_uri, audience, expected_scope, on_suspend, on_retire }) => ({
         source_id: 'tas_1',
         display_name: name,
         on_suspend,
         on_retire,
         revisions: [
           { revision: 1, state: 'retired', issuer: 'https://old.example' },
-          { revision: 2, state: 'active', issuer, jwks_uri, audience },
+          { revision: 2, state: 'active', issuer, jwks_uri, audience, detected_scope: expected_scope },
         ],
       }),
     ),
     policies: by(
       file.enrollment_policies,
       ({ name }) => name,
-      ({ name, approval, max_key_lifetime_seconds }) => ({
+      ({ name, client, verified_subject, approval, max_key_lifetime_seconds }) => ({
+        client_id: client,
+        verified_subject,
+        verified_issuer: file.sources?.[0]?.issuer,
         display_name: name,
         approval,
         max_key_lifetime_seconds,
@@ -207,6 +212,14 @@ describe('planSite', () => {
     ]);
   });
 
+  it('sees a member of a broker that was taken out of the file', () => {
+    const issuer = 'https://broker.shop.example';
+    const held = CURRENT.brokers.get(issuer);
+    const definition = { ...(held?.definition as object), max_passport_ttl_seconds: 3600 };
+    const brokers = new Map([[issuer, { ...held, definition }]]);
+    expect(brief(planSite(EXAMPLE, { ...CURRENT, brokers }, keep))).toEqual([`change broker ${issuer}`]);
+  });
+
   it('moves policies that stayed behind on an older revision', () => {
     const policies = new Map(CURRENT.policies).set('billing in production', {
       ...CURRENT.policies.get('billing in production'),
@@ -217,15 +230,20 @@ describe('planSite', () => {
     ]);
   });
 
-  it.each(['suspended', 'publishing', 'activating'])('leaves a source alone that is %s', (state) => {
+  it.each(['suspended', 'active'])('leaves a source alone that is %s', (state) => {
     const sources = sourceInState(state);
     expect(planSite(EXAMPLE, { ...CURRENT, sources }, keep)).toEqual([]);
   });
 
-  it.each(['draft', 'failed_draft', 'validated'])('goes on with a source that is %s', (state) => {
-    const sources = sourceInState(state);
-    expect(brief(planSite(EXAMPLE, { ...CURRENT, sources }, keep))).toContain('activate source eu-1 cluster');
-  });
+  it.each(['draft', 'failed_draft', 'validated', 'publishing', 'activating'])(
+    'goes on with a source that is %s',
+    (state) => {
+      const sources = sourceInState(state);
+      expect(brief(planSite(EXAMPLE, { ...CURRENT, sources }, keep))).toContain(
+        'activate source eu-1 cluster',
+      );
+    },
+  );
 
   it('removes what the file does not name only when asked to', () => {
     const file = changed((each) => {
@@ -241,5 +259,62 @@ describe('planSite', () => {
       'remove client reporting',
       'remove broker https://broker.shop.example',
     ]);
+  });
+});
+
+describe('refuseFixedChanges', () => {
+  const codeOf = (file: SiteFile) => {
+    try {
+      refuseFixedChanges(file, CURRENT);
+      return 'taken';
+    } catch (error) {
+      if (error instanceof OperatorError) return error.code;
+      throw error;
+    }
+  };
+
+  it('takes what is as it was, and whatever is new', () => {
+    expect(codeOf(EXAMPLE)).toBe('taken');
+    refuseFixedChanges(EXAMPLE, NOTHING);
+  });
+
+  const FIXED: readonly (readonly [string, (file: SiteFile) => void, string])[] = [
+    ['a trust domain', ({ site }) => void Object.assign(site, { trust_domain: 'x.example' }), 'member_fixed'],
+    [
+      'an issuer URL',
+      ({ site }) => void Object.assign(site, { issuer_url: 'https://x.example' }),
+      'member_fixed',
+    ],
+    [
+      'whom a policy lets in',
+      (file) =>
+        void Object.assign(file.enrollment_policies?.[0] ?? {}, {
+          verified_subject: 'system:serviceaccount:a:b',
+        }),
+      'member_fixed',
+    ],
+    [
+      "a policy's client",
+      (file) => void Object.assign(file.enrollment_policies?.[0] ?? {}, { client: 'reporting' }),
+      'member_fixed',
+    ],
+    [
+      "a policy's source",
+      (file) => void Object.assign(file.enrollment_policies?.[0] ?? {}, { source: 'another' }),
+      'member_fixed',
+    ],
+    [
+      'the issuer of a source that policies are bound to',
+      ({ sources }) => void Object.assign(sources?.[0] ?? {}, { issuer: 'https://x.example' }),
+      'member_fixed',
+    ],
+    [
+      'the scope that a live source was validated for',
+      ({ sources }) => void Object.assign(sources?.[0] ?? {}, { expected_scope: 'x.example' }),
+      'source_scope_mismatch',
+    ],
+  ];
+  it.each(FIXED)('refuses %s', (_what, change, code) => {
+    expect(codeOf(changed(change))).toBe(code);
   });
 });

@@ -100,6 +100,8 @@ describe('apply', () => {
     const file = await changedSite((site) => Object.assign(site, { targets: ['gateway-9'] }));
     const refused = await stage.tryCtl('apply', '-f', file);
     expect([refused.exitCode, errorCode(refused)]).toEqual([2, 'token_dir_required']);
+    const nowhere = await stage.tryCtl('apply', '-f', file, '--token-dir', join(stage.directory, 'nowhere'));
+    expect([nowhere.exitCode, errorCode(nowhere)]).toEqual([2, 'token_dir_unusable']);
     expect(await stage.list('targets')).toEqual([]);
     const tokens = join(stage.directory, 'tokens');
     await mkdir(tokens);
@@ -133,6 +135,20 @@ describe('apply', () => {
     const file = await twoSources(declared.expected_scope);
     expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual(['activate source second']);
     expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual([]);
+  });
+
+  it('is not silent about what cannot change, nor about a site that is elsewhere', async () => {
+    const policies = (site: JsonObject) => site.enrollment_policies as JsonObject[];
+    const narrowed = await changedSite((site) =>
+      Object.assign(policies(site)[0] ?? {}, { verified_subject: 'system:serviceaccount:prod:other' }),
+    );
+    const refused = await stage.tryCtl('apply', '-f', narrowed, '--dry-run');
+    expect([refused.exitCode, errorCode(refused)]).toEqual([2, 'member_fixed']);
+    const moved = await changedSite((site) => Object.assign(site, { environment: 'tset' }));
+    const elsewhere = await stage.tryCtl('apply', '-f', moved);
+    expect([elsewhere.exitCode, errorCode(elsewhere)]).toEqual([2, 'member_fixed']);
+    const { items } = await stage.ctl('get', 'environments');
+    expect(items).toHaveLength(1);
   });
 
   it('refuses a definition that no verifier would take, and says where', async () => {
@@ -193,6 +209,12 @@ describe('get', () => {
   it.each(['environments', 'sites', 'audit'])('lists %s without a site', async (kind) => {
     const { items } = await stage.ctl('get', kind);
     expect(items).not.toEqual([]);
+  });
+
+  it('lists the audit trail of one site', async () => {
+    const { items } = await stage.ctl('get', 'audit', '--site', SITE_ID);
+    const sites = (Array.isArray(items) ? items : []).map(({ site_id }: JsonObject) => site_id);
+    expect(new Set(sites)).toEqual(new Set([SITE_ID]));
   });
 
   it('gives the enroll command of a policy, and it is one', async () => {

@@ -1,4 +1,6 @@
 /** `proofgate ctl apply`: makes Control hold what a site file declares. */
+import { constants } from 'node:fs';
+import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanStep } from '../../../client/operator/plan.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
@@ -59,25 +61,28 @@ async function apply(values: Values, context: CliContext): Promise<void> {
   const { parseSiteFile } = await import('../../../client/operator/site-file.ts');
   const { readCurrentSite } = await import('../../../client/operator/read-current.ts');
   const { planSite } = await import('../../../client/operator/plan.ts');
+  const { refuseFixedChanges } = await import('../../../client/operator/fixed-members.ts');
   const { applyPlan } = await import('../../../client/operator/apply.ts');
   const text = await readInputText(values.file, MAX_SITE_FILE_BYTES);
   const { output } = context;
   await withControl(values, context, async (api) => {
     const file = parseSiteFile(text, values.file);
     const current = await readCurrentSite(api, file);
+    refuseFixedChanges(file, current);
     const steps = planSite(file, current, { prune: values.prune });
     const answer = { site_id: file.site.site_id, dry_run: values.dryRun, steps };
     if (steps.length === 0) return output.result(['nothing to do'], answer);
     if (values.dryRun) return output.result(steps.flatMap(linesOf), answer);
-    const tokenDirectory = tokenDirectoryFor(steps, values);
+    const tokenDirectory = await tokenDirectoryFor(steps, values);
     await applyPlan(steps, {
       api,
       file,
       current,
       activationTimeoutMs: values.activationTimeoutMs,
       onDone: (step) => output.progress(`${step.verb} ${step.kind} ${step.name}`),
+      onWaiting: tellNowAndThen(output),
       keepTargetToken: (target, token) =>
-        writeNewFile({ path: join(tokenDirectory, `${target}.token`), content: `${token}\n`, mode: 0o600 }),
+        writeNewFile({ path: join(tokenDirectory, tokenFileOf(target)), content: `${token}\n`, mode: 0o600 }),
     });
     output.result(steps.flatMap(linesOf), answer);
   });
@@ -88,17 +93,56 @@ function linesOf({ verb, kind, name, changes }: PlanStep): readonly string[] {
 }
 
 /** Before anything is done: a token that cannot be kept is lost. */
-function tokenDirectoryFor(steps: readonly PlanStep[], { tokenDir }: Values): string {
+async function tokenDirectoryFor(steps: readonly PlanStep[], { tokenDir }: Values): Promise<string> {
   const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
+  if (targets.length === 0) return '';
   const unfit = targets.find(({ name }) => !FILE_NAME.test(name));
   if (unfit !== undefined) {
     throw usageError('target_name_invalid', `target ${unfit.name} cannot be a file's name; rename it`);
   }
-  if (targets.length > 0 && tokenDir === undefined) {
+  if (tokenDir === undefined) {
     throw usageError(
       'token_dir_required',
       `target ${targets[0]?.name ?? ''} will be created: name a directory for its token with --token-dir`,
     );
   }
-  return tokenDir ?? '';
+  await assertWritable(tokenDir);
+  for (const { name } of targets) await assertFree(join(tokenDir, tokenFileOf(name)));
+  return tokenDir;
+}
+
+const tokenFileOf = (target: string) => `${target}.token`;
+
+async function assertWritable(directory: string): Promise<void> {
+  const isDirectory = await lstat(join(directory, '.')).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  const isWritable = await access(directory, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (isDirectory && isWritable) return;
+  throw usageError('token_dir_unusable', `${directory} is not a directory that can be written to`);
+}
+
+async function assertFree(path: string): Promise<void> {
+  const isThere = await lstat(path).then(
+    () => true,
+    () => false,
+  );
+  if (isThere)
+    throw usageError('file_exists', `${path} is there already; a new target's token would go there`);
+}
+
+const TELL_EVERY_MS = 5000;
+
+/** A line that is written over in a terminal; elsewhere one every few seconds. */
+function tellNowAndThen(output: CliContext['output']): (text: string) => void {
+  let toldMs = performance.now();
+  return (text) => {
+    if (output.progress(text) || performance.now() - toldMs < TELL_EVERY_MS) return;
+    toldMs = performance.now();
+    output.note('waiting', text);
+  };
 }

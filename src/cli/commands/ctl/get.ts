@@ -16,6 +16,8 @@ interface KindOfThing {
   readonly list?: (site: string) => string;
   /** Path of one; its name percent-encoded. */
   readonly one?: (site: string, name: string) => string;
+  /** A list that goes on for ever: its newest page is shown. */
+  readonly newestOnly?: true;
   readonly needsSite: 'list' | 'always' | 'never';
   /** Members that a list shows, in this order. */
   readonly columns: readonly string[];
@@ -99,7 +101,8 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
   readiness: { one: (_site, key) => `/v1/derived-keys/${key}/readiness`, needsSite: 'never', columns: [] },
   propagation: { one: (_site, site) => `/v1/sites/${site}/propagation`, needsSite: 'never', columns: [] },
   audit: {
-    list: () => '/v1/audit-events',
+    list: (site) => (site === '' ? '/v1/audit-events' : `/v1/audit-events?site_id=${site}`),
+    newestOnly: true,
     needsSite: 'never',
     columns: ['at', 'kind', 'actor', 'resource_id'],
   },
@@ -150,7 +153,8 @@ async function get(
     }
     if (kind.list === undefined)
       throw usageError('name_required', `name what the ${kindName} is of: ${NAMED[kindName] ?? 'its ID'}`);
-    const items = await api.list(kind.list(site));
+    const path = kind.list(site);
+    const items = await (kind.newestOnly ? api.newest(path) : api.list(path));
     output.result(table(kind.columns, items.map(withStates).map(withResourceId)), { items });
   });
 }
@@ -189,7 +193,20 @@ function detailLines(kindName: string, body: JsonObject): readonly string[] {
     return [String(body.command), '', ...String(body.init_container).split('\n')];
   }
   const width = Math.max(...Object.keys(body).map((member) => member.length));
-  return Object.entries(body).map(([member, value]) => `${member.padEnd(width)}  ${shown(value)}`);
+  return Object.entries(body).flatMap(([member, value]) =>
+    isListOfObjects(value)
+      ? [`${member}:`, ...table(columnsOf(value), value).map((line) => `  ${line}`)]
+      : [`${member.padEnd(width)}  ${shown(value)}`],
+  );
+}
+
+function isListOfObjects(value: unknown): value is readonly JsonObject[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isJsonObject);
+}
+
+/** Every member that one of them has, in the order in which they first come. */
+function columnsOf(items: readonly JsonObject[]): readonly string[] {
+  return [...new Set(items.flatMap((item) => Object.keys(item)))];
 }
 
 function shown(value: unknown): string {

@@ -1,0 +1,62 @@
+/**
+ * What a site file says of something that is there and cannot change. To be silent about it would tell an operator who
+ * narrows who may enroll that it is done.
+ */
+import type { JsonObject } from '../../protocol/strict-json.ts';
+import type { CurrentSite } from './current-site.ts';
+import { OperatorError } from './operator-error.ts';
+import { newestRevision } from './plan.ts';
+import type { SiteFile, SitePolicy, SiteSource } from './site-file.ts';
+
+/** @throws OperatorError `member_fixed`, `source_scope_mismatch`, before anything is done */
+export function refuseFixedChanges(file: SiteFile, current: CurrentSite): void {
+  const { site } = file;
+  requireSame('/site/trust_domain', site.trust_domain, current.site?.trust_domain, 'declare another site');
+  requireSame('/site/issuer_url', site.issuer_url, current.site?.issuer_url, 'declare another site');
+  for (const source of file.sources ?? []) refuseAnotherScope(source, current.sources.get(source.name));
+  for (const [index, policy] of (file.enrollment_policies ?? []).entries()) {
+    const held = current.policies.get(policy.name);
+    if (held !== undefined)
+      refuseAnotherIdentity(`/enrollment_policies/${index}`, policy, held, file, current);
+  }
+}
+
+function refuseAnotherIdentity(
+  place: string,
+  policy: SitePolicy,
+  held: JsonObject,
+  file: SiteFile,
+  current: CurrentSite,
+): void {
+  const advice = 'declare a policy of another name';
+  requireSame(`${place}/verified_subject`, policy.verified_subject, held.verified_subject, advice);
+  requireSame(`${place}/client`, policy.client, held.client_id, advice);
+  const sourceId = current.sources.get(policy.source)?.source_id;
+  if (sourceId !== held.source_id) {
+    throw fixed(`${place}/source`, `the policy belongs to source ${String(held.source_id)}`, advice);
+  }
+  const issuer = file.sources?.find(({ name }) => name === policy.source)?.issuer;
+  requireSame(`${place}'s verified issuer`, issuer, held.verified_issuer, advice);
+}
+
+/** One that is live was activated for another cluster than the file means. */
+function refuseAnotherScope(source: SiteSource, held: JsonObject | undefined): void {
+  const revision = held && newestRevision(held);
+  const isLive = ['activating', 'publishing', 'active', 'suspended'].includes(String(revision?.state));
+  const isTheSame = revision?.issuer === source.issuer;
+  if (!isLive || !isTheSame || revision?.detected_scope === source.expected_scope) return;
+  throw new OperatorError(
+    'refused',
+    'source_scope_mismatch',
+    `source ${source.name} was validated as ${String(revision?.detected_scope)}, the file expects ${source.expected_scope}`,
+  );
+}
+
+function requireSame(place: string, declared: unknown, held: unknown, advice: string): void {
+  if (held === undefined || declared === held) return;
+  throw fixed(place, `it is ${JSON.stringify(held)}`, advice);
+}
+
+function fixed(place: string, why: string, advice: string): OperatorError {
+  return new OperatorError('usage', 'member_fixed', `${place} cannot change (${why}): ${advice}`);
+}
