@@ -5,7 +5,7 @@ import {
   type EnrollmentState,
   refreshFromMs,
 } from '../client/enroll/enrollment-state.ts';
-import type { KeyStatus } from '../client/enroll/issued-key.ts';
+import type { IssuedKey, KeyStatus } from '../client/enroll/issued-key.ts';
 import { formatMoment } from '../client/enroll/moments.ts';
 import { formatDurationMs } from './durations.ts';
 import { oneLine } from './errors.ts';
@@ -56,7 +56,7 @@ function line(name: string, value: string): string {
 function describeKey(record: EnrolledKeyRecord, around: StatusCircumstances): StatusDescription {
   const { key, enrollmentId } = record;
   const { nowMs } = around;
-  const status: KeyStatus = key.status === 'active' && nowMs >= key.expiresAtMs ? 'expired' : key.status;
+  const status = statusNow(key, around);
   const refreshMs = refreshFromMs(record, around.refreshSkewMs);
   const isRefreshDue = status !== 'active' || nowMs >= refreshMs;
   const object = {
@@ -82,6 +82,13 @@ function describeKey(record: EnrolledKeyRecord, around: StatusCircumstances): St
     line('profiles', object.signing_profiles.join(', ') || 'none: the client has no grant'),
   ];
   return { lines, object };
+}
+
+/** What Control says goes first: a revocation is not in the state file. */
+function statusNow(key: IssuedKey, { nowMs, readiness }: StatusCircumstances): KeyStatus {
+  const told = readiness?.conditions.find(({ condition }) => condition === 'derived_key')?.state;
+  if (told === 'revoked') return told;
+  return key.status === 'active' && nowMs >= key.expiresAtMs ? 'expired' : key.status;
 }
 
 function fromNow(momentMs: number, nowMs: number): string {

@@ -73,6 +73,10 @@ describe('a key', () => {
     await stage.ctl('revoke', keyId, '--reason', 'test');
     await gateway.awaitOutcome(keyFile, REVOKED);
     expect(await stage.key(keyId)).toMatchObject({ status: 'revoked' });
+    const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      derived_key: { status: 'revoked', refresh_due: true },
+    });
     const again = await stage.tryEnroll('billing', { keyFile, reuse: true, flags: ['--force-reenroll'] });
     expect([again.exitCode, errorCode(again)]).toEqual([3, 'key_revoked']);
   });
