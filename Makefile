@@ -8,6 +8,15 @@ ENVOY_VERSIONS := 1.36.2 1.40.0
 DEMO_ENVOY_VERSION := $(lastword $(ENVOY_VERSIONS))
 JEST := npm run --silent jest --
 
+# What `make check` leaves to `make test`: gateways, whole programs, and what needs many keys, faults or instances to say anything.
+LONG_TESTS := '<rootDir>/test/e2e/' \
+	'<rootDir>/test/cli/(control-|ctl-login-process|enroll-killed|follow-control|transcripts)' \
+	'<rootDir>/test/control/enrollment/instances' \
+	'<rootDir>/test/control/issuers/(faulty-answers|hostile-urls)' \
+	'<rootDir>/test/control/publishing/(distribution|many-keys|publisher|real-targets)' \
+	'<rootDir>/test/control/sources/lifecycle' \
+	'<rootDir>/test/control/store/(durability|lead|postgres)'
+
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -25,8 +34,8 @@ test: lint types architecture build tools system-packages envoy ## everything: f
 	@$(JEST)
 
 .PHONY: check
-check: lint types architecture build system-packages ## the quick form of test, for working with: all but the end-to-end parts
-	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns '<rootDir>/test/e2e/'
+check: lint types architecture build system-packages ## the quick form of test, for working with: all but the end-to-end and the long parts
+	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
 
 .PHONY: soak
 soak: build tools system-packages ## what test does in short, in full: Control killed 200 times under load, on each database
