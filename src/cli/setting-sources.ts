@@ -134,7 +134,7 @@ async function readConfigFile(file: string, settings: readonly Setting<unknown>[
 
 async function parseConfig(content: string, file: string): Promise<object> {
   // Loaded only for those who have such a file: the parser costs more than the rest of a command's start.
-  const { parseStrictYaml, StrictYamlError } = await import('../client/strict-yaml.ts');
+  const { parseStrictYaml, StrictYamlError } = await import('../protocol/strict-yaml.ts');
   try {
     const value = parseStrictYaml(content);
     if (value === null) return {};

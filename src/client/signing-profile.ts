@@ -13,9 +13,9 @@ import {
 } from '../protocol/identifiers.ts';
 import { type PathTemplate, parsePathTemplate } from '../protocol/path-template.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
+import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
 import { ClientError } from './client-error.ts';
 import { ObjectReader } from './object-reader.ts';
-import { parseStrictYaml, StrictYamlError } from './strict-yaml.ts';
 
 export const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
 

@@ -6,7 +6,7 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
-import { parseStrictYaml, StrictYamlError } from '../strict-yaml.ts';
+import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
 import { OperatorError } from './operator-error.ts';
 
 export const SITE_FORMAT = 'proofgate.site/v1';

@@ -1,0 +1,59 @@
+/**
+ * YAML 1.2 (core schema), and so JSON, as people write files: held to what JSON can say. No member twice, no aliases
+ * (small files that unfold to huge ones), no tags, names that are strings. What a person reads in the file is all that it
+ * says. Everything of ours that reads YAML reads it here.
+ */
+import { isAlias, isMap, isNode, isScalar, parseDocument, visit } from 'yaml';
+
+/** Thrown for text that is not such a document; the message is one line and names a line of the text. */
+export class StrictYamlError extends Error {
+  override readonly name = 'StrictYamlError';
+}
+
+/** Plain objects, arrays and scalars; null for a text without content. @throws StrictYamlError */
+export function parseStrictYaml(text: string): unknown {
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    strict: true,
+    uniqueKeys: true,
+    merge: false,
+    prettyErrors: false,
+  });
+  const problem = document.errors[0] ?? document.warnings[0];
+  const fault =
+    problem === undefined
+      ? findBeyondJson(document)
+      : { text: problem.message.split('\n', 1)[0] ?? 'not YAML', offset: problem.pos[0] };
+  if (fault !== undefined) {
+    throw new StrictYamlError(`line ${text.slice(0, fault.offset).split('\n').length}: ${fault.text}`);
+  }
+  return document.toJS({ maxAliasCount: 0 });
+}
+
+interface YamlFault {
+  readonly text: string;
+  /** In characters, from the beginning. */
+  readonly offset: number;
+}
+
+function findBeyondJson(document: ReturnType<typeof parseDocument>): YamlFault | undefined {
+  let found: YamlFault | undefined;
+  visit(document, (_key, node) => {
+    const text = beyondJson(node);
+    if (text === undefined) return undefined;
+    // A key and its value come as a pair, which has no place of its own.
+    found = { text, offset: isNode(node) ? (node.range?.[0] ?? 0) : 0 };
+    return visit.BREAK;
+  });
+  return found;
+}
+
+function beyondJson(node: unknown): string | undefined {
+  if (isAlias(node)) return 'aliases are not taken';
+  if (isNode(node) && node.tag !== undefined) return 'tags are not taken';
+  if (isMap(node) && !node.items.every(({ key }) => isScalar(key) && typeof key.value === 'string')) {
+    return 'names of members must be strings';
+  }
+  return undefined;
+}
