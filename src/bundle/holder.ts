@@ -117,6 +117,12 @@ export class BundleHolder {
     return this.#options.pollIntervalMs ?? DEFAULT_POLL_INTERVAL_MS;
   }
 
+  /** Whose bundles this takes. */
+  get bundleTrust() {
+    const { bundleSigners: signers, authSite } = this.#options;
+    return { signers, authSite };
+  }
+
   /** What to decide from now. A request keeps the one that it began with. */
   get snapshot(): Snapshot | undefined {
     return this.#active.snapshot;

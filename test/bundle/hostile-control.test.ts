@@ -1,8 +1,9 @@
 /** A Control, or whoever took its place, that wants to keep a verifier busy. It has no signing key. */
 import { describe, expect, it } from '@jest/globals';
 import { hasAtMostParts } from '../../src/bundle/refresh/answer-structure.ts';
-import { NOW_SECONDS } from '../fakes/bundle-content.ts';
+import { NOW_SECONDS, newSigningKey } from '../fakes/bundle-content.ts';
 import { newDirectory, until } from './bundle-directory.ts';
+import { keyNamed } from './deltas.ts';
 import { newControl, siteContent, startFollower } from './refresh-world.ts';
 
 async function following() {
@@ -45,6 +46,34 @@ describe('answers of Control', () => {
     control.publishDelta({ keys_removed: [] });
     await until(() => refresher.status().problem?.error.code === 'control_answer_invalid');
     await until(() => holder.position?.revision === 2);
+  });
+});
+
+describe('shards of a whole bundle', () => {
+  const inShards = () =>
+    siteContent({ derived_keys: [keyNamed('dk_1', 'billing', newSigningKey().publicKey.jwk)] });
+
+  it('are fetched when a pinned key signed their names', async () => {
+    const control = await newControl();
+    control.publishWhole(inShards(), true);
+    const { holder } = await startFollower({ stateDirectory: await newDirectory(), url: control.url });
+    await until(() => holder.position?.revision === 1);
+    expect(control.filesSent).toEqual(['bundle.jws', 'keys-0001.jsonl']);
+  });
+
+  it('are not even asked for otherwise', async () => {
+    const control = await newControl();
+    control.publishWhole(inShards(), true);
+    const stranger = { keys: [newSigningKey().publicKey], threshold: 1 };
+    const { holder } = await startFollower({
+      stateDirectory: await newDirectory(),
+      url: control.url,
+      bundleSigners: stranger,
+    });
+    await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
+    expect(control.acknowledgements.at(-1)).toMatchObject({ code: 'signatures_insufficient' });
+    expect(new Set(control.filesSent)).toEqual(new Set(['bundle.jws']));
+    expect(holder.snapshot).toBeUndefined();
   });
 });
 

@@ -84,11 +84,17 @@ export class BaseFetcher {
     whole: DistributedBundle,
     use: (incoming: IncomingBase, bytesFetched: number) => Promise<T>,
   ): Promise<T> {
-    const { connection, kept, signal } = this.#options;
+    const { connection, holder, kept, signal } = this.#options;
     const incoming = await kept.newBase();
     try {
       const known = await knownShards(kept);
-      const { bytesFetched } = await downloadBundle(whole, { connection, incoming, known, signal });
+      const { bytesFetched } = await downloadBundle(whole, {
+        connection,
+        incoming,
+        known,
+        trust: holder.bundleTrust,
+        signal,
+      });
       return await use(incoming, bytesFetched);
     } finally {
       // Once it is the current base it lies elsewhere.

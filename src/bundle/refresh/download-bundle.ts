@@ -1,7 +1,8 @@
 /**
  * Fetches a whole bundle into a folder of the state directory: as streams, each file held against the size and SHA-256
- * that Control named, synced before it counts. A shard that the current base has already is linked, not fetched. What
- * is in the files is verified by whoever loads them.
+ * that Control named, synced before it counts. `bundle.jws` comes first, and of the shards only those that it names under
+ * a signature that holds. A shard that the current base has already is linked, not fetched. What is in the files is
+ * verified by whoever loads them.
  */
 import { createHash } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
@@ -15,6 +16,7 @@ import { MAX_SHARD_BYTES } from '../key-shards.ts';
 import type { IncomingBase } from '../state/state-directory.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { ControlFailure } from './control-failure.ts';
+import { type BundleTrust, namedShards } from './named-shards.ts';
 
 /** Where a file of these bytes is already: by SHA-256, base64url. */
 export type KnownFiles = ReadonlyMap<string, string>;
@@ -26,6 +28,7 @@ export interface DownloadOptions {
   readonly connection: Pick<ControlConnection, 'download'>;
   readonly incoming: IncomingBase;
   readonly known: KnownFiles;
+  readonly trust: BundleTrust;
   readonly signal: AbortSignal;
 }
 
@@ -34,19 +37,23 @@ export async function downloadBundle(
   { files }: DistributedBundle,
   options: DownloadOptions,
 ): Promise<{ readonly bytesFetched: number }> {
-  checkFiles(files);
-  let bytesFetched = 0;
+  const bundle = checkFiles(files);
+  await fetchFile(bundle, options);
+  let bytesFetched = bundle.bytes;
+  const named = await namedShards(options.incoming.path, options.trust);
   for (const file of files) {
-    if (await reuse(file, options)) continue;
+    if (named.get(file.name) !== file.sha256 || (await reuse(file, options))) continue;
     await fetchFile(file, options);
     bytesFetched += file.bytes;
   }
   return { bytesFetched };
 }
 
-function checkFiles(files: readonly DistributedFile[]): void {
+/** @returns the bundle's own file */
+function checkFiles(files: readonly DistributedFile[]): DistributedFile {
+  const bundle = files.find(({ name }) => name === BUNDLE_FILE);
   const names = new Set(files.map(({ name }) => name));
-  if (names.size !== files.length || files.length > MOST_FILES || !names.has(BUNDLE_FILE)) {
+  if (names.size !== files.length || files.length > MOST_FILES || bundle === undefined) {
     throw new ControlFailure('control_answer_invalid', 'the files that it names are no bundle');
   }
   for (const { name, bytes } of files) {
@@ -55,6 +62,7 @@ function checkFiles(files: readonly DistributedFile[]): void {
       throw new ControlFailure('control_answer_too_large', `${name} has ${bytes} bytes, at most ${maxBytes}`);
     }
   }
+  return bundle;
 }
 
 /** A link where the file system has them, and only while the bytes are still those that its name stands for. */
@@ -63,7 +71,7 @@ async function reuse(
   { incoming, known }: DownloadOptions,
 ): Promise<boolean> {
   const path = known.get(sha256);
-  if (path === undefined || !isShardFile(name)) return false;
+  if (path === undefined) return false;
   const target = join(incoming.path, name);
   try {
     await link(path, target).catch(() => copyDurably(path, target));
