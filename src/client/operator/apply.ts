@@ -1,7 +1,7 @@
 /** Carries a plan out, step by step. A step that fails ends the run; what was done before it stays, and the next run goes on. */
-import { setTimeout as delay } from 'node:timers/promises';
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import type { ControlApi } from './control-api.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
+import { activateSource } from './activate-source.ts';
+import { type ControlApi, textMember } from './control-api.ts';
 import type { CurrentSite } from './current-site.ts';
 import { OperatorError } from './operator-error.ts';
 import { brokerPath, clientPath, grantPath, revisionPath, routePath, sitePath } from './paths.ts';
@@ -40,10 +40,6 @@ export async function applyPlan(steps: readonly PlanStep[], options: ApplyOption
     options.onDone(step);
   }
 }
-
-/** States of a source revision from which it becomes active by itself. */
-const ON_ITS_WAY: ReadonlySet<unknown> = new Set(['activating', 'publishing']);
-const ACTIVATION_POLL_MS = 200;
 
 class SiteRun {
   readonly #api: ControlApi;
@@ -126,7 +122,7 @@ class SiteRun {
   }
 
   async #createNamed(path: string, body: object, idMember: string): Promise<string> {
-    return member((await this.#api.create(path, body)).body, idMember);
+    return textMember((await this.#api.create(path, body)).body, idMember);
   }
 
   async #etag(path: string): Promise<string | undefined> {
@@ -202,7 +198,7 @@ class SiteRun {
   async #changeSource(name: string): Promise<void> {
     const declared = this.#declaredSource(name);
     const source = await this.#source(name);
-    const sourceId = member(source, 'source_id');
+    const sourceId = textMember(source, 'source_id');
     const settings = pick(declared, SOURCE_FIELDS);
     if (Object.keys(settings).length > 0) await this.#patch(`/v1/sources/${sourceId}`, settings);
     const newest = newestRevision(source);
@@ -216,38 +212,15 @@ class SiteRun {
     }
   }
 
-  /** Validates, activates, and waits until it is: nobody can enroll before. */
   async #activateSource(name: string): Promise<void> {
-    const source = await this.#source(name);
-    const newest = newestRevision(source);
-    const path = revisionPath(member(source, 'source_id'), Number(newest?.revision));
-    if (!ON_ITS_WAY.has(newest?.state)) {
-      await this.#validate(path, name);
-      await this.#api.act(`${path}/activate`, { expected_scope: this.#declaredSource(name).expected_scope });
-    }
-    await this.#awaitActive(path, name);
-  }
-
-  async #validate(path: string, name: string): Promise<void> {
-    const { body } = await this.#api.act(`${path}/validate`);
-    if (body.state !== 'validated') throw failed(name, body);
-  }
-
-  async #awaitActive(path: string, name: string): Promise<void> {
-    const deadlineMs = performance.now() + this.#options.activationTimeoutMs;
-    for (;;) {
-      const { body } = await this.#api.get(path);
-      if (body.state === 'active') return;
-      if (!ON_ITS_WAY.has(body.state)) throw failed(name, body);
-      if (performance.now() > deadlineMs) {
-        const text = `source ${name} is still ${String(body.state)}: a target has not acknowledged it. proofgate ctl get propagation ${this.#siteId} shows which; ctl detach one that is gone`;
-        throw new OperatorError('timed_out', 'source_not_active_yet', text);
-      }
-      this.#options.onWaiting(
-        `source ${name} is ${String(body.state)}: waiting for every target to acknowledge it`,
-      );
-      await delay(ACTIVATION_POLL_MS);
-    }
+    const { activationTimeoutMs, onWaiting } = this.#options;
+    await activateSource(this.#api, {
+      siteId: this.#siteId,
+      declared: this.#declaredSource(name),
+      source: await this.#source(name),
+      timeoutMs: activationTimeoutMs,
+      onWaiting,
+    });
   }
 
   async #policyFields(
@@ -256,7 +229,7 @@ class SiteRun {
     const declared = named(this.#file.enrollment_policies, (each) => each.name === name);
     const source = await this.#source(declared.source);
     return {
-      source: { source_id: member(source, 'source_id') },
+      source: { source_id: textMember(source, 'source_id') },
       changeable: { ...pick(declared, POLICY_FIELDS), source_revision: newestRevision(source)?.revision },
     };
   }
@@ -283,7 +256,7 @@ class SiteRun {
     const policies = await this.#api.list(`${this.#sitePath}/enrollment-policies`);
     const found = policies.find((each) => each.display_name === name && each.state !== 'deleted');
     if (found === undefined) throw new OperatorError('refused', 'not_found', `there is no policy ${name}`);
-    return member(found, 'policy_id');
+    return textMember(found, 'policy_id');
   }
 
   async #createTarget(name: string): Promise<void> {
@@ -292,7 +265,7 @@ class SiteRun {
       if (typeof body.token !== 'string') throw new Error('the token was not shown');
       await this.#options.keepTargetToken(name, body.token);
     } catch {
-      const rotate = `proofgate ctl rotate-target-token ${member(body, 'target_id')} --out FILE`;
+      const rotate = `proofgate ctl rotate-target-token ${textMember(body, 'target_id')} --out FILE`;
       const text = `target ${name} exists, but its token could not be kept; make another: ${rotate}`;
       throw new OperatorError('refused', 'target_token_lost', text);
     }
@@ -308,20 +281,4 @@ function named<T>(list: readonly T[] | undefined, matches: (item: T) => boolean)
   const found = list?.find(matches);
   if (found === undefined) throw new Error('a step names what the file does not');
   return found;
-}
-
-function member(body: JsonObject, name: string): string {
-  const value = body[name];
-  if (typeof value !== 'string') {
-    throw new OperatorError('unreachable', 'answer_unexpected', `Control's answer has no ${name}`);
-  }
-  return value;
-}
-
-function failed(name: string, revision: JsonObject): OperatorError {
-  const { failure } = revision;
-  const why = isJsonObject(failure)
-    ? `${String(failure.code)}: ${String(failure.detail)}`
-    : String(revision.state);
-  return new OperatorError('refused', 'source_not_activated', `source ${name} was not activated: ${why}`);
 }

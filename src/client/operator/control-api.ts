@@ -254,6 +254,13 @@ function oneLine(text: unknown, errors: unknown): string {
     .slice(0, 1000);
 }
 
+/** @throws OperatorError `answer_unexpected` when an answer has no such text */
+export function textMember(body: JsonObject, name: string): string {
+  const value = body[name];
+  if (typeof value !== 'string') throw unexpected(`an answer without ${name}`);
+  return value;
+}
+
 function unexpected(what: string): OperatorError {
   return new OperatorError('unreachable', 'answer_unexpected', `${what} is not what Control answers`);
 }

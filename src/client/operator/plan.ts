@@ -38,6 +38,8 @@ export interface PlanOptions {
 export function planSite(file: SiteFile, current: CurrentSite, { prune }: PlanOptions): readonly PlanStep[] {
   return [
     ...planHierarchy(file, current),
+    // Before what comes: a route of another name may take the path of one that goes.
+    ...(prune ? planRemovals(file, current) : []),
     ...(file.brokers ?? []).flatMap((broker) => planBroker(broker, current)),
     ...(file.clients ?? []).flatMap((client) => planClient(client, current)),
     ...(file.routes ?? []).flatMap((route) => planRoute(route, current)),
@@ -47,7 +49,6 @@ export function planSite(file: SiteFile, current: CurrentSite, { prune }: PlanOp
     ...(file.targets ?? [])
       .filter((name) => !current.targets.has(name))
       .map((name) => step('create', 'target', name)),
-    ...(prune ? planRemovals(file, current) : []),
   ];
 }
 

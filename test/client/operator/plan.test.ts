@@ -245,6 +245,17 @@ describe('planSite', () => {
     },
   );
 
+  it('removes before it creates: a renamed route takes the path of the one before', () => {
+    const file = changed(
+      ({ routes }) => void Object.assign(routes?.at(-1) ?? {}, { route_id: 'payouts-create' }),
+    );
+    expect(brief(planSite(file, CURRENT, { prune: true }))).toEqual([
+      'remove route payouts-write',
+      'create route payouts-create',
+      'create route_sources payouts-create',
+    ]);
+  });
+
   it('removes what the file does not name only when asked to', () => {
     const file = changed((each) => {
       each.routes?.pop();

@@ -82,13 +82,13 @@ describe('apply', () => {
     });
     const steps = stepsOf(await stage.ctl('apply', '-f', file, '--prune'));
     expect(steps).toEqual([
+      'remove route payouts-read',
+      'remove client new',
       'create broker https://broker.shop.example',
       'change grant billing orders',
       'remove grant reporting orders',
       'change route orders-read',
       ...Object.keys(POLICIES).map((name) => `change enrollment_policy ${name}`),
-      'remove route payouts-read',
-      'remove client new',
     ]);
     expect(stepsOf(await stage.ctl('apply', '-f', file, '--prune'))).toEqual([]);
     // And back to what was declared first.
@@ -158,6 +158,17 @@ describe('apply', () => {
     });
     const refused = await stage.tryCtl('apply', '-f', file);
     expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'definition_invalid']);
+    expect(refused.stderr).toContain('"note":"partly_applied"');
+  });
+
+  it('renames a route: the path is free before another takes it', async () => {
+    const file = await changedSite((site) => {
+      const [first, ...rest] = site.routes as JsonObject[];
+      Object.assign(site, { routes: [{ ...first, route_id: 'orders-look' }, ...rest] });
+    });
+    expect(stepsOf(await stage.ctl('apply', '-f', file, '--prune'))).toContain('create route orders-look');
+    await stage.ctl('apply', '-f', siteFile, '--prune');
+    expect(stepsOf(await stage.applySite())).toEqual([]);
   });
 });
 

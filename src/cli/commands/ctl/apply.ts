@@ -74,22 +74,53 @@ async function apply(values: Values, context: CliContext): Promise<void> {
     if (steps.length === 0) return output.result(['nothing to do'], answer);
     if (values.dryRun) return output.result(steps.flatMap(linesOf), answer);
     const tokenDirectory = await tokenDirectoryFor(steps, values);
-    await applyPlan(steps, {
-      api,
-      file,
-      current,
-      activationTimeoutMs: values.activationTimeoutMs,
-      onDone: (step) => output.progress(`${step.verb} ${step.kind} ${step.name}`),
-      onWaiting: tellNowAndThen(output),
-      keepTargetToken: (target, token) =>
-        writeNewFile({ path: join(tokenDirectory, tokenFileOf(target)), content: `${token}\n`, mode: 0o600 }),
-    });
+    const done: PlanStep[] = [];
+    try {
+      await applyPlan(steps, {
+        api,
+        file,
+        current,
+        activationTimeoutMs: values.activationTimeoutMs,
+        onDone: (step) => {
+          done.push(step);
+          output.progress(lineOf(step));
+        },
+        onWaiting: tellNowAndThen(output),
+        keepTargetToken: (target, token) =>
+          writeNewFile({
+            path: join(tokenDirectory, tokenFileOf(target)),
+            content: `${token}\n`,
+            mode: 0o600,
+          }),
+      });
+    } catch (error) {
+      tellHowFar(done, steps, output);
+      throw error;
+    }
     output.result(steps.flatMap(linesOf), answer);
   });
 }
 
-function linesOf({ verb, kind, name, changes }: PlanStep): readonly string[] {
-  return [`${verb} ${kind} ${name}`, ...changes.map((change) => `    ${change}`)];
+function lineOf({ verb, kind, name }: PlanStep): string {
+  return `${verb} ${kind} ${name}`;
+}
+
+function linesOf(step: PlanStep): readonly string[] {
+  return [lineOf(step), ...step.changes.map((change) => `    ${change}`)];
+}
+
+/** What a run that failed has changed all the same. */
+function tellHowFar(
+  done: readonly PlanStep[],
+  steps: readonly PlanStep[],
+  output: CliContext['output'],
+): void {
+  const next = steps[done.length];
+  const failed = next === undefined ? '' : `; this one failed: ${lineOf(next)}`;
+  output.note(
+    'partly_applied',
+    `${done.length} of ${steps.length} steps are done${failed}. The next run goes on from there`,
+  );
 }
 
 /** Before anything is done: a token that cannot be kept is lost. */

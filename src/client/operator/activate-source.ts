@@ -1,0 +1,60 @@
+/** Takes a source's newest revision to the state in which workloads can enroll, and waits until it is there. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { type ControlApi, textMember } from './control-api.ts';
+import { OperatorError } from './operator-error.ts';
+import { revisionPath } from './paths.ts';
+import { newestRevision } from './plan.ts';
+import type { SiteSource } from './site-file.ts';
+
+export interface SourceToActivate {
+  readonly siteId: string;
+  readonly declared: SiteSource;
+  /** As Control shows it. */
+  readonly source: JsonObject;
+  /** How long it may take to become active. */
+  readonly timeoutMs: number;
+  /** Called again and again while it is not. */
+  readonly onWaiting: (text: string) => void;
+}
+
+/** States from which a revision becomes active by itself. */
+const ON_ITS_WAY: ReadonlySet<unknown> = new Set(['activating', 'publishing']);
+const POLL_MS = 200;
+
+/** @throws OperatorError `source_not_activated`, `source_not_active_yet`, and what Control refuses */
+export async function activateSource(api: ControlApi, wish: SourceToActivate): Promise<void> {
+  const { declared, source } = wish;
+  const newest = newestRevision(source);
+  const path = revisionPath(textMember(source, 'source_id'), Number(newest?.revision));
+  if (!ON_ITS_WAY.has(newest?.state)) {
+    const { body } = await api.act(`${path}/validate`);
+    if (body.state !== 'validated') throw notActivated(declared.name, body);
+    await api.act(`${path}/activate`, { expected_scope: declared.expected_scope });
+  }
+  await awaitActive(api, path, wish);
+}
+
+async function awaitActive(api: ControlApi, path: string, wish: SourceToActivate): Promise<void> {
+  const { name } = wish.declared;
+  const deadlineMs = performance.now() + wish.timeoutMs;
+  for (;;) {
+    const { body } = await api.get(path);
+    if (body.state === 'active') return;
+    if (!ON_ITS_WAY.has(body.state)) throw notActivated(name, body);
+    if (performance.now() > deadlineMs) throw notYet(name, body, wish.siteId);
+    wish.onWaiting(`source ${name} is ${String(body.state)}: waiting for every target to acknowledge it`);
+    await delay(POLL_MS);
+  }
+}
+
+function notYet(name: string, { state }: JsonObject, siteId: string): OperatorError {
+  const advice = `proofgate ctl get propagation ${siteId} shows which; ctl detach one that is gone`;
+  const text = `source ${name} is still ${String(state)}: a target has not acknowledged it. ${advice}`;
+  return new OperatorError('timed_out', 'source_not_active_yet', text);
+}
+
+function notActivated(name: string, { failure, state }: JsonObject): OperatorError {
+  const why = isJsonObject(failure) ? `${String(failure.code)}: ${String(failure.detail)}` : String(state);
+  return new OperatorError('refused', 'source_not_activated', `source ${name} was not activated: ${why}`);
+}
