@@ -6,8 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { startControl } from '../dist/cli/control-process.js';
-import { CONTROL_SETTINGS } from '../dist/cli/control-settings.js';
+import { startControl } from '../dist/cli/control/process.js';
+import { CONTROL_SETTINGS } from '../dist/cli/control/settings.js';
 import { settingValues } from '../dist/cli/setting-sources.js';
 import { createLogger } from '../dist/telemetry/logger.js';
 

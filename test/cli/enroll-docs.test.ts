@@ -1,7 +1,7 @@
 /** What docs/cli.md says of enrolling is what there is. */
 import { describe, expect, it } from '@jest/globals';
 import { STATUS_SETTINGS } from '../../src/cli/commands/status.ts';
-import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/cli/enroll-settings.ts';
+import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/cli/enroll/settings.ts';
 import type { Setting } from '../../src/cli/settings.ts';
 import { readText } from '../docs/markdown.ts';
 

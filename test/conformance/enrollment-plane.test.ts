@@ -5,9 +5,9 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { BUNDLE_CONTENT } from '../../src/bundle/schema.ts';
-import { ENROLL_SETTINGS } from '../../src/cli/enroll-settings.ts';
+import { ENROLL_SETTINGS } from '../../src/cli/enroll/settings.ts';
 import type { Setting } from '../../src/cli/settings.ts';
-import { SIGNING_SETTINGS } from '../../src/cli/signing-flags.ts';
+import { SIGNING_SETTINGS } from '../../src/cli/signing/flags.ts';
 import { DERIVED_KEY } from '../../src/control/api/contract/derived-keys.ts';
 import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/control/api/contract/enrollment.ts';
 import { ENROLLMENT_POLICY } from '../../src/control/api/contract/enrollment-policies.ts';

@@ -1,5 +1,5 @@
 /** `proofgate control`: the enrollment plane. */
-import { CONTROL_SETTINGS } from '../control-settings.ts';
+import { CONTROL_SETTINGS } from '../control/settings.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
 
 export function registerControl(parent: ProofgateCommand, context: CliContext): void {
@@ -14,7 +14,7 @@ export function registerControl(parent: ProofgateCommand, context: CliContext): 
       'proofgate control --config control.yaml',
     ],
     run: async ({ settings }) => {
-      const { runControl } = await import('../control-process.ts');
+      const { runControl } = await import('../control/process.ts');
       await runControl(settings, context);
     },
   });

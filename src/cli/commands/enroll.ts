@@ -2,7 +2,7 @@
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
 import { formatMoment } from '../../client/enroll/moments.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
-import { ENROLL_SETTINGS, type EnrollPlan, type EnrollValues, planOf } from '../enroll-settings.ts';
+import { ENROLL_SETTINGS, type EnrollPlan, type EnrollValues, planOf } from '../enroll/settings.ts';
 import type { Output } from '../output.ts';
 
 export function registerEnroll(parent: ProofgateCommand, context: CliContext): void {
@@ -35,8 +35,8 @@ async function enrollByPlan(
 ): Promise<EnrolledKeyRecord> {
   const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
   const { readCaFile } = await import('../input-files.ts');
-  const { enrollWithFiles } = await import('../enroll-with-files.ts');
-  const { EnrollProgress } = await import('../enroll-progress.ts');
+  const { enrollWithFiles } = await import('../enroll/enroll-with-files.ts');
+  const { EnrollProgress } = await import('../enroll/progress.ts');
   const { untilStopped } = await import('../stop-signal.ts');
   const url = parseControlUrl(plan.target.controlUrl);
   const caPem = await readCaFile(caFile);

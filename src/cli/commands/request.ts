@@ -3,7 +3,7 @@ import type { ConnectAddress } from '../../client/send-request.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { duration, optional, type SettingValues, text, toggle, withDefault } from '../settings.ts';
-import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing-flags.ts';
+import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/flags.ts';
 
 const MAX_TIMEOUT_MS = 3_600_000;
 
@@ -42,7 +42,7 @@ async function request(
 ): Promise<void> {
   const { fromClientError } = await import('../client-errors.ts');
   const { sendRequest } = await import('../../client/send-request.ts');
-  const { signFromSettings } = await import('../signing-inputs.ts');
+  const { signFromSettings } = await import('../signing/inputs.ts');
   const { showAnswer } = await import('../answer.ts');
   const { readCaFile } = await import('../input-files.ts');
   const connectTo = parseConnectAddress(settings.connectTo);

@@ -4,7 +4,7 @@ import type { SignedRequest } from '../../client/sign-request.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
 import { usageError } from '../errors.ts';
 import { choice, required, type SettingValues, text, withDefault } from '../settings.ts';
-import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing-flags.ts';
+import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/flags.ts';
 
 const SETTINGS = {
   ...SIGNING_SETTINGS,
@@ -31,7 +31,7 @@ export function registerSign(parent: ProofgateCommand, context: CliContext): voi
 
 async function sign(settings: Values, positionals: SigningPositionals, context: CliContext): Promise<void> {
   const { fromClientError } = await import('../client-errors.ts');
-  const { signFromSettings } = await import('../signing-inputs.ts');
+  const { signFromSettings } = await import('../signing/inputs.ts');
   try {
     const { request, signed } = await signFromSettings(settings, positionals);
     for (const { name } of request.headers) refuseUnsigned(name, signed);

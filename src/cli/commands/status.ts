@@ -36,9 +36,9 @@ export function registerStatus(parent: ProofgateCommand, context: CliContext): v
 
 async function showStatus(settings: Values, { output }: CliContext): Promise<void> {
   const { fromClientError } = await import('../client-errors.ts');
-  const { describeStatus } = await import('../enrollment-status.ts');
-  const { askReadiness } = await import('../enrollment-readiness.ts');
-  const { readEnrolledKeyFile } = await import('../enrollment-files.ts');
+  const { describeStatus } = await import('../enroll/status.ts');
+  const { askReadiness } = await import('../enroll/readiness.ts');
+  const { readEnrolledKeyFile } = await import('../enroll/state-file.ts');
   try {
     const { key, state } = await readEnrolledKeyFile(settings.key);
     const answer = settings.offline ? undefined : await askReadiness(state, key, settings);

@@ -1,6 +1,6 @@
 /** `proofgate verifier`: the sidecar that Envoy asks about each request. */
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
-import { VERIFIER_SETTINGS } from '../verifier-settings.ts';
+import { VERIFIER_SETTINGS } from '../verifier/settings.ts';
 
 export function registerVerifier(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
@@ -13,7 +13,7 @@ export function registerVerifier(parent: ProofgateCommand, context: CliContext):
       'proofgate verifier --config verifier.yaml',
     ],
     run: async ({ settings }) => {
-      const { runVerifier } = await import('../verifier-process.ts');
+      const { runVerifier } = await import('../verifier/process.ts');
       await runVerifier(settings, context);
     },
   });

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type SecretFile, secretFile } from '../../../src/cli/control-secret-files.ts';
+import { type SecretFile, secretFile } from '../../../src/cli/control/secret-files.ts';
 import {
   disableBootstrapToken,
   establishBootstrapToken,

@@ -1,5 +1,5 @@
 /** `proofgate bundle freshen`: states that a directory's bundle is the latest, once or again and again. */
-import { readSigningKeys, readTrustedSigners, SIGNING_KEYS, TRUSTED_SIGNERS } from '../../bundle-flags.ts';
+import { readSigningKeys, readTrustedSigners, SIGNING_KEYS, TRUSTED_SIGNERS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { toCliError } from '../../errors.ts';
 import { duration, optional, type SettingValues } from '../../settings.ts';
@@ -37,7 +37,7 @@ async function freshenDirectory(
   context: CliContext,
 ): Promise<void> {
   const { freshen } = await import('../../../bundle/authoring.ts');
-  const { fromBundleError } = await import('../../bundle-errors.ts');
+  const { fromBundleError } = await import('../../bundle/errors.ts');
   const signingKeys = await readSigningKeys(settings.keys);
   const trusted = await readTrustedSigners(settings);
   const statement = async () => {

@@ -1,6 +1,6 @@
 /** `proofgate bundle inspect`: what is in a directory. */
 import type { BundleSummary, FreshnessSummary, SignerSummary } from '../../../bundle/inspect.ts';
-import { readBundleKeys, TRUSTED_KEYS } from '../../bundle-flags.ts';
+import { readBundleKeys, TRUSTED_KEYS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import type { JsonMembers } from '../../output.ts';
 import type { SettingValues } from '../../settings.ts';
@@ -25,7 +25,7 @@ async function inspect(
   { output }: CliContext,
 ): Promise<void> {
   const { inspectBundle } = await import('../../../bundle/inspect.ts');
-  const { fromBundleError } = await import('../../bundle-errors.ts');
+  const { fromBundleError } = await import('../../bundle/errors.ts');
   const keys = await readBundleKeys(settings.bundleKeys);
   try {
     const summary = await inspectBundle({ directory, keys, nowSeconds: Math.floor(Date.now() / 1000) });

@@ -1,7 +1,7 @@
 /** `proofgate bundle lint`: what keeps a bundle from being signed or loaded, and what deserves a second look. */
 import type { BundleFault } from '../../../bundle/errors.ts';
 import type { Finding } from '../../../bundle/findings.ts';
-import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle-flags.ts';
+import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError } from '../../errors.ts';
 import type { Output } from '../../output.ts';
@@ -28,8 +28,8 @@ export function registerBundleLint(parent: ProofgateCommand, context: CliContext
 }
 
 async function lint(source: string, settings: Values, { output }: CliContext): Promise<void> {
-  const { fromBundleError, isRefusedBundle } = await import('../../bundle-errors.ts');
-  const { lintSource } = await import('../../lint-source.ts');
+  const { fromBundleError, isRefusedBundle } = await import('../../bundle/errors.ts');
+  const { lintSource } = await import('../../bundle/lint-source.ts');
   const signers = await readTrustedSigners(settings);
   try {
     const report = await lintSource(source, signers);

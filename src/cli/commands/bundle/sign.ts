@@ -1,6 +1,6 @@
 /** `proofgate bundle sign`: what a person wrote becomes signed documents in a directory. */
 import { basename } from 'node:path';
-import { readSigningKeys, readTrustedSigners, SIGNING_KEYS, TRUSTED_SIGNERS } from '../../bundle-flags.ts';
+import { readSigningKeys, readTrustedSigners, SIGNING_KEYS, TRUSTED_SIGNERS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { optional, required, type SettingValues, text } from '../../settings.ts';
 
@@ -33,7 +33,7 @@ async function signFile(
   { output }: CliContext,
 ): Promise<void> {
   const { signBundle } = await import('../../../bundle/authoring.ts');
-  const { fromBundleError } = await import('../../bundle-errors.ts');
+  const { fromBundleError } = await import('../../bundle/errors.ts');
   const { readInputText } = await import('../../input-files.ts');
   const { out } = settings;
   try {

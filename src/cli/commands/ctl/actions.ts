@@ -2,7 +2,7 @@
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl/connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError } from '../../errors.ts';
 import { optional, text, toggle } from '../../settings.ts';

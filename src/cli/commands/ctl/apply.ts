@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanStep } from '../../../client/operator/plan.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl/connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { usageError } from '../../errors.ts';
 import { readInputText } from '../../input-files.ts';

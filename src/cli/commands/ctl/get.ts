@@ -1,6 +1,6 @@
 /** `proofgate ctl get`: what Control holds, a list or one. */
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl/connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { usageError } from '../../errors.ts';
 import { optional, type SettingValues, text } from '../../settings.ts';

@@ -1,10 +1,10 @@
 /** `proofgate ctl login`: signs in with the browser, and keeps the session for the other commands. */
 import type { ControlUrl } from '../../../client/enroll/control-url.ts';
 import type { SignedIn } from '../../../client/operator/sign-in.ts';
-import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl-connection.ts';
+import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/connection.ts';
+import { prepareSessionFile, sessionPath, writeSession } from '../../ctl/session-file.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { oneLine } from '../../errors.ts';
-import { prepareSessionFile, sessionPath, writeSession } from '../../session-file.ts';
 import { duration, integer, type SettingValues, toggle, withDefault } from '../../settings.ts';
 
 const MAX_PORT = 65_535;
@@ -57,7 +57,7 @@ async function beginSession(
   { env, output }: CliContext,
 ): Promise<string> {
   const { signIn } = await import('../../../client/operator/sign-in.ts');
-  const { openBrowser } = await import('../../open-browser.ts');
+  const { openBrowser } = await import('../../ctl/open-browser.ts');
   return withConnection(values, { url, token: undefined }, (api) =>
     signIn({
       api,

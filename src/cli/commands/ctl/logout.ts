@@ -1,8 +1,8 @@
 /** `proofgate ctl logout`: ends the session that `ctl login` began. */
-import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl-connection.ts';
-import { requireSession } from '../../ctl-credentials.ts';
+import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/connection.ts';
+import { requireSession } from '../../ctl/credentials.ts';
+import { removeSession, sessionPath } from '../../ctl/session-file.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
-import { removeSession, sessionPath } from '../../session-file.ts';
 
 export function registerCtlLogout(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {

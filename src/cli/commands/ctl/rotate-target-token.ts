@@ -1,5 +1,5 @@
 /** `proofgate ctl rotate-target-token`: another token for a target; the one before works on for a while. */
-import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl/connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError } from '../../errors.ts';
 import { replaceFile } from '../../output-files.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sitePath } from '../../../client/operator/paths.ts';
 import { importPublicJwk } from '../../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl-connection.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl/connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError } from '../../errors.ts';
 import { replaceFile } from '../../output-files.ts';

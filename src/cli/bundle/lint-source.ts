@@ -1,0 +1,50 @@
+/** Lints what a path leads to: a file that a person wrote, or a directory of signed documents. */
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { readSignedBundle } from '../../bundle/authoring.ts';
+import { compileBundle } from '../../bundle/compile.ts';
+import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/documents.ts';
+import { BUNDLE_FILE } from '../../bundle/file-names.ts';
+import type { Finding } from '../../bundle/findings.ts';
+import { lintBundle, lintBundleYaml } from '../../bundle/lint.ts';
+import { LocalDirectory } from '../../bundle/local-directory.ts';
+import { positionOf } from '../../bundle/open-bundle.ts';
+import { asBundleContent } from '../../bundle/shape.ts';
+import { readInputText } from '../input-files.ts';
+
+export interface LintReport {
+  readonly findings: readonly Finding[];
+  /** `none`: a file that a person wrote has no signatures. */
+  readonly signatures: 'none' | 'hold' | 'not_checked';
+}
+
+const MAX_YAML_BYTES = 64 * 1024 * 1024;
+
+/**
+ * @param signers whose signatures a directory's bundle must have; undefined: they are not checked
+ * @throws BundleError, CliError
+ */
+export async function lintSource(source: string, signers: Signers | undefined): Promise<LintReport> {
+  const isDirectory = await stat(source).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  if (isDirectory) return lintDirectory(source, signers);
+  const yamlText = await readInputText(source, MAX_YAML_BYTES);
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const findings = await lintBundleYaml({ yamlText, fileName: basename(source), nowSeconds });
+  return { findings, signatures: 'none' };
+}
+
+async function lintDirectory(path: string, signers: Signers | undefined): Promise<LintReport> {
+  if (signers !== undefined) await readSignedBundle(path, signers);
+  const content = await new LocalDirectory(path).read(async (files) => {
+    const document = { file: BUNDLE_FILE, bytes: await files.readBundle(), maxBytes: MAX_BUNDLE_BYTES };
+    const { payload } = readDocument(document);
+    const read = asBundleContent(parsePayload(payload, BUNDLE_FILE), BUNDLE_FILE);
+    const { head } = positionOf(read, payload, BUNDLE_FILE);
+    await compileBundle(read, { file: BUNDLE_FILE, head, readShard: (file) => files.readShard(file) });
+    return read;
+  });
+  return { findings: lintBundle(content), signatures: signers === undefined ? 'not_checked' : 'hold' };
+}

@@ -1,0 +1,48 @@
+/** How far targets are behind, for the metrics: asked of the database when somebody scrapes. */
+import type { SitePropagationView } from '../../control/api/contract/distribution.ts';
+import { Refusal } from '../../control/domain/refusal.ts';
+import { sitePropagation } from '../../control/publishing/propagation.ts';
+import type { ControlStore } from '../../control/store/port.ts';
+import type { PropagationReading } from '../../telemetry/control-metrics.ts';
+
+const SITES_AT_ONCE = 100;
+
+/** Of every site; a site in each transaction, so that a scrape holds nobody up. */
+export async function readPropagation(
+  store: ControlStore,
+  nowMs: () => number,
+): Promise<readonly PropagationReading[]> {
+  const readings: PropagationReading[] = [];
+  for await (const siteId of siteIds(store)) {
+    const targets = await targetsOf(store, siteId, nowMs());
+    const behind = targets.filter(({ behind_revisions }) => behind_revisions > 0);
+    const sinceMs = behind.map(({ behind_since }) => Date.parse(behind_since ?? '')).filter(Number.isFinite);
+    const lagMs = sinceMs.length === 0 ? 0 : Math.max(0, nowMs() - Math.min(...sinceMs));
+    readings.push({ siteId, lagSeconds: lagMs / 1000, targetsBehind: behind.length });
+  }
+  return readings;
+}
+
+async function targetsOf(
+  store: ControlStore,
+  siteId: string,
+  nowMs: number,
+): Promise<SitePropagationView['targets']> {
+  try {
+    return (await store.read((tx) => sitePropagation(tx, siteId, nowMs))).targets;
+  } catch (error) {
+    // Deleted since it was listed.
+    if (error instanceof Refusal && error.code === 'not_found') return [];
+    throw error;
+  }
+}
+
+async function* siteIds(store: ControlStore): AsyncGenerator<string> {
+  for (let after: string | undefined; ; ) {
+    const page = { after, limit: SITES_AT_ONCE };
+    const sites = await store.read((tx) => tx.hierarchy.reachedSites({ kind: 'everything' }, page));
+    for (const { id } of sites) yield id;
+    after = sites.at(-1)?.id;
+    if (sites.length < SITES_AT_ONCE) return;
+  }
+}

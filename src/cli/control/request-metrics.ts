@@ -1,0 +1,30 @@
+/** What is counted of requests: how they were answered, and what became of enrollments. */
+import type { ControlApp } from '../../control/api/app.ts';
+import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
+
+const SUBMISSION = { method: 'POST', route: '/v1/enrollments' };
+
+/** Must come before the routes. */
+export function countRequests(app: ControlApp, metrics: ControlMetrics): void {
+  app.addHook('onResponse', async (request, reply) => {
+    const { url = 'none', config } = request.routeOptions;
+    // A target's long-poll takes as long as there is nothing to say.
+    const seconds = config.access?.kind === 'target' ? undefined : reply.elapsedTime / 1000;
+    metrics.requestAnswered(url, request.method, reply.statusCode, seconds);
+  });
+  app.addHook('preSerialization', async (request, reply, answer: unknown) => {
+    const isSubmission =
+      request.method === SUBMISSION.method && request.routeOptions.url === SUBMISSION.route;
+    if (isSubmission) metrics.enrollmentSubmitted(outcomeOf(reply.statusCode, answer));
+    return answer;
+  });
+}
+
+/** The state of a new enrollment, or the code of a problem: both of closed sets. */
+function outcomeOf(status: number, answer: unknown): string {
+  if (!isJsonObject(answer)) return 'unknown';
+  if (status === 200) return 'repeated';
+  const outcome = status === 201 ? answer.state : answer.code;
+  return typeof outcome === 'string' ? outcome : 'unknown';
+}

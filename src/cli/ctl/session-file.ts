@@ -1,0 +1,87 @@
+/**
+ * Where the session that `ctl login` began is kept: one file for each Control, with the token alone, for its owner alone.
+ * Source: docs/ctl.md "Signing in"; XDG Base Directory Specification.
+ */
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import type { ControlUrl } from '../../client/enroll/control-url.ts';
+import { isSessionToken } from '../../client/operator/session-token.ts';
+import { CliError, systemErrorCode, usageError } from '../errors.ts';
+import { readInputBytes } from '../input-files.ts';
+import type { Environment } from '../output.ts';
+import { replaceFile } from '../output-files.ts';
+
+const MAX_SESSION_BYTES = 4096;
+
+/** @throws CliError `session_file_required` where nothing says which directory is the person's */
+export function sessionPath(
+  { sessionFile }: { readonly sessionFile: string | undefined },
+  url: ControlUrl,
+  env: Environment,
+): string {
+  return sessionFile ?? join(configDirectory(env), 'proofgate', `session-${nameOf(url)}.token`);
+}
+
+/** Relative paths in it are to be ignored, says its specification. */
+function configDirectory({ XDG_CONFIG_HOME: configHome, HOME: home }: Environment): string {
+  if (configHome !== undefined && isAbsolute(configHome)) return configHome;
+  if (home !== undefined && isAbsolute(home)) return join(home, '.config');
+  throw usageError(
+    'session_file_required',
+    'neither XDG_CONFIG_HOME nor HOME says where sessions are kept: give --session-file or --token-file',
+  );
+}
+
+/** Port, path and plain HTTP make another Control, which must not get this one's token. */
+function nameOf({ text }: ControlUrl): string {
+  return encodeURIComponent(text.replace(/^https:\/\//, ''));
+}
+
+/**
+ * Undefined when there is no file.
+ * @throws CliError `session_file_invalid`, and what a file is refused for
+ */
+export async function readSession(path: string): Promise<string | undefined> {
+  let bytes: Buffer;
+  try {
+    bytes = await readInputBytes(path, { maxBytes: MAX_SESSION_BYTES, secret: true });
+  } catch (error) {
+    if (error instanceof CliError && error.code === 'file_not_found') return undefined;
+    throw error;
+  }
+  const token = bytes.toString('utf8').trim();
+  if (!isSessionToken(token)) throw usageError('session_file_invalid', `${path} does not hold a session`);
+  return token;
+}
+
+/**
+ * Before anybody is asked anything: a session that cannot be kept is lost, and a file of another kind is not replaced.
+ * Directories that are missing are created, mode 0700.
+ * @throws CliError `session_file_invalid`, `file_not_written`, and what a file is refused for
+ */
+export async function prepareSessionFile(path: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw notWritten(dirname(path), error);
+  }
+  await readSession(path);
+}
+
+/** At once and whole, mode 0600. @throws CliError as `replaceFile` */
+export async function writeSession(path: string, token: string): Promise<void> {
+  await replaceFile({ path, content: `${token}\n`, mode: 0o600 });
+}
+
+/** @throws CliError `file_not_written` */
+export async function removeSession(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true });
+  } catch (error) {
+    throw notWritten(path, error);
+  }
+}
+
+function notWritten(path: string, error: unknown): CliError {
+  return usageError('file_not_written', `${path} cannot be written (${systemErrorCode(error) ?? 'unknown'})`);
+}

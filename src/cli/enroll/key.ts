@@ -1,0 +1,84 @@
+/**
+ * The key that is enrolled: one that is there, or a new one. A command line with `--private-key-out` can be run again after
+ * any end: the key that it made is known by the state beside it, and is used again.
+ */
+import { generateKeyPairSync } from 'node:crypto';
+import { lstat, unlink } from 'node:fs/promises';
+import { type EnrollmentTarget, isSameTarget } from '../../client/enroll/enrollment-state.ts';
+import { type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
+import { systemErrorCode, usageError } from '../errors.ts';
+import { readSigningKeyFile } from '../key-files.ts';
+import { writeNewFile } from '../output-files.ts';
+import { EnrollmentStateFile, statePathOf } from './state-file.ts';
+
+export type KeyChoice =
+  | { readonly kind: 'use'; readonly file: string }
+  /** Made, unless an earlier run with the same target has made it. */
+  | { readonly kind: 'make'; readonly file: string };
+
+/** @throws CliError `file_exists`, `private_key_not_ed25519`, or as `readSigningKeyFile` and `writeNewFile` */
+export async function openEnrollmentKey(choice: KeyChoice, target: EnrollmentTarget): Promise<SigningKey> {
+  const { file } = choice;
+  if (choice.kind === 'use') return readEd25519Key(file);
+  switch (await whatIsAt(file)) {
+    case 'something':
+      return readOwnKey(file, target);
+    case 'empty_file':
+      await removeUnfinishedKey(file, target);
+      return makeKey(file, target);
+    case 'nothing':
+      return makeKey(file, target);
+  }
+}
+
+async function readEd25519Key(file: string): Promise<SigningKey> {
+  const key = await readSigningKeyFile(file);
+  if (key.publicKey.algorithm === 'Ed25519') return key;
+  throw usageError('private_key_not_ed25519', `${file}: only Ed25519 keys can be enrolled`);
+}
+
+async function whatIsAt(file: string): Promise<'nothing' | 'empty_file' | 'something'> {
+  try {
+    // Not through links: one that leads nowhere is something, and nothing is made in its place.
+    const stats = await lstat(file);
+    return stats.isFile() && stats.size === 0 ? 'empty_file' : 'something';
+  } catch (error) {
+    // All else shows when the file is written.
+    if (systemErrorCode(error) === 'ENOENT') return 'nothing';
+    return 'something';
+  }
+}
+
+async function readOwnKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
+  const state = await new EnrollmentStateFile(file).load();
+  if (state === undefined || !isSameTarget(state.target, target)) throw notOurs(file);
+  const key = await readEd25519Key(file);
+  if (state.keyThumbprint !== key.publicKey.thumbprint) throw notOurs(file);
+  return key;
+}
+
+/** A run that was killed between making the file and writing it: nothing was ever enrolled with that key. */
+async function removeUnfinishedKey(file: string, target: EnrollmentTarget): Promise<void> {
+  const state = await new EnrollmentStateFile(file).load();
+  const isUnfinished = state !== undefined && state.attempt === undefined && state.enrolled === undefined;
+  if (!isUnfinished || !isSameTarget(state.target, target)) throw notOurs(file);
+  await unlink(file);
+}
+
+function notOurs(file: string) {
+  return usageError(
+    'file_exists',
+    `${file} is there and ${statePathOf(file)} does not say that it was made for this Control and policy: to enroll it, give it as --private-key-file`,
+  );
+}
+
+/** The state comes first: without it, the next run would not know the key for its own. */
+async function makeKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
+  const key = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  const keyThumbprint = key.publicKey.thumbprint;
+  const state = { keyThumbprint, target, enrolled: undefined, attempt: undefined };
+  await new EnrollmentStateFile(file).save(state);
+  const content = key.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  await writeNewFile({ path: file, content, mode: 0o600 });
+  return key;
+}

@@ -1,0 +1,61 @@
+/** What happens to bundles and on the way to them, as log lines and metrics. */
+import type { StepKind } from '../../bundle/file-names.ts';
+import type { BundleListener } from '../../bundle/holder.ts';
+import type { RefreshListener } from '../../bundle/refresh/refresher.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { VerifierMetrics } from '../../telemetry/metrics.ts';
+import type { RefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+
+export function logBundleEvents(
+  logger: Logger,
+  metrics: VerifierMetrics,
+  refreshMetrics: RefreshMetrics,
+): BundleListener {
+  return {
+    loaded: ({ revision, head, routes, keys }, { durationMs, source }) =>
+      logger.info(
+        { revision, head, source, routes: routes.size, keys: keys.size, duration_ms: Math.round(durationMs) },
+        'bundle loaded',
+      ),
+    // Several a second at a busy site.
+    advanced({ revision, head, keys }, steps, durationMs) {
+      countSteps(refreshMetrics, steps);
+      logger.debug(
+        { revision, head, steps: steps.length, keys: keys.size, duration_ms: Math.round(durationMs) },
+        'bundle carried on',
+      );
+    },
+    refused(error, source) {
+      metrics.bundleRefused(error.code);
+      logger.error({ code: error.code, source }, `bundle refused: ${error.message}`);
+    },
+    freshnessRefused(error) {
+      metrics.bundleRefused(error.code);
+      logger.error({ code: error.code }, `freshness statement refused: ${error.message}`);
+    },
+    // Between the writing of a bundle and of its statement every publication passes through this.
+    freshnessIgnored: (why, { revision }) =>
+      logger.info({ why, revision }, 'freshness statement not applied'),
+  };
+}
+
+function countSteps(metrics: RefreshMetrics, steps: readonly StepKind[]): void {
+  for (const kind of ['delta', 'link'] as const) {
+    const count = steps.filter((step) => step === kind).length;
+    if (count > 0) metrics.stepsApplied(kind, count);
+  }
+}
+
+export function logRefreshEvents(logger: Logger, metrics: RefreshMetrics): RefreshListener {
+  return {
+    polled: (outcome) => metrics.polled(outcome),
+    failed(activity, code, text) {
+      metrics.controlFailed(activity, code);
+      logger.warn({ code, activity }, `following Control fails: ${text}`);
+    },
+    recovered: (activity) => logger.info({ activity }, 'following Control works again'),
+    acknowledged: ({ revision, head }, outcome) =>
+      logger.debug({ revision, head, outcome }, 'acknowledged to Control'),
+    rebased: (revision, bytes) => logger.info({ revision, bytes }, 'newer base kept in the state directory'),
+  };
+}

@@ -1,0 +1,110 @@
+/** Where the sidecar's bundle comes from: a directory, Control or both, over what the state directory remembers. */
+import { FileMark } from '../../bundle/high-water-mark.ts';
+import { BundleHolder } from '../../bundle/holder.ts';
+import type { ControlConnection } from '../../bundle/refresh/control-connection.ts';
+import { Refresher, type RefreshStatus } from '../../bundle/refresh/refresher.ts';
+import type { Snapshot } from '../../bundle/snapshot.ts';
+import { KeptChain } from '../../bundle/state/kept-chain.ts';
+import { StateDirectory } from '../../bundle/state/state-directory.ts';
+import { isIdentifier } from '../../protocol/identifiers.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { VerifierMetrics } from '../../telemetry/metrics.ts';
+import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import { usageError } from '../errors.ts';
+import { readPublicKeyFile } from '../key-files.ts';
+import { assertStateDirectory } from '../state-directory.ts';
+import { logBundleEvents, logRefreshEvents } from './bundle-log.ts';
+import { openControlConnection } from './follow-control.ts';
+import { usesEmbeddedReplay } from './open-replay-store.ts';
+import type { VerifierSettings } from './settings.ts';
+
+export interface VerifierBundle {
+  readonly holder: BundleHolder;
+  /** Undefined where no Control is followed. */
+  refreshStatus(): RefreshStatus | undefined;
+  /** Loads what there is, then follows in the background. Never rejects. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** @throws CliError for settings that cannot work: nothing has been opened then */
+export async function createVerifierBundle(
+  settings: VerifierSettings,
+  logger: Logger,
+  metrics: VerifierMetrics,
+): Promise<VerifierBundle> {
+  const signers = await readSigners(settings);
+  const { authSite, stateDir: stateDirectory } = settings;
+  if (!isIdentifier(authSite)) {
+    throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
+  }
+  await assertStateDirectory(stateDirectory);
+  const connection = await openControlConnection(settings);
+  const kept = connection && new KeptChain(new StateDirectory(stateDirectory));
+  const mark = new FileMark({ stateDirectory, authSite });
+  const refreshMetrics = createRefreshMetrics(metrics.registry, () => refresher?.status().lastContactSeconds);
+  const holder = new BundleHolder({
+    authSite,
+    directory: settings.bundle,
+    kept,
+    ...signers,
+    mark,
+    nowSeconds,
+    listener: logBundleEvents(logger, metrics, refreshMetrics),
+    ...(usesEmbeddedReplay(settings.replay) ? { acceptSnapshot: refuseUnlessSingleVerifier } : {}),
+  });
+  const listener = logRefreshEvents(logger, refreshMetrics);
+  const refresher = newRefresher({ authSite, connection, holder, kept, mark, nowSeconds, listener });
+  return {
+    holder,
+    refreshStatus: () => refresher?.status(),
+    async start() {
+      await holder.start();
+      refresher?.start();
+    },
+    async close() {
+      await refresher?.close();
+      holder.close();
+      await kept?.close();
+    },
+  };
+}
+
+function newRefresher({
+  connection,
+  kept,
+  ...options
+}: Omit<ConstructorParameters<typeof Refresher>[0], 'connection' | 'kept'> & {
+  readonly connection: ControlConnection | undefined;
+  readonly kept: KeptChain | undefined;
+}): Refresher | undefined {
+  if (connection === undefined || kept === undefined) return undefined;
+  return new Refresher({ connection, kept, ...options });
+}
+
+async function readSigners(settings: VerifierSettings) {
+  const bundleKeys = await readKeys(settings.bundleKeys);
+  const freshnessKeys = await readKeys(settings.freshnessKeys);
+  const { bundleThreshold: threshold } = settings;
+  if (threshold > new Set(bundleKeys.map(({ thumbprint }) => thumbprint)).size) {
+    throw usageError('bundle_threshold_too_high', '--bundle-threshold is more than there are bundle keys');
+  }
+  return {
+    bundleSigners: { keys: bundleKeys, threshold },
+    freshnessSigners: { keys: freshnessKeys.length > 0 ? freshnessKeys : bundleKeys, threshold: 1 },
+  };
+}
+
+function readKeys(paths: readonly string[]): Promise<readonly PublicKey[]> {
+  return Promise.all(paths.map(readPublicKeyFile));
+}
+
+/** The embedded store knows nothing of what other verifiers consumed. */
+function refuseUnlessSingleVerifier({ singleVerifier }: Snapshot): string | undefined {
+  return singleVerifier ? undefined : '--replay memory takes only bundles that say single_verifier: true';
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}

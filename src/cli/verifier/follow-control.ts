@@ -1,0 +1,75 @@
+/** `--control-url` and what belongs to it: where a verifier's bundle comes from, and the token that it asks with. */
+import { isIP } from 'node:net';
+import { ControlConnection } from '../../bundle/refresh/control-connection.ts';
+import { ControlFailure } from '../../bundle/refresh/control-failure.ts';
+import { CliError, usageError } from '../errors.ts';
+import { readCaFile, readInputBytes } from '../input-files.ts';
+import type { VerifierSettings } from './settings.ts';
+
+const MAX_TOKEN_FILE_BYTES = 8192;
+const TOKEN = /^[!-~]{1,4096}$/;
+
+/**
+ * Looks at the settings alone, but for the certificates.
+ * @returns undefined where no Control is named
+ * @throws CliError `bundle_source_missing`, `control_url_invalid`, `control_url_not_https`,
+ *   `control_token_file_missing`, and what a file is refused for
+ */
+export async function openControlConnection(
+  settings: VerifierSettings,
+): Promise<ControlConnection | undefined> {
+  const { allowPlainHttp, bundle, controlCaFile, controlTokenFile, controlUrl } = settings;
+  if (controlUrl === undefined) {
+    if (bundle !== undefined) return undefined;
+    throw usageError('bundle_source_missing', 'give --bundle, --control-url or both');
+  }
+  const url = parseControlUrl(controlUrl, allowPlainHttp);
+  if (controlTokenFile === undefined) {
+    throw usageError('control_token_file_missing', '--control-url needs --control-token-file');
+  }
+  return new ControlConnection({
+    url,
+    readToken: () => readToken(controlTokenFile),
+    certificateAuthorities: await readCaFile(controlCaFile),
+  });
+}
+
+/** The token crosses plain HTTP in the clear: only on this machine, unless somebody says that the network is safe. */
+function parseControlUrl(text: string, allowPlainHttp: boolean): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isOrigin = url?.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
+  if (url === undefined || !isOrigin || url.password !== '' || !/^https?:$/.test(url.protocol)) {
+    throw usageError(
+      'control_url_invalid',
+      '--control-url must be https://HOST[:PORT], without path or password',
+    );
+  }
+  if (url.protocol === 'http:' && !isLoopback(url.hostname) && !allowPlainHttp) {
+    throw usageError(
+      'control_url_not_https',
+      '--control-url must be https://, or --allow-plain-http be given',
+    );
+  }
+  return url;
+}
+
+function isLoopback(hostname: string): boolean {
+  if (hostname === 'localhost' || hostname === '[::1]') return true;
+  return isIP(hostname) === 4 && hostname.startsWith('127.');
+}
+
+/**
+ * One line, white space around it ignored. Read for each request: rotation replaces the file. A mounted secret may be
+ * readable by a group, so its mode is not judged.
+ */
+async function readToken(path: string): Promise<string> {
+  try {
+    const bytes = await readInputBytes(path, { maxBytes: MAX_TOKEN_FILE_BYTES, secret: false });
+    const token = bytes.toString('utf8').trim();
+    if (TOKEN.test(token)) return token;
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new ControlFailure('control_token_unusable', `--control-token-file: ${error.message}`);
+  }
+  throw new ControlFailure('control_token_unusable', `--control-token-file ${path} does not hold one token`);
+}

@@ -1,0 +1,209 @@
+/** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
+
+import type { Snapshot } from '../../bundle/snapshot.ts';
+import {
+  type AdminListener,
+  openAdminListener,
+  type ReadinessCheck,
+} from '../../enforcement/admin/server.ts';
+import {
+  type ExtAuthzGrpcDoor,
+  ListenError,
+  openExtAuthzGrpcDoor,
+} from '../../enforcement/ext-authz-grpc/server.ts';
+import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
+import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
+import { createJsonLinesSink } from '../../verifier/audit/json-lines.ts';
+import type { AuditMode, AuditSink } from '../../verifier/audit/sink.ts';
+import type { ReplayStore } from '../../verifier/replay/store.ts';
+import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
+import type { CliContext } from '../define-command.ts';
+import { CliError, systemErrorCode, usageError } from '../errors.ts';
+import { type HostAndPort, parseGrpcAddress, parseHostAndPort } from '../listen-address.ts';
+import { listenForStop } from '../stop-signal.ts';
+import { createVerifierBundle, type VerifierBundle } from './bundle.ts';
+import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
+import { verifierReadiness } from './readiness.ts';
+import { reportReadiness } from './readiness-report.ts';
+import type { VerifierSettings } from './settings.ts';
+
+/** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
+export async function runVerifier(settings: VerifierSettings, { version }: CliContext): Promise<void> {
+  const stop = listenForStop();
+  const logger = createLogger(settings.logLevel);
+  const parts = await startParts(settings, logger);
+  try {
+    logger.info(
+      {
+        version,
+        listen: parts.door.address,
+        admin_listen: parts.admin.address,
+        auth_site: settings.authSite,
+      },
+      'listening',
+    );
+    await stopped(stop);
+    logger.info('draining');
+  } finally {
+    await stopParts(parts, settings.drainTimeoutMs);
+  }
+  logger.info('stopped');
+}
+
+interface Parts {
+  readonly bundle: VerifierBundle;
+  readonly replayStore: ReplayStore;
+  readonly auditSink: AuditSink;
+  readonly door: ExtAuthzGrpcDoor;
+  readonly admin: AdminListener;
+  /** Ends what keeps health checks up to date, and tells them that this verifier is leaving. */
+  readonly leave: () => void;
+}
+
+/** What can be wrong with the settings is told before anything is opened. */
+async function startParts(settings: VerifierSettings, logger: Logger): Promise<Parts> {
+  const addresses = {
+    listen: parseGrpcAddress('listen', settings.listen),
+    admin: parseHostAndPort('admin-listen', settings.adminListen),
+  };
+  const externalOrigin = parseExternalOrigin(settings.externalOrigin);
+  await assertReplaySetting(settings);
+  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot));
+  const bundle = await createVerifierBundle(settings, logger, metrics);
+  const auditMode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
+  const auditSink = openAuditSink(settings.auditFile, auditMode, metrics);
+  await bundle.start();
+  const replayStore = await openReplayStore(settings, () => bundle.holder.snapshot?.skewSeconds);
+  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
+  const verifier = createVerifier({
+    currentSnapshot: () => bundle.holder.snapshot,
+    replayStore,
+    auditSink,
+    auditMode,
+    metrics,
+    nowMs: Date.now,
+    realtimeStalenessSeconds,
+    externalOrigin,
+    maxInFlight: settings.maxInFlight,
+    onInternalError: (error) =>
+      logger.error({ fault: faultName(error) }, 'internal fault: the request was denied'),
+  });
+  const readiness = (leaving: boolean) =>
+    verifierReadiness({
+      bundle: bundle.holder.status(),
+      refresh: bundle.refreshStatus(),
+      replay: replayStore.health(),
+      realtimeStalenessSeconds,
+      leaving,
+    });
+  try {
+    const opened = await openListeners({ settings, addresses, verifier, metrics, readiness, logger });
+    return { bundle, replayStore, auditSink, ...opened };
+  } catch (error) {
+    await Promise.all([bundle.close(), replayStore.close(), auditSink.close()]);
+    throw error;
+  }
+}
+
+interface ListenerInputs {
+  readonly settings: VerifierSettings;
+  readonly addresses: { readonly listen: string; readonly admin: HostAndPort };
+  readonly verifier: Verifier;
+  readonly metrics: VerifierMetrics;
+  readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
+  readonly logger: Logger;
+}
+
+/** @throws CliError `listen_failed` */
+async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door' | 'admin' | 'leave'>> {
+  const { addresses, logger, metrics, readiness, settings, verifier } = inputs;
+  const door = await openExtAuthzGrpcDoor({
+    verifier,
+    metrics,
+    listen: addresses.listen,
+    bodyMode: settings.envoyBody,
+    maxMessageBytes: settings.maxMessageBytes,
+    onInternalError: (error) =>
+      logger.error({ fault: faultName(error) }, 'internal fault: the request was denied'),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, settings.listen);
+  });
+  let leaving = false;
+  const admin = await openAdminListener({
+    ...addresses.admin,
+    readiness: () => readiness(leaving),
+    metrics: () => scrape(metrics),
+  }).catch(async (error: unknown) => {
+    await door.drain(0);
+    throw listenFailure(error, settings.adminListen);
+  });
+  const stopReporting = reportReadiness(() => readiness(leaving), door, logger);
+  const leave = () => {
+    leaving = true;
+    stopReporting();
+    door.setServing(false);
+  };
+  return { door, admin, leave };
+}
+
+async function stopParts(parts: Parts, drainTimeoutMs: number): Promise<void> {
+  parts.leave();
+  await parts.door.drain(drainTimeoutMs);
+  const { admin, auditSink, bundle, replayStore } = parts;
+  await Promise.all([bundle.close(), replayStore.close(), auditSink.close(), admin.close()]);
+}
+
+function stopped(stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (stop.aborted) resolve();
+    else stop.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+function parseExternalOrigin(text: string | undefined): Origin | undefined {
+  if (text === undefined) return undefined;
+  const origin = parseOrigin(text);
+  if (origin === undefined) {
+    throw usageError(
+      'bad_origin',
+      '--external-origin must be scheme://host[:port] in lower case, such as https://api.example',
+    );
+  }
+  return origin;
+}
+
+function openAuditSink(destination: string, mode: AuditMode, metrics: VerifierMetrics): AuditSink {
+  try {
+    return createJsonLinesSink({ destination, mode, onDropped: () => metrics.auditDropped() });
+  } catch (error) {
+    throw usageError(
+      'audit_file_unusable',
+      `${destination} cannot be written (${systemErrorCode(error) ?? 'error'})`,
+    );
+  }
+}
+
+function listenFailure(error: unknown, address: string): CliError {
+  if (error instanceof CliError) return error;
+  const why = error instanceof ListenError ? error.message : (systemErrorCode(error) ?? 'error');
+  return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
+}
+
+/** Its class or system code; a message or a stack could hold what a request held. */
+function faultName(error: unknown): string {
+  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+function readingOf(snapshot: Snapshot | undefined) {
+  if (snapshot === undefined) return undefined;
+  return { revision: snapshot.revision, ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds };
+}
+
+async function scrape({ registry }: VerifierMetrics) {
+  return { contentType: registry.contentType, text: await registry.metrics() };
+}

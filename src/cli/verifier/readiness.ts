@@ -1,0 +1,64 @@
+/** What `/readyz` and the gRPC health service say of the sidecar. */
+import type { BundleStatus } from '../../bundle/holder.ts';
+import type { RefreshStatus } from '../../bundle/refresh/refresher.ts';
+import type { Snapshot } from '../../bundle/snapshot.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
+import type { ReplayHealth } from '../../verifier/replay/store.ts';
+
+export interface ReadinessInputs {
+  readonly bundle: BundleStatus;
+  /** Undefined where no Control is followed. */
+  readonly refresh: RefreshStatus | undefined;
+  readonly replay: ReplayHealth;
+  readonly realtimeStalenessSeconds: number;
+  /** SIGTERM has come. */
+  readonly leaving: boolean;
+}
+
+export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCheck[] {
+  const { bundle, leaving, replay } = inputs;
+  return [
+    bundleCheck(bundle),
+    freshnessCheck(bundle, inputs.realtimeStalenessSeconds),
+    ...(inputs.refresh === undefined ? [] : [controlCheck(inputs.refresh)]),
+    { name: 'replay_store', problem: replay.ready ? undefined : replay.problem },
+    { name: 'listener', problem: leaving ? 'draining: no new checks are taken' : undefined },
+  ];
+}
+
+/** A bundle that was refused leaves the one before it at work: that is told, and does not stop the traffic. */
+function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
+  const refused = problem && `${problem.error.code}: ${problem.error.message}`;
+  return snapshot === undefined
+    ? { name: 'bundle', problem: refused ?? 'no bundle has been loaded yet' }
+    : { name: 'bundle', problem: undefined, warning: refused };
+}
+
+/** Never a problem: what is loaded serves without Control, for as long as it is fresh. */
+function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
+  const warning = problem && `${problem.error.code}: ${problem.error.message}`;
+  const silent = lastContactSeconds === undefined ? 'Control has not answered yet' : undefined;
+  return { name: 'control', problem: undefined, warning: warning ?? silent };
+}
+
+function freshnessCheck(status: BundleStatus, realtimeStalenessSeconds: number): ReadinessCheck {
+  const { freshnessIgnored, freshnessProblem, snapshot } = status;
+  const warning =
+    freshnessProblem === undefined
+      ? freshnessIgnored && `the statement on disk is not applied: ${freshnessIgnored}`
+      : `${freshnessProblem.error.code}: ${freshnessProblem.error.message}`;
+  const problem = snapshot && freshnessProblemOf(snapshot, realtimeStalenessSeconds);
+  return { name: 'freshness', problem, warning };
+}
+
+/** A problem only when no route at all could be served. */
+function freshnessProblemOf(snapshot: Snapshot, realtimeStalenessSeconds: number): string | undefined {
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const { expiresAtSeconds, freshAsOfSeconds, issuedAtSeconds, skewSeconds } = snapshot;
+  if (nowSeconds < issuedAtSeconds - skewSeconds) return "the bundle was issued after this machine's clock";
+  if (nowSeconds >= expiresAtSeconds + skewSeconds) return 'the bundle has expired';
+  const mostSeconds = Math.max(snapshot.longestStalenessSeconds ?? 0, realtimeStalenessSeconds);
+  const ageSeconds = nowSeconds - freshAsOfSeconds;
+  if (ageSeconds <= mostSeconds) return undefined;
+  return `the bundle is ${ageSeconds} s old, more than any route allows (${mostSeconds} s): no freshness statement arrives`;
+}

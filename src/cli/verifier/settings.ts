@@ -1,0 +1,108 @@
+/** What the sidecar can be told. Source: docs/cli.md. */
+import { LOG_LEVELS } from '../../telemetry/log-level.ts';
+import {
+  choice,
+  duration,
+  integer,
+  list,
+  optional,
+  required,
+  requiredList,
+  type SettingValues,
+  text,
+  toggle,
+  withDefault,
+} from '../settings.ts';
+
+export const VERIFIER_SETTINGS = {
+  authSite: required(text('--auth-site <name>', 'the Auth Site that this verifier serves')),
+  bundle: optional(
+    text('--bundle <directory>', 'where the signed bundle lies; watched; not needed with --control-url'),
+  ),
+  controlUrl: optional(text('--control-url <url>', 'Control to follow in the background')),
+  controlTokenFile: optional(
+    text('--control-token-file <file>', "the target's token; read anew for each request to Control"),
+  ),
+  controlCaFile: optional(text('--control-ca-file <file>', 'certificates (PEM) to trust Control by')),
+  allowPlainHttp: toggle('--allow-plain-http', 'let the token cross a network in the clear', false),
+  bundleKeys: requiredList(text('--bundle-key <file>', 'public key (JWK or PEM) that signs bundles')),
+  bundleThreshold: withDefault(
+    integer('--bundle-threshold <count>', 'how many of the bundle keys must have signed', {
+      min: 1,
+      max: 16,
+    }),
+    '1',
+  ),
+  freshnessKeys: list(
+    text('--freshness-key <file>', 'public key that signs freshness statements; default: the bundle keys'),
+  ),
+  stateDir: required(
+    text('--state-dir <directory>', 'keeps the highest revision ever accepted, and what came from Control'),
+  ),
+  listen: withDefault(
+    text('--listen <address>', 'where Envoy reaches it: HOST:PORT or unix:PATH'),
+    '127.0.0.1:9191',
+  ),
+  adminListen: withDefault(
+    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
+    '127.0.0.1:9192',
+  ),
+  replay: required(
+    text('--replay <store>', 'memory (one verifier process, bundle says single_verifier) or redis://… URL'),
+  ),
+  redisTimeoutMs: withDefault(
+    duration('--redis-timeout <duration>', 'within this long Redis must answer', {
+      minMs: 10,
+      maxMs: 10_000,
+    }),
+    '100ms',
+  ),
+  redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
+  holderQuota: withDefault(
+    integer('--holder-quota <count>', 'most requests of one key a minute', { min: 1, max: 1_000_000_000 }),
+    '600000',
+  ),
+  externalOrigin: optional(
+    text('--external-origin <origin>', 'behind a proxy that rewrites host or scheme: the one origin served'),
+  ),
+  envoyBody: withDefault(
+    choice('--envoy-body <mode>', 'whether Envoy sends bodies with the check', ['buffered', 'none']),
+    'buffered',
+  ),
+  realtimeStalenessMs: withDefault(
+    duration('--realtime-staleness <duration>', 'most age of the bundle on realtime routes', { minMs: 1000 }),
+    '10s',
+  ),
+  auditFile: withDefault(
+    text('--audit-file <file>', 'where decisions are recorded, JSON lines; - is standard output'),
+    '-',
+  ),
+  audit: withDefault(
+    choice('--audit <mode>', 'required refuses what cannot be recorded', ['best-effort', 'required']),
+    'best-effort',
+  ),
+  maxMessageBytes: withDefault(
+    integer('--max-message-bytes <count>', 'most bytes of one check: headers and buffered body', {
+      min: 65_536,
+      max: 268_435_456,
+    }),
+    '4194304',
+  ),
+  maxInFlight: withDefault(
+    integer('--max-in-flight <count>', 'most checks that may wait for the replay store', {
+      min: 1,
+      max: 1_000_000,
+    }),
+    '1024',
+  ),
+  drainTimeoutMs: withDefault(
+    duration('--drain-timeout <duration>', 'most time that SIGTERM leaves to checks in flight'),
+    '10s',
+  ),
+  logLevel: withDefault(
+    choice('--log-level <level>', 'how much the log on standard error says', LOG_LEVELS),
+    'info',
+  ),
+};
+
+export type VerifierSettings = SettingValues<typeof VERIFIER_SETTINGS>;
