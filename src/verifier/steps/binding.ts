@@ -34,7 +34,8 @@ export function checkBinding(check: BindingCheck): Denial | undefined {
   return deny('request_binding_mismatch', firstDifference(transcript, rebuilt) ?? 'headers');
 }
 
-function rebuildTranscript({
+/** The transcript as the request, the bundle and the passport make it. */
+export function rebuildTranscript({
   facts,
   snapshot,
   route,

@@ -21,7 +21,8 @@ export function checkFreshness(
     : deny('stale_bundle_fail_closed', 'stale');
 }
 
-function mostAgeSeconds(
+/** How old the bundle may be on the route, seconds. */
+export function mostAgeSeconds(
   rule: Exclude<FreshnessRule, { kind: 'unknown' }>,
   realtimeStalenessSeconds: number,
 ): number {
