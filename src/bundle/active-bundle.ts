@@ -87,6 +87,8 @@ export class ActiveBundle {
   async load(found: FoundChain): Promise<LoadOutcome> {
     const startedMs = performance.now();
     const { authSite, bundleSigners, mark } = this.#options;
+    // Without a mark to hold it against nothing is loaded: that is known before the work.
+    if (this.#snapshot === undefined) await mark.position();
     const bytes = await found.files.readBundle();
     const opened = await new TimeSlice().run(
       openBundleInSteps(bytes, { file: BUNDLE_FILE, signers: bundleSigners, authSite }),

@@ -50,6 +50,7 @@ export type BundleErrorCode =
   | 'revision_step'
   | 'chain_broken'
   | 'mark_corrupt'
+  | 'mark_unavailable'
   | 'mark_of_another_site'
   // life in the verifier
   | 'refused_by_policy'

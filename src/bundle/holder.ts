@@ -48,7 +48,8 @@ export interface BundleHolderOptions {
 const DEFAULT_POLL_INTERVAL_MS = 1000;
 /** Longest time between attempts at files that have not changed. */
 const MAX_RETRY_INTERVAL_MS = 60_000;
-const FORGET_INTERVAL_MS = 1000;
+/** Between rounds of what has to be done now and then. */
+const ROUND_INTERVAL_MS = 1000;
 /** Lapsed keys that leave at a time: well below a millisecond. */
 const FORGET_AT_A_TIME = 500;
 
@@ -65,7 +66,8 @@ export class BundleHolder {
   readonly #bundlePass = new Coalesced(() => this.#runBundlePass());
   readonly #freshnessPass = new Coalesced(() => this.#runFreshnessPass());
   #watch: DirectoryWatch | undefined;
-  #forgetting: NodeJS.Timeout | undefined;
+  #rounds: NodeJS.Timeout | undefined;
+  #startingAgain: Promise<void> | undefined;
 
   constructor(options: BundleHolderOptions) {
     const { listener, nowSeconds } = options;
@@ -155,10 +157,7 @@ export class BundleHolder {
   /** Loads what was kept and what is in the directory, then keeps watching. Never rejects: see {@link BundleHolder.status}. */
   async start(): Promise<void> {
     if (this.#options.kept !== undefined) await this.#changes.run(() => this.#loadKept());
-    this.#forgetting ??= setInterval(
-      () => this.#active.forgetLapsedKeys(FORGET_AT_A_TIME),
-      FORGET_INTERVAL_MS,
-    ).unref();
+    this.#rounds ??= setInterval(() => this.#goRound(), ROUND_INTERVAL_MS).unref();
     if (this.#options.directory !== undefined) {
       this.#watch ??= new DirectoryWatch({
         directory: this.#options.directory,
@@ -184,11 +183,32 @@ export class BundleHolder {
   close(): void {
     this.#watch?.close();
     this.#watch = undefined;
-    clearInterval(this.#forgetting);
+    clearInterval(this.#rounds);
+    this.#rounds = undefined;
+  }
+
+  #goRound(): void {
+    this.#active.forgetLapsedKeys(FORGET_AT_A_TIME);
+    if (this.#active.snapshot !== undefined || !this.#lacksMark || this.#startingAgain !== undefined) return;
+    this.#startingAgain = this.#startAgain().finally(() => {
+      this.#startingAgain = undefined;
+    });
+  }
+
+  /** Whether nothing could be loaded, sound or not, since nothing could be said of the mark. */
+  get #lacksMark(): boolean {
+    const { directory, state } = this.#problems;
+    return [directory, state].some(({ current }) => current?.error.code === 'mark_unavailable');
+  }
+
+  async #startAgain(): Promise<void> {
+    await this.#changes.run(() => this.#loadKept());
+    await this.reload();
   }
 
   async #loadKept(): Promise<void> {
     const { kept } = this.#options;
+    if (this.#active.snapshot !== undefined) return;
     try {
       const found = await kept?.found();
       if (found === undefined) return;

@@ -5,6 +5,7 @@ export const PASSING: ReadonlySet<BundleErrorCode> = new Set([
   'file_unreadable',
   'file_not_written',
   'mark_corrupt',
+  'mark_unavailable',
   'mark_of_another_site',
   'internal',
 ]);

@@ -45,9 +45,9 @@ export class KeptChain implements StepRecord {
     return current.log.count > MOST_STEPS || current.log.sizeBytes > current.sizeBytes;
   }
 
-  /** What the run before kept. @throws BundleError when it cannot be read */
+  /** What the run before kept; may be asked for again while nothing is loaded. @throws BundleError when it cannot be read */
   async found(): Promise<FoundChain | undefined> {
-    const stored = await this.#state.open();
+    const stored = this.#state.current ?? (await this.#state.open());
     if (stored === undefined) return undefined;
     const { files, log } = stored;
     return {
