@@ -52,6 +52,7 @@ module.exports = {
       to: { path: CONTRACT, dependencyTypesNot: ['type-only'] },
     },
     onlyKnownBy('commander', 'cli'),
+    onlyKnownBy('sodium-native', 'protocol'),
     onlyKnownBy('kysely', 'control/store'),
     onlyKnownBy('libsql', 'control/store'),
     onlyKnownBy('pg/', 'control/store'),
@@ -71,7 +72,7 @@ module.exports = {
     {
       name: 'no-orphans',
       severity: 'error',
-      from: { orphan: true, path: '^src/', pathNot: '^src/cli/main\\.ts$' },
+      from: { orphan: true, path: '^src/', pathNot: '(^src/cli/main\\.ts|\\.d\\.ts)$' },
       to: {},
     },
     {

@@ -1,5 +1,5 @@
 /**
- * Keys that were checked before. Checking an Ed25519 key costs about a millisecond and says the same each time, so a
+ * Keys that were checked before. Checking an Ed25519 key costs as much as a verification and says the same each time, so a
  * bundle that changes little loads in the time that its new keys cost.
  */
 import { importPublicKey, type PublicJwk, type PublicKey } from '../protocol/public-key.ts';

@@ -22,7 +22,7 @@ import { parseTime } from './times.ts';
  */
 export type KeyImporter = (jwk: PublicJwk, keyId: string) => PublicKey | undefined;
 
-/** A key that the table holds under the same name is not checked again: that costs about a millisecond for Ed25519. */
+/** A key that the table holds under the same name is not checked again: that costs as much as a verification. */
 export function reusingKeysOf(table: KeyTable | undefined, importKey: KeyImporter): KeyImporter {
   return (jwk, keyId) => {
     const known = table?.get(keyId)?.key;

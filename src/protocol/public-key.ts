@@ -7,7 +7,7 @@
  * docs/bundle.md "Content".
  */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
-import { Point } from '@noble/ed25519';
+import sodium from 'sodium-native';
 import { decodeBase64url, isBase64urlOf } from './base64url.ts';
 import { hasExactMembers, isJsonObject } from './strict-json.ts';
 
@@ -23,6 +23,9 @@ export interface PublicKey {
   readonly jwk: PublicJwk;
   /** RFC 7638 thumbprint, SHA-256, base64url: 43 characters. */
   readonly thumbprint: string;
+  /** Ed25519: the point's 32 bytes (RFC 8032 section 5.1.2). ES256: empty. */
+  readonly rawPoint: Buffer;
+  /** The same for node:crypto; made when it is first asked for. */
   readonly keyObject: KeyObject;
 }
 
@@ -63,30 +66,48 @@ export function thumbprintOf(jwk: PublicJwk): string {
   return hash('sha256', members, 'base64url');
 }
 
-/**
- * Checks the point and makes the key ready to verify with; undefined when the key is refused.
- * Costs about a millisecond for Ed25519: only for keys that somebody trusted has vouched for.
- */
-export function importPublicKey(jwk: PublicJwk): PublicKey | undefined {
-  if (jwk.kty === 'OKP' && !isFullOrderEd25519Point(jwk.x)) return undefined;
-  try {
-    // OpenSSL refuses an EC point that is not on the curve.
-    const keyObject = createPublicKey({ key: { ...jwk }, format: 'jwk' });
-    return { algorithm: algorithmOf(jwk), jwk, thumbprint: thumbprintOf(jwk), keyObject };
-  } catch {
-    return undefined;
+/** A bundle holds many keys and verifies with few: OpenSSL's form of a key is made on demand. */
+class CheckedKey implements PublicKey {
+  readonly algorithm: SignatureAlgorithm;
+  readonly jwk: PublicJwk;
+  readonly thumbprint: string;
+  readonly rawPoint: Buffer;
+  #keyObject: KeyObject | undefined;
+
+  constructor(jwk: PublicJwk, rawPoint: Buffer, keyObject?: KeyObject) {
+    this.algorithm = algorithmOf(jwk);
+    this.jwk = jwk;
+    this.thumbprint = thumbprintOf(jwk);
+    this.rawPoint = rawPoint;
+    this.#keyObject = keyObject;
+  }
+
+  get keyObject(): KeyObject {
+    this.#keyObject ??= createPublicKey({ key: { ...this.jwk }, format: 'jwk' });
+    return this.#keyObject;
   }
 }
 
-function isFullOrderEd25519Point(x: string): boolean {
-  const bytes = decodeBase64url(x);
-  if (bytes === undefined) return false;
+const NO_BYTES = Buffer.alloc(0);
+
+/** Checks the point and makes the key ready to verify with; undefined when the key is refused. */
+export function importPublicKey(jwk: PublicJwk): PublicKey | undefined {
+  return jwk.kty === 'OKP' ? importEd25519Key(jwk) : importP256Key(jwk);
+}
+
+function importEd25519Key(jwk: PublicJwk & { kty: 'OKP' }): PublicKey | undefined {
+  const point = decodeBase64url(jwk.x);
+  if (point?.byteLength !== COORDINATE_BYTES) return undefined;
+  // Refuses y >= p, x = 0 with the sign bit set, points off the curve, of small and of mixed order.
+  return sodium.crypto_core_ed25519_is_valid_point(point) ? new CheckedKey(jwk, point) : undefined;
+}
+
+function importP256Key(jwk: PublicJwk): PublicKey | undefined {
   try {
-    // Strict decoding (no ZIP-215): refuses y >= p, x = 0 with the sign bit set, points off the curve.
-    const point = Point.fromBytes(new Uint8Array(bytes), false);
-    return !point.isSmallOrder() && point.isTorsionFree();
+    // OpenSSL refuses a point that is not on the curve.
+    return new CheckedKey(jwk, NO_BYTES, createPublicKey({ key: { ...jwk }, format: 'jwk' }));
   } catch {
-    return false;
+    return undefined;
   }
 }
 
