@@ -3,31 +3,58 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { askRedis, type RedisReply } from './redis-reply.ts';
 
 const READY_TIMEOUT_MS = 10_000;
+/** Of util-linux: the server ends when this process does, whichever way that ends. */
+const SETPRIV = '/usr/bin/setpriv';
+
+export interface TestRedisOptions {
+  /** Further command line arguments, as in `--requirepass`, `secret`. */
+  readonly settings?: readonly string[];
+  /** Default: a free one. */
+  readonly port?: number;
+  /** Lines of the file that a Sentinel keeps its knowledge in: the server is a Sentinel. */
+  readonly sentinel?: readonly string[];
+  /** Added to this process's environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
 
 export class TestRedisServer {
   readonly port: number;
   readonly #directory: string;
-  readonly #settings: readonly string[];
+  readonly #options: TestRedisOptions;
   #process: ChildProcess | undefined;
 
-  private constructor(port: number, directory: string, settings: readonly string[]) {
+  private constructor(port: number, directory: string, options: TestRedisOptions) {
     this.port = port;
     this.#directory = directory;
-    this.#settings = settings;
+    this.#options = options;
   }
 
   /** Starts a server; `settings` are further command line arguments, as in `--requirepass`, `secret`. */
-  static async start(...settings: readonly string[]): Promise<TestRedisServer> {
+  static start(...settings: readonly string[]): Promise<TestRedisServer> {
+    return TestRedisServer.startWith({ settings });
+  }
+
+  static async startWith(options: TestRedisOptions): Promise<TestRedisServer> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-redis-'));
-    const server = new TestRedisServer(await freePort(), directory, settings);
-    await server.startAgain();
+    const server = new TestRedisServer(options.port ?? (await freePort()), directory, options);
+    try {
+      if (options.sentinel !== undefined) {
+        await writeFile(server.#sentinelFile, `${options.sentinel.join('\n')}\n`);
+      }
+      await server.startAgain();
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
     return server;
   }
 
@@ -37,10 +64,29 @@ export class TestRedisServer {
 
   /** On the same port, with nothing remembered. */
   async startAgain(): Promise<void> {
+    const kind = this.#options.sentinel === undefined ? [] : [this.#sentinelFile, '--sentinel'];
     const fixed = ['--port', `${this.port}`, '--bind', '127.0.0.1', '--dir', this.#directory];
     const memoryOnly = ['--save', '', '--appendonly', 'no'];
-    this.#process = spawn('redis-server', [...fixed, ...memoryOnly, ...this.#settings], { stdio: 'ignore' });
-    await waitUntil(async () => (await this.command('PING').catch(() => '')) !== '', READY_TIMEOUT_MS);
+    const args = [...kind, ...fixed, ...memoryOnly, ...(this.#options.settings ?? [])];
+    const [command, ...before] = existsSync(SETPRIV)
+      ? [SETPRIV, '--pdeathsig', 'KILL', 'redis-server']
+      : ['redis-server'];
+    const env = { ...process.env, ...this.#options.env };
+    const started = spawn(command, [...before, ...args], { stdio: 'ignore', env });
+    this.#process = started;
+    await waitUntil(async () => {
+      if (started.exitCode !== null) throw new Error(`redis-server ended at start: exit ${started.exitCode}`);
+      return (await this.command('PING').catch(() => '')) !== '';
+    }, READY_TIMEOUT_MS);
+  }
+
+  /** Where a Sentinel writes what it learns, so that it knows it after a restart. */
+  get #sentinelFile(): string {
+    return join(this.#directory, 'sentinel.conf');
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined;
   }
 
   /** Ends the server as a crash would; its clients lose their connections. */
@@ -48,6 +94,7 @@ export class TestRedisServer {
     const running = this.#process;
     if (running === undefined) return;
     this.#process = undefined;
+    if (running.exitCode !== null || running.signalCode !== null) return;
     const hasExited = once(running, 'exit');
     running.kill('SIGKILL');
     await hasExited;
@@ -65,6 +112,11 @@ export class TestRedisServer {
 
   thaw(): void {
     this.#process?.kill('SIGCONT');
+  }
+
+  /** Sends one command on a connection of its own. Errors: `RedisErrorReply` for an error answer. */
+  ask(...words: readonly string[]): Promise<RedisReply> {
+    return askRedis(this.port, words);
   }
 
   /** Sends one command on a connection of its own. Resolves to the raw answer. */
