@@ -31,8 +31,58 @@ export type ReplayOutcome =
   | { readonly kind: 'replayed' }
   | { readonly kind: 'unavailable'; readonly why: ReplayUnavailable };
 
-/** Whether the store can serve now, for `/readyz`; `problem` is one clear line without secrets. */
-export type ReplayHealth = { readonly ready: true } | { readonly ready: false; readonly problem: string };
+/**
+ * Why a store refuses proofs that were issued up to some moment: what was consumed before it may be forgotten.
+ * `start`: the embedded store has just started; `epoch_missing`: Redis knows nothing of earlier consumes
+ * (restarted empty, flushed, used for the first time); `primary_changed`: another primary answers, or the same
+ * one restarted; `skew_raised`: the site's skew grew; `clock`: a clock jumped.
+ */
+export const REPLAY_FENCE_REASONS = [
+  'start',
+  'epoch_missing',
+  'primary_changed',
+  'skew_raised',
+  'clock',
+] as const;
+export type ReplayFenceReason = (typeof REPLAY_FENCE_REASONS)[number];
+
+/** A fence that is up: a proof signed at this moment would be refused (`fenced`). */
+export interface ReplayFence {
+  readonly why: ReplayFenceReason;
+  /** Until proofs that are signed then are taken; at least 1. */
+  readonly secondsLeft: number;
+}
+
+/** Connections of the store by state; none for the embedded one. */
+export interface ReplayLinks {
+  readonly serving: number;
+  readonly unfit: number;
+}
+
+/**
+ * Whether the store can serve now, for `/readyz` and metrics; `problem` and `warning` are one clear line
+ * each, without secrets. Not ready means that no proof at all would be taken. `fence` is the one that
+ * stays up longest: with some of the holders fenced the store is ready, and warns.
+ */
+export type ReplayHealth =
+  | {
+      readonly ready: true;
+      readonly warning?: string;
+      readonly fence?: ReplayFence;
+      readonly links?: ReplayLinks;
+    }
+  | {
+      readonly ready: false;
+      readonly problem: string;
+      readonly fence?: ReplayFence;
+      readonly links?: ReplayLinks;
+    };
+
+/** Whoever wants to hear of what happens to a store; must not throw. */
+export interface ReplayObserver {
+  /** Once for each fence that this process sees go up, its own at the start among them. */
+  fenceRaised(why: ReplayFenceReason): void;
+}
 
 export interface ReplayStore {
   /** `memory` or `redis`: goes into logs and metrics. */
