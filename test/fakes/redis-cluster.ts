@@ -1,0 +1,319 @@
+/**
+ * A real Redis Cluster on free loopback ports, for tests: three primaries with a replica each, with gates before each node's
+ * port for clients and for the cluster bus, so that the network between them can be cut. Nothing but the nodes' view of the
+ * cluster outlives a restart.
+ */
+import { type GateSource, isOfProcess, RedisGate } from './redis-gate.ts';
+import { infoFields, type RedisReply } from './redis-reply.ts';
+import { freePort, TestRedisServer, waitUntil } from './redis-server.ts';
+
+const PRIMARY_COUNT = 3;
+const NODE_COUNT = 2 * PRIMARY_COUNT;
+const SLOT_COUNT = 16_384;
+const SETTLE_TIMEOUT_MS = 30_000;
+const MIGRATE_TIMEOUT_MS = 5_000;
+
+export interface ClusterOptions {
+  /** Default 1: each primary has one replica. */
+  readonly minReplicasToWrite?: number;
+  /** Default 2. */
+  readonly minReplicasMaxLagSeconds?: number;
+  /** `cluster-node-timeout`. Default 2,000. */
+  readonly nodeTimeoutMs?: number;
+  /** Further arguments of all servers. */
+  readonly settings?: readonly string[];
+  /** Added to the environment of all servers. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface ClusterNode {
+  readonly id: string;
+  readonly server: TestRedisServer;
+  /** Where clients and replicas connect. */
+  readonly gate: RedisGate;
+  readonly busGate: RedisGate;
+  /** From where it connects to the others. */
+  readonly address: string;
+}
+
+export class TestRedisCluster {
+  readonly nodes: readonly ClusterNode[];
+
+  private constructor(nodes: readonly ClusterNode[]) {
+    this.nodes = nodes;
+  }
+
+  /** Takes some seconds: all slots are served and all replicas follow when it resolves. */
+  static async start(options: ClusterOptions = {}): Promise<TestRedisCluster> {
+    const started: ClusterNode[] = [];
+    try {
+      for (let at = 0; at < NODE_COUNT; at += 1) started.push(await startNode(at, options));
+      await introduce(started);
+      const fake = new TestRedisCluster(started);
+      await fake.settled();
+      return fake;
+    } catch (error) {
+      await stopAll(started);
+      throw error;
+    }
+  }
+
+  /** `redis-cluster://HOST:PORT,…` */
+  get url(): string {
+    return `redis-cluster://${this.nodes.map(({ gate }) => `127.0.0.1:${gate.port}`).join(',')}`;
+  }
+
+  async slotOf(key: string): Promise<number> {
+    return Number(await this.nodes[0]?.server.ask('CLUSTER', 'KEYSLOT', key));
+  }
+
+  /** Who serves the slot, as a node that runs sees it. */
+  async ownerOf(slot: number): Promise<ClusterNode> {
+    const view = this.nodes.find(({ server }) => server.isRunning);
+    const ranges = await view?.server.ask('CLUSTER', 'SLOTS');
+    return this.#nodeWithId(ownerIn(ranges, slot) ?? '');
+  }
+
+  async primaries(): Promise<readonly ClusterNode[]> {
+    return (await this.#byRole()).filter(({ role }) => role === 'master').map(({ node }) => node);
+  }
+
+  async replicaOf(primary: ClusterNode): Promise<ClusterNode> {
+    const ranges = await primary.server.ask('CLUSTER', 'SLOTS');
+    const own = (Array.isArray(ranges) ? ranges : []).map(idsOfRange).find(([id]) => id === primary.id);
+    return this.#nodeWithId(own?.[1] ?? '');
+  }
+
+  /** The slot goes to another primary with its keys. */
+  async moveSlot(slot: number, target: ClusterNode): Promise<void> {
+    await this.beginMove(slot, target);
+    await this.moveKeys(slot, target);
+    await this.finishMove(slot, target);
+  }
+
+  /** Another primary claims the slot, none of its keys come along, and the owner drops them when it hears of it. */
+  async moveSlotWithoutKeys(slot: number, target: ClusterNode): Promise<void> {
+    const owner = await this.ownerOf(slot);
+    // The end of an import is what lets a claim count for more than the owner's.
+    await target.server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'IMPORTING', owner.id);
+    await target.server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', target.id);
+    await waitUntil(() => this.#agreeOn(slot, target), SETTLE_TIMEOUT_MS);
+  }
+
+  /** From now on the owner answers for keys that it has, and sends (ASK) to the target for others. */
+  async beginMove(slot: number, target: ClusterNode): Promise<void> {
+    const owner = await this.ownerOf(slot);
+    await target.server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'IMPORTING', owner.id);
+    await owner.server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'MIGRATING', target.id);
+  }
+
+  /** @param mostKeys default: all */
+  async moveKeys(slot: number, target: ClusterNode, mostKeys = Number.POSITIVE_INFINITY): Promise<void> {
+    const owner = await this.ownerOf(slot);
+    for (let moved = 0; moved < mostKeys; ) {
+      const count = Math.min(100, mostKeys - moved);
+      const keys = await owner.server.ask('CLUSTER', 'GETKEYSINSLOT', `${slot}`, `${count}`);
+      if (!Array.isArray(keys) || keys.length === 0) return;
+      const where = ['127.0.0.1', `${target.server.port}`, '', '0', `${MIGRATE_TIMEOUT_MS}`];
+      await owner.server.ask('MIGRATE', ...where, 'KEYS', ...keys.map(String));
+      moved += keys.length;
+    }
+  }
+
+  /** The target first, so that no moment is without an owner; resolves when all who run agree. */
+  async finishMove(slot: number, target: ClusterNode): Promise<void> {
+    const others = (await this.primaries()).filter((node) => node !== target);
+    for (const { server } of [target, ...others]) {
+      await server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', target.id);
+    }
+    await waitUntil(() => this.#agreeOn(slot, target), SETTLE_TIMEOUT_MS);
+  }
+
+  /**
+   * The replica becomes the primary: after it has caught up; with `FORCE` with what it has, by vote; with `TAKEOVER` without
+   * asking anybody.
+   */
+  async failover(replica: ClusterNode, how?: 'FORCE' | 'TAKEOVER'): Promise<void> {
+    await replica.server.ask('CLUSTER', 'FAILOVER', ...(how === undefined ? [] : [how]));
+    await this.promoted(replica);
+  }
+
+  async promoted(replica: ClusterNode): Promise<void> {
+    await waitUntil(async () => (await roleOf(replica)) === 'master', SETTLE_TIMEOUT_MS);
+  }
+
+  /** What the primary writes no longer reaches its replica. */
+  holdReplication(primary: ClusterNode, replica: ClusterNode): void {
+    primary.gate.hold(({ address }) => address === replica.address);
+  }
+
+  /**
+   * Cuts the network: nodes inside, and clients whose process is one of `clientPids`, talk only to each other, and so do all
+   * others. Connections stay open and silent.
+   */
+  partition(inside: readonly ClusterNode[], clientPids: readonly number[] = []): void {
+    const addressesInside = new Set(inside.map(({ address }) => address));
+    const members = new Set(this.nodes.map(({ address }) => address));
+    for (const member of this.nodes) {
+      const isInside = addressesInside.has(member.address);
+      const isSourceInside = (source: GateSource, port: number) =>
+        members.has(source.address)
+          ? addressesInside.has(source.address)
+          : isOfProcess(source, port, clientPids);
+      for (const gate of [member.gate, member.busGate]) {
+        gate.hold((source) => isSourceInside(source, gate.port) !== isInside);
+      }
+    }
+  }
+
+  /** Everything that was kept back arrives. */
+  heal(): void {
+    for (const { gate, busGate } of this.nodes) {
+      gate.release();
+      busGate.release();
+    }
+  }
+
+  /** Resolves when all nodes run, all slots are served, and every replica follows its primary. */
+  async settled(): Promise<void> {
+    await waitUntil(() => this.#isSettled().catch(() => false), SETTLE_TIMEOUT_MS);
+  }
+
+  async stop(): Promise<void> {
+    await stopAll(this.nodes);
+  }
+
+  #nodeWithId(id: string): ClusterNode {
+    const found = this.nodes.find((node) => node.id === id);
+    if (found === undefined) throw new Error('no node of this cluster');
+    return found;
+  }
+
+  async #byRole() {
+    const running = this.nodes.filter(({ server }) => server.isRunning);
+    return Promise.all(running.map(async (node) => ({ node, role: await roleOf(node) })));
+  }
+
+  async #agreeOn(slot: number, target: ClusterNode): Promise<boolean> {
+    const running = this.nodes.filter(({ server }) => server.isRunning);
+    const views = await Promise.all(running.map(({ server }) => server.ask('CLUSTER', 'SLOTS')));
+    return views.every((view) => ownerIn(view, slot) === target.id);
+  }
+
+  async #isSettled(): Promise<boolean> {
+    const primaries = new Set<ClusterNode>();
+    for (const node of this.nodes) {
+      const cluster = infoFields(await node.server.ask('CLUSTER', 'INFO'));
+      if (cluster.get('cluster_state') !== 'ok') return false;
+      if (cluster.get('cluster_slots_ok') !== `${SLOT_COUNT}`) return false;
+      if (Number(cluster.get('cluster_known_nodes')) !== NODE_COUNT) return false;
+      const replication = infoFields(await node.server.ask('INFO', 'replication'));
+      if (replication.get('role') === 'master') primaries.add(node);
+      else if (replication.get('master_link_status') !== 'up') return false;
+      else continue;
+      if (!replication.get('slave0')?.includes('state=online')) return false;
+    }
+    return primaries.size === PRIMARY_COUNT && (await this.#isOneView());
+  }
+
+  /** News of who serves what travel from node to node, and take their time. */
+  async #isOneView(): Promise<boolean> {
+    const views = await Promise.all(this.nodes.map(({ server }) => server.ask('CLUSTER', 'SLOTS')));
+    const texts = views.map((view) => (Array.isArray(view) ? view.map(describeRange).sort().join('\n') : ''));
+    return new Set(texts).size === 1;
+  }
+}
+
+export async function roleOf({ server }: Pick<ClusterNode, 'server'>): Promise<string> {
+  return infoFields(await server.ask('INFO', 'replication')).get('role') ?? '';
+}
+
+/** Of one entry of `CLUSTER SLOTS` (first slot, last slot, then host, port and ID of each node): primary and replicas. */
+function idsOfRange(range: RedisReply): readonly string[] {
+  const nodes = Array.isArray(range) ? range.slice(2) : [];
+  return nodes.map((node: RedisReply) => (Array.isArray(node) ? String(node[2]) : ''));
+}
+
+function describeRange(range: RedisReply): string {
+  const [first, last] = Array.isArray(range) ? range : [];
+  return `${first}-${last} ${idsOfRange(range).join(' ')}`;
+}
+
+function ownerIn(slots: RedisReply | undefined, slot: number): string | undefined {
+  const ranges = Array.isArray(slots) ? slots : [];
+  const found = ranges.find(
+    (range) => Array.isArray(range) && Number(range[0]) <= slot && slot <= Number(range[1]),
+  );
+  return found === undefined ? undefined : idsOfRange(found)[0];
+}
+
+async function startNode(at: number, options: ClusterOptions): Promise<ClusterNode> {
+  const ports = { client: 0, bus: await freePort() };
+  const gate = await RedisGate.start(() => ports.client);
+  const busGate = await RedisGate.start(() => ports.bus);
+  const address = `127.0.0.${at + 31}`;
+  try {
+    const server = await TestRedisServer.startWith({
+      settings: nodeSettings(address, gate.port, busGate.port, ports.bus, options),
+      ...(options.env === undefined ? {} : { env: options.env }),
+    });
+    ports.client = server.port;
+    return { id: String(await server.ask('CLUSTER', 'MYID')), server, gate, busGate, address };
+  } catch (error) {
+    await gate.close();
+    await busGate.close();
+    throw error;
+  }
+}
+
+function nodeSettings(
+  address: string,
+  gatePort: number,
+  busGatePort: number,
+  busPort: number,
+  options: ClusterOptions,
+): readonly string[] {
+  const { minReplicasToWrite = 1, minReplicasMaxLagSeconds = 2, nodeTimeoutMs = 2_000 } = options;
+  return [
+    ...['--cluster-enabled', 'yes', '--cluster-port', `${busPort}`],
+    ...['--cluster-node-timeout', `${nodeTimeoutMs}`, '--cluster-replica-validity-factor', '0'],
+    // Which replica is whose is for the test to say.
+    ...['--cluster-allow-replica-migration', 'no'],
+    ...['--cluster-announce-ip', '127.0.0.1', '--cluster-announce-port', `${gatePort}`],
+    ...['--cluster-announce-bus-port', `${busGatePort}`, '--bind-source-addr', address],
+    ...['--min-replicas-to-write', `${minReplicasToWrite}`],
+    ...['--min-replicas-max-lag', `${minReplicasMaxLagSeconds}`],
+    ...['--maxmemory-policy', 'noeviction', '--repl-diskless-sync-delay', '0'],
+    ...(options.settings ?? []),
+  ];
+}
+
+/** The first three get a third of the slots each, the others follow them. */
+async function introduce(nodes: readonly ClusterNode[]): Promise<void> {
+  for (const [at, { server }] of nodes.entries()) {
+    await server.ask('CLUSTER', 'SET-CONFIG-EPOCH', `${at + 1}`);
+    if (at >= PRIMARY_COUNT) continue;
+    const bounds = [at, at + 1].map((part) => Math.floor((part * SLOT_COUNT) / PRIMARY_COUNT));
+    await server.ask('CLUSTER', 'ADDSLOTSRANGE', `${bounds[0]}`, `${(bounds[1] ?? 0) - 1}`);
+  }
+  const [first, ...others] = nodes;
+  for (const { gate, busGate } of others) {
+    await first?.server.ask('CLUSTER', 'MEET', '127.0.0.1', `${gate.port}`, `${busGate.port}`);
+  }
+  for (const [at, { server }] of nodes.slice(PRIMARY_COUNT).entries()) {
+    const primaryId = nodes[at]?.id ?? '';
+    const replicate = async () =>
+      (await server.ask('CLUSTER', 'REPLICATE', primaryId).catch(() => '')) === 'OK';
+    await waitUntil(replicate, SETTLE_TIMEOUT_MS);
+  }
+}
+
+async function stopAll(nodes: readonly ClusterNode[]): Promise<void> {
+  await Promise.all(
+    nodes.map(async ({ server, gate, busGate }) => {
+      await server.stop();
+      await gate.close();
+      await busGate.close();
+    }),
+  );
+}
