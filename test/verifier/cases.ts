@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { signRequest } from '../fakes/signed-request.ts';
 import { compileSite, siteContent } from '../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../fakes/test-verifier.ts';
+import { expectAgreement, verdictOf } from './explain/agreement.ts';
 import { type CaseGroup, keys } from './request-cases.ts';
 
 const site = await compileSite(siteContent(keys));
@@ -11,7 +12,11 @@ export function describeCases({ cases, title }: CaseGroup): void {
   describe(title, () => {
     it.each(cases)('$name: $outcome', ({ plan, edits, outcome }) => {
       const { verifier } = createTestVerifier({ snapshot: site });
-      expect(outcomeOf(checkNow(verifier, signRequest(keys, plan, edits).facts))).toBe(outcome);
+      const { facts } = signRequest(keys, plan, edits);
+      expect(outcomeOf(checkNow(verifier, facts))).toBe(outcome);
+      expect(verdictOf(expectAgreement(facts, site).decision)).toBe(
+        outcome === 'allowed' ? 'verified' : outcome,
+      );
     });
   });
 }
