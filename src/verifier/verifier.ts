@@ -7,6 +7,7 @@ import type { Snapshot } from '../bundle/snapshot.ts';
 import { type Denial, deny } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import type { VerifierMetrics } from '../telemetry/metrics.ts';
+import type { Asker } from './asker.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import { decide, type Evidence, type Verified } from './decide.ts';
@@ -36,13 +37,17 @@ export interface VerifierOptions {
 }
 
 export interface Verifier {
-  /** Never throws and never rejects. Synchronous where the replay store is. */
-  check(facts: RequestFacts): Decision | Promise<Decision>;
+  /**
+   * Never throws and never rejects. Synchronous where the replay store is.
+   * @param asker where the door knows who waits: whoever no longer does has nothing evaluated and consumes nothing
+   */
+  check(facts: RequestFacts, asker?: Asker): Decision | Promise<Decision>;
 }
 
 /** One request on its way. */
 interface Pass {
   readonly facts: RequestFacts;
+  readonly asker: Asker | undefined;
   readonly snapshot: Snapshot | undefined;
   readonly nowMs: number;
   readonly startedMs: number;
@@ -53,24 +58,27 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const passports = createPassportCache();
   let inFlight = 0;
 
-  function begin(received: RequestFacts): Pass {
+  function begin(received: RequestFacts, asker: Asker | undefined): Pass {
     const { currentSnapshot, externalOrigin, nowMs } = options;
     const facts = externalOrigin === undefined ? received : { ...received, ...externalOrigin };
     const snapshot = currentSnapshot();
-    return { facts, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
+    return { facts, asker, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
   }
 
-  function check(received: RequestFacts): Decision | Promise<Decision> {
+  function check(received: RequestFacts, asker?: Asker): Decision | Promise<Decision> {
     const { metrics, realtimeStalenessSeconds } = options;
     let pass: Pass | undefined;
     try {
-      pass = begin(received);
-      if (inFlight >= options.maxInFlight) return finish(pass, deny('verifier_unavailable', 'overloaded'));
+      pass = begin(received, asker);
+      if (inFlight >= options.maxInFlight || asker?.waitedTooLong) return finish(pass, OVERLOADED);
       const nowSeconds = Math.floor(pass.nowMs / 1000);
       const inputs = { nowSeconds, realtimeStalenessSeconds, passports };
       const verdict = decide(pass.facts, pass.snapshot, inputs, pass.evidence);
-      metrics.stepTook('pipeline', (performance.now() - pass.startedMs) / 1000);
-      return verdict.kind === 'denied' ? finish(pass, verdict) : consume(pass, verdict, nowSeconds);
+      const endedMs = performance.now();
+      metrics.stepTook('pipeline', (endedMs - pass.startedMs) / 1000);
+      asker?.trace?.stepTook('pipeline', pass.startedMs, endedMs);
+      if (verdict.kind === 'denied') return finish(pass, verdict);
+      return asker?.isGone() ? finish(pass, OVERLOADED, verdict) : consume(pass, verdict, nowSeconds);
     } catch (error) {
       return fail(pass, error);
     }
@@ -89,8 +97,12 @@ export function createVerifier(options: VerifierOptions): Verifier {
       nowSeconds,
     });
     const conclude = (answer: ReplayOutcome) => {
-      options.metrics.stepTook('replay', (performance.now() - startedMs) / 1000);
-      return finish(pass, denialOf(answer, options.metrics), verified);
+      const endedMs = performance.now();
+      options.metrics.stepTook('replay', (endedMs - startedMs) / 1000);
+      pass.asker?.trace?.stepTook('replay', startedMs, endedMs);
+      // The answer reaches nobody: the record must not say that somebody was let through.
+      const late = pass.asker?.isGone() ? OVERLOADED : undefined;
+      return finish(pass, denialOf(answer, options.metrics) ?? late, verified);
     };
     if ('kind' in outcome) return conclude(outcome);
     inFlight += 1;
@@ -131,15 +143,30 @@ export function createVerifier(options: VerifierOptions): Verifier {
       options.metrics.decided('allowed', '', routeId ?? '');
       const { caller, credentials, route, snapshot } = verified;
       const passportSha256 = credentials.passport.sha256;
-      return { kind: 'allowed', decisionId, snapshot, route, caller, passportSha256 };
+      return traced(pass, { kind: 'allowed', decisionId, snapshot, route, caller, passportSha256 });
     }
     const final = refused ?? deny('verifier_unavailable', 'internal');
     options.metrics.decided('denied', final.reason, routeId ?? '');
-    return { kind: 'denied', decisionId, denial: final, routeId };
+    return traced(pass, { kind: 'denied', decisionId, denial: final, routeId });
   }
 
   return { check };
 }
+
+/** Refused before anything was evaluated, or for an asker that is gone. */
+const OVERLOADED = deny('verifier_unavailable', 'overloaded');
+
+function traced({ asker, evidence, snapshot }: Pass, decision: Decision): Decision {
+  if (asker?.trace === undefined) return decision;
+  const { decisionId, kind: outcome } = decision;
+  const { detail, reason } = decision.kind === 'denied' ? decision.denial : ALLOWED;
+  const routeId = evidence.route?.routeId;
+  const bundleRevision = snapshot?.revision;
+  asker.trace.decided({ decisionId, outcome, reason, detail, routeId, bundleRevision });
+  return decision;
+}
+
+const ALLOWED = { reason: undefined, detail: undefined };
 
 /** undefined: consumed, so allowed. Whatever else a store may say is a refusal. */
 function denialOf(outcome: ReplayOutcome, metrics: VerifierMetrics): Denial | undefined {

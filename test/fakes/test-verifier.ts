@@ -2,6 +2,7 @@
 import type { Snapshot } from '../../src/bundle/snapshot.ts';
 import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import type { Asker } from '../../src/verifier/asker.ts';
 import type { Decision } from '../../src/verifier/decision.ts';
 import type { RequestFacts } from '../../src/verifier/request-facts.ts';
 import { createVerifier, type Verifier, type VerifierOptions } from '../../src/verifier/verifier.ts';
@@ -47,8 +48,8 @@ export function createTestVerifier(options: TestVerifierOptions): TestVerifier {
 }
 
 /** The answer where the replay store answers at once. */
-export function checkNow(verifier: Verifier, facts: RequestFacts): Decision {
-  const decision = verifier.check(facts);
+export function checkNow(verifier: Verifier, facts: RequestFacts, asker?: Asker): Decision {
+  const decision = verifier.check(facts, asker);
   if (decision instanceof Promise) throw new Error('the verifier did not answer at once');
   return decision;
 }
