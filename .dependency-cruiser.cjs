@@ -61,7 +61,7 @@ module.exports = {
     onlyKnownBy('openid-client', 'control/operators'),
     onlyKnownBy('jose', 'control/issuers'),
     onlyKnownBy('ipaddr\\.js', 'control/issuers'),
-    onlyKnownBy('undici', '(bundle/refresh|client|control/issuers|control/operators)'),
+    onlyKnownBy('undici', '(bundle/refresh|client|control/issuers|control/operators|verifier/audit)'),
     onlyKnownBy('prom-client', 'telemetry'),
     {
       name: 'no-cycles',

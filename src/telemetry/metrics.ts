@@ -23,7 +23,6 @@ export interface VerifierMetrics {
   stepTook(step: TimedStep, seconds: number): void;
   replayUnavailable(why: string): void;
   bundleRefused(code: string): void;
-  auditDropped(): void;
   rpcHandled(method: string, code: string, seconds: number): void;
 }
 
@@ -54,7 +53,6 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   const refused = counter(registry, 'proofgate_bundle_refused_total', 'Bundles and statements refused.', [
     'code',
   ]);
-  const dropped = counter(registry, 'proofgate_audit_dropped_total', 'Audit events lost.', []);
   registerBundleGauges(registry, readBundle);
   const rpcHandled = createRpcMetrics(registry);
   const decisionChildren = createChildCache((outcome, reason, route_id) =>
@@ -67,7 +65,6 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     stepTook: (step, seconds) => timers[step].observe(seconds),
     replayUnavailable: (why) => unavailable.inc({ why }),
     bundleRefused: (code) => refused.inc({ code }),
-    auditDropped: () => dropped.inc(),
     rpcHandled,
   };
 }

@@ -20,7 +20,6 @@ describe('metrics of the verifier', () => {
     metrics.stepTook('replay', 0.02);
     metrics.replayUnavailable('fenced');
     metrics.bundleRefused('revision_lower');
-    metrics.auditDropped();
     metrics.rpcHandled('Check', 'OK', 0.0003);
     const found = (await samples(metrics)).filter((line) => !line.includes('_bucket'));
     const withoutSums = found.filter((line) => !line.includes('_sum'));
@@ -32,7 +31,6 @@ describe('metrics of the verifier', () => {
       'proofgate_step_duration_seconds_count{step="replay"} 1',
       'proofgate_replay_unavailable_total{why="fenced"} 1',
       'proofgate_bundle_refused_total{code="revision_lower"} 1',
-      'proofgate_audit_dropped_total 1',
       'proofgate_bundle_revision 7',
       'proofgate_bundle_age_seconds 3',
       `grpc_server_handled_total{${rpc},grpc_code="OK"} 1`,

@@ -2,12 +2,10 @@
 import { isIP } from 'node:net';
 import { ControlConnection } from '../../bundle/refresh/control-connection.ts';
 import { ControlFailure } from '../../bundle/refresh/control-failure.ts';
+import { readBearerTokenFile } from '../bearer-token-file.ts';
 import { CliError, usageError } from '../errors.ts';
-import { readCaFile, readInputBytes } from '../input-files.ts';
+import { readCaFile } from '../input-files.ts';
 import type { VerifierSettings } from './settings.ts';
-
-const MAX_TOKEN_FILE_BYTES = 8192;
-const TOKEN = /^[!-~]{1,4096}$/;
 
 /**
  * Looks at the settings alone, but for the certificates.
@@ -58,18 +56,11 @@ function isLoopback(hostname: string): boolean {
   return isIP(hostname) === 4 && hostname.startsWith('127.');
 }
 
-/**
- * One line, white space around it ignored. Read for each request: rotation replaces the file. A mounted secret may be
- * readable by a group, so its mode is not judged.
- */
 async function readToken(path: string): Promise<string> {
   try {
-    const bytes = await readInputBytes(path, { maxBytes: MAX_TOKEN_FILE_BYTES, secret: false });
-    const token = bytes.toString('utf8').trim();
-    if (TOKEN.test(token)) return token;
+    return await readBearerTokenFile(path);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     throw new ControlFailure('control_token_unusable', `--control-token-file: ${error.message}`);
   }
-  throw new ControlFailure('control_token_unusable', `--control-token-file ${path} does not hold one token`);
 }

@@ -14,14 +14,13 @@ import {
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
-import { createJsonLinesSink } from '../../verifier/audit/json-lines.ts';
-import type { AuditMode, AuditSink } from '../../verifier/audit/sink.ts';
 import type { ReplayStore } from '../../verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import type { CliContext } from '../define-command.ts';
 import { CliError, systemErrorCode, usageError } from '../errors.ts';
 import { type HostAndPort, parseGrpcAddress, parseHostAndPort } from '../listen-address.ts';
 import { listenForStop } from '../stop-signal.ts';
+import { openVerifierAudit, type VerifierAudit } from './audit.ts';
 import { createVerifierBundle, type VerifierBundle } from './bundle.ts';
 import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
 import { verifierReadiness } from './readiness.ts';
@@ -54,7 +53,7 @@ export async function runVerifier(settings: VerifierSettings, { version }: CliCo
 interface Parts {
   readonly bundle: VerifierBundle;
   readonly replayStore: ReplayStore;
-  readonly auditSink: AuditSink;
+  readonly audit: VerifierAudit;
   readonly door: ExtAuthzGrpcDoor;
   readonly admin: AdminListener;
   /** Ends what keeps health checks up to date, and tells them that this verifier is leaving. */
@@ -71,16 +70,15 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
   await assertReplaySetting(settings);
   const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot));
   const bundle = await createVerifierBundle(settings, logger, metrics);
-  const auditMode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
-  const auditSink = openAuditSink(settings.auditFile, auditMode, metrics);
+  const audit = await openVerifierAudit(settings, metrics, logger);
   await bundle.start();
   const replayStore = await openReplayStore(settings, () => bundle.holder.snapshot?.skewSeconds);
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
   const verifier = createVerifier({
     currentSnapshot: () => bundle.holder.snapshot,
     replayStore,
-    auditSink,
-    auditMode,
+    auditSink: audit.sink,
+    auditMode: audit.mode,
     metrics,
     nowMs: Date.now,
     realtimeStalenessSeconds,
@@ -94,14 +92,15 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
       bundle: bundle.holder.status(),
       refresh: bundle.refreshStatus(),
       replay: replayStore.health(),
+      audit: audit.health(),
       realtimeStalenessSeconds,
       leaving,
     });
   try {
     const opened = await openListeners({ settings, addresses, verifier, metrics, readiness, logger });
-    return { bundle, replayStore, auditSink, ...opened };
+    return { bundle, replayStore, audit, ...opened };
   } catch (error) {
-    await Promise.all([bundle.close(), replayStore.close(), auditSink.close()]);
+    await Promise.all([bundle.close(), replayStore.close(), audit.close()]);
     throw error;
   }
 }
@@ -150,8 +149,8 @@ async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door'
 async function stopParts(parts: Parts, drainTimeoutMs: number): Promise<void> {
   parts.leave();
   await parts.door.drain(drainTimeoutMs);
-  const { admin, auditSink, bundle, replayStore } = parts;
-  await Promise.all([bundle.close(), replayStore.close(), auditSink.close(), admin.close()]);
+  const { admin, audit, bundle, replayStore } = parts;
+  await Promise.all([bundle.close(), replayStore.close(), audit.close(), admin.close()]);
 }
 
 function stopped(stop: AbortSignal): Promise<void> {
@@ -171,17 +170,6 @@ function parseExternalOrigin(text: string | undefined): Origin | undefined {
     );
   }
   return origin;
-}
-
-function openAuditSink(destination: string, mode: AuditMode, metrics: VerifierMetrics): AuditSink {
-  try {
-    return createJsonLinesSink({ destination, mode, onDropped: () => metrics.auditDropped() });
-  } catch (error) {
-    throw usageError(
-      'audit_file_unusable',
-      `${destination} cannot be written (${systemErrorCode(error) ?? 'error'})`,
-    );
-  }
 }
 
 function listenFailure(error: unknown, address: string): CliError {

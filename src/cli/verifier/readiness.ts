@@ -4,12 +4,14 @@ import type { RefreshStatus } from '../../bundle/refresh/refresher.ts';
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import type { ReplayHealth } from '../../verifier/replay/store.ts';
+import type { AuditHealth } from './audit.ts';
 
 export interface ReadinessInputs {
   readonly bundle: BundleStatus;
   /** Undefined where no Control is followed. */
   readonly refresh: RefreshStatus | undefined;
   readonly replay: ReplayHealth;
+  readonly audit: AuditHealth;
   readonly realtimeStalenessSeconds: number;
   /** SIGTERM has come. */
   readonly leaving: boolean;
@@ -22,6 +24,7 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
     freshnessCheck(bundle, inputs.realtimeStalenessSeconds),
     ...(inputs.refresh === undefined ? [] : [controlCheck(inputs.refresh)]),
     { name: 'replay_store', problem: replay.ready ? undefined : replay.problem },
+    auditCheck(inputs.audit),
     { name: 'listener', problem: leaving ? 'draining: no new checks are taken' : undefined },
   ];
 }
@@ -32,6 +35,14 @@ function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
   return snapshot === undefined
     ? { name: 'bundle', problem: refused ?? 'no bundle has been loaded yet' }
     : { name: 'bundle', problem: undefined, warning: refused };
+}
+
+/** Where a request without a record is refused, a trail that cannot be written stops the traffic. */
+function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck {
+  const notRecorded = recorder && `decisions cannot be recorded (${recorder})`;
+  const notSent = collector && `decisions cannot be sent to the collector (${collector})`;
+  const problem = mode === 'required' ? notRecorded : undefined;
+  return { name: 'audit', problem, warning: problem === undefined ? (notRecorded ?? notSent) : undefined };
 }
 
 /** Never a problem: what is loaded serves without Control, for as long as it is fresh. */

@@ -24,7 +24,11 @@ export const VERIFIER_SETTINGS = {
     text('--control-token-file <file>', "the target's token; read anew for each request to Control"),
   ),
   controlCaFile: optional(text('--control-ca-file <file>', 'certificates (PEM) to trust Control by')),
-  allowPlainHttp: toggle('--allow-plain-http', 'let the token cross a network in the clear', false),
+  allowPlainHttp: toggle(
+    '--allow-plain-http',
+    'let tokens and audit events cross a network in the clear',
+    false,
+  ),
   bundleKeys: requiredList(text('--bundle-key <file>', 'public key (JWK or PEM) that signs bundles')),
   bundleThreshold: withDefault(
     integer('--bundle-threshold <count>', 'how many of the bundle keys must have signed', {
@@ -73,9 +77,24 @@ export const VERIFIER_SETTINGS = {
     duration('--realtime-staleness <duration>', 'most age of the bundle on realtime routes', { minMs: 1000 }),
     '10s',
   ),
-  auditFile: withDefault(
-    text('--audit-file <file>', 'where decisions are recorded, JSON lines; - is standard output'),
-    '-',
+  auditFile: optional(
+    text(
+      '--audit-file <file>',
+      'where decisions are recorded, JSON lines; - (the default without --audit-url) is standard output',
+    ),
+  ),
+  auditUrl: optional(text('--audit-url <url>', 'collector that decisions are sent to in batches')),
+  auditTokenFile: optional(
+    text('--audit-token-file <file>', "the collector's token; read anew for each batch"),
+  ),
+  auditCaFile: optional(text('--audit-ca-file <file>', 'certificates (PEM) to trust the collector by')),
+  auditGzip: toggle('--audit-gzip', 'compress what is sent to the collector', false),
+  auditQueueBytes: withDefault(
+    integer('--audit-queue-bytes <count>', 'most bytes of decisions that may wait to be written or sent', {
+      min: 65_536,
+      max: 1_073_741_824,
+    }),
+    '16777216',
   ),
   audit: withDefault(
     choice('--audit <mode>', 'required refuses what cannot be recorded', ['best-effort', 'required']),

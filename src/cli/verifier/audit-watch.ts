@@ -1,0 +1,29 @@
+/** What becomes of one sink's events, as metrics, as log lines when it changes, and as a sentence for `/readyz`. */
+import type { AuditSinkMetrics, AuditSinkName } from '../../telemetry/audit-metrics.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { AuditObserver } from '../../verifier/audit/sink.ts';
+
+export interface AuditWatch extends AuditObserver {
+  /** Code of what fails now. */
+  failing(): string | undefined;
+}
+
+export function watchAuditSink(sink: AuditSinkName, metrics: AuditSinkMetrics, logger: Logger): AuditWatch {
+  let failing: string | undefined;
+  return {
+    failing: () => failing,
+    written(events) {
+      metrics.written(events);
+      if (failing === undefined) return;
+      failing = undefined;
+      logger.info({ sink }, 'audit events are written again');
+    },
+    dropped: metrics.dropped,
+    failed(code) {
+      metrics.failed(code);
+      if (failing === code) return;
+      failing = code;
+      logger.error({ sink, code }, 'audit events cannot be written');
+    },
+  };
+}

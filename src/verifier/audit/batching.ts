@@ -1,0 +1,151 @@
+/**
+ * Best effort: events are handed over in batches, off the request path. So many bytes may wait; what finds no room is
+ * counted, and the trail says where it is missing. Whoever carries the batches says what became of each.
+ */
+import { RetryDelay } from '../../bundle/refresh/retry-delay.ts';
+import type { DecisionEvent } from '../../telemetry/decision-event.ts';
+import { type LineBatch, LineQueue } from './line-queue.ts';
+import type { AuditObserver, OperatedAuditSink } from './sink.ts';
+
+export type Delivery =
+  | { readonly kind: 'delivered' }
+  /** Not now, and nothing is wrong: a pipe that is full. Milliseconds until it is tried again. */
+  | { readonly kind: 'busy'; readonly waitMs: number }
+  | { readonly kind: 'failed'; readonly code: string; readonly retryAfterMs?: number | undefined }
+  /** This batch never. */
+  | { readonly kind: 'refused'; readonly code: string }
+  | { readonly kind: 'too_large'; readonly code: string };
+
+export interface Carrier {
+  /** Never rejects. The same batch is given again until it is delivered or refused. */
+  deliver(batch: LineBatch, signal: AbortSignal): Promise<Delivery>;
+  /** Before the next batch. */
+  reopen(): void;
+  close(): Promise<void>;
+}
+
+export interface BatchingOptions {
+  readonly maxQueueBytes: number;
+  readonly batchBytes: number;
+  /** How long an event waits for others. */
+  readonly intervalMs: number;
+  readonly retry: { readonly firstMs: number; readonly mostMs: number };
+  /** Most time that closing may take. */
+  readonly closeTimeoutMs: number;
+}
+
+export class BatchingSink implements OperatedAuditSink {
+  readonly #carrier: Carrier;
+  readonly #options: BatchingOptions;
+  readonly #observer: AuditObserver;
+  readonly #queue: LineQueue;
+  readonly #delay: RetryDelay;
+  readonly #abort = new AbortController();
+  readonly #interval: NodeJS.Timeout;
+  #notBeforeMs = 0;
+  #carrying: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(carrier: Carrier, observer: AuditObserver, options: BatchingOptions) {
+    this.#carrier = carrier;
+    this.#observer = observer;
+    this.#options = options;
+    this.#queue = new LineQueue({ maxBytes: options.maxQueueBytes, batchBytes: options.batchBytes });
+    this.#delay = new RetryDelay(options.retry);
+    this.#interval = setInterval(() => this.#carry(), options.intervalMs).unref();
+  }
+
+  get queuedBytes(): number {
+    return this.#queue.queuedBytes;
+  }
+
+  record(event: DecisionEvent): boolean {
+    if (this.#closing !== undefined || !this.#queue.add(event)) {
+      this.#observer.dropped(1);
+      return false;
+    }
+    if (this.#queue.hasFullBatch) this.#carry();
+    return true;
+  }
+
+  reopen(): void {
+    this.#carrier.reopen();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#interval);
+    const timer = setTimeout(() => this.#abort.abort(), this.#options.closeTimeoutMs);
+    while (!this.#abort.signal.aborted && this.#queue.first() !== undefined) {
+      await pause(this.#notBeforeMs - performance.now(), this.#abort.signal);
+      this.#carry();
+      await this.#carrying;
+    }
+    clearTimeout(timer);
+    for (let batch = this.#queue.first(); batch !== undefined; batch = this.#queue.first()) {
+      this.#observer.dropped(batch.events);
+      this.#queue.removeFirst();
+    }
+    await this.#carrier.close();
+  }
+
+  /** One batch after the other, as long as it works. */
+  #carry(): void {
+    if (this.#carrying !== undefined || performance.now() < this.#notBeforeMs) return;
+    if (this.#abort.signal.aborted || this.#queue.queuedBytes === 0) return;
+    this.#carrying = this.#carryAll().finally(() => {
+      this.#carrying = undefined;
+    });
+  }
+
+  async #carryAll(): Promise<void> {
+    for (let batch = this.#queue.first(); batch !== undefined; batch = this.#nextFull()) {
+      const delivery = await this.#carrier.deliver(batch, this.#abort.signal);
+      const waitMs = this.#settle(batch, delivery);
+      if (waitMs === undefined) continue;
+      this.#notBeforeMs = performance.now() + waitMs;
+      // The interval may be much longer.
+      if (this.#closing === undefined) setTimeout(() => this.#carry(), waitMs).unref();
+      return;
+    }
+  }
+
+  /** What is not full may wait for more. */
+  #nextFull(): LineBatch | undefined {
+    return this.#queue.hasFullBatch ? this.#queue.first() : undefined;
+  }
+
+  /** @returns milliseconds to wait; undefined: go on */
+  #settle(batch: LineBatch, delivery: Delivery): number | undefined {
+    if (delivery.kind === 'busy') return delivery.waitMs;
+    if (delivery.kind === 'delivered') {
+      this.#queue.removeFirst();
+      this.#delay.reset();
+      this.#observer.written(batch.events);
+      return undefined;
+    }
+    this.#observer.failed(delivery.code);
+    if (delivery.kind === 'failed') return this.#delay.failed(delivery.retryAfterMs);
+    if (delivery.kind === 'too_large' && this.#queue.splitFirst()) return undefined;
+    this.#queue.loseFirst();
+    this.#observer.dropped(batch.events);
+    return undefined;
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (ms <= 0 || signal.aborted) return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done);
+  });
+}

@@ -1,0 +1,23 @@
+/** Audit events to a collector over HTTP, always best effort: an answer does not wait for a round trip to elsewhere. */
+import { BatchingSink } from './batching.ts';
+import { HttpCarrier, type HttpCarrierOptions } from './http-carrier.ts';
+import type { AuditObserver, OperatedAuditSink } from './sink.ts';
+
+export interface HttpBatchesOptions extends HttpCarrierOptions {
+  readonly observer: AuditObserver;
+  readonly maxQueueBytes: number;
+}
+
+export function createHttpBatchSink({
+  observer,
+  maxQueueBytes,
+  ...carrier
+}: HttpBatchesOptions): OperatedAuditSink {
+  return new BatchingSink(new HttpCarrier(carrier), observer, {
+    maxQueueBytes,
+    batchBytes: 256 * 1024,
+    intervalMs: 1000,
+    retry: { firstMs: 500, mostMs: 30_000 },
+    closeTimeoutMs: 5000,
+  });
+}
