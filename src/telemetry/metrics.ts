@@ -3,6 +3,8 @@
  * Source: docs/enforcement.md "Operations, at every door".
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { createDoorMetrics, type DoorMetrics } from './door-metrics.ts';
+import { createRpcMetrics, type RpcMetrics } from './rpc-metrics.ts';
 
 /** Seconds; a decision takes about a tenth of a millisecond. */
 const DURATION_BUCKETS_SECONDS = [
@@ -23,7 +25,8 @@ export interface VerifierMetrics {
   stepTook(step: TimedStep, seconds: number): void;
   replayUnavailable(why: string): void;
   bundleRefused(code: string): void;
-  rpcHandled(method: string, code: string, seconds: number): void;
+  readonly rpc: RpcMetrics;
+  readonly door: DoorMetrics;
 }
 
 /** @param readBundle undefined while no bundle is loaded */
@@ -54,7 +57,8 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     'code',
   ]);
   registerBundleGauges(registry, readBundle);
-  const rpcHandled = createRpcMetrics(registry);
+  const rpc = createRpcMetrics(registry);
+  const door = createDoorMetrics(registry);
   const decisionChildren = createChildCache((outcome, reason, route_id) =>
     decisions.labels({ outcome, reason, route_id }),
   );
@@ -65,7 +69,8 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     stepTook: (step, seconds) => timers[step].observe(seconds),
     replayUnavailable: (why) => unavailable.inc({ why }),
     bundleRefused: (code) => refused.inc({ code }),
-    rpcHandled,
+    rpc,
+    door,
   };
 }
 
@@ -90,35 +95,6 @@ function registerBundleGauges(registry: Registry, readBundle: () => BundleReadin
       this.set(readBundle()?.ageSeconds ?? Number.NaN);
     },
   });
-}
-
-/** The convention of go-grpc-prometheus, which dashboards know. */
-function createRpcMetrics(registry: Registry): VerifierMetrics['rpcHandled'] {
-  const labelNames = ['grpc_type', 'grpc_service', 'grpc_method'];
-  const handled = new Counter({
-    name: 'grpc_server_handled_total',
-    help: 'RPCs completed, by code.',
-    labelNames: [...labelNames, 'grpc_code'],
-    registers: [registry],
-  });
-  const handling = new Histogram({
-    name: 'grpc_server_handling_seconds',
-    help: 'Time from the complete request to the answer.',
-    labelNames,
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers: [registry],
-  });
-  const labels = (grpc_method: string) => ({
-    grpc_type: 'unary',
-    grpc_service: 'envoy.service.auth.v3.Authorization',
-    grpc_method,
-  });
-  const counters = createChildCache((method, grpc_code) => handled.labels({ ...labels(method), grpc_code }));
-  const timers = createChildCache((method) => handling.labels(labels(method)));
-  return (method, code, seconds) => {
-    counters(method, code).inc();
-    timers(method).observe(seconds);
-  };
 }
 
 /** Children are looked up by every request; prom-client would sort and hash their labels each time. */

@@ -20,7 +20,17 @@ describe('metrics of the verifier', () => {
     metrics.stepTook('replay', 0.02);
     metrics.replayUnavailable('fenced');
     metrics.bundleRefused('revision_lower');
-    metrics.rpcHandled('Check', 'OK', 0.0003);
+    const check = metrics.rpc('/envoy.service.auth.v3.Authorization/Check', 'unary');
+    check.started();
+    check.started();
+    check.received();
+    check.sent();
+    check.handled('OK', 0.0003);
+    metrics.door.refused('tls');
+    metrics.door.connections(2);
+    metrics.door.calls(1);
+    metrics.door.certificateExpires(1_900_000_000);
+    metrics.door.certificateReloaded('failed');
     const found = (await samples(metrics)).filter((line) => !line.includes('_bucket'));
     const withoutSums = found.filter((line) => !line.includes('_sum'));
     const rpc = 'grpc_type="unary",grpc_service="envoy.service.auth.v3.Authorization",grpc_method="Check"';
@@ -33,8 +43,16 @@ describe('metrics of the verifier', () => {
       'proofgate_bundle_refused_total{code="revision_lower"} 1',
       'proofgate_bundle_revision 7',
       'proofgate_bundle_age_seconds 3',
+      `grpc_server_started_total{${rpc}} 2`,
       `grpc_server_handled_total{${rpc},grpc_code="OK"} 1`,
+      `grpc_server_msg_received_total{${rpc}} 1`,
+      `grpc_server_msg_sent_total{${rpc}} 1`,
       `grpc_server_handling_seconds_count{${rpc}} 1`,
+      'proofgate_grpc_refused_total{why="tls"} 1',
+      'proofgate_grpc_connections 2',
+      'proofgate_grpc_calls_in_flight 1',
+      'proofgate_tls_certificate_expiry_timestamp_seconds 1900000000',
+      'proofgate_tls_reloads_total{outcome="failed"} 1',
     ]);
   });
 

@@ -1,11 +1,10 @@
 /**
- * The ext_authz gRPC door: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with health
- * and reflection. Every answer is an OK RPC; what was decided is in the CheckResponse.
+ * The ext_authz gRPC door: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with or without TLS,
+ * with health and, where it is wanted, reflection. Every answer is an OK RPC; what was decided is in the CheckResponse.
  */
 import { randomUUID } from 'node:crypto';
-import { lstatSync, unlinkSync } from 'node:fs';
-import { connect } from 'node:net';
 import {
+  type ConnectionInjector,
   logVerbosity,
   Server,
   ServerCredentials,
@@ -14,21 +13,28 @@ import {
   setLogVerbosity,
 } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
-import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
 import { deny } from '../../protocol/reasons.ts';
+import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { DeniedDecision } from '../../verifier/decision.ts';
+import type { RequestFacts } from '../../verifier/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
 import { createResponseEncoder, deniedResponse } from './check-response.ts';
+import { type DoorListener, openDoorListener } from './listener.ts';
 import type { CheckRequest } from './messages.ts';
+import type { OpenCall } from './open-call.ts';
+import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
 import {
   AUTHORIZATION_SERVICE,
   authorizationService,
   loadPackageDefinition,
   responseSerializers,
 } from './service.ts';
+import type { DoorTls, TlsMaterial } from './tls.ts';
+
+export { ListenError } from './listener.ts';
 
 export interface ExtAuthzGrpcOptions {
   readonly verifier: Verifier;
@@ -38,6 +44,15 @@ export interface ExtAuthzGrpcOptions {
   readonly listen: string;
   /** Most bytes of one CheckRequest, headers and the buffered body; a larger one is denied. */
   readonly maxMessageBytes: number;
+  /** Default: plaintext. */
+  readonly tls?: DoorTls | undefined;
+  /** Default: off. */
+  readonly reflection?: boolean;
+  /** Default 1024. */
+  readonly maxConnections?: number;
+  readonly callLimits?: CallLimits;
+  /** Default: nothing is traced. */
+  readonly tracer?: DecisionTracer | undefined;
   /** A fault of ours; the request has been denied. */
   readonly onInternalError?: (error: unknown) => void;
 }
@@ -47,6 +62,12 @@ export interface ExtAuthzGrpcDoor {
   readonly address: string;
   /** What health checks of the gRPC health protocol are told. */
   setServing(serving: boolean): void;
+  /**
+   * New handshakes use it. Where clients' CA is another one, connections made under the one before are told to go, and
+   * closed within ten seconds.
+   * @throws TlsMaterialError, and what was in use stays
+   */
+  setTlsMaterial(material: TlsMaterial): void;
   /** Takes no new RPCs, lets the others end, at most for the given time. */
   drain(timeoutMs: number): Promise<void>;
 }
@@ -57,48 +78,130 @@ export interface ExtAuthzGrpcDoor {
  */
 const TRANSPORT_ALLOWANCE = 4;
 
-/** Thrown when the address cannot be listened on. */
-export class ListenError extends Error {
-  override readonly name = 'ListenError';
-}
+const MAX_CONNECTIONS = 1024;
+/** As many as the shipped configuration lets Envoy send at a time: one that did not know yet would be refused. */
+const MAX_STREAMS_OF_CONNECTION = 1024;
+/** A peer that answers no ping within the second of these is gone. */
+const KEEPALIVE = { 'grpc.keepalive_time_ms': 30_000, 'grpc.keepalive_timeout_ms': 20_000 };
+/** Nothing ends a connection for its age or idleness: Envoy could be asking just then, and does not ask twice. */
+const FORMER_CLIENTS_LEAVE_MS = 10_000;
+const DESTROY_WAIT_MS = 500;
 
 /** @throws ListenError */
 export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promise<ExtAuthzGrpcDoor> {
   // The library would write lines of its own to standard error; what matters comes back as errors.
   setLogVerbosity(logVerbosity.NONE);
-  const server = new Server({
-    'grpc.max_receive_message_length': options.maxMessageBytes * TRANSPORT_ALLOWANCE,
-    // Nobody asks for its records, and it keeps some for every call.
-    'grpc.enable_channelz': 0,
+  let listener: DoorListener | undefined;
+  const calls = new OpenCalls({
+    rpc: options.metrics.rpc,
+    door: options.metrics.door,
+    limits: options.callLimits ?? CALL_LIMITS,
+    bytesReceived: () => listener?.bytesReceived() ?? 0,
   });
+  const server = createGrpcServer(options, calls);
   const definition = loadPackageDefinition();
   server.addService(authorizationService(definition, options.maxMessageBytes), {
-    Check: createCheckHandler(options, definition),
+    Check: createCheckHandler(options, definition, calls),
   });
-  const health = new HealthImplementation({ '': 'NOT_SERVING', [AUTHORIZATION_SERVICE]: 'NOT_SERVING' });
-  health.addToServer(server);
-  new ReflectionService(definition).addToServer(server);
-  await removeStaleSocket(options.listen);
-  const port = await bind(server, options.listen);
-  const address = options.listen.startsWith('unix:')
-    ? options.listen
-    : options.listen.replace(/:\d+$/, `:${port}`);
+  const setServing = addHealth(server);
+  if (options.reflection === true) {
+    const { ReflectionService } = await import('@grpc/reflection');
+    new ReflectionService(definition).addToServer(server);
+  }
+  const inlet = new Inlet(server, options.tls?.material.clientCa);
+  try {
+    listener = await openDoorListener({
+      listen: options.listen,
+      maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
+      tls: options.tls,
+      metrics: options.metrics.door,
+      onConnection: (connection) => inlet.take(connection),
+    });
+  } catch (error) {
+    calls.close();
+    server.forceShutdown();
+    throw error;
+  }
+  const opened = listener;
   return {
-    address,
-    setServing(serving) {
-      const status = serving ? 'SERVING' : 'NOT_SERVING';
-      health.setStatus('', status);
-      health.setStatus(AUTHORIZATION_SERVICE, status);
+    address: opened.address,
+    setServing,
+    setTlsMaterial: (material) => {
+      opened.setTlsMaterial(material);
+      inlet.trust(material.clientCa);
     },
-    drain: (timeoutMs) => drain(server, address, timeoutMs),
+    drain: (timeoutMs) => drain({ server, listener: opened, calls, inlet }, timeoutMs),
   };
+}
+
+function createGrpcServer({ maxMessageBytes }: ExtAuthzGrpcOptions, calls: OpenCalls): Server {
+  return new Server({
+    ...KEEPALIVE,
+    'grpc.max_receive_message_length': maxMessageBytes * TRANSPORT_ALLOWANCE,
+    'grpc.max_concurrent_streams': MAX_STREAMS_OF_CONNECTION,
+    // Nobody asks for its records, and it keeps some for every call.
+    'grpc.enable_channelz': 0,
+    interceptors: [calls.interceptor],
+  });
+}
+
+/** @returns tells it what to say, and whoever watches when that changes */
+function addHealth(server: Server): (serving: boolean) => void {
+  let told = 'NOT_SERVING' as 'SERVING' | 'NOT_SERVING';
+  const health = new HealthImplementation({ '': told, [AUTHORIZATION_SERVICE]: told });
+  health.addToServer(server);
+  return (serving) => {
+    const status = serving ? 'SERVING' : 'NOT_SERVING';
+    if (status === told) return;
+    told = status;
+    health.setStatus('', status);
+    health.setStatus(AUTHORIZATION_SERVICE, status);
+  };
+}
+
+/** Hands connections to gRPC, those of one clients' CA together. */
+class Inlet {
+  readonly #server: Server;
+  readonly #injectors: ConnectionInjector[] = [];
+  #current: ConnectionInjector;
+  #clientCa: string | undefined;
+
+  constructor(server: Server, clientCa: string | undefined) {
+    this.#server = server;
+    this.#clientCa = clientCa;
+    this.#current = this.#add();
+  }
+
+  take(connection: Parameters<ConnectionInjector['injectConnection']>[0]): void {
+    this.#current.injectConnection(connection);
+  }
+
+  trust(clientCa: string | undefined): void {
+    if (clientCa === this.#clientCa) return;
+    this.#clientCa = clientCa;
+    const former = this.#current;
+    this.#current = this.#add();
+    former.drain(FORMER_CLIENTS_LEAVE_MS);
+  }
+
+  /** Ends every connection now. */
+  cut(): void {
+    for (const injector of this.#injectors) injector.drain(0);
+  }
+
+  #add(): ConnectionInjector {
+    // TLS, where there is any, has been spoken before.
+    const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#injectors.push(injector);
+    return injector;
+  }
 }
 
 type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;
 type Answer = sendUnaryData<Buffer>;
 
-function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDefinition) {
-  const { bodyMode, metrics, verifier } = options;
+function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDefinition, calls: OpenCalls) {
+  const { bodyMode, tracer, verifier } = options;
   const report = options.onInternalError ?? (() => undefined);
   const serializers = responseSerializers(definition);
   const encode = createResponseEncoder(serializers);
@@ -109,15 +212,13 @@ function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDef
     return refusal;
   };
   return (call: CheckCall, answer: Answer): void => {
-    const startedMs = performance.now();
-    const send = (encoded: Buffer) => {
-      answer(null, encoded);
-      metrics.rpcHandled('Check', 'OK', (performance.now() - startedMs) / 1000);
-    };
+    const send = (encoded: Buffer) => answer(null, encoded);
     let encoded: Buffer | Promise<Buffer>;
     try {
       const facts = factsOfCheckRequest(call.request, bodyMode);
-      const decision = verifier.check(facts);
+      const asker = calls.callOf(call.metadata);
+      if (tracer !== undefined && asker !== undefined) beginTrace(tracer, asker, call, facts);
+      const decision = verifier.check(facts, asker);
       encoded =
         decision instanceof Promise
           ? decision.then((late) => encode(late, facts.headers))
@@ -130,52 +231,51 @@ function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDef
   };
 }
 
+/** Envoy's span of the Check itself is nearer than the one that the request came with. */
+function beginTrace(
+  tracer: DecisionTracer,
+  asker: OpenCall,
+  { metadata }: CheckCall,
+  facts: RequestFacts,
+): void {
+  const [ofCheck] = metadata.get('traceparent');
+  const ofRequest = facts.headers.lookup('traceparent');
+  asker.trace = tracer.begin(ofCheck?.toString(), ofRequest.kind === 'single' ? ofRequest.value : undefined);
+}
+
 function internalDenial(): DeniedDecision {
   const denial = deny('verifier_unavailable', 'internal');
   return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
 }
 
-function bind(server: Server, address: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
-      if (error === null) resolve(port);
-      else reject(new ListenError(/\bE[A-Z]{3,}\b/.exec(error.message)?.[0] ?? 'the address cannot be used'));
-    });
-  });
+interface DrainedParts {
+  readonly server: Server;
+  readonly listener: DoorListener;
+  readonly calls: OpenCalls;
+  readonly inlet: Inlet;
 }
 
-/** A socket file that a killed process left behind, and nobody answers on, would block the address for ever. */
-async function removeStaleSocket(address: string): Promise<void> {
-  if (!address.startsWith('unix:')) return;
-  const path = address.slice('unix:'.length);
-  if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
-  if (await somebodyListens(path)) throw new ListenError(`${path} is in use by another process`);
-  unlinkSync(path);
+async function drain({ calls, inlet, listener, server }: DrainedParts, timeoutMs: number): Promise<void> {
+  listener.stop();
+  calls.endStreams();
+  const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  if (!(await isDoneWithin(ended, timeoutMs))) {
+    inlet.cut();
+    await isDoneWithin(listener.closed, DESTROY_WAIT_MS);
+    server.forceShutdown();
+  }
+  // Whatever has not got as far as gRPC, such as a handshake.
+  listener.destroy();
+  await listener.closed;
+  calls.close();
 }
 
-function somebodyListens(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    // Any other error, such as a full backlog or a missing right, does not prove that nobody is there.
-    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
+async function isDoneWithin(done: Promise<void>, timeoutMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
   });
-}
-
-function drain(server: Server, address: string, timeoutMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    // Ends connections when the time is up. With channelz off forceShutdown does not know of them (grpc-js 1.14).
-    server.drain(address, timeoutMs);
-    const timer = setTimeout(() => {
-      server.forceShutdown();
-      resolve();
-    }, timeoutMs);
-    server.tryShutdown(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+  const isDone = await Promise.race([done.then(() => true), late]);
+  clearTimeout(timer);
+  return isDone;
 }

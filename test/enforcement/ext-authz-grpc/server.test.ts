@@ -218,10 +218,16 @@ describe('health and reflection', () => {
   });
 
   it.each(['v1', 'v1alpha'])('reflection %s lists the service', async (version) => {
-    const { client } = await stand();
+    const { client } = await stand({ reflection: true });
     const method = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
     const answer = await client.stream(method, Buffer.from([0x3a, 0]));
     expect(answer.toString('latin1')).toContain('envoy.service.auth.v3.Authorization');
+  });
+
+  it.each(['v1', 'v1alpha'])('reflection %s is not there unless it is asked for', async (version) => {
+    const { client } = await stand();
+    const method = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
+    expect(await rpcCode(client.stream(method, Buffer.from([0x3a, 0])))).toBe('UNIMPLEMENTED');
   });
 });
 

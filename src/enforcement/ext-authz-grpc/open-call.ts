@@ -1,0 +1,193 @@
+/** One RPC between its first and its last byte, as grpc-js lets an interceptor see it. */
+import { type Metadata, ServerInterceptingCall, status } from '@grpc/grpc-js';
+import type { DecisionTrace } from '../../telemetry/decision-trace.ts';
+import type { RpcMethodMetrics } from '../../telemetry/rpc-metrics.ts';
+import type { Asker } from '../../verifier/asker.ts';
+
+type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];
+type Listener = Parameters<Inner['start']>[0];
+type Status = Parameters<Inner['sendStatus']>[0];
+
+export interface OpenCallOptions {
+  readonly inner: Inner;
+  readonly isUnary: boolean;
+  /** Of one message; what it consists of must come soon. */
+  readonly hasOneRequest: boolean;
+  readonly metrics: RpcMethodMetrics;
+  /** How long the request may have waited unseen. */
+  readonly stalledMs: number;
+  readonly registry: CallRegistry;
+}
+
+export interface CallRegistry {
+  began(call: OpenCall, metadata: Metadata): void;
+  ended(call: OpenCall): void;
+}
+
+/** How long an RPC has been waiting for its peer. */
+export interface TransferAge {
+  readonly sweeps: number;
+  /** What has come in meanwhile, over all connections. */
+  readonly bytes: number;
+}
+
+/** RFC 9113 section 7 */
+const NO_ERROR = 0;
+const REFUSED_STREAM = 7;
+const CANCEL = 8;
+
+/** However long the asker says that it waits, a request that has waited this long unseen is refused. */
+const MAX_QUEUE_MS = 1_000;
+
+/** Extends the library's class for its type alone: nothing of it runs per message. */
+export class OpenCall extends ServerInterceptingCall implements Asker, Listener {
+  readonly isUnary: boolean;
+  trace: DecisionTrace | undefined;
+  readonly #inner: Inner;
+  readonly #hasOneRequest: boolean;
+  readonly #metrics: RpcMethodMetrics;
+  readonly #registry: CallRegistry;
+  /** All of `performance.now()`. */
+  readonly #startedMs: number;
+  readonly #deadlineMs: number;
+  readonly #refuseAtMs: number;
+  #completeMs: number | undefined;
+  #listener: Listener | undefined;
+  #isAnswered = false;
+  #isCounted = false;
+  #isOver = false;
+  #sweeps = 0;
+  #bytesAtFirstSweep = 0;
+
+  constructor({ hasOneRequest, inner, isUnary, metrics, registry, stalledMs }: OpenCallOptions) {
+    super(inner);
+    this.isUnary = isUnary;
+    this.#inner = inner;
+    this.#hasOneRequest = hasOneRequest;
+    this.#metrics = metrics;
+    this.#registry = registry;
+    this.#startedMs = performance.now();
+    const deadline = Number(inner.getDeadline());
+    const patienceMs = deadline === Number.POSITIVE_INFINITY ? deadline : deadline - Date.now();
+    this.#deadlineMs = this.#startedMs + patienceMs;
+    // What is left of the time is needed to decide, and for the answer's way back.
+    this.#refuseAtMs = this.#startedMs - stalledMs + Math.min(patienceMs / 2, MAX_QUEUE_MS);
+  }
+
+  get waitedTooLong(): boolean {
+    return this.#isOver || performance.now() >= this.#refuseAtMs;
+  }
+
+  isGone(): boolean {
+    return this.#isOver || performance.now() >= this.#deadlineMs;
+  }
+
+  /** Before it has begun: the peer may ask elsewhere, for nothing was done (RFC 9113 section 8.7). */
+  refuse(): void {
+    closeStream(this.#inner, REFUSED_STREAM);
+  }
+
+  /** Ends a stream that is not at fault. */
+  leave(): void {
+    this.sendStatus({ code: status.UNAVAILABLE, details: 'draining' });
+  }
+
+  abort(): void {
+    if (!closeStream(this.#inner, CANCEL)) {
+      this.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: 'not complete in time' });
+    }
+    this.onCancel();
+  }
+
+  /**
+   * Looked at again.
+   * @param bytes that have come in over all connections
+   * @returns undefined while it is not its peer that it waits for
+   */
+  sweep(bytes: number): TransferAge | undefined {
+    const isReceiving = this.#hasOneRequest && this.#completeMs === undefined;
+    if (!isReceiving && !this.#isAnswered) return undefined;
+    if (this.#sweeps === 0) this.#bytesAtFirstSweep = bytes;
+    this.#sweeps += 1;
+    return { sweeps: this.#sweeps, bytes: isReceiving ? bytes - this.#bytesAtFirstSweep : 0 };
+  }
+
+  override start(listener: Listener): void {
+    this.#listener = listener;
+    this.#inner.start(this);
+  }
+
+  override startRead(): void {
+    this.#inner.startRead();
+  }
+
+  override sendMetadata(metadata: Metadata): void {
+    this.#inner.sendMetadata(metadata);
+  }
+
+  override sendMessage(message: unknown, callback: () => void): void {
+    this.#metrics.sent();
+    // From here on it is the peer's turn, to take the answer.
+    if (this.isUnary) this.#answered();
+    this.#inner.sendMessage(message, callback);
+  }
+
+  override sendStatus(ended: Status): void {
+    this.#count(status[ended.code ?? status.UNKNOWN] ?? 'UNKNOWN');
+    this.#answered();
+    this.#inner.sendStatus(ended);
+  }
+
+  onReceiveMetadata(metadata: Metadata): void {
+    this.#metrics.started();
+    this.#registry.began(this, metadata);
+    this.#listener?.onReceiveMetadata(metadata);
+  }
+
+  onReceiveMessage(message: unknown): void {
+    this.#metrics.received();
+    this.#listener?.onReceiveMessage(message);
+  }
+
+  onReceiveHalfClose(): void {
+    this.#completeMs = performance.now();
+    this.#sweeps = 0;
+    this.#listener?.onReceiveHalfClose();
+  }
+
+  /** Comes once when the RPC is over, well or not; also when its deadline has passed. */
+  onCancel(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#count(performance.now() >= this.#deadlineMs ? 'DEADLINE_EXCEEDED' : 'CANCELLED');
+    // Over for us, but the peer may still be sending, and what it sent would be kept (RFC 9113 section 8.1).
+    if (this.#completeMs === undefined) closeStream(this.#inner, NO_ERROR);
+    this.#registry.ended(this);
+    this.#listener?.onCancel();
+  }
+
+  #answered(): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
+    this.#sweeps = 0;
+  }
+
+  #count(code: string): void {
+    if (this.#isCounted) return;
+    this.#isCounted = true;
+    this.#metrics.handled(code, (performance.now() - (this.#completeMs ?? this.#startedMs)) / 1000);
+  }
+}
+
+/**
+ * grpc-js has no way to end a stream whose client does not end it. The stream is there all the same; a test tells when a
+ * version of the library keeps it elsewhere.
+ * @returns false when it could not be found
+ */
+function closeStream(inner: Inner, code: number): boolean {
+  const stream: unknown = Reflect.get(inner, 'stream');
+  if (typeof stream !== 'object' || stream === null) return false;
+  if (!('close' in stream) || typeof stream.close !== 'function') return false;
+  stream.close(code);
+  return true;
+}

@@ -1,0 +1,135 @@
+/**
+ * Every RPC between its first and its last byte: what is bounded, counted and known of it. grpc-js bounds neither how
+ * many there are nor how long a request may stay incomplete, and it goes on holding one whose deadline has passed.
+ * Source: docs/enforcement.md "Overload, limits and time-outs".
+ */
+import type { Metadata, ServerInterceptor } from '@grpc/grpc-js';
+import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
+import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
+import { watchLoopStalls } from './loop-stall.ts';
+import { OpenCall } from './open-call.ts';
+
+export interface OpenCallsOptions {
+  readonly rpc: RpcMetrics;
+  readonly door: DoorMetrics;
+  readonly limits: CallLimits;
+  /** Bytes that have come in over all connections so far. */
+  readonly bytesReceived: () => number;
+}
+
+export interface CallLimits {
+  /** RPCs at a time, in whatever state; one more is refused. */
+  readonly maxCalls: number;
+  /** Streams of health and reflection among them. */
+  readonly maxStreams: number;
+  /** Within this a request is complete once it has begun, and its answer taken once it is given. */
+  readonly transferTimeoutMs: number;
+  /** What may come in while a request is incomplete; those that are then for longer than an instant are ended. */
+  readonly maxIncompleteBytes: number;
+}
+
+export const CALL_LIMITS: CallLimits = {
+  maxCalls: 8192,
+  maxStreams: 64,
+  transferTimeoutMs: 5_000,
+  maxIncompleteBytes: 256 * 1024 * 1024,
+};
+
+const SWEEP_EVERY_MS = 250;
+
+export class OpenCalls {
+  readonly #options: OpenCallsOptions;
+  /** In the order in which they began. */
+  readonly #open = new Set<OpenCall>();
+  readonly #byMetadata = new WeakMap<Metadata, OpenCall>();
+  readonly #methods = new Map<string, RpcMethodMetrics>();
+  readonly #stall = watchLoopStalls();
+  readonly #sweeping: NodeJS.Timeout;
+  #streams = 0;
+
+  constructor(options: OpenCallsOptions) {
+    this.#options = options;
+    this.#sweeping = setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
+  }
+
+  /** Sees every RPC to a method that the server has, when its headers have come. */
+  readonly interceptor: ServerInterceptor = ({ path, requestStream, responseStream }, inner) => {
+    const isUnary = !requestStream && !responseStream;
+    const call = new OpenCall({
+      inner,
+      isUnary,
+      hasOneRequest: !requestStream,
+      metrics: this.#metricsOf(path, rpcType(requestStream, responseStream)),
+      stalledMs: this.#stall.lastMs(),
+      registry: this,
+    });
+    const { maxCalls, maxStreams } = this.#options.limits;
+    if (this.#open.size >= maxCalls || (!isUnary && this.#streams >= maxStreams)) {
+      this.#options.door.refused('calls');
+      call.refuse();
+    }
+    return call;
+  };
+
+  /** The RPC that a handler was given, by the metadata that came with it. */
+  callOf(metadata: Metadata): OpenCall | undefined {
+    return this.#byMetadata.get(metadata);
+  }
+
+  /** For calls alone: this one has begun. */
+  began(call: OpenCall, metadata: Metadata): void {
+    this.#open.add(call);
+    if (call.isUnary) this.#byMetadata.set(metadata, call);
+    else this.#streams += 1;
+  }
+
+  /** For calls alone: nothing of this one is left. */
+  ended(call: OpenCall): void {
+    if (this.#open.delete(call) && !call.isUnary) this.#streams -= 1;
+  }
+
+  /** Ends what would never end by itself: somebody who watches health must not delay the end of the process. */
+  endStreams(): void {
+    for (const call of [...this.#open]) if (!call.isUnary) call.leave();
+  }
+
+  close(): void {
+    clearInterval(this.#sweeping);
+    this.#stall.close();
+  }
+
+  #metricsOf(path: string, type: RpcType): RpcMethodMetrics {
+    let metrics = this.#methods.get(path);
+    if (metrics === undefined) {
+      metrics = this.#options.rpc(path, type);
+      this.#methods.set(path, metrics);
+    }
+    return metrics;
+  }
+
+  /**
+   * Time is counted in sweeps, not by the clock: a process that was stopped and goes on must not end everything that came
+   * in meanwhile.
+   */
+  #sweep(): void {
+    const { bytesReceived, door, limits } = this.#options;
+    door.calls(this.#open.size);
+    if (this.#open.size === 0) return;
+    const bytes = bytesReceived();
+    const maxSweeps = limits.transferTimeoutMs / SWEEP_EVERY_MS;
+    for (const call of [...this.#open]) {
+      const age = call.sweep(bytes);
+      if (age === undefined) continue;
+      const isSlow = age.sweeps > maxSweeps;
+      // The first that is met is the oldest, so it has seen the most come in.
+      if (!isSlow && age.bytes <= limits.maxIncompleteBytes) continue;
+      door.refused(isSlow ? 'slow' : 'bytes');
+      call.abort();
+    }
+  }
+}
+
+function rpcType(requestStream: boolean, responseStream: boolean): RpcType {
+  if (requestStream) return responseStream ? 'bidi_stream' : 'client_stream';
+  return responseStream ? 'server_stream' : 'unary';
+}

@@ -1,0 +1,60 @@
+/**
+ * Metrics of the gRPC door's connections and of its certificate. No label names a peer.
+ * Source: docs/enforcement.md "Metrics".
+ */
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+/**
+ * Why the door did not take a connection or a call: too many of them (`connections`, `calls`); no TLS or no
+ * certificate that it trusts (`tls`), or one of another client (`client_name`); nothing complete in time (`slow`),
+ * or too much that is not complete (`bytes`).
+ */
+export type DoorRefusal = 'connections' | 'calls' | 'tls' | 'client_name' | 'slow' | 'bytes';
+
+export interface DoorMetrics {
+  refused(why: DoorRefusal): void;
+  connections(open: number): void;
+  calls(open: number): void;
+  /** @param seconds since the epoch */
+  certificateExpires(seconds: number): void;
+  certificateReloaded(outcome: 'succeeded' | 'failed'): void;
+}
+
+export function createDoorMetrics(registry: Registry): DoorMetrics {
+  const registers = [registry];
+  const refused = new Counter({
+    name: 'proofgate_grpc_refused_total',
+    help: 'Connections and calls that the gRPC door did not take.',
+    labelNames: ['why'],
+    registers,
+  });
+  const connections = new Gauge({
+    name: 'proofgate_grpc_connections',
+    help: 'Open connections of the gRPC door.',
+    registers,
+  });
+  const calls = new Gauge({
+    name: 'proofgate_grpc_calls_in_flight',
+    help: 'RPCs that have begun and not ended.',
+    registers,
+  });
+  const expiry = new Gauge({
+    name: 'proofgate_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of the gRPC door expires; NaN without TLS.',
+    registers,
+  });
+  expiry.set(Number.NaN);
+  const reloads = new Counter({
+    name: 'proofgate_tls_reloads_total',
+    help: 'Times that changed TLS files were taken, or could not be.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  return {
+    refused: (why) => refused.inc({ why }),
+    connections: (open) => connections.set(open),
+    calls: (open) => calls.set(open),
+    certificateExpires: (seconds) => expiry.set(seconds),
+    certificateReloaded: (outcome) => reloads.inc({ outcome }),
+  };
+}
