@@ -4,31 +4,21 @@
  * connection is not ready, when its time is up, or when the connection is lost while it waits.
  */
 import { Redis, type RedisOptions } from 'ioredis';
-import type { RedisEndpoint } from './endpoint.ts';
+import type { RedisConnection } from './connection.ts';
 import { greetingConnector } from './greeting-connector.ts';
 
 const DISCONNECT_TIMEOUT_MS = 50;
 const FIRST_RECONNECT_DELAY_MS = 5;
 const MAX_RECONNECT_DELAY_MS = 2_000;
 
-export interface RedisClientOptions {
-  readonly endpoint: RedisEndpoint;
-  /** For one command and its answer. */
-  readonly commandTimeoutMs: number;
-  /** For connection, TLS handshake and greeting together. */
-  readonly connectTimeoutMs: number;
-  /** Certificates (PEM) of the authorities to trust with `rediss://`; default: the system's. */
-  readonly certificateAuthorities?: string;
-}
-
 /** Creates the client; it connects when told to, and from then on reconnects by itself. */
-export function createRedisClient(options: RedisClientOptions): Redis {
-  const { endpoint } = options;
+export function createRedisClient(connection: RedisConnection): Redis {
+  const { username, revealPassword } = connection.login;
   const settings: Omit<RedisOptions, 'replyMapping'> = {
-    db: endpoint.databaseNumber,
+    db: connection.databaseNumber,
     connectionName: 'proofgate',
-    commandTimeout: options.commandTimeoutMs,
-    Connector: greetingConnector({ ...options, disconnectTimeoutMs: DISCONNECT_TIMEOUT_MS }),
+    commandTimeout: connection.commandTimeoutMs,
+    Connector: greetingConnector({ ...connection, disconnectTimeoutMs: DISCONNECT_TIMEOUT_MS }),
     lazyConnect: true,
     enableOfflineQueue: false,
     // With 0, what waits for an answer is rejected as soon as the connection is lost.
@@ -40,8 +30,8 @@ export function createRedisClient(options: RedisClientOptions): Redis {
     enableReadyCheck: false,
     retryStrategy: reconnectDelayMs,
   };
-  if (endpoint.username !== undefined) settings.username = endpoint.username;
-  const password = endpoint.revealPassword();
+  if (username !== undefined) settings.username = username;
+  const password = revealPassword();
   if (password !== undefined) settings.password = password;
   return new Redis(settings);
 }

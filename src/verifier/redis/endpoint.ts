@@ -1,21 +1,48 @@
 /**
  * Where Redis is and how to log in, out of one URL. The URL holds a password: neither it nor parts of it
- * beyond host and port appear in any message.
+ * beyond hosts and ports appear in any message. Forms: docs/replay.md "Where Redis is".
  */
 
-/** One server; Sentinel and Cluster will be other kinds. */
-export interface RedisEndpoint {
-  readonly kind: 'single';
+/** One server's address; an IPv6 one without brackets, as a socket takes it. */
+export interface RedisAddress {
   readonly host: string;
   readonly port: number;
-  readonly tls: boolean;
-  readonly databaseNumber: number;
+}
+
+export interface RedisLogin {
   readonly username: string | undefined;
   /** A function, so that neither JSON nor an inspected object shows the password. */
   readonly revealPassword: () => string | undefined;
-  /** `host:port`, for messages. */
-  readonly label: string;
 }
+
+interface AnyEndpoint {
+  readonly tls: boolean;
+  /** For the servers that hold data. */
+  readonly login: RedisLogin;
+}
+
+export interface SingleEndpoint extends AnyEndpoint {
+  readonly kind: 'single';
+  readonly address: RedisAddress;
+  readonly databaseNumber: number;
+}
+
+/** The primary is wherever the Sentinels say. */
+export interface SentinelEndpoint extends AnyEndpoint {
+  readonly kind: 'sentinel';
+  readonly sentinels: readonly RedisAddress[];
+  /** What the Sentinels call the primary. */
+  readonly primaryName: string;
+  readonly databaseNumber: number;
+}
+
+export interface ClusterEndpoint extends AnyEndpoint {
+  readonly kind: 'cluster';
+  /** Some of the nodes; they name the others. */
+  readonly seeds: readonly RedisAddress[];
+}
+
+export type RedisEndpoint = SingleEndpoint | SentinelEndpoint | ClusterEndpoint;
 
 /** A setting that cannot be used; the message is for the operator and holds no secret. */
 export class RedisSettingError extends Error {
@@ -23,46 +50,116 @@ export class RedisSettingError extends Error {
 }
 
 const DEFAULT_PORT = 6379;
-const LATER_SCHEMES = new Set(['redis-sentinel:', 'rediss-sentinel:', 'redis-cluster:', 'rediss-cluster:']);
+const DEFAULT_SENTINEL_PORT = 26379;
+const MAX_HOSTS = 32;
+/** Scheme, user and password, hosts, path; a password's own `@`, `/`, `?` and `#` are percent-encoded. */
+const SEVERAL_HOSTS = /^(rediss?)-(sentinel|cluster):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(?:\/([^?#]*))?$/;
+const HOST_AND_PORT =
+  /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})))(?::([0-9]{1,5}))?$/;
+
+/** `host:port`, for messages. */
+export function addressLabel({ host, port }: RedisAddress): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
 
 /**
- * `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS.
+ * `redis://[user:password@]host[:port][/database]`,
+ * `redis-sentinel://[user:password@]host[:port],…/primary[/database]`,
+ * `redis-cluster://[user:password@]host[:port],…`; with `rediss` everything goes over TLS.
  * Errors: `RedisSettingError`.
  */
 export function parseRedisEndpoint(url: string): RedisEndpoint {
+  const several = SEVERAL_HOSTS.exec(url);
+  if (several !== null) return parseSeveralHosts(several);
+  if (/^rediss?-(?:sentinel|cluster):/.test(url)) {
+    throw new RedisSettingError(
+      'the Redis URL is malformed, or it has a query or fragment, which it cannot take',
+    );
+  }
+  return parseSingle(url);
+}
+
+function parseSingle(url: string): SingleEndpoint {
   if (!URL.canParse(url)) throw new RedisSettingError('the Redis URL is malformed');
   const parsed = new URL(url);
-  if (LATER_SCHEMES.has(parsed.protocol)) {
-    throw new RedisSettingError('Redis Sentinel and Redis Cluster are not supported: give a redis:// URL');
-  }
   if (parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') {
-    throw new RedisSettingError('the Redis URL must begin with redis:// or rediss://');
+    throw new RedisSettingError(
+      'the Redis URL must begin with redis://, redis-sentinel:// or redis-cluster://, or rediss for TLS',
+    );
   }
   if (parsed.hostname === '') throw new RedisSettingError('the Redis URL names no host');
   if (parsed.search !== '' || parsed.hash !== '') {
     throw new RedisSettingError('the Redis URL takes no query and no fragment');
   }
-  const port = parsed.port === '' ? DEFAULT_PORT : Number(parsed.port);
-  const password = decodePart(parsed.password);
   return {
     kind: 'single',
-    // A URL writes an IPv6 address in brackets, a socket takes it without.
-    host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port,
     tls: parsed.protocol === 'rediss:',
-    databaseNumber: parseDatabaseNumber(parsed.pathname),
-    username: decodePart(parsed.username),
-    revealPassword: () => password,
-    label: `${parsed.hostname}:${port}`,
+    login: parseLogin(parsed.username, parsed.password),
+    address: {
+      // A URL writes an IPv6 address in brackets, a socket takes it without.
+      host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: parsed.port === '' ? DEFAULT_PORT : Number(parsed.port),
+    },
+    databaseNumber: parseDatabaseNumber(parsed.pathname.slice(1)),
   };
 }
 
-function parseDatabaseNumber(pathname: string): number {
-  if (pathname === '' || pathname === '/') return 0;
-  if (!/^\/[0-9]{1,5}$/.test(pathname)) {
-    throw new RedisSettingError('the path of the Redis URL must be a database number');
+function parseSeveralHosts(match: RegExpExecArray): SentinelEndpoint | ClusterEndpoint {
+  const [, scheme, kind, credentials = '', hosts = '', path = ''] = match;
+  const colon = credentials.indexOf(':');
+  const login =
+    colon < 0
+      ? parseLogin(credentials, '')
+      : parseLogin(credentials.slice(0, colon), credentials.slice(colon + 1));
+  const common = { tls: scheme === 'rediss', login };
+  if (kind === 'cluster') {
+    if (path !== '') throw new RedisSettingError('a Redis Cluster has one database: the URL takes no path');
+    return { ...common, kind, seeds: parseAddresses(hosts, DEFAULT_PORT) };
   }
-  return Number(pathname.slice(1));
+  const [name = '', database = '', ...rest] = path.split('/');
+  if (!/^[A-Za-z0-9._-]{1,128}$/.test(name) || rest.length > 0) {
+    throw new RedisSettingError(
+      'after the Sentinels the Redis URL must name the primary as they do: /<name>, or /<name>/<database>',
+    );
+  }
+  return {
+    ...common,
+    kind: 'sentinel',
+    sentinels: parseAddresses(hosts, DEFAULT_SENTINEL_PORT),
+    primaryName: name,
+    databaseNumber: parseDatabaseNumber(database),
+  };
+}
+
+function parseAddresses(hosts: string, defaultPort: number): readonly RedisAddress[] {
+  const addresses = hosts.split(',').map((text) => {
+    const [, ipv6, name, portText] = HOST_AND_PORT.exec(text) ?? [];
+    const host = ipv6 ?? name;
+    const port = portText === undefined ? defaultPort : Number(portText);
+    if (host === undefined || port < 1 || port > 65_535) {
+      throw new RedisSettingError('the hosts in the Redis URL must read host:port,host:port');
+    }
+    return { host, port };
+  });
+  if (addresses.length > MAX_HOSTS)
+    throw new RedisSettingError(`the Redis URL takes at most ${MAX_HOSTS} hosts`);
+  if (new Set(addresses.map(addressLabel)).size < addresses.length) {
+    throw new RedisSettingError('the Redis URL names the same host twice');
+  }
+  return addresses;
+}
+
+function parseDatabaseNumber(text: string): number {
+  if (text === '') return 0;
+  if (!/^[0-9]{1,5}$/.test(text)) {
+    throw new RedisSettingError('the path of the Redis URL must end with a database number');
+  }
+  return Number(text);
+}
+
+function parseLogin(username: string, password: string): RedisLogin {
+  const revealed = decodePart(password);
+  return { username: decodePart(username), revealPassword: () => revealed };
 }
 
 function decodePart(part: string): string | undefined {

@@ -11,6 +11,7 @@ export type RedisFault =
 
 /** First words of error answers that mean something to an operator; every other one reads `ERR`. */
 const REPLY_CODES = new Set([
+  'ASK',
   'BUSY',
   'CLUSTERDOWN',
   'CROSSSLOT',
@@ -24,6 +25,7 @@ const REPLY_CODES = new Set([
   'NOSCRIPT',
   'OOM',
   'READONLY',
+  'TRYAGAIN',
   'WRONGPASS',
   'WRONGTYPE',
 ]);

@@ -6,15 +6,11 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { AbstractConnector, type RedisOptions } from 'ioredis';
-import type { RedisEndpoint } from './endpoint.ts';
+import type { RedisConnection } from './connection.ts';
 
-export interface GreetingOptions {
-  readonly endpoint: RedisEndpoint;
-  /** For connection, TLS handshake and greeting together. */
-  readonly connectTimeoutMs: number;
+export interface GreetingOptions extends RedisConnection {
   /** A connection that does not close by itself is cut off after this long. */
   readonly disconnectTimeoutMs: number;
-  readonly certificateAuthorities?: string;
 }
 
 const GREETING = 'PING\r\n';
@@ -45,9 +41,8 @@ export function greetingConnector(options: GreetingOptions): NonNullable<RedisOp
   };
 }
 
-function openStream({ endpoint, certificateAuthorities: ca }: GreetingOptions): Socket {
-  const { host, port } = endpoint;
-  if (!endpoint.tls) return connectTcp({ host, port });
+function openStream({ address: { host, port }, certificateAuthorities: ca, tls }: GreetingOptions): Socket {
+  if (!tls) return connectTcp({ host, port });
   return connectTls(ca === undefined ? { host, port } : { host, port, ca });
 }
 
@@ -76,6 +71,6 @@ function greet(stream: Socket, options: GreetingOptions): Promise<void> {
     stream.setNoDelay(true);
     stream.on('data', handleData);
     stream.once('close', finish);
-    stream.once(options.endpoint.tls ? 'secureConnect' : 'connect', () => stream.write(GREETING));
+    stream.once(options.tls ? 'secureConnect' : 'connect', () => stream.write(GREETING));
   });
 }

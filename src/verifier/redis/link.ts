@@ -4,21 +4,21 @@
  */
 import type { Redis } from 'ioredis';
 import { createRedisClient } from './client.ts';
-import type { RedisEndpoint } from './endpoint.ts';
+import type { RedisConnection } from './connection.ts';
+import { addressLabel } from './endpoint.ts';
+import type { Examination } from './failover-settings.ts';
 import { classifyFault, describeConnectionError, describeRefusal, describeSilence } from './faults.ts';
 import type { RedisScript } from './script.ts';
-import { findServerProblem } from './server-requirements.ts';
 
 /** How soon a server that was found unfit is looked at again. */
 const UNFIT_RECHECK_MS = 1_000;
 
 export interface RedisLinkOptions {
-  readonly endpoint: RedisEndpoint;
-  readonly commandTimeoutMs: number;
-  readonly connectTimeoutMs: number;
+  readonly connection: RedisConnection;
   /** How often a server that is fit is checked again. */
   readonly recheckIntervalMs: number;
-  readonly certificateAuthorities?: string;
+  /** Whether the server is fit. Sends commands over the link; rejects as they do. */
+  readonly examine: (link: RedisLink) => Promise<Examination>;
   /**
    * The user's own part of every check; it may send commands. Resolves to one line about what is wrong, or
    * undefined. Rejects as its commands do.
@@ -28,10 +28,12 @@ export interface RedisLinkOptions {
 
 export class RedisLink {
   readonly #options: RedisLinkOptions;
-  readonly #label: string;
+  /** `host:port`, for messages. */
+  readonly label: string;
   readonly #redis: Redis;
-  /** Counts connections, so that a check knows whether it still speaks of the current one. */
-  #connectionNumber = 0;
+  /** Counts connections and changed circumstances, so that a check knows whether it still speaks of the current ones. */
+  #generation = 0;
+  #fenceMarginSeconds = 0;
   #isFit = false;
   #isChecking = false;
   #isClosed = false;
@@ -45,13 +47,13 @@ export class RedisLink {
   /** Starts to connect at once, and goes on trying until `close`. */
   constructor(options: RedisLinkOptions) {
     this.#options = options;
-    this.#label = options.endpoint.label;
-    this.#problem = `connecting to Redis at ${this.#label}`;
-    this.#redis = createRedisClient(options);
+    this.label = addressLabel(options.connection.address);
+    this.#problem = `connecting to Redis at ${this.label}`;
+    this.#redis = createRedisClient(options.connection);
     this.#redis.on('ready', () => this.#handleReady());
     this.#redis.on('close', () => this.#handleClose());
     this.#redis.on('error', (error: unknown) => {
-      this.#connectionProblem = describeConnectionError(error, this.#label);
+      this.#connectionProblem = describeConnectionError(error, this.label);
       if (!this.#isFit) this.#problem = this.#connectionProblem;
     });
     // What goes wrong also comes as an `error` event.
@@ -66,6 +68,16 @@ export class RedisLink {
   /** One line about why nothing is served; undefined while it is. */
   get problem(): string | undefined {
     return this.isServing ? undefined : this.#problem;
+  }
+
+  /** F of docs/protocol.md, as the last check found it. */
+  get fenceMarginSeconds(): number {
+    return this.#fenceMarginSeconds;
+  }
+
+  /** Whether there is a connection, to a server that is fit or not. */
+  get isConnected(): boolean {
+    return !this.#isClosed && this.#redis.status === 'ready';
   }
 
   /** Resolves when commands may be sent again; never rejects, and may never resolve. */
@@ -93,13 +105,26 @@ export class RedisLink {
     await this.#redis.script('LOAD', script.source);
   }
 
-  async read(key: string): Promise<string | null> {
-    return await this.#redis.get(key);
+  /** A field of a hash. */
+  async readField(key: string, field: string): Promise<string | null> {
+    return await this.#redis.hget(key, field);
+  }
+
+  /** Any other command. */
+  call(command: string, ...words: readonly string[]): Promise<unknown> {
+    return this.#redis.call(command, ...words);
   }
 
   /** Something did not go as it should: look at the server again, now. */
   suspect(): void {
     if (this.#isFit) this.#scheduleCheck(0);
+  }
+
+  /** What the server must be, or what it is used for, has changed: nothing more is sent before the next check. */
+  requalify(): void {
+    this.#generation += 1;
+    if (this.#isFit) this.#setUnfit(`looking at Redis at ${this.label} again`);
+    if (this.#redis.status === 'ready') this.#scheduleCheck(0);
   }
 
   /** Answers what is under way where Redis still answers; returns soon in any case. */
@@ -111,19 +136,19 @@ export class RedisLink {
     clearTimeout(this.#recheckTimer);
     const hasEnded = new Promise<void>((resolve) => this.#redis.once('end', resolve));
     const isConnected = this.#redis.status === 'ready';
-    if (isConnected) await withinMs(this.#redis.quit(), this.#options.commandTimeoutMs);
+    if (isConnected) await withinMs(this.#redis.quit(), this.#options.connection.commandTimeoutMs);
     if (this.#redis.status !== 'end') this.#redis.disconnect();
-    if (isConnected) await withinMs(hasEnded, this.#options.commandTimeoutMs);
+    if (isConnected) await withinMs(hasEnded, this.#options.connection.commandTimeoutMs);
   }
 
   #handleReady(): void {
-    this.#connectionNumber += 1;
+    this.#generation += 1;
     this.#scheduleCheck(0);
   }
 
   #handleClose(): void {
-    this.#connectionNumber += 1;
-    this.#setUnfit(this.#connectionProblem ?? `the connection to Redis at ${this.#label} was lost`);
+    this.#generation += 1;
+    this.#setUnfit(this.#connectionProblem ?? `the connection to Redis at ${this.label} was lost`);
   }
 
   #setUnfit(problem: string): void {
@@ -145,12 +170,12 @@ export class RedisLink {
   }
 
   async #check(): Promise<void> {
-    const connectionNumber = this.#connectionNumber;
+    const generation = this.#generation;
     this.#isChecking = true;
     const verdict = await this.#examine();
     this.#isChecking = false;
     if (this.#isClosed) return;
-    if (connectionNumber !== this.#connectionNumber) {
+    if (generation !== this.#generation) {
       // The next connection may have become ready while this check kept it from being checked.
       if (this.#redis.status === 'ready') this.#scheduleCheck(0);
       return;
@@ -178,14 +203,16 @@ export class RedisLink {
 
   async #examineOnce(): Promise<Verdict> {
     try {
-      const serverProblem = findServerProblem(await this.#redis.info(), this.#label);
-      const problem = serverProblem ?? (await this.#options.prepare(this));
+      const found = await this.#options.examine(this);
+      if (found.kind === 'unfit') return found;
+      this.#fenceMarginSeconds = found.fenceMarginSeconds;
+      const problem = await this.#options.prepare(this);
       return problem === undefined ? { kind: 'fit' } : { kind: 'unfit', problem };
     } catch (error) {
       const fault = classifyFault(error);
       if (fault.kind === 'refused')
-        return { kind: 'unfit', problem: describeRefusal(fault.code, this.#label) };
-      return { kind: 'silent', problem: describeSilence(this.#label) };
+        return { kind: 'unfit', problem: describeRefusal(fault.code, this.label) };
+      return { kind: 'silent', problem: describeSilence(this.label) };
     }
   }
 

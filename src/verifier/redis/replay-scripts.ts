@@ -1,6 +1,11 @@
 /**
  * The scripts and keys of the replay store in Redis. One script does all of a consume, atomically, on the
- * primary. Source: docs/protocol.md "Replay".
+ * primary. Source: docs/protocol.md "Replay"; the argument about clocks: docs/replay.md "Clocks".
+ *
+ * Records lie in hashes, one for each 32 s in which proofs expire, and no key of theirs has a time to live:
+ * Redis would delete by a clock that may be ahead while nobody looks. Only these scripts delete a hash, and in
+ * the same step they raise `low`, below which every proof is refused. So whatever clocks do, a proof is
+ * refused or its hash is there. What a clock cannot do, losing data can: for that there is the epoch.
  */
 import { type RedisScript, redisScript } from './script.ts';
 
@@ -10,102 +15,234 @@ export const CONSUME_CODES = {
   replayed: 2,
   fenced: 3,
   quota: 4,
-  /** The server's clock and the verifier's differ by more than the skew. */
+  /** The server's clock and the verifier's differ by more than the skew, or the proof ends too late. */
   clock: 5,
+  /** Fenced, by a fence that this very call raised. */
+  raised: 6,
 } as const;
+
+/** Proofs that expire in the same so many seconds are remembered in one hash. */
+export const BUCKET_SECONDS = 32;
 
 export interface ReplayScripts {
   /**
-   * Keys: epoch, record, quota of the holder. Arguments: nonce, issued-at, expires-at, skew, the verifier's
-   * clock (all in seconds), quota a minute. Answers one of `CONSUME_CODES`.
+   * Keys: epoch, hash of the record, quota of the holder. Arguments: identifier, nonce, issued-at, expires-at,
+   * most difference of clocks, the verifier's clock, quota a minute, largest skew that the verifier has seen,
+   * F. Answers one of `CONSUME_CODES`.
    */
   readonly consume: RedisScript;
   /**
-   * Sees to it that there is an epoch, so that the fence runs before the first request.
-   * Keys: epoch. Arguments: largest skew that this verifier has seen (0: none yet), the verifier's clock,
-   * the largest difference of clocks to accept (all in seconds).
-   * Answers the server's clock, the epoch's moment and its largest skew; the moment is 0 and nothing is
-   * written when the clocks are too far apart.
+   * Sees to it that there is an epoch, so that the fence runs before the first request, and deletes what is over.
+   * Keys: epoch. Arguments: what hashes of records begin with, most difference of clocks, the verifier's clock,
+   * largest skew that this verifier has seen (0: none yet), F.
+   * Answers the server's clock, the moment of the fence, the largest skew, why the fence was raised last, and
+   * the lowest expires-at that is taken. The moment is 0 and nothing is written when clocks are too far apart.
    */
   readonly prepare: RedisScript;
 }
 
+/** Seconds between two looks, beyond which the clock may have jumped ahead. Verifiers look every few seconds. */
+const GAP_SECONDS = 60;
+/** After a jump nothing is deleted for so long: a clock that soon goes back has deleted nothing. */
+const HOLD_SECONDS = 300;
+/** Longer than any proof that was consumed can be good again: 300 s, three skews of 60 s, and some. */
+const LONGEST_LIFE_SECONDS = 600;
+/** A proof that ends later than this after now is none that a verifier lets through. */
+const MOST_AHEAD_SECONDS = 1_000;
+/** More hashes than proofs of one timeline need: about 20 with the longest proofs and the largest skew. */
+const MOST_BUCKETS = 128;
+
 /**
- * The epoch key holds moment, `master_replid` and the largest skew used with it (0: nothing recorded yet);
- * it never expires. Everything recorded before it was lost, or under another primary, or for a smaller
- * skew, was recorded before the moment that it moves to.
+ * The epoch key, which never expires, holds, separated by spaces:
+ *   moment   what was issued up to it, plus twice the largest skew, is refused: it may be forgotten
+ *   replid   `master_replid` of the primary that the moment speaks of
+ *   largest  the largest skew used with it; 0: nothing recorded yet
+ *   cut      a second moment, for clocks: unlike the first it may move back, when the clock does
+ *   seen     the server's clock when a script last looked
+ *   held     until then nothing is deleted
+ *   low      number of the lowest hash that was not deleted
+ *   why      the fence was raised last
+ *   numbers of the hashes that are there, separated by commas
  */
-const epochLua = (fenceMarginSeconds: number): string => `
+const EPOCH_LUA = `
 local seconds = tonumber(redis.call('TIME')[1])
 
-local function epoch(key, skew)
+-- Only the epoch key is gone: hashes that are still there go on being looked at, and are deleted in their time.
+local function search(prefix)
+  local found = {}
+  local first = math.floor((seconds - ${MOST_AHEAD_SECONDS}) / ${BUCKET_SECONDS})
+  local last = math.floor((seconds + ${MOST_AHEAD_SECONDS}) / ${BUCKET_SECONDS})
+  for number = first, last do
+    if redis.call('EXISTS', prefix .. string.format('%d', number)) == 1 then found[#found + 1] = number end
+  end
+  return found
+end
+
+local function read(key, prefix)
+  local stored = redis.call('GET', key) or ''
+  local moment, replid, largest, cut, seen, held, low, why, numbers = string.match(stored,
+    '^(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%a[%a_]*) ([%d,]*)$')
+  if not moment then
+    -- Never lower than before, also where the rest cannot be read.
+    moment = tonumber(string.match(stored, '^%d+') or 0)
+    return { moment = moment, largest = 0, cut = 0, seen = seconds, held = 0, low = 0, why = 'epoch_missing',
+      numbers = search(prefix) }
+  end
+  local list = {}
+  for number in string.gmatch(numbers, '%d+') do list[#list + 1] = tonumber(number) end
+  return { moment = tonumber(moment), replid = replid, largest = tonumber(largest), cut = tonumber(cut),
+    seen = tonumber(seen), held = tonumber(held), low = tonumber(low), why = why, numbers = list }
+end
+
+local function raise(epoch, why)
+  epoch.why, epoch.raised, epoch.changed = why, true, true
+end
+
+-- The clock jumped, or nobody looked for a while, which cannot be told apart. If data was lost under a clock
+-- that was wrong, not long ago, the moment was wrong as well.
+local function lookAtClock(epoch)
+  local passed = seconds - epoch.seen
+  if passed == 0 then return end
+  epoch.changed = true
+  if passed > ${GAP_SECONDS} or passed < -(epoch.largest + 2) then
+    local isRecent = epoch.seen - math.max(epoch.moment, epoch.cut) < ${LONGEST_LIFE_SECONDS}
+    if isRecent or epoch.cut > seconds then
+      epoch.cut = seconds
+      raise(epoch, 'clock')
+    end
+    epoch.held = seconds + ${HOLD_SECONDS}
+  end
+  epoch.seen = seconds
+end
+
+local function lookAtPrimary(epoch, skew, margin)
   local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
   assert(replid, 'no master_replid')
-  local stored = redis.call('GET', key)
-  local moment, known, largest
-  if stored then moment, known, largest = string.match(stored, '^(%d+) (%x+) (%d+)$') end
-  moment = tonumber(moment) or 0
-  largest = tonumber(largest) or 0
-  local moves = known ~= replid or (largest > 0 and largest < skew)
-  if moves then moment = math.max(moment, seconds + ${fenceMarginSeconds}) end
-  if moves or largest < skew then
-    largest = math.max(largest, skew)
-    redis.call('SET', key, string.format('%d %s %d', moment, replid, largest))
+  local why
+  if not epoch.replid then
+    why = 'epoch_missing'
+  elseif epoch.replid ~= replid then
+    why = 'primary_changed'
+  elseif epoch.largest > 0 and epoch.largest < skew then
+    why = 'skew_raised'
   end
-  return moment, largest
+  if why then
+    epoch.moment = math.max(epoch.moment, seconds + margin)
+    epoch.replid = replid
+    raise(epoch, why)
+  end
+  if epoch.largest < skew then epoch.largest, epoch.changed = skew, true end
+end
+
+-- The lower end is raised by whoever deletes, in the same step, and is written first.
+local function forget(epoch, prefix)
+  epoch.forgotten = {}
+  if seconds < epoch.held then return end
+  local kept = {}
+  for _, number in ipairs(epoch.numbers) do
+    if (number + 1) * ${BUCKET_SECONDS} + 3 * epoch.largest + 2 <= seconds then
+      epoch.forgotten[#epoch.forgotten + 1] = prefix .. string.format('%d', number)
+      epoch.low = math.max(epoch.low, number + 1)
+      epoch.changed = true
+    else
+      kept[#kept + 1] = number
+    end
+  end
+  epoch.numbers = kept
+end
+
+local function save(key, epoch)
+  if not epoch.changed then return end
+  redis.call('SET', key, string.format('%d %s %d %d %d %d %d %s %s', epoch.moment, epoch.replid, epoch.largest,
+    epoch.cut, epoch.seen, epoch.held, epoch.low, epoch.why, table.concat(epoch.numbers, ',')))
+  epoch.changed = false
+  if #epoch.forgotten > 0 then redis.call('UNLINK', unpack(epoch.forgotten)) end
+  epoch.forgotten = {}
+end
+
+local function look(key, prefix, skew, margin)
+  local epoch = read(key, prefix)
+  lookAtClock(epoch)
+  lookAtPrimary(epoch, skew, margin)
+  forget(epoch, prefix)
+  return epoch
 end
 `;
 
 /** Comparisons are written so that what is no number refuses. */
 const CONSUME_LUA = `
-local nonce = ARGV[1]
-local issued, expires, skew = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local now, quota = tonumber(ARGV[5]), tonumber(ARGV[6])
+local identifier, nonce = ARGV[1], ARGV[2]
+local issued, expires, apart = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local now, quota = tonumber(ARGV[6]), tonumber(ARGV[7])
+local skew, margin = tonumber(ARGV[8]), tonumber(ARGV[9])
 
 -- First, so that a server whose clock is wrong sets no epoch.
-if not (math.abs(seconds - now) <= skew) then return ${CONSUME_CODES.clock} end
+if not (math.abs(seconds - now) <= apart) then return ${CONSUME_CODES.clock} end
+if not (expires <= seconds + ${MOST_AHEAD_SECONDS}) then return ${CONSUME_CODES.clock} end
 
-local moment, largest = epoch(KEYS[1], skew)
-if not (issued > moment + 2 * largest) then return ${CONSUME_CODES.fenced} end
-local ttl = expires - seconds + 3 * largest + 2
-if not (ttl > 0) then return ${CONSUME_CODES.fenced} end
+local number = math.floor(expires / ${BUCKET_SECONDS})
+local text = string.format('%d', number)
+local prefix = string.sub(KEYS[2], 1, -1 - #text)
+assert(prefix .. text == KEYS[2], 'not the hash of this proof')
+local epoch = look(KEYS[1], prefix, skew, margin)
 
-if redis.call('EXISTS', KEYS[2]) == 1 then return ${CONSUME_CODES.replayed} end
+local function verdict()
+  local isBeyond = issued > math.max(epoch.moment, epoch.cut) + 2 * epoch.largest
+  if not isBeyond then return epoch.raised and ${CONSUME_CODES.raised} or ${CONSUME_CODES.fenced} end
+  if not (number >= epoch.low) then return ${CONSUME_CODES.fenced} end
+  if not (expires + 3 * epoch.largest + 2 > seconds) then return ${CONSUME_CODES.fenced} end
 
-local used = redis.call('INCR', KEYS[3])
-if used == 1 then redis.call('EXPIRE', KEYS[3], 60) end
-if used > quota then return ${CONSUME_CODES.quota} end
+  -- Also in the other hashes: an identifier is one, whatever times it comes with.
+  local isListed = false
+  for _, other in ipairs(epoch.numbers) do
+    isListed = isListed or other == number
+    if redis.call('HEXISTS', prefix .. string.format('%d', other), identifier) == 1 then
+      return ${CONSUME_CODES.replayed}
+    end
+  end
 
--- Never PXAT: a time in the past answers OK, every time.
-if redis.call('SET', KEYS[2], nonce, 'NX', 'PX', string.format('%d', ttl * 1000)) then
-  return ${CONSUME_CODES.consumed}
+  if not isListed and #epoch.numbers >= ${MOST_BUCKETS} then return ${CONSUME_CODES.clock} end
+
+  local used = redis.call('INCR', KEYS[3])
+  if used == 1 then redis.call('EXPIRE', KEYS[3], 60) end
+  if used > quota then
+    -- The clock went back, and the minute would not end.
+    if redis.call('TTL', KEYS[3]) > 60 then redis.call('EXPIRE', KEYS[3], 60) end
+    return ${CONSUME_CODES.quota}
+  end
+
+  if not isListed then
+    epoch.numbers[#epoch.numbers + 1] = number
+    epoch.changed = true
+  end
+  save(KEYS[1], epoch)
+  if redis.call('HSETNX', KEYS[2], identifier, nonce) == 1 then return ${CONSUME_CODES.consumed} end
+  return ${CONSUME_CODES.replayed}
 end
-return ${CONSUME_CODES.replayed}
+
+local code = verdict()
+save(KEYS[1], epoch)
+return code
 `;
 
 const PREPARE_LUA = `
-local skew, now, tolerance = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-if not (math.abs(seconds - now) <= tolerance) then return { seconds, 0, 0 } end
-local moment, largest = epoch(KEYS[1], skew)
-return { seconds, moment, largest }
+local prefix, apart, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local skew, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
+if not (math.abs(seconds - now) <= apart) then return { seconds, 0, 0, 'clock', 0 } end
+local epoch = look(KEYS[1], prefix, skew, margin)
+save(KEYS[1], epoch)
+return { seconds, math.max(epoch.moment, epoch.cut), epoch.largest, epoch.why, epoch.low * ${BUCKET_SECONDS} }
 `;
 
-/**
- * `fenceMarginSeconds` is F of docs/protocol.md: how long a demoted primary may go on accepting writes;
- * 0 for a single server.
- */
-export function replayScripts(fenceMarginSeconds: number): ReplayScripts {
-  const shared = epochLua(fenceMarginSeconds);
-  return {
-    consume: redisScript(shared + CONSUME_LUA, 3),
-    prepare: redisScript(shared + PREPARE_LUA, 1),
-  };
-}
+export const REPLAY_SCRIPTS: ReplayScripts = {
+  consume: redisScript(EPOCH_LUA + CONSUME_LUA, 3),
+  prepare: redisScript(EPOCH_LUA + PREPARE_LUA, 1),
+};
 
 export interface ReplayKeys {
   readonly epoch: string;
-  /** Followed by the replay identifier. */
-  readonly recordPrefix: string;
+  /** Followed by the number of the hash: `expires-at` divided by `BUCKET_SECONDS`. */
+  readonly bucketPrefix: string;
   /** Followed by the holder's thumbprint. */
   readonly quotaPrefix: string;
 }
@@ -114,7 +251,7 @@ export interface ReplayKeys {
 export function replayKeys(tag: string): ReplayKeys {
   return {
     epoch: `proofgate:{${tag}}:epoch`,
-    recordPrefix: `proofgate:{${tag}}:jti:`,
+    bucketPrefix: `proofgate:{${tag}}:jti:`,
     quotaPrefix: `proofgate:{${tag}}:quota:`,
   };
 }

@@ -2,39 +2,46 @@
  * What a server must be before it may remember anything, judged from its `INFO`.
  * Source: docs/protocol.md "Replay".
  */
+import type { RedisEndpoint } from './endpoint.ts';
+import { parseInfo } from './info.ts';
 
 const MIN_MAJOR_VERSION = 7;
 
 /**
  * One line about the first requirement that the server does not meet; undefined when it meets all.
- * `info` is the answer to `INFO`: lines `field:value`, CRLF between them.
+ * `info` is the answer to `INFO`; `kind` says where its address came from.
  */
-export function findServerProblem(info: unknown, label: string): string | undefined {
-  const fields = typeof info === 'string' ? parseInfo(info) : new Map<string, string>();
+export function findServerProblem(
+  info: unknown,
+  label: string,
+  kind: RedisEndpoint['kind'],
+): string | undefined {
+  const fields = parseInfo(info);
   const version = fields.get('redis_version');
   if (version === undefined) return `the server at ${label} does not answer as Redis does`;
   if (fields.get('redis_mode') === 'sentinel') {
-    return `the server at ${label} is a Redis Sentinel, which is not supported: give a single Redis server`;
+    return `the server at ${label} is a Redis Sentinel: give it as redis-sentinel://HOST:PORT,…/NAME`;
   }
-  if (fields.get('cluster_enabled') !== '0') {
-    return `Redis at ${label} runs in Cluster mode, which is not supported: give a single Redis server`;
+  const isClustered = fields.get('cluster_enabled') !== '0';
+  if (isClustered && kind !== 'cluster') {
+    return `Redis at ${label} runs in Cluster mode: give it as redis-cluster://HOST:PORT,…`;
+  }
+  if (!isClustered && kind === 'cluster') {
+    return `Redis at ${label} does not run in Cluster mode: give it as redis://HOST:PORT`;
   }
   if (!(Number.parseInt(version, 10) >= MIN_MAJOR_VERSION)) {
     return `Redis at ${label} is older than version ${MIN_MAJOR_VERSION}`;
   }
   if (fields.get('loading') !== '0') return `Redis at ${label} is loading its data`;
-  if (fields.get('role') !== 'master') return `Redis at ${label} is a replica: give the primary`;
+  if (fields.get('role') !== 'master') return `Redis at ${label} is a replica${REPLICA_ADVICE[kind]}`;
   if (fields.get('maxmemory_policy') !== 'noeviction') {
     return `Redis at ${label} must have maxmemory-policy noeviction: it may forget identifiers that are in use`;
   }
   return undefined;
 }
 
-function parseInfo(info: string): ReadonlyMap<string, string> {
-  const fields = new Map<string, string>();
-  for (const line of info.split('\r\n')) {
-    const colon = line.indexOf(':');
-    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1));
-  }
-  return fields;
-}
+const REPLICA_ADVICE: { readonly [K in RedisEndpoint['kind']]: string } = {
+  single: ': give the primary',
+  sentinel: ', though the Sentinels call it the primary: a failover is under way',
+  cluster: ', though the Cluster calls it a primary: a failover is under way',
+};

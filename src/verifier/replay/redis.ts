@@ -1,18 +1,26 @@
 /**
- * The replay store in Redis, shared by all verifiers of a site.
- * Source: docs/protocol.md "Replay".
+ * The replay store in Redis, shared by all verifiers of a site: one server, a group under Sentinels, or a Cluster.
+ * Source: docs/protocol.md "Replay"; docs/replay.md.
  */
 import { randomBytes } from 'node:crypto';
-import { parseRedisEndpoint } from '../redis/endpoint.ts';
+import { parseRedisEndpoint, type RedisLogin } from '../redis/endpoint.ts';
+import type { DeclaredFailoverSettings } from '../redis/failover-settings.ts';
 import { classifyFault } from '../redis/faults.ts';
-import { RedisLink } from '../redis/link.ts';
-import { CONSUME_CODES, replayKeys, replayScripts } from '../redis/replay-scripts.ts';
+import type { RedisLink } from '../redis/link.ts';
+import { openPrimaries } from '../redis/open-primaries.ts';
+import type { Primaries } from '../redis/primaries.ts';
+import { BUCKET_SECONDS, CONSUME_CODES, REPLAY_SCRIPTS, replayKeys } from '../redis/replay-scripts.ts';
 import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, DEFAULT_SKEW_SECONDS, systemClockSeconds } from './defaults.ts';
+import { RedisFences } from './redis-fences.ts';
+import { redisHealth } from './redis-health.ts';
+import { prepareShards } from './redis-preparation.ts';
+import { packSextets } from './sextets.ts';
 import {
   CONSUMED,
   REPLAYED,
   type ReplayClaim,
   type ReplayHealth,
+  type ReplayObserver,
   type ReplayOutcome,
   type ReplayStore,
   UNAVAILABLE,
@@ -23,27 +31,33 @@ const DEFAULT_CONNECT_TIMEOUT_MS = 2_000;
 const DEFAULT_RECHECK_INTERVAL_MS = 5_000;
 /** Share of the time-out that the script gets; the rest is for reading back what became of it. */
 const SCRIPT_SHARE_OF_TIMEOUT = 0.6;
-
-const KEYS = replayKeys('0');
-const SCRIPTS = replayScripts(0);
+/** Between two looks that are made because a proof was fenced: whoever sends old ones must not cause more. */
+const FENCE_LOOK_INTERVAL_MS = 1_000;
+/** Of 30 bits, to leave one for each of 64 shards. */
+const SHIFT_TO_SHARD = 24;
 
 export interface RedisReplayStoreOptions {
-  /** `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS. */
+  /** See `parseRedisEndpoint`. */
   readonly url: string;
   /** Within this long every consume is answered. Default 100. */
   readonly timeoutMs?: number;
   /** For one attempt to connect. Default 2,000. */
   readonly connectTimeoutMs?: number;
-  /** How often the server's settings are looked at again. Default 5,000. */
+  /** How often the servers' settings are looked at again. Default 5,000. */
   readonly recheckIntervalMs?: number;
-  /** Certificates (PEM) of the authorities to trust with `rediss://`. Default: the system's. */
+  /** Certificates (PEM) of the authorities to trust over TLS. Default: the system's. */
   readonly certificateAuthorities?: string;
+  /** For Sentinels that want a login of their own. Default: none. */
+  readonly sentinelLogin?: RedisLogin;
+  /** For servers that refuse `CONFIG GET`. Default: nothing is known of those. */
+  readonly declaredFailoverSettings?: DeclaredFailoverSettings;
   /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
   /** The site's skew, with which a connection reckons the fence and compares clocks. Until it is known 5. */
   readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
   readonly clockSeconds?: () => number;
+  readonly observer?: ReplayObserver;
 }
 
 /**
@@ -54,20 +68,33 @@ export function createRedisReplayStore(options: RedisReplayStoreOptions): Replay
   return new RedisReplayStore(options);
 }
 
+/** A consume that is under way. */
+interface Attempt {
+  /** Where it was sent: nobody else can say what became of it. */
+  readonly link: RedisLink;
+  readonly bucketKey: string;
+  readonly identifier: string;
+  readonly nonce: string;
+  readonly keysAndArguments: readonly (string | number)[];
+}
+
 class RedisReplayStore implements ReplayStore {
   readonly name = 'redis';
-  readonly #link: RedisLink;
+  readonly #primaries: Primaries;
+  readonly #keys: readonly ReturnType<typeof replayKeys>[];
+  readonly #fences: RedisFences;
+  /** Shards that their primary refused at the last look, and why. */
+  readonly #refusedShards = new Map<number, string>();
   readonly #clockSeconds: () => number;
   readonly #holderQuotaPerMinute: number;
   readonly #expectedSkewSeconds: () => number | undefined;
   readonly #readBackTimeoutMs: number;
   /** A nonce is this process's own random prefix and a count: unique, which is all that it must be. */
-  readonly #noncePrefix = randomBytes(16).toString('base64url');
+  readonly #noncePrefix = randomBytes(9).toString('base64url');
   #nonceCount = 0;
   /** Largest skew that a claim has shown; 0 before the first one. */
   #largestSkewSeconds = 0;
-  /** The end of the fence that was found at the first connection; undefined before it. */
-  #readyAfterSeconds: number | undefined;
+  #nextFenceLookMs = 0;
 
   constructor(options: RedisReplayStoreOptions) {
     const timeoutMs = options.timeoutMs ?? DEFAULT_REDIS_TIMEOUT_MS;
@@ -76,161 +103,166 @@ class RedisReplayStore implements ReplayStore {
     this.#holderQuotaPerMinute = options.holderQuotaPerMinute ?? DEFAULT_HOLDER_QUOTA_PER_MINUTE;
     this.#expectedSkewSeconds = options.expectedSkewSeconds ?? (() => undefined);
     this.#readBackTimeoutMs = timeoutMs - scriptTimeoutMs;
-    this.#link = new RedisLink({
+    this.#fences = new RedisFences(options.observer);
+    this.#primaries = openPrimaries({
       endpoint: parseRedisEndpoint(options.url),
       commandTimeoutMs: scriptTimeoutMs,
       connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
       recheckIntervalMs: options.recheckIntervalMs ?? DEFAULT_RECHECK_INTERVAL_MS,
-      ...(options.certificateAuthorities === undefined
-        ? {}
-        : { certificateAuthorities: options.certificateAuthorities }),
+      certificateAuthorities: options.certificateAuthorities,
+      declaredFailoverSettings: options.declaredFailoverSettings ?? {},
+      sentinelLogin: options.sentinelLogin,
       prepare: (link) => this.#prepare(link),
     });
+    this.#keys = this.#primaries.tags.map(replayKeys);
   }
 
   consume(claim: ReplayClaim): ReplayOutcome | Promise<ReplayOutcome> {
     if (claim.skewSeconds > this.#largestSkewSeconds) this.#largestSkewSeconds = claim.skewSeconds;
-    return this.#link.isServing ? this.#consumeInRedis(claim) : UNAVAILABLE.store;
-  }
-
-  async #consumeInRedis(claim: ReplayClaim): Promise<ReplayOutcome> {
-    const recordKey = KEYS.recordPrefix + claim.identifier;
+    const shard = this.#shardOf(claim);
+    const keys = this.#keys[shard];
+    const link = this.#primaries.linkOf(shard);
+    if (keys === undefined || link === undefined || !link.isServing) return UNAVAILABLE.store;
+    const bucketKey = keys.bucketPrefix + Math.floor(claim.expiresAtSeconds / BUCKET_SECONDS);
     this.#nonceCount += 1;
-    const nonce = `${this.#noncePrefix}.${this.#nonceCount}`;
+    const nonce = this.#noncePrefix + this.#nonceCount.toString(36);
+    const { identifier } = claim;
     const keysAndArguments = [
-      KEYS.epoch,
-      recordKey,
-      KEYS.quotaPrefix + claim.holderThumbprint,
+      keys.epoch,
+      bucketKey,
+      keys.quotaPrefix + claim.holderThumbprint,
+      identifier,
       nonce,
       claim.issuedAtSeconds,
       claim.expiresAtSeconds,
       claim.skewSeconds,
       claim.nowSeconds,
       this.#holderQuotaPerMinute,
+      this.#largestSkewSeconds,
+      link.fenceMarginSeconds,
     ];
+    return this.#consumeInRedis({ link, bucketKey, identifier, nonce, keysAndArguments });
+  }
+
+  /** A holder's records, quota and epoch lie together: the first bits of its thumbprint say where. */
+  #shardOf({ holderThumbprint }: ReplayClaim): number {
+    return this.#keys.length === 1 ? 0 : packSextets(holderThumbprint, 0) >> SHIFT_TO_SHARD;
+  }
+
+  async #consumeInRedis(attempt: Attempt): Promise<ReplayOutcome> {
+    const { keysAndArguments, link } = attempt;
     try {
-      return this.#outcomeOf(await this.#link.runScript(SCRIPTS.consume, keysAndArguments));
+      return this.#outcomeOf(link, await link.runScript(REPLAY_SCRIPTS.consume, keysAndArguments));
     } catch (error) {
       const fault = classifyFault(error);
-      if (fault.kind === 'no_answer') return await this.#settle(recordKey, nonce);
-      if (fault.code === 'NOSCRIPT') return await this.#consumeInFull(keysAndArguments, recordKey, nonce);
-      return this.#refuse();
+      if (fault.kind === 'no_answer') return await this.#settle(attempt);
+      // The server forgot the script (`SCRIPT FLUSH`), and so did nothing: once more, in full.
+      return fault.code === 'NOSCRIPT' ? await this.#consumeInFull(attempt) : this.#refuse(link);
     }
   }
 
-  /** The server forgot the script (`SCRIPT FLUSH`), and so did nothing: once more, in full. */
-  async #consumeInFull(
-    keysAndArguments: readonly (string | number)[],
-    recordKey: string,
-    nonce: string,
-  ): Promise<ReplayOutcome> {
+  async #consumeInFull(attempt: Attempt): Promise<ReplayOutcome> {
+    const { keysAndArguments, link } = attempt;
     try {
-      return this.#outcomeOf(await this.#link.runScriptInFull(SCRIPTS.consume, keysAndArguments));
+      return this.#outcomeOf(link, await link.runScriptInFull(REPLAY_SCRIPTS.consume, keysAndArguments));
     } catch (error) {
-      if (classifyFault(error).kind === 'no_answer') return await this.#settle(recordKey, nonce);
-      return this.#refuse();
+      if (classifyFault(error).kind === 'no_answer') return await this.#settle(attempt);
+      return this.#refuse(link);
     }
   }
 
-  #outcomeOf(code: unknown): ReplayOutcome {
+  #outcomeOf(link: RedisLink, code: unknown): ReplayOutcome {
     switch (code) {
       case CONSUME_CODES.consumed:
         return CONSUMED;
       case CONSUME_CODES.replayed:
         return REPLAYED;
+      case CONSUME_CODES.raised:
+        link.suspect();
+        return UNAVAILABLE.fenced;
       case CONSUME_CODES.fenced:
+        this.#lookAtFence(link);
         return UNAVAILABLE.fenced;
       case CONSUME_CODES.quota:
         return UNAVAILABLE.quota;
       default:
         // The clocks differ, or what answers is not our script.
-        return this.#refuse();
+        link.suspect();
+        return UNAVAILABLE.store;
     }
   }
 
-  #refuse(): ReplayOutcome {
-    this.#link.suspect();
+  /** Another verifier may have met the fence first. */
+  #lookAtFence(link: RedisLink): void {
+    const nowMs = performance.now();
+    if (nowMs < this.#nextFenceLookMs) return;
+    this.#nextFenceLookMs = nowMs + FENCE_LOOK_INTERVAL_MS;
+    link.suspect();
+  }
+
+  #refuse(link: RedisLink): ReplayOutcome {
+    link.suspect();
+    this.#primaries.suspect(link);
     return UNAVAILABLE.store;
   }
 
   /** After no answer: consumed when the record is there and our own; otherwise nobody can say. */
-  async #settle(recordKey: string, nonce: string): Promise<ReplayOutcome> {
-    this.#link.suspect();
-    return (await this.#holdsWithinTimeout(recordKey, nonce)) ? CONSUMED : UNAVAILABLE.store;
+  async #settle(attempt: Attempt): Promise<ReplayOutcome> {
+    this.#refuse(attempt.link);
+    return (await this.#holdsWithinTimeout(attempt)) ? CONSUMED : UNAVAILABLE.store;
   }
 
   /** Whether the record is there and our own; not to know in time is no. */
-  async #holdsWithinTimeout(recordKey: string, nonce: string): Promise<boolean> {
+  async #holdsWithinTimeout(attempt: Attempt): Promise<boolean> {
     let timer: NodeJS.Timeout | undefined;
     const timeUp = new Promise<boolean>((resolve) => {
       timer = setTimeout(resolve, this.#readBackTimeoutMs, false);
     });
-    const isOwn = await Promise.race([this.#holds(recordKey, nonce), timeUp]);
+    const isOwn = await Promise.race([holds(attempt), timeUp]);
     clearTimeout(timer);
     return isOwn;
   }
 
-  async #holds(recordKey: string, nonce: string): Promise<boolean> {
-    await this.#link.whenServing();
-    try {
-      return (await this.#link.read(recordKey)) === nonce;
-    } catch {
-      return false;
-    }
+  /** On every look at a primary, before the first consume: the scripts, the clocks, the epochs. */
+  async #prepare(link: RedisLink): Promise<string | undefined> {
+    const toleranceSeconds = this.#toleranceSeconds();
+    const shards = this.#primaries.shardsOf(link);
+    const { epochs, problem, refused } = await prepareShards(link, {
+      keys: new Map(shards.map((shard) => [shard, this.#keys[shard] ?? replayKeys('')])),
+      nowSeconds: this.#nowSeconds(),
+      largestSkewSeconds: this.#largestSkewSeconds,
+      toleranceSeconds,
+    });
+    for (const shard of shards) this.#refusedShards.delete(shard);
+    for (const [shard, code] of refused) this.#refusedShards.set(shard, code);
+    if (refused.size > 0) this.#primaries.suspect(link);
+    if (problem === undefined) this.#fences.note(epochs, toleranceSeconds);
+    return problem;
   }
 
-  /** On every connection, before the first consume: the scripts, the clocks, the epoch. */
-  async #prepare(link: RedisLink): Promise<string | undefined> {
-    await link.loadScript(SCRIPTS.consume);
-    const nowSeconds = Math.floor(this.#clockSeconds());
-    const expectedSkewSeconds = this.#expectedSkewSeconds() ?? DEFAULT_SKEW_SECONDS;
-    const toleranceSeconds = Math.max(this.#largestSkewSeconds, expectedSkewSeconds);
-    const reply = await link.runScriptInFull(SCRIPTS.prepare, [
-      KEYS.epoch,
-      this.#largestSkewSeconds,
-      nowSeconds,
-      toleranceSeconds,
-    ]);
-    const epoch = parseEpoch(reply);
-    if (epoch === undefined) return 'Redis does not answer the replay store as it should';
-    if (epoch.momentSeconds === 0) {
-      const apartSeconds = Math.abs(epoch.serverSeconds - nowSeconds);
-      return `the clocks of Redis and of this verifier are ${apartSeconds} s apart, more than ${toleranceSeconds} s`;
-    }
-    const skewSeconds = Math.max(epoch.largestSkewSeconds, toleranceSeconds);
-    this.#readyAfterSeconds ??= epoch.momentSeconds + 2 * skewSeconds;
-    return undefined;
+  #toleranceSeconds(): number {
+    return Math.max(this.#largestSkewSeconds, this.#expectedSkewSeconds() ?? DEFAULT_SKEW_SECONDS);
+  }
+
+  #nowSeconds(): number {
+    return Math.floor(this.#clockSeconds());
   }
 
   health(): ReplayHealth {
-    const { problem } = this.#link;
-    if (problem !== undefined) return { ready: false, problem };
-    const secondsToGo = (this.#readyAfterSeconds ?? 0) - Math.floor(this.#clockSeconds()) + 1;
-    if (secondsToGo > 0) {
-      return {
-        ready: false,
-        problem: `Redis holds no older replay records: proofs are refused for another ${secondsToGo} s`,
-      };
-    }
-    return { ready: true };
+    return redisHealth(this.#primaries, this.#fences, this.#refusedShards, this.#nowSeconds());
   }
 
   close(): Promise<void> {
-    return this.#link.close();
+    return this.#primaries.close();
   }
 }
 
-interface ReplayEpoch {
-  readonly serverSeconds: number;
-  readonly momentSeconds: number;
-  readonly largestSkewSeconds: number;
-}
-
-function parseEpoch(reply: unknown): ReplayEpoch | undefined {
-  if (!Array.isArray(reply)) return undefined;
-  const [serverSeconds, momentSeconds, largestSkewSeconds]: readonly unknown[] = reply;
-  if (!Number.isSafeInteger(serverSeconds) || !Number.isSafeInteger(momentSeconds)) return undefined;
-  if (typeof serverSeconds !== 'number' || typeof momentSeconds !== 'number') return undefined;
-  if (typeof largestSkewSeconds !== 'number') return undefined;
-  return { serverSeconds, momentSeconds, largestSkewSeconds };
+/** Asks the primary that the attempt was sent to, and no other. */
+async function holds({ bucketKey, identifier, link, nonce }: Attempt): Promise<boolean> {
+  await link.whenServing();
+  try {
+    return (await link.readField(bucketKey, identifier)) === nonce;
+  } catch {
+    return false;
+  }
 }

@@ -1,0 +1,161 @@
+/**
+ * The primaries of a Cluster: a link to each that has one of our shards, and who has which. No redirection is
+ * followed: a command that meets one is refused, and makes us look again.
+ */
+import { createRedisClient } from './client.ts';
+import { CLUSTER_TAGS } from './cluster-slots.ts';
+import { askClusterView, bestView, type ClusterView } from './cluster-view.ts';
+import { addressLabel, type ClusterEndpoint, type RedisAddress } from './endpoint.ts';
+import { describeConnectionError } from './faults.ts';
+import type { RedisLink } from './link.ts';
+import { dataConnection, openPrimaryLink, type Primaries, type PrimariesOptions } from './primaries.ts';
+import { RepeatedLook } from './repeated-look.ts';
+
+/** Those that were asked and did not answer must not keep the others from being heard. */
+const NODE_TIMEOUT_MS = 500;
+const MAX_LOOK_INTERVAL_MS = 5_000;
+/** While no link answers. */
+const SEARCH_INTERVAL_MS = 500;
+
+export function openClusterPrimaries(options: PrimariesOptions, endpoint: ClusterEndpoint): Primaries {
+  return new ClusterPrimaries(options, endpoint);
+}
+
+interface Node {
+  readonly address: RedisAddress;
+  readonly link: RedisLink;
+  shards: readonly number[];
+}
+
+class ClusterPrimaries implements Primaries {
+  readonly tags = CLUSTER_TAGS;
+  readonly #options: PrimariesOptions;
+  readonly #seeds: readonly RedisAddress[];
+  readonly #look: RepeatedLook;
+  #nodes: ReadonlyMap<string, Node> = new Map();
+  #linkOfShard: readonly (RedisLink | undefined)[] = [];
+  /** Whoever redirected us knows best. */
+  #informant: RedisLink | undefined;
+  #problem = 'asking the Cluster who has which slots';
+
+  constructor(options: PrimariesOptions, endpoint: ClusterEndpoint) {
+    this.#options = options;
+    this.#seeds = endpoint.seeds;
+    this.#look = new RepeatedLook(Math.min(options.recheckIntervalMs, MAX_LOOK_INTERVAL_MS), () =>
+      this.#lookOnce(),
+    );
+  }
+
+  linkOf(shard: number): RedisLink | undefined {
+    return this.#linkOfShard[shard];
+  }
+
+  shardsOf(link: RedisLink): readonly number[] {
+    return this.#nodes.get(link.label)?.shards ?? [];
+  }
+
+  links(): readonly RedisLink[] {
+    return [...this.#nodes.values()].map(({ link }) => link);
+  }
+
+  problem(): string | undefined {
+    const served = this.#linkOfShard.filter((link) => link !== undefined).length;
+    if (served === CLUSTER_TAGS.length) return undefined;
+    return served === 0 ? this.#problem : 'some slots of the Cluster are served by nobody';
+  }
+
+  suspect(link: RedisLink): void {
+    this.#informant = link;
+    this.#look.soon();
+  }
+
+  async close(): Promise<void> {
+    await this.#look.stop();
+    await Promise.all(this.links().map((link) => link.close()));
+  }
+
+  async #lookOnce(): Promise<void> {
+    const view = bestView(await this.#askLinks()) ?? bestView(await this.#askStrangers());
+    if (this.#look.isStopped) return;
+    if (view !== undefined) this.#take(view);
+    if (!this.links().some((link) => link.isConnected))
+      setTimeout(() => this.#look.soon(), SEARCH_INTERVAL_MS).unref();
+  }
+
+  #askLinks(): Promise<readonly (ClusterView | undefined)[]> {
+    const nodes = [...this.#nodes.values()].filter(({ link }) => link.isConnected);
+    const informant = this.#informant;
+    nodes.sort((a, b) => Number(b.link === informant) - Number(a.link === informant));
+    this.#informant = undefined;
+    return Promise.all(
+      nodes.map(({ address, link }) =>
+        askClusterView((...words) => link.call(...words), address).catch(() => undefined),
+      ),
+    );
+  }
+
+  /** Seeds and whoever was a primary, over connections for this one question. */
+  #askStrangers(): Promise<readonly (ClusterView | undefined)[]> {
+    const known = [...this.#nodes.values()].map(({ address }) => address);
+    const addresses = new Map([...this.#seeds, ...known].map((address) => [addressLabel(address), address]));
+    return Promise.all([...addresses.values()].map((address) => this.#askStranger(address)));
+  }
+
+  async #askStranger(address: RedisAddress): Promise<ClusterView | undefined> {
+    const label = addressLabel(address);
+    const { connectTimeoutMs } = this.#options;
+    const client = createRedisClient({
+      ...dataConnection(this.#options),
+      address,
+      commandTimeoutMs: Math.min(NODE_TIMEOUT_MS, connectTimeoutMs),
+    });
+    client.on('error', (error: unknown) => {
+      this.#problem = describeConnectionError(error, label);
+      // It would try again.
+      client.disconnect();
+    });
+    try {
+      await client.connect();
+      return await askClusterView((...words) => client.call(...words), address);
+    } catch (error) {
+      this.#problem = describeConnectionError(error, label);
+      return undefined;
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  #take({ shards }: ClusterView): void {
+    const shardsOf = new Map<string, number[]>();
+    const addresses = new Map<string, RedisAddress>();
+    for (const [shard, address] of shards.entries()) {
+      if (address === undefined) continue;
+      const label = addressLabel(address);
+      addresses.set(label, address);
+      shardsOf.set(label, [...(shardsOf.get(label) ?? []), shard]);
+    }
+    const before = this.#nodes;
+    const nodes = new Map<string, Node>();
+    for (const [label, address] of addresses) {
+      nodes.set(label, before.get(label) ?? { address, link: this.#open(address), shards: [] });
+    }
+    this.#nodes = nodes;
+    this.#linkOfShard = shards.map((address) => address && nodes.get(addressLabel(address))?.link);
+    for (const [label, node] of nodes) giveShards(node, shardsOf.get(label) ?? []);
+    for (const [label, { link }] of before) {
+      if (!nodes.has(label)) void link.close();
+    }
+  }
+
+  #open(address: RedisAddress): RedisLink {
+    return openPrimaryLink(this.#options, address, () => undefined);
+  }
+}
+
+/** A primary that got a slot is looked at before anything about that slot is sent to it. */
+function giveShards(node: Node, shards: readonly number[]): void {
+  const before = new Set(node.shards);
+  const hasMore = shards.some((shard) => !before.has(shard));
+  node.shards = shards;
+  if (hasMore && before.size > 0) node.link.requalify();
+}

@@ -1,0 +1,72 @@
+/**
+ * Slots of a Cluster: which one a key lies in, the tags that spread a site's holders over them, and what a node
+ * says about who has which.
+ */
+import type { RedisAddress } from './endpoint.ts';
+
+const SLOT_COUNT = 16_384;
+const SHARD_COUNT = 64;
+const SLOTS_PER_SHARD = SLOT_COUNT / SHARD_COUNT;
+/** CRC-16/XMODEM: polynomial 0x1021, from 0, nothing reflected. Redis Cluster specification, appendix A. */
+const CRC16_POLYNOMIAL = 0x1021;
+
+/** The slot of all keys with this hash tag. */
+export function slotOfTag(tag: string): number {
+  let crc = 0;
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit += 1) {
+      crc = crc & 0x8000 ? ((crc << 1) ^ CRC16_POLYNOMIAL) & 0xffff : (crc << 1) & 0xffff;
+    }
+  }
+  return crc % SLOT_COUNT;
+}
+
+/**
+ * 64 tags, evenly spread: the tag at index i is the smallest number whose slot is in the i-th 64th of all slots,
+ * so that primaries with equal shares of slots have equal shares of holders.
+ */
+export const CLUSTER_TAGS: readonly string[] = findTags();
+
+function findTags(): readonly string[] {
+  const tags = new Map<number, string>();
+  for (let number = 0; tags.size < SHARD_COUNT; number += 1) {
+    const tag = `${number}`;
+    const shard = Math.floor(slotOfTag(tag) / SLOTS_PER_SHARD);
+    if (!tags.has(shard)) tags.set(shard, tag);
+  }
+  return Array.from({ length: SHARD_COUNT }, (_, shard) => tags.get(shard) ?? '');
+}
+
+const CLUSTER_TAG_SLOTS: readonly number[] = CLUSTER_TAGS.map(slotOfTag);
+
+/** Each shard's primary; undefined where its slot is served by nobody. */
+export type ShardMap = readonly (RedisAddress | undefined)[];
+
+/**
+ * Reads the answer to `CLUSTER SLOTS`: `[first, last, [host, port, …] of the primary, replicas …]` for each range.
+ * `asked` stands in where a node does not know its own host. Undefined when it is no such answer.
+ */
+export function parseClusterSlots(reply: unknown, asked: RedisAddress): ShardMap | undefined {
+  if (!Array.isArray(reply)) return undefined;
+  const map: (RedisAddress | undefined)[] = CLUSTER_TAGS.map(() => undefined);
+  for (const range of reply) {
+    if (!Array.isArray(range)) return undefined;
+    const [first, last, primary]: readonly unknown[] = range;
+    if (typeof first !== 'number' || typeof last !== 'number') return undefined;
+    const address = parseNode(primary, asked);
+    for (const [shard, slot] of CLUSTER_TAG_SLOTS.entries()) {
+      if (slot >= first && slot <= last) map[shard] = address;
+    }
+  }
+  return map;
+}
+
+function parseNode(node: unknown, asked: RedisAddress): RedisAddress | undefined {
+  if (!Array.isArray(node)) return undefined;
+  const [host, port]: readonly unknown[] = node;
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) return undefined;
+  // Redis 7: null means the host that was asked, `?` that the node has no name that clients could use.
+  if (host === null || host === '') return { host: asked.host, port };
+  return typeof host === 'string' && host !== '?' ? { host, port } : undefined;
+}

@@ -1,0 +1,94 @@
+/**
+ * How long a primary that was replaced may go on accepting writes: that is F, by which a fence reaches beyond
+ * the moment at which the new primary was first seen. It is bounded only where the server refuses writes
+ * without enough replicas, so that is required.
+ * Source: docs/protocol.md "Replay".
+ */
+import type { RedisEndpoint } from './endpoint.ts';
+import { classifyFault } from './faults.ts';
+import { parseCount, parsePairs } from './info.ts';
+import type { RedisLink } from './link.ts';
+
+/** What the operator says the servers are set to; counts only where Redis itself may not be asked. */
+export interface DeclaredFailoverSettings {
+  readonly minReplicasToWrite?: number | undefined;
+  readonly minReplicasMaxLagSeconds?: number | undefined;
+  readonly clusterNodeTimeoutMs?: number | undefined;
+}
+
+export type Examination =
+  | { readonly kind: 'fit'; readonly fenceMarginSeconds: number }
+  /** One line about what is wrong with the server. */
+  | { readonly kind: 'unfit'; readonly problem: string };
+
+const NAMES = {
+  minReplicasToWrite: 'min-replicas-to-write',
+  minReplicasMaxLagSeconds: 'min-replicas-max-lag',
+  clusterNodeTimeoutMs: 'cluster-node-timeout',
+} as const;
+
+/** What a margin has beyond the servers' own limits: clocks tick in seconds, and looks come late. */
+const SAFETY_SECONDS = 2;
+
+/**
+ * Whether the server may remember anything in a group where primaries are replaced, and F there.
+ * `promotableReplicas`: how many the Sentinels know; undefined where none do.
+ * Rejects as commands of the link do.
+ */
+export async function examineFailover(
+  link: RedisLink,
+  kind: RedisEndpoint['kind'],
+  declared: DeclaredFailoverSettings,
+  promotableReplicas: number | undefined,
+): Promise<Examination> {
+  if (kind === 'single') return { kind: 'fit', fenceMarginSeconds: 0 };
+  const known = (await askedSettings(link)) ?? declared;
+  const { minReplicasToWrite, minReplicasMaxLagSeconds, clusterNodeTimeoutMs } = known;
+  if (minReplicasToWrite === undefined) return unknown(link, 'minReplicasToWrite');
+  if (minReplicasMaxLagSeconds === undefined) return unknown(link, 'minReplicasMaxLagSeconds');
+  const required = kind === 'cluster' ? 1 : (promotableReplicas ?? 1);
+  if (minReplicasToWrite < required) {
+    return unusable(
+      `Redis at ${link.label} has min-replicas-to-write ${minReplicasToWrite}, and needs ${required} at least: ` +
+        'a primary that was replaced would go on accepting writes',
+    );
+  }
+  if (required > 0 && minReplicasMaxLagSeconds < 1) {
+    return unusable(
+      `Redis at ${link.label} has min-replicas-max-lag 0, which switches min-replicas-to-write off`,
+    );
+  }
+  if (kind === 'sentinel') return withMargin(minReplicasMaxLagSeconds);
+  if (clusterNodeTimeoutMs === undefined) return unknown(link, 'clusterNodeTimeoutMs');
+  return withMargin(Math.max(minReplicasMaxLagSeconds, Math.ceil(clusterNodeTimeoutMs / 1000)));
+}
+
+/** Undefined where the server, or whoever runs it, refuses to tell. */
+async function askedSettings(link: RedisLink): Promise<DeclaredFailoverSettings | undefined> {
+  try {
+    const fields = parsePairs(await link.call('CONFIG', 'GET', ...Object.values(NAMES)));
+    return {
+      minReplicasToWrite: parseCount(fields.get(NAMES.minReplicasToWrite)),
+      minReplicasMaxLagSeconds: parseCount(fields.get(NAMES.minReplicasMaxLagSeconds)),
+      clusterNodeTimeoutMs: parseCount(fields.get(NAMES.clusterNodeTimeoutMs)),
+    };
+  } catch (error) {
+    if (classifyFault(error).kind === 'no_answer') throw error;
+    return undefined;
+  }
+}
+
+function withMargin(limitSeconds: number): Examination {
+  return { kind: 'fit', fenceMarginSeconds: limitSeconds + SAFETY_SECONDS };
+}
+
+function unusable(problem: string): Examination {
+  return { kind: 'unfit', problem };
+}
+
+function unknown(link: RedisLink, name: keyof typeof NAMES): Examination {
+  const setting = NAMES[name];
+  return unusable(
+    `Redis at ${link.label} does not tell its ${setting} (CONFIG GET): give --redis-${setting}`,
+  );
+}

@@ -1,0 +1,34 @@
+/** Redis' answers that hold names and values, whichever form the protocol gave them. */
+
+/** The answer to `INFO` or `CLUSTER INFO`: lines `field:value`, CRLF between them. Anything else is empty. */
+export function parseInfo(info: unknown): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  if (typeof info !== 'string') return fields;
+  for (const line of info.split('\r\n')) {
+    const colon = line.indexOf(':');
+    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1));
+  }
+  return fields;
+}
+
+/** Names and values by turns, as RESP2 gives them, or a map, as RESP3 does. Anything else is empty. */
+export function parsePairs(reply: unknown): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  if (Array.isArray(reply)) {
+    for (let at = 0; at + 1 < reply.length; at += 2) setText(fields, reply[at], reply[at + 1]);
+  } else if (reply instanceof Map) {
+    for (const [name, value] of reply) setText(fields, name, value);
+  } else if (typeof reply === 'object' && reply !== null) {
+    for (const [name, value] of Object.entries(reply)) setText(fields, name, value);
+  }
+  return fields;
+}
+
+/** A whole number written in decimal digits; undefined for anything else. */
+export function parseCount(text: string | undefined): number | undefined {
+  return text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+function setText(fields: Map<string, string>, name: unknown, value: unknown): void {
+  if (typeof name === 'string' && typeof value === 'string') fields.set(name, value);
+}

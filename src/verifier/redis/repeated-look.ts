@@ -1,0 +1,53 @@
+/** Does something again and again, one at a time, and sooner when asked to. */
+
+/** Between two looks that were asked for. */
+const MIN_INTERVAL_MS = 50;
+
+export class RepeatedLook {
+  readonly #intervalMs: number;
+  readonly #look: () => Promise<void>;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #isWantedSoon = false;
+  #isStopped = false;
+
+  /** Looks for the first time at once. `look` must not reject. */
+  constructor(intervalMs: number, look: () => Promise<void>) {
+    this.#intervalMs = intervalMs;
+    this.#look = look;
+    this.#schedule(0);
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** At once, or right after the look that is under way; not more often than every 50 ms. */
+  soon(): void {
+    if (this.#isWantedSoon) return;
+    this.#isWantedSoon = true;
+    if (this.#running === undefined) this.#schedule(MIN_INTERVAL_MS);
+  }
+
+  /** Resolves when no look is under way any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#isStopped) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#running = this.#run();
+    }, delayMs).unref();
+  }
+
+  async #run(): Promise<void> {
+    this.#isWantedSoon = false;
+    await this.#look();
+    this.#running = undefined;
+    this.#schedule(this.#isWantedSoon ? MIN_INTERVAL_MS : this.#intervalMs);
+  }
+}

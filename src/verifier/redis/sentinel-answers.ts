@@ -1,0 +1,49 @@
+/** What Sentinels say of a primary and its replicas, read strictly. */
+import type { RedisAddress } from './endpoint.ts';
+import { parseCount, parsePairs } from './info.ts';
+
+export interface SentinelView {
+  readonly primary: RedisAddress;
+  /** Rises with every failover; a Sentinel that was cut off still tells an old one. */
+  readonly configEpoch: number;
+  /** Replicas that may become the primary, reachable at this moment or not. */
+  readonly promotableReplicas: number;
+}
+
+/** From `SENTINEL MASTER` and `SENTINEL REPLICAS`; undefined when they are no such answers. */
+export function parseSentinelView(primary: unknown, replicas: unknown): SentinelView | undefined {
+  const fields = parsePairs(primary);
+  const host = fields.get('ip');
+  const port = parseCount(fields.get('port'));
+  const configEpoch = parseCount(fields.get('config-epoch'));
+  if (host === undefined || host === '' || configEpoch === undefined) return undefined;
+  if (port === undefined || port < 1 || port > 65_535 || !Array.isArray(replicas)) return undefined;
+  return {
+    primary: { host, port },
+    configEpoch,
+    promotableReplicas: replicas.filter(isPromotable).length,
+  };
+}
+
+/** Priority 0 means never. One whose priority nobody knows yet may be promoted. */
+function isPromotable(replica: unknown): boolean {
+  return parsePairs(replica).get('slave-priority') !== '0';
+}
+
+/** The view after the latest failover; undefined when there is none. */
+export function latestView(views: readonly (SentinelView | undefined)[]): SentinelView | undefined {
+  let latest: SentinelView | undefined;
+  for (const view of views) {
+    if (view === undefined) continue;
+    if (latest === undefined || view.configEpoch > latest.configEpoch) latest = view;
+    // As many as any of them knows: one that has just started knows none.
+    else if (view.configEpoch === latest.configEpoch) latest = withMoreReplicas(latest, view);
+  }
+  return latest;
+}
+
+function withMoreReplicas(view: SentinelView, other: SentinelView): SentinelView {
+  return other.promotableReplicas > view.promotableReplicas
+    ? { ...view, promotableReplicas: other.promotableReplicas }
+    : view;
+}

@@ -1,0 +1,150 @@
+/**
+ * The primary that Sentinels name. All of them are asked, again and again, and the one that knows of the latest
+ * failover is believed. While none answers, the primary that is in use stays so: it stops taking writes by
+ * itself when its replicas are gone.
+ */
+import type { Redis } from 'ioredis';
+import { createRedisClient } from './client.ts';
+import { addressLabel, type RedisAddress, type SentinelEndpoint } from './endpoint.ts';
+import { classifyFault, describeConnectionError, describeRefusal } from './faults.ts';
+import type { RedisLink } from './link.ts';
+import { ONLY_TAG, openPrimaryLink, type Primaries, type PrimariesOptions } from './primaries.ts';
+import { RepeatedLook } from './repeated-look.ts';
+import { latestView, parseSentinelView, type SentinelView } from './sentinel-answers.ts';
+
+const MAX_LOOK_INTERVAL_MS = 1_000;
+/** A Sentinel that hangs must not keep the others from being heard. */
+const SENTINEL_TIMEOUT_MS = 500;
+
+const ALL_SHARDS: readonly number[] = [0];
+const NO_LOGIN = { username: undefined, revealPassword: () => undefined };
+
+export function openSentinelPrimary(options: PrimariesOptions, endpoint: SentinelEndpoint): Primaries {
+  return new SentinelPrimary(options, endpoint);
+}
+
+interface Sentinel {
+  readonly label: string;
+  readonly client: Redis;
+  /** What its connection failed with last. */
+  problem: string | undefined;
+}
+
+class SentinelPrimary implements Primaries {
+  readonly tags = [ONLY_TAG];
+  readonly #options: PrimariesOptions;
+  readonly #primaryName: string;
+  readonly #sentinels: readonly Sentinel[];
+  readonly #look: RepeatedLook;
+  #view: SentinelView | undefined;
+  #link: RedisLink | undefined;
+  #problem: string;
+
+  constructor(options: PrimariesOptions, endpoint: SentinelEndpoint) {
+    this.#options = options;
+    this.#primaryName = endpoint.primaryName;
+    this.#problem = `asking the Sentinels for the primary ${endpoint.primaryName}`;
+    this.#sentinels = endpoint.sentinels.map((address) => this.#openSentinel(address));
+    this.#look = new RepeatedLook(Math.min(options.recheckIntervalMs, MAX_LOOK_INTERVAL_MS), () =>
+      this.#lookOnce(),
+    );
+  }
+
+  linkOf(): RedisLink | undefined {
+    return this.#link;
+  }
+
+  shardsOf(): readonly number[] {
+    return ALL_SHARDS;
+  }
+
+  links(): readonly RedisLink[] {
+    return this.#link === undefined ? [] : [this.#link];
+  }
+
+  problem(): string | undefined {
+    return this.#link === undefined ? this.#problem : undefined;
+  }
+
+  suspect(): void {
+    this.#look.soon();
+  }
+
+  async close(): Promise<void> {
+    await this.#look.stop();
+    for (const { client } of this.#sentinels) client.disconnect();
+    await this.#link?.close();
+  }
+
+  #openSentinel(address: RedisAddress): Sentinel {
+    const client = createRedisClient({
+      address,
+      tls: this.#options.endpoint.tls,
+      login: this.#options.sentinelLogin ?? NO_LOGIN,
+      databaseNumber: 0,
+      commandTimeoutMs: Math.min(SENTINEL_TIMEOUT_MS, this.#options.connectTimeoutMs),
+      connectTimeoutMs: this.#options.connectTimeoutMs,
+      certificateAuthorities: this.#options.certificateAuthorities,
+    });
+    const sentinel: Sentinel = { label: addressLabel(address), client, problem: undefined };
+    client.on('ready', () => {
+      sentinel.problem = undefined;
+      this.#look.soon();
+    });
+    client.on('error', (error: unknown) => {
+      sentinel.problem = describeConnectionError(error, sentinel.label);
+    });
+    // What goes wrong also comes as an `error` event.
+    client.connect().catch(() => undefined);
+    return sentinel;
+  }
+
+  async #lookOnce(): Promise<void> {
+    const views = await Promise.all(this.#sentinels.map((sentinel) => this.#ask(sentinel)));
+    if (this.#look.isStopped) return;
+    const latest = latestView(views);
+    if (latest === undefined) {
+      const told = this.#sentinels.find(({ problem }) => problem !== undefined)?.problem;
+      this.#problem = `no Sentinel names the primary ${this.#primaryName}${told === undefined ? '' : `: ${told}`}`;
+    } else {
+      this.#take(latest);
+    }
+  }
+
+  async #ask(sentinel: Sentinel): Promise<SentinelView | undefined> {
+    const { client, label } = sentinel;
+    if (client.status !== 'ready') return undefined;
+    try {
+      const [primary, replicas] = await Promise.all([
+        client.call('SENTINEL', 'MASTER', this.#primaryName),
+        client.call('SENTINEL', 'REPLICAS', this.#primaryName),
+      ]);
+      sentinel.problem = undefined;
+      return parseSentinelView(primary, replicas);
+    } catch (error) {
+      sentinel.problem = this.#describe(error, label);
+      return undefined;
+    }
+  }
+
+  #describe(error: unknown, label: string): string {
+    const fault = classifyFault(error);
+    if (fault.kind === 'no_answer') return `the Sentinel at ${label} does not answer in time`;
+    if (fault.code !== 'ERR') return describeRefusal(fault.code, label);
+    return `the server at ${label} is no Sentinel, or knows no primary of that name`;
+  }
+
+  #take(view: SentinelView): void {
+    const before = this.#view;
+    // Whoever knows of the latest failover may just not be heard; what serves is better than what is older.
+    if (before !== undefined && view.configEpoch < before.configEpoch && this.#link?.isServing) return;
+    this.#view = view;
+    const isSame = before !== undefined && addressLabel(before.primary) === addressLabel(view.primary);
+    if (!isSame) {
+      void this.#link?.close();
+      this.#link = openPrimaryLink(this.#options, view.primary, () => this.#view?.promotableReplicas);
+    } else if (view.promotableReplicas > before.promotableReplicas) {
+      this.#link?.requalify();
+    }
+  }
+}

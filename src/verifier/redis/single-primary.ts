@@ -1,0 +1,18 @@
+/** One server, always the same. */
+import type { SingleEndpoint } from './endpoint.ts';
+import { ONLY_TAG, openPrimaryLink, type Primaries, type PrimariesOptions } from './primaries.ts';
+
+export function openSinglePrimary(options: PrimariesOptions, endpoint: SingleEndpoint): Primaries {
+  const link = openPrimaryLink(options, endpoint.address, () => undefined);
+  const shards = [0];
+  return {
+    tags: [ONLY_TAG],
+    linkOf: () => link,
+    shardsOf: () => shards,
+    links: () => [link],
+    problem: () => undefined,
+    // The link looks at its server by itself.
+    suspect: () => undefined,
+    close: () => link.close(),
+  };
+}

@@ -1,0 +1,47 @@
+/** Whether the store in Redis takes proofs now, and if not, or not all, why. */
+import type { Primaries } from '../redis/primaries.ts';
+import { describeFence, type RedisFences } from './redis-fences.ts';
+import type { ReplayFence, ReplayHealth, ReplayLinks } from './store.ts';
+
+/** `refusedShards`: those that their primary refused at the last look, with the code. */
+export function redisHealth(
+  primaries: Primaries,
+  fences: RedisFences,
+  refusedShards: ReadonlyMap<number, string>,
+  nowSeconds: number,
+): ReplayHealth {
+  let fence: ReplayFence | undefined;
+  let takingShards = 0;
+  for (const shard of primaries.tags.keys()) {
+    const isServed = primaries.linkOf(shard)?.isServing === true && !refusedShards.has(shard);
+    if (!isServed || !fences.isKnown(shard)) continue;
+    const up = fences.up(shard, nowSeconds);
+    if (up === undefined) takingShards += 1;
+    else if (fence === undefined || up.secondsLeft > fence.secondsLeft) fence = up;
+  }
+  const trouble =
+    findTrouble(primaries, refusedShards) ?? (fence === undefined ? undefined : describeFence(fence));
+  const details = { links: countLinks(primaries), ...(fence === undefined ? {} : { fence }) };
+  if (takingShards === 0) {
+    return { ready: false, problem: trouble ?? 'Redis is being looked at', ...details };
+  }
+  if (trouble === undefined) return { ready: true, ...details };
+  const part = `of ${primaries.tags.length} parts of the holders ${takingShards} are served: ${trouble}`;
+  return { ready: true, warning: part, ...details };
+}
+
+function findTrouble(primaries: Primaries, refusedShards: ReadonlyMap<number, string>): string | undefined {
+  const problem = primaries.problem();
+  if (problem !== undefined) return problem;
+  for (const link of primaries.links()) {
+    if (link.problem !== undefined) return link.problem;
+  }
+  const [code] = refusedShards.values();
+  return code === undefined ? undefined : `Redis refuses some keys of the replay store (${code})`;
+}
+
+function countLinks(primaries: Primaries): ReplayLinks {
+  const links = primaries.links();
+  const serving = links.filter((link) => link.isServing).length;
+  return { serving, unfit: links.length - serving };
+}
