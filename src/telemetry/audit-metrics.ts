@@ -53,6 +53,9 @@ export function createAuditMetrics(registry: Registry): AuditMetrics {
     forSink(sink, readQueuedBytes) {
       readings.set(sink, readQueuedBytes);
       const [writtenHere, droppedHere] = [written.labels({ sink }), dropped.labels({ sink })];
+      // There from the beginning, so that an alert on a rise sees the first.
+      writtenHere.inc(0);
+      droppedHere.inc(0);
       return {
         written(events) {
           writtenHere.inc(events);

@@ -1,6 +1,8 @@
 /**
  * `--audit required`: each event is written before its answer is given, so that no answer leaves without its record.
  * What cannot be written at once is not recorded. Written means handed to the operating system.
+ * One write an event: it costs about 2 µs of CPU more than batches (3.8 and 2.0 µs, measured), and writing once for many requests
+ * would save that only with tens in flight, while a single one would wait for another thread (20 µs and more).
  */
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 import { type Destination, writeNow } from './destination.ts';
