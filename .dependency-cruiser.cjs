@@ -44,6 +44,7 @@ module.exports = {
     },
     onlyKnownBy('ioredis', 'verifier/redis'),
     onlyKnownBy('@grpc/', 'enforcement/ext-authz-grpc'),
+    onlyKnownBy('protobufjs', 'enforcement/ext-authz-grpc'),
     onlyKnownBy('grpc-health-check', 'enforcement/ext-authz-grpc'),
     {
       name: 'client-takes-only-types-of-the-contract',
@@ -63,6 +64,7 @@ module.exports = {
     onlyKnownBy('ipaddr\\.js', 'control/issuers'),
     onlyKnownBy('undici', '(bundle/refresh|client|control/issuers|control/operators|verifier/audit)'),
     onlyKnownBy('prom-client', 'telemetry'),
+    onlyKnownBy('@opentelemetry/', 'telemetry'),
     {
       name: 'no-cycles',
       severity: 'error',

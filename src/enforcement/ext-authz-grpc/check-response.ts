@@ -9,15 +9,11 @@ import {
   otherNamesToRemove,
   usualNamesToRemove,
 } from '../upstream-headers.ts';
-import {
-  type CheckResponse,
-  type HeaderValueOption,
-  type OkHttpResponse,
-  OVERWRITE_IF_EXISTS_OR_ADD,
-} from './messages.ts';
+import { type CheckResponse, type HeaderValueOption, OVERWRITE_IF_EXISTS_OR_ADD } from './messages.ts';
 
 /** google.rpc.Code */
 const CODE_OF_STATUS: { readonly [status: number]: number } = { 401: 16, 403: 7, 503: 14 };
+const OK = 0;
 const UNKNOWN = 2;
 
 /** The whole answer to a denied request. */
@@ -29,77 +25,74 @@ export function deniedResponse(decision: DeniedDecision): CheckResponse {
   };
 }
 
-/** The part of an allowed request's answer that is the same for every request of a caller to a route. */
-export function allowedIdentityPart(decision: AllowedDecision): OkHttpResponse {
+/**
+ * The whole answer to an allowed one.
+ * @param namesToRemove beside the credentials, see `otherNamesToRemove`
+ */
+export function allowedResponse(decision: AllowedDecision, namesToRemove: readonly string[]): CheckResponse {
   return {
-    headers: overwriteAll(identityHeadersOf(decision)),
-    headers_to_remove: usualNamesToRemove(decision.route.forwardAuthorization),
-  };
-}
-
-/** The part that belongs to this one request. */
-export function allowedRequestPart(decision: AllowedDecision, inbound: RequestHeaders): OkHttpResponse {
-  return {
-    headers: overwriteAll(decisionHeadersOf(decision)),
-    headers_to_remove: otherNamesToRemove(inbound.names(), decision),
+    // Code 0, written out: an answer without a status allows too, and nobody should wonder.
+    status: { code: OK },
+    ok_response: {
+      headers: overwriteAll([...identityHeadersOf(decision), ...decisionHeadersOf(decision)]),
+      headers_to_remove: [...usualNamesToRemove(decision.route.forwardAuthorization), ...namesToRemove],
+    },
   };
 }
 
 /** Encodes a decision; see {@link createResponseEncoder}. */
 export type ResponseEncoder = (decision: Decision, inbound: RequestHeaders) => Buffer;
 
-/** Identity parts kept, each a few hundred bytes. */
-const MAX_KEPT_PARTS = 10_000;
+/** Answers kept, each a few hundred bytes. */
+const MAX_KEPT_ANSWERS = 10_000;
 
-/** The library's encoders of the two messages. */
+/** The library's encoder. */
 export interface ResponseSerializers {
   readonly checkResponse: (response: CheckResponse) => Buffer;
-  readonly okHttpResponse: (response: OkHttpResponse) => Buffer;
+}
+
+/** Stands for the decision ID in an answer that is kept; as long as one, and no other header can hold it. */
+const DECISION_ID_PLACE = '\0'.repeat(36);
+
+/** An encoded answer to one caller on one route, lacking only the ID of the decision. */
+interface KeptAnswer {
+  readonly bytes: Buffer;
+  readonly decisionIdAt: number;
 }
 
 /**
- * An encoder that keeps the encoded identity parts. The two parts of an allowed answer are encoded apart and
- * put one after the other within one `ok_response`: their fields are repeated ones, whose elements follow one
- * another in any place of a message (Protocol Buffers encoding, "Repeated Elements").
+ * An encoder that keeps what it encoded: allowed answers to a passport on a route differ in the decision's ID alone, and
+ * in further names to remove, which nearly no request has.
  */
-export function createResponseEncoder(serializers: ResponseSerializers): ResponseEncoder {
-  const identityParts = new Map<string, Buffer>();
+export function createResponseEncoder({ checkResponse }: ResponseSerializers): ResponseEncoder {
+  const kept = new Map<string, KeptAnswer>();
 
-  function identityPart(decision: AllowedDecision): Buffer {
+  function keptAnswer(decision: AllowedDecision): KeptAnswer {
     const { passportSha256, route, snapshot } = decision;
     const id = `${snapshot.head}\n${passportSha256}\n${route.routeId}`;
-    let part = identityParts.get(id);
-    if (part === undefined) {
-      part = serializers.okHttpResponse(allowedIdentityPart(decision));
-      if (identityParts.size >= MAX_KEPT_PARTS) identityParts.clear();
-      identityParts.set(id, part);
+    let answer = kept.get(id);
+    if (answer === undefined) {
+      const bytes = checkResponse(allowedResponse({ ...decision, decisionId: DECISION_ID_PLACE }, []));
+      answer = { bytes, decisionIdAt: bytes.indexOf(DECISION_ID_PLACE) };
+      if (kept.size >= MAX_KEPT_ANSWERS) kept.clear();
+      kept.set(id, answer);
     }
-    return part;
+    return answer;
+  }
+
+  function encodeAllowed(decision: AllowedDecision, inbound: RequestHeaders): Buffer {
+    const namesToRemove = otherNamesToRemove(inbound.names(), decision);
+    if (namesToRemove.length > 0 || decision.decisionId.length !== DECISION_ID_PLACE.length) {
+      return checkResponse(allowedResponse(decision, namesToRemove));
+    }
+    const { bytes, decisionIdAt } = keptAnswer(decision);
+    const answer = Buffer.from(bytes);
+    answer.write(decision.decisionId, decisionIdAt, 'latin1');
+    return answer;
   }
 
   return (decision, inbound) =>
-    decision.kind === 'denied'
-      ? serializers.checkResponse(deniedResponse(decision))
-      : encodeAllowed(
-          identityPart(decision),
-          serializers.okHttpResponse(allowedRequestPart(decision, inbound)),
-        );
-}
-
-/** CheckResponse: field 1, `status`, with `code` 0 written out; then field 3, `ok_response`, up to its length. */
-const ALLOWED_PREFIX = Buffer.of(0x0a, 2, 0x08, 0, 0x1a);
-
-function encodeAllowed(identityPart: Buffer, requestPart: Buffer): Buffer {
-  const length = varint(identityPart.byteLength + requestPart.byteLength);
-  return Buffer.concat([ALLOWED_PREFIX, length, identityPart, requestPart]);
-}
-
-/** Protocol Buffers encoding, "Base 128 Varints". */
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
-  return Buffer.of(...bytes, rest);
+    decision.kind === 'denied' ? checkResponse(deniedResponse(decision)) : encodeAllowed(decision, inbound);
 }
 
 function overwriteAll(headers: ContextHeaders): readonly HeaderValueOption[] {

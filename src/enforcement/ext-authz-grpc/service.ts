@@ -1,9 +1,10 @@
 /** The service as described in `proto/`, loaded once. */
 import { fileURLToPath } from 'node:url';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
-import { loadSync, type MessageTypeDefinition, type PackageDefinition } from '@grpc/proto-loader';
+import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
 import type { ResponseSerializers } from './check-response.ts';
-import type { CheckRequest, CheckResponse, OkHttpResponse } from './messages.ts';
+import { decodeCheckRequest } from './decode-check-request.ts';
+import type { CheckRequest, CheckResponse } from './messages.ts';
 
 export const AUTHORIZATION_SERVICE = 'envoy.service.auth.v3.Authorization';
 
@@ -25,14 +26,7 @@ export function requestSerializer(definition: PackageDefinition): (request: Chec
 }
 
 export function responseSerializers(definition: PackageDefinition): ResponseSerializers {
-  const okHttpResponse = definition['envoy.service.auth.v3.OkHttpResponse'] as MessageTypeDefinition<
-    OkHttpResponse,
-    object
-  >;
-  return {
-    checkResponse: checkMethod(definition).responseSerialize,
-    okHttpResponse: okHttpResponse.serialize,
-  };
+  return { checkResponse: checkMethod(definition).responseSerialize };
 }
 
 /**
@@ -48,7 +42,7 @@ export function authorizationService(
   const requestDeserialize = (bytes: Buffer): CheckRequest => {
     if (bytes.byteLength > maxMessageBytes) return UNREADABLE;
     try {
-      return check.requestDeserialize(bytes);
+      return decodeCheckRequest(bytes);
     } catch {
       return UNREADABLE;
     }

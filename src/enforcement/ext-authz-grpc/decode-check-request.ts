@@ -1,0 +1,192 @@
+/**
+ * Bytes in, CheckRequest out: the few fields that a decision needs, each read once, straight from the wire.
+ * A decoder for whole messages makes objects for every field, and then the objects that the caller asked for.
+ * Field numbers are those of `proto/`; the wire format is read by the library.
+ */
+import protobuf from 'protobufjs/minimal.js';
+import type { CheckRequest, HeaderValue, HttpRequest } from './messages.ts';
+
+type Reader = protobuf.Reader;
+
+/** Protocol Buffers encoding, "Message Structure": strings, bytes and messages are length-delimited. */
+const LENGTH_DELIMITED = 2;
+const tagOf = (field: number): number => (field << 3) | LENGTH_DELIMITED;
+
+const ATTRIBUTES = tagOf(1);
+const REQUEST = tagOf(4);
+const HTTP = tagOf(2);
+
+const METHOD = tagOf(2);
+const HEADERS_ENTRY = tagOf(3);
+const PATH = tagOf(4);
+const HOST = tagOf(5);
+const SCHEME = tagOf(6);
+const QUERY = tagOf(7);
+const FRAGMENT = tagOf(8);
+const BODY = tagOf(11);
+const RAW_BODY = tagOf(12);
+const HEADER_MAP = tagOf(13);
+
+const HEADER_MAP_LINE = tagOf(1);
+const KEY = tagOf(1);
+const VALUE = tagOf(2);
+const RAW_VALUE = tagOf(3);
+
+/** Envoy's own limit is far below; a message of millions of empty lines is not worth its objects. */
+const MAX_HEADER_LINES = 10_000;
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/**
+ * Buffers of the result are views of `bytes`.
+ * @throws Error when the bytes are no CheckRequest, or hold a message twice: which of the two another reader
+ * would take, nobody knows.
+ */
+export function decodeCheckRequest(bytes: Uint8Array): CheckRequest {
+  const reader = protobuf.Reader.create(bytes);
+  let request: CheckRequest['attributes'];
+  readFields(reader, reader.len, (tag) => {
+    if (tag !== ATTRIBUTES) return false;
+    refuseSecond(request);
+    request = readAttributes(reader);
+    return true;
+  });
+  return request === undefined ? {} : { attributes: request };
+}
+
+function readAttributes(reader: Reader): NonNullable<CheckRequest['attributes']> {
+  let request: { http?: HttpRequest } | undefined;
+  readMessage(reader, (tag) => {
+    if (tag !== REQUEST) return false;
+    refuseSecond(request);
+    request = readRequest(reader);
+    return true;
+  });
+  return request === undefined ? {} : { request };
+}
+
+function readRequest(reader: Reader): { http?: HttpRequest } {
+  let http: HttpRequest | undefined;
+  readMessage(reader, (tag) => {
+    if (tag !== HTTP) return false;
+    refuseSecond(http);
+    http = readHttpRequest(reader);
+    return true;
+  });
+  return http === undefined ? {} : { http };
+}
+
+function readHttpRequest(reader: Reader): HttpRequest {
+  const http: Writable<HttpRequest> = {};
+  let merged: { [name: string]: string } | undefined;
+  readMessage(reader, (tag) => {
+    switch (tag) {
+      case METHOD:
+        http.method = reader.string();
+        return true;
+      case HEADERS_ENTRY:
+        // Names are the caller's: one may be called `__proto__`.
+        merged ??= Object.create(null) as { [name: string]: string };
+        readMergedHeader(reader, merged);
+        return true;
+      case PATH:
+        http.path = reader.string();
+        return true;
+      case HOST:
+        http.host = reader.string();
+        return true;
+      case SCHEME:
+        http.scheme = reader.string();
+        return true;
+      case QUERY:
+        http.query = reader.string();
+        return true;
+      case FRAGMENT:
+        http.fragment = reader.string();
+        return true;
+      case BODY:
+        http.body = readBytes(reader);
+        return true;
+      case RAW_BODY:
+        http.raw_body = readBytes(reader);
+        return true;
+      case HEADER_MAP:
+        refuseSecond(http.header_map);
+        http.header_map = { headers: readHeaderLines(reader) };
+        return true;
+      default:
+        return false;
+    }
+  });
+  if (merged !== undefined) http.headers = merged;
+  return http;
+}
+
+function readMergedHeader(reader: Reader, headers: { [name: string]: string }): void {
+  let name = '';
+  let value = '';
+  readMessage(reader, (tag) => {
+    if (tag === KEY) name = reader.string();
+    else if (tag === VALUE) value = reader.string();
+    else return false;
+    return true;
+  });
+  headers[name] = value;
+}
+
+function readHeaderLines(reader: Reader): readonly HeaderValue[] {
+  const lines: HeaderValue[] = [];
+  readMessage(reader, (tag) => {
+    if (tag !== HEADER_MAP_LINE) return false;
+    if (lines.length >= MAX_HEADER_LINES) throw new RangeError('too many header lines');
+    lines.push(readHeaderLine(reader));
+    return true;
+  });
+  return lines;
+}
+
+function readHeaderLine(reader: Reader): HeaderValue {
+  const line: Writable<HeaderValue> = { key: '' };
+  const end = endOfMessage(reader);
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === KEY) line.key = reader.string();
+    else if (tag === RAW_VALUE) line.raw_value = readBytes(reader);
+    else if (tag === VALUE) line.value = reader.string();
+    else reader.skipType(tag & 7);
+  }
+  assertEndedAt(reader, end);
+  return line;
+}
+
+/** @param read takes a field's value when it knows the tag; false: the field is skipped */
+function readMessage(reader: Reader, read: (tag: number) => boolean): void {
+  readFields(reader, endOfMessage(reader), read);
+}
+
+function readFields(reader: Reader, end: number, read: (tag: number) => boolean): void {
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (!read(tag)) reader.skipType(tag & 7);
+  }
+  assertEndedAt(reader, end);
+}
+
+function endOfMessage(reader: Reader): number {
+  const length = reader.uint32();
+  return reader.pos + length;
+}
+
+/** A field that goes on after its message ended belongs to nobody. */
+function assertEndedAt(reader: Reader, end: number): void {
+  if (reader.pos !== end) throw new RangeError('a field crosses the end of its message');
+}
+
+function refuseSecond(first: object | undefined): void {
+  if (first !== undefined) throw new RangeError('a message is there twice');
+}
+
+function readBytes(reader: Reader): Buffer {
+  const bytes = reader.bytes();
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

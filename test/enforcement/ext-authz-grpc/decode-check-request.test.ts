@@ -1,0 +1,128 @@
+/** The decoder against the library's: the same of what is asked for, and nothing where bytes leave a doubt. */
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { decodeCheckRequest } from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
+import type { CheckRequest } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
+import { loadPackageDefinition, requestSerializer } from '../../../src/enforcement/ext-authz-grpc/service.ts';
+
+const serialize = requestSerializer(loadPackageDefinition());
+
+const text = fc.string({ unit: 'binary', maxLength: 40 });
+const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array));
+const headerLine = fc
+  .record({ key: text, value: text, raw_value: bytes }, { requiredKeys: ['key'] })
+  .map(({ key, raw_value, value }) => ({
+    key,
+    ...(value ? { value } : {}),
+    ...(raw_value?.length ? { raw_value } : {}),
+  }));
+const httpRequest = fc.record(
+  {
+    method: text,
+    headers: fc.dictionary(text, text, { maxKeys: 5, noNullPrototype: true }),
+    path: text,
+    host: text,
+    scheme: text,
+    query: text,
+    fragment: text,
+    body: bytes,
+    raw_body: bytes,
+    header_map: fc.record({ headers: fc.array(headerLine, { maxLength: 6 }) }),
+  },
+  { requiredKeys: [] },
+);
+
+/** Empty scalars need not be on the wire; an empty map cannot be. */
+function withoutEmpty(request: CheckRequest): object {
+  const http = request.attributes?.request?.http ?? {};
+  const kept = Object.entries(http).filter(([, value]) =>
+    typeof value === 'string' || Buffer.isBuffer(value) ? value.length > 0 : Object.keys(value).length > 0,
+  );
+  return Object.fromEntries(kept);
+}
+
+const encode = (request: object): Buffer => serialize(request as CheckRequest);
+const messageOf = (http: object): Buffer => encode({ attributes: { request: { http } } });
+
+/** Protocol Buffers encoding: a length-delimited field. */
+function field(number: number, content: Uint8Array): Buffer {
+  if (content.byteLength > 127) throw new Error('longer than one byte can tell');
+  return Buffer.concat([Buffer.of((number << 3) | 2, content.byteLength), content]);
+}
+
+const REQUEST = { method: 'GET', path: '/v1/orders/7', host: 'api.shop.example', scheme: 'https' };
+
+describe('a CheckRequest', () => {
+  it('is read as the library reads it', () => {
+    fc.assert(
+      fc.property(httpRequest, (http) => {
+        expect(withoutEmpty(decodeCheckRequest(messageOf(http)))).toEqual(
+          withoutEmpty({ attributes: { request: { http } } }),
+        );
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('may hold any other field', () => {
+    // A string, a varint, 8 bytes and 4 bytes.
+    const others = Buffer.concat([
+      field(7, Buffer.from('other')),
+      Buffer.of((9 << 3) | 0, 0xff, 0x01),
+      Buffer.of((14 << 3) | 1, 1, 2, 3, 4, 5, 6, 7, 8),
+      Buffer.of((15 << 3) | 5, 1, 2, 3, 4),
+    ]);
+    const http = field(2, Buffer.from('GET'));
+    const message = field(1, Buffer.concat([others, field(4, Buffer.concat([others, field(2, http)]))]));
+    expect(decodeCheckRequest(message)).toEqual({ attributes: { request: { http: { method: 'GET' } } } });
+  });
+
+  it('may have a header called __proto__', () => {
+    const message = messageOf({ headers: Object.fromEntries([['__proto__', 'x']]) });
+    const headers = decodeCheckRequest(message).attributes?.request?.http?.headers ?? {};
+    expect(Object.entries(headers)).toEqual([['__proto__', 'x']]);
+  });
+
+  it('is empty without bytes', () => {
+    expect(decodeCheckRequest(Buffer.alloc(0))).toEqual({});
+  });
+});
+
+describe('bytes that leave a doubt are refused', () => {
+  const http = field(2, Buffer.from('GET'));
+  const request = field(2, http);
+  const attributes = field(4, request);
+  const lines = field(1, Buffer.concat([field(1, Buffer.from('k')), field(3, Buffer.from('v'))]));
+
+  it.each([
+    ['attributes', Buffer.concat([field(1, attributes), field(1, attributes)])],
+    ['request', field(1, Buffer.concat([attributes, attributes]))],
+    ['http', field(1, field(4, Buffer.concat([request, request])))],
+    ['header_map', field(1, field(4, field(2, Buffer.concat([field(13, lines), field(13, lines)]))))],
+  ])('%s twice', (_, message) => {
+    expect(() => decodeCheckRequest(message)).toThrow(RangeError);
+  });
+
+  it('a field that crosses the end of its message', () => {
+    // The string says 5 bytes, its message ends after 3.
+    const crossing = Buffer.concat([Buffer.of((2 << 3) | 2, 5), Buffer.from('GET')]);
+    const message = Buffer.concat([field(1, field(4, field(2, crossing))), Buffer.from('XX')]);
+    expect(() => decodeCheckRequest(message)).toThrow(RangeError);
+  });
+
+  it('every truncation', () => {
+    const whole = messageOf({
+      ...REQUEST,
+      header_map: { headers: [{ key: 'k', raw_value: Buffer.from('v') }] },
+    });
+    for (let length = 1; length < whole.byteLength; length++) {
+      expect(() => decodeCheckRequest(whole.subarray(0, length))).toThrow();
+    }
+  });
+
+  it('more header lines than anybody sends', () => {
+    const headers = Array.from({ length: 10_001 }, () => ({ key: 'k' }));
+    expect(() => decodeCheckRequest(messageOf({ header_map: { headers } }))).toThrow(RangeError);
+    expect(decodeCheckRequest(messageOf({ header_map: { headers: headers.slice(1) } }))).toBeDefined();
+  });
+});
