@@ -13,11 +13,17 @@ import {
 interface TargetVectors {
   readonly canonical: readonly string[];
   readonly refused: { readonly [rule: string]: readonly string[] };
+  readonly authorities: readonly {
+    readonly scheme: string;
+    readonly given: string;
+    readonly signed: string;
+  }[];
+  readonly authorities_refused: readonly { readonly scheme: string; readonly authority: string }[];
 }
 
 /** Published for implementers in other languages. */
 const VECTORS: TargetVectors = JSON.parse(
-  readFileSync(new URL('../vectors/transcript-v1/targets.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../vectors/targets.json', import.meta.url), 'utf8'),
 );
 
 describe('isCanonicalTarget', () => {
@@ -197,6 +203,15 @@ describe('schemes', () => {
 });
 
 describe('normalizeAuthority', () => {
+  it.each(VECTORS.authorities)('signs $scheme://$given as $signed', ({ scheme, given, signed }) => {
+    expect(normalizeAuthority(scheme, given)).toBe(signed);
+    expect(parseOrigin(`${scheme}://${signed}`)).toEqual({ scheme, authority: signed });
+  });
+
+  it.each(VECTORS.authorities_refused)('takes no origin $scheme://$authority', ({ scheme, authority }) => {
+    expect(parseOrigin(`${scheme}://${authority}`)).toBeUndefined();
+  });
+
   it.each([
     ['https', 'api.example', 'api.example'],
     ['https', 'API.Example', 'api.example'],

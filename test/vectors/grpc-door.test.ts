@@ -1,0 +1,72 @@
+/** The vectors against the ext_authz door: real messages over a real connection. */
+import { afterAll, expect } from '@jest/globals';
+import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
+import { type ExtAuthzGrpcDoor, openExtAuthzGrpcDoor } from '../../src/enforcement/ext-authz-grpc/server.ts';
+import { type CheckClient, openCheckClient } from '../fakes/check-client.ts';
+import { rawCheckRequest } from '../fakes/check-request.ts';
+import type { Bench } from './bench.ts';
+import { describeVectors } from './conformance-suite.ts';
+import { type Answered, wireRequestOf } from './published.ts';
+
+interface Stand {
+  readonly client: CheckClient;
+  readonly door: ExtAuthzGrpcDoor;
+}
+
+let stand: Promise<Stand> | undefined;
+
+async function openStand({ metrics, verifier }: Bench): Promise<Stand> {
+  const door = await openExtAuthzGrpcDoor({
+    verifier,
+    metrics,
+    bodyMode: 'buffered',
+    listen: '127.0.0.1:0',
+    maxMessageBytes: 1_000_000,
+  });
+  return { door, client: openCheckClient(door.address) };
+}
+
+afterAll(async () => {
+  const opened = await stand;
+  opened?.client.close();
+  await opened?.door.drain(1000);
+});
+
+describeVectors('ext_authz over gRPC', async (request, bench) => {
+  stand ??= openStand(bench);
+  const { client } = await stand;
+  return answerOf(await client.check(rawCheckRequest(wireRequestOf(request))));
+});
+
+function answerOf({ denied_response, ok_response, status }: CheckResponse): Answered {
+  if (status?.code === 0 && ok_response !== undefined && denied_response === undefined) {
+    const set = (ok_response.headers ?? []).map(
+      ({ header }) => [header?.key ?? '', textOfHeader(header)] as const,
+    );
+    const names = set.map(([name]) => name);
+    expect(new Set(names).size).toBe(names.length);
+    const { 'x-proofgate-decision-id': decisionId, ...upstream_headers } = Object.fromEntries(set);
+    expect(decisionId).toMatch(/^[0-9a-f-]{36}$/);
+    const removed_headers = [...(ok_response.headers_to_remove ?? [])]
+      .map((name) => name.toLowerCase())
+      .sort();
+    return { outcome: 'allowed', upstream_headers, removed_headers };
+  }
+  if (status === undefined || status.code === 0 || denied_response === undefined)
+    return { outcome: 'neither' };
+  const problem: { readonly reason: string; readonly detail?: string; readonly status: number } = JSON.parse(
+    denied_response.body,
+  );
+  expect(denied_response.status.code).toBe(problem.status);
+  const { detail, reason } = problem;
+  return {
+    outcome: 'denied',
+    reason,
+    ...(detail === undefined ? {} : { detail }),
+    status: problem.status,
+  } as Answered;
+}
+
+function textOfHeader(header: { readonly value?: string; readonly raw_value?: Buffer } | undefined): string {
+  return header?.value || (header?.raw_value?.toString('latin1') ?? '');
+}

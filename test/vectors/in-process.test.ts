@@ -1,0 +1,32 @@
+/** The vectors against the verification core itself. */
+import {
+  identityHeadersOf,
+  otherNamesToRemove,
+  usualNamesToRemove,
+} from '../../src/enforcement/upstream-headers.ts';
+import type { Decision } from '../../src/verifier/decision.ts';
+import { factsOfWire } from '../fakes/signed-request.ts';
+import { describeVectors } from './conformance-suite.ts';
+import { type Answered, wireRequestOf } from './published.ts';
+
+describeVectors('in process', async (request, { verifier }) => {
+  const facts = factsOfWire(wireRequestOf(request));
+  return answerOf(await verifier.check(facts), facts.headers.names());
+});
+
+function answerOf(decision: Decision, inbound: readonly string[]): Answered {
+  if (decision.kind === 'denied') {
+    const { detail, reason, status } = decision.denial;
+    // `step` is no part of an answer.
+    return { outcome: 'denied', reason, ...(detail === undefined ? {} : { detail }), status } as Answered;
+  }
+  const removed = [
+    ...usualNamesToRemove(decision.route.forwardAuthorization),
+    ...otherNamesToRemove(inbound, decision),
+  ];
+  return {
+    outcome: 'allowed',
+    upstream_headers: Object.fromEntries(identityHeadersOf(decision)),
+    removed_headers: removed.map((name) => name.toLowerCase()).sort(),
+  };
+}

@@ -1,0 +1,39 @@
+/** The published files, as they must stand beside this folder. */
+import { bundleVectors } from './bundle-vectors.ts';
+import { type KeyVector, VECTOR_FORMAT } from './format.ts';
+import { replayVectors } from './replay-vectors.ts';
+import { CASES, requestVectorOf } from './request-vectors.ts';
+import { signingVectors } from './signing-vectors.ts';
+import { ALL_TEST_KEYS } from './test-keys.ts';
+
+/** Text by name; `targets.json` and `schema.json` are written by hand. */
+export function vectorFiles(): ReadonlyMap<string, string> {
+  const requests = CASES.map(requestVectorOf);
+  const withOutcome = (wanted: string) => requests.filter(({ expected }) => expected.outcome === wanted);
+  return new Map([
+    [
+      'keys.json',
+      fileOf('keys', 'TEST KEYS. Their private halves are public: trust none of them.', keyVectors()),
+    ],
+    ['bundles.json', fileOf('bundles', 'What requests are judged by.', bundleVectors())],
+    ['signing.json', fileOf('signing', 'From keys and a request to the three headers.', signingVectors())],
+    [
+      'requests-allowed.json',
+      fileOf('requests', 'One request each, which is allowed.', withOutcome('allowed')),
+    ],
+    ['requests-denied.json', fileOf('requests', 'One request with one fault each.', withOutcome('denied'))],
+    ['replay.json', fileOf('replay', 'Requests one after the other, to one replay store.', replayVectors())],
+  ]);
+}
+
+function fileOf(kind: string, says: string, entries: readonly object[]): string {
+  const head = { $schema: './schema.json', format: VECTOR_FORMAT, kind, says, license: 'Apache-2.0' };
+  return `${JSON.stringify({ ...head, [kind]: entries }, undefined, 1)}\n`;
+}
+
+function keyVectors(): readonly KeyVector[] {
+  return [...ALL_TEST_KEYS].map(([name, { privateKey, publicKey }]) => {
+    const { d = '' } = privateKey.export({ format: 'jwk' });
+    return { name, alg: publicKey.algorithm, jwk: { ...publicKey.jwk, d }, thumbprint: publicKey.thumbprint };
+  });
+}

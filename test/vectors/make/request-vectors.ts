@@ -1,0 +1,174 @@
+/** From cases to published requests. What must become of each is the case's word, never the verifier's own. */
+import {
+  AUTH_SITE,
+  BROKER_ISSUER,
+  CLIENT_ISSUER,
+  NOW_SECONDS,
+  TRUST_DOMAIN,
+} from '../../fakes/bundle-content.ts';
+import type { CallerName, WireRequest } from '../../fakes/signed-request.ts';
+import { AUTOMATION_ISSUER, KEY_ID, type RouteId } from '../../fakes/snapshot.ts';
+import { BINDING_CASES } from '../../verifier/binding-cases.ts';
+import { CALLER_CASES } from '../../verifier/caller-cases.ts';
+import type { CaseGroup } from '../../verifier/request-cases.ts';
+import { KEY_CASES } from './cases/keys.ts';
+import { PASSPORT_CASES } from './cases/passports.ts';
+import { PROOF_CASES } from './cases/proofs.ts';
+import { ROUTE_CASES } from './cases/routes.ts';
+import { TABLE_CASES } from './cases/table.ts';
+import { TIME_CASES } from './cases/times.ts';
+import { UPSTREAM_CASES } from './cases/upstream.ts';
+import type { VectorCase } from './cases/vector-case.ts';
+import { signVectorRequest } from './deterministic.ts';
+import type {
+  Expected,
+  ExpectedAllowance,
+  ExpectedDenial,
+  ReceivedRequest,
+  RequestVector,
+} from './format.ts';
+
+export const BASE_BUNDLE = 'site';
+export const BASE_REVISION = 7;
+
+const fromGroup = ({ cases, title }: CaseGroup): readonly VectorCase[] =>
+  cases.map((entry) => ({ ...entry, name: `${title}: ${entry.name}` }));
+
+export const CASES: readonly VectorCase[] = [
+  ...TABLE_CASES,
+  ...ROUTE_CASES,
+  ...PASSPORT_CASES,
+  ...PROOF_CASES,
+  ...CALLER_CASES.flatMap(fromGroup),
+  ...KEY_CASES,
+  ...TIME_CASES,
+  ...BINDING_CASES.flatMap(fromGroup),
+  ...UPSTREAM_CASES,
+];
+
+export function requestVectorOf(vectorCase: VectorCase): RequestVector {
+  const { bundle, clockSeconds = NOW_SECONDS, edits, name, plan, realtimeStalenessSeconds = 10 } = vectorCase;
+  const wire = signVectorRequest(name, plan, edits);
+  return {
+    name,
+    bundle: bundle === 'none' ? null : (bundle?.name ?? BASE_BUNDLE),
+    now: clockSeconds,
+    realtime_staleness_seconds: realtimeStalenessSeconds,
+    request: receivedRequest(wire),
+    expected: expectedOf(vectorCase, wire),
+  };
+}
+
+export function receivedRequest({ body, headers, ...line }: WireRequest): ReceivedRequest {
+  return {
+    method: line.method,
+    scheme: line.scheme,
+    authority: line.authority,
+    target: line.target,
+    headers: headers.map(({ name, value }) => [name, value]),
+    body:
+      body.kind === 'exact'
+        ? { state: 'exact', base64: Buffer.from(body.bytes).toString('base64') }
+        : { state: body.kind },
+  };
+}
+
+function expectedOf(vectorCase: VectorCase, wire: WireRequest): Expected {
+  const { alsoRemoved = [], outcome, plan } = vectorCase;
+  if (outcome !== 'allowed') return expectedDenial(outcome);
+  const attested = wireClaims(wire).key_binding;
+  return expectedAllowance(plan.caller, plan.route, { keyBinding: String(attested), alsoRemoved });
+}
+
+/** What the passport that is sent says. */
+function wireClaims({ headers }: WireRequest): { readonly [claim: string]: unknown } {
+  const value = headers.find(({ name }) => name === 'authorization')?.value ?? '';
+  return JSON.parse(Buffer.from(value.split('.')[1] ?? '', 'base64url').toString('utf8'));
+}
+
+/** @param outcome `reason/detail status` */
+export function expectedDenial(outcome: string): ExpectedDenial {
+  const match = /^([a-z_]+)(?:\/(\S+))? (\d{3})$/.exec(outcome);
+  const [, reason = '', detail, status] = match ?? [];
+  if (match === null) throw new Error(`not an outcome: ${outcome}`);
+  const step = stepOf(reason, detail);
+  return {
+    outcome: 'denied',
+    step,
+    reason,
+    ...(detail === undefined ? {} : { detail }),
+    status: Number(status),
+  };
+}
+
+/** Details of `invalid_request_proof` in step 1; the others are of step 5. */
+const UNREADABLE: ReadonlySet<string> = new Set([
+  ...[
+    'authorization_missing',
+    'authorization_scheme',
+    'passport_malformed',
+    'proof_missing',
+    'proof_malformed',
+  ],
+]);
+
+/** docs/protocol.md "Decision: first fault wins". */
+const STEPS: ReadonlyMap<string, number> = new Map([
+  ['bundle_policy_missing', 1],
+  ['bundle_route_missing', 1],
+  ['source_issuer_mismatch', 2],
+  ['source_trust_domain_mismatch', 2],
+  ['source_subject_mismatch', 2],
+  ['insufficient_key_binding', 2],
+  ['bundle_freshness_unknown', 3],
+  ['stale_bundle_fail_closed', 3],
+  ['missing_provenance', 4],
+  ['provenance_mismatch', 4],
+  ['missing_context', 4],
+  ['context_mismatch', 4],
+  ['request_binding_mismatch', 5],
+  ['jti_replay', 6],
+  ['replay_store_unavailable', 6],
+]);
+
+function stepOf(reason: string, detail: string | undefined): number {
+  if (reason === 'invalid_request_proof') return UNREADABLE.has(detail ?? '') ? 1 : 5;
+  const step = STEPS.get(reason);
+  if (step === undefined) throw new Error(`no step for ${reason}`);
+  return step;
+}
+
+const IDENTITIES: {
+  readonly [C in CallerName]: readonly [issuer: string, subject: string, clientId?: string];
+} = {
+  broker: [BROKER_ISSUER, `spiffe://${TRUST_DOMAIN}/ns/prod/sa/billing`],
+  brokerEc: [BROKER_ISSUER, `spiffe://${TRUST_DOMAIN}/ns/prod/sa/search`],
+  automation: [AUTOMATION_ISSUER, 'ci:release'],
+  billing: [CLIENT_ISSUER, 'client:billing', 'billing'],
+  reporting: [CLIENT_ISSUER, 'client:reporting', 'reporting'],
+  revoked: [CLIENT_ISSUER, 'client:billing', 'billing'],
+};
+
+export function expectedAllowance(
+  caller: CallerName,
+  route: RouteId,
+  { alsoRemoved = [], keyBinding }: { readonly keyBinding: string; readonly alsoRemoved?: readonly string[] },
+): ExpectedAllowance {
+  const [issuer, subject, clientId] = IDENTITIES[caller];
+  const passport = route === 'forward' ? [] : ['authorization'];
+  return {
+    outcome: 'allowed',
+    upstream_headers: {
+      'x-proofgate-subject': subject,
+      'x-proofgate-issuer': issuer,
+      'x-proofgate-trust-domain': TRUST_DOMAIN,
+      'x-proofgate-key-id': KEY_ID[caller],
+      'x-proofgate-key-binding': keyBinding,
+      ...(clientId === undefined ? {} : { 'x-proofgate-client-id': clientId }),
+      'x-proofgate-route-id': route,
+      'x-proofgate-auth-site': AUTH_SITE,
+      'x-proofgate-bundle-revision': String(BASE_REVISION),
+    },
+    removed_headers: [...passport, 'x-proofgate-transcript', 'x-proofgate-signature', ...alsoRemoved].sort(),
+  };
+}
