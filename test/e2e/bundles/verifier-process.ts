@@ -1,0 +1,45 @@
+/** The compiled verifier, started again and again over the same state. */
+import { type Child, startChild } from '../harness/child.ts';
+import { proofgateMain } from '../harness/sidecar.ts';
+import { httpGet, waitFor } from '../harness/wait.ts';
+
+export interface VerifierSettings {
+  readonly args: readonly string[];
+  /** `memory` or a Redis URL. */
+  readonly replay: string;
+}
+
+export interface RunningVerifier {
+  readonly child: Child;
+  /** `HOST:PORT` of the gRPC service. */
+  readonly address: string;
+  readonly metrics: () => Promise<string>;
+}
+
+const START_MS = 60_000;
+
+export function spawnVerifier({ args, replay }: VerifierSettings): Child {
+  const fixed = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
+  return startChild({
+    command: process.execPath,
+    args: [proofgateMain(), 'verifier', ...args, ...fixed],
+    env: { PROOFGATE_REPLAY: replay },
+  });
+}
+
+/** Returns when it listens and is ready. @throws Error when it ends, or is not ready in time */
+export async function startVerifier(settings: VerifierSettings): Promise<RunningVerifier> {
+  const child = spawnVerifier(settings);
+  const [line] = await child.waitForLine(/^.*"msg":"listening".*$/, START_MS);
+  const { admin_listen: admin, listen } = JSON.parse(line);
+  let last = '';
+  const isReady = async () => {
+    const { status, text } = await httpGet(`http://${admin}/readyz`);
+    last = text;
+    return status === 200 ? true : undefined;
+  };
+  await waitFor('the verifier to be ready', START_MS, isReady).catch((error: unknown) => {
+    throw new Error(`${error}: ${last}`);
+  });
+  return { child, address: listen, metrics: async () => (await httpGet(`http://${admin}/metrics`)).text };
+}
