@@ -1,49 +1,86 @@
 /** `--replay`: which store remembers the proofs that were presented. */
-import type { ReplayStore } from '../../verifier/replay/store.ts';
+import type { RedisLogin } from '../../verifier/redis/endpoint.ts';
+import type { ReplayObserver, ReplayStore } from '../../verifier/replay/store.ts';
 import { usageError } from '../errors.ts';
 import { readInputText } from '../input-files.ts';
 import type { VerifierSettings } from './settings.ts';
 
 const MAX_CA_FILE_BYTES = 1024 * 1024;
+const MAX_PASSWORD_FILE_BYTES = 4096;
+const REDIS_SCHEME = /^rediss?(?:-[a-z]+)?:\/\//;
 
 export function usesEmbeddedReplay(replay: string): boolean {
   return replay === 'memory';
 }
 
 /**
- * Looks at the setting alone, so that a slip in it is told before anything is started.
+ * Looks at the settings alone, so that a slip in them is told before anything is started.
  * @throws CliError `bad_replay_store`
  */
-export async function assertReplaySetting({ replay }: VerifierSettings): Promise<void> {
+export async function assertReplaySetting(settings: VerifierSettings): Promise<void> {
+  const { redisSentinelPasswordFile, redisSentinelUser, replay } = settings;
+  if (redisSentinelUser !== undefined && redisSentinelPasswordFile === undefined) {
+    throw usageError('bad_replay_store', '--redis-sentinel-user needs --redis-sentinel-password-file');
+  }
   if (usesEmbeddedReplay(replay)) return;
-  if (!/^rediss?(?:-[a-z]+)?:\/\//.test(replay)) {
-    throw usageError('bad_replay_store', '--replay must be memory or a redis:// URL');
+  if (!REDIS_SCHEME.test(replay)) {
+    throw usageError(
+      'bad_replay_store',
+      '--replay must be memory or a redis://, redis-sentinel:// or redis-cluster:// URL',
+    );
   }
   const { parseRedisEndpoint } = await import('../../verifier/redis/endpoint.ts');
   await refusingBadSettings(() => parseRedisEndpoint(replay));
 }
 
-/**
- * @param expectedSkewSeconds of the bundle in force, for readiness; undefined while there is none
- * @throws CliError `bad_replay_store`
- */
+export interface ReplayStoreInputs {
+  /** Of the bundle in force, for readiness; undefined while there is none. */
+  readonly expectedSkewSeconds: () => number | undefined;
+  readonly observer: ReplayObserver;
+}
+
+/** @throws CliError `bad_replay_store` */
 export async function openReplayStore(
-  { holderQuota, redisCaFile, redisTimeoutMs, replay }: VerifierSettings,
-  expectedSkewSeconds: () => number | undefined,
+  settings: VerifierSettings,
+  inputs: ReplayStoreInputs,
 ): Promise<ReplayStore> {
-  const common = { holderQuotaPerMinute: holderQuota, expectedSkewSeconds };
+  const { holderQuota, replay } = settings;
+  const common = { holderQuotaPerMinute: holderQuota, ...inputs };
   if (usesEmbeddedReplay(replay)) {
     const { createMemoryReplayStore } = await import('../../verifier/replay/memory.ts');
     return createMemoryReplayStore(common);
   }
   const { createRedisReplayStore } = await import('../../verifier/replay/redis.ts');
-  const authorities =
-    redisCaFile === undefined
-      ? {}
-      : { certificateAuthorities: await readInputText(redisCaFile, MAX_CA_FILE_BYTES) };
-  return refusingBadSettings(() =>
-    createRedisReplayStore({ ...common, ...authorities, url: replay, timeoutMs: redisTimeoutMs }),
-  );
+  const redis = {
+    ...common,
+    ...(await readAuthorities(settings)),
+    ...(await readSentinelLogin(settings)),
+    url: replay,
+    timeoutMs: settings.redisTimeoutMs,
+    declaredFailoverSettings: {
+      minReplicasToWrite: settings.redisMinReplicasToWrite,
+      // Rounded up: a fence that reaches too far is a fence.
+      minReplicasMaxLagSeconds: ceilSeconds(settings.redisMinReplicasMaxLagMs),
+      clusterNodeTimeoutMs: settings.redisClusterNodeTimeoutMs,
+    },
+  };
+  return refusingBadSettings(() => createRedisReplayStore(redis));
+}
+
+async function readAuthorities({ redisCaFile }: VerifierSettings) {
+  if (redisCaFile === undefined) return {};
+  return { certificateAuthorities: await readInputText(redisCaFile, MAX_CA_FILE_BYTES) };
+}
+
+async function readSentinelLogin(settings: VerifierSettings): Promise<{ sentinelLogin?: RedisLogin }> {
+  const { redisSentinelPasswordFile: file, redisSentinelUser: username } = settings;
+  if (file === undefined) return {};
+  const password = (await readInputText(file, MAX_PASSWORD_FILE_BYTES)).replace(/\r?\n$/, '');
+  return { sentinelLogin: { username, revealPassword: () => password } };
+}
+
+function ceilSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.ceil(ms / 1000);
 }
 
 async function refusingBadSettings<T>(use: () => T): Promise<T> {

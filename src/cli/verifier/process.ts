@@ -6,11 +6,7 @@ import {
   openAdminListener,
   type ReadinessCheck,
 } from '../../enforcement/admin/server.ts';
-import {
-  type ExtAuthzGrpcDoor,
-  ListenError,
-  openExtAuthzGrpcDoor,
-} from '../../enforcement/ext-authz-grpc/server.ts';
+import { ListenError } from '../../enforcement/ext-authz-grpc/server.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
@@ -18,20 +14,22 @@ import type { ReplayStore } from '../../verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import type { CliContext } from '../define-command.ts';
 import { CliError, systemErrorCode, usageError } from '../errors.ts';
-import { type HostAndPort, parseGrpcAddress, parseHostAndPort } from '../listen-address.ts';
+import { type HostAndPort, parseHostAndPort } from '../listen-address.ts';
 import { listenForStop } from '../stop-signal.ts';
 import { openVerifierAudit, type VerifierAudit } from './audit.ts';
 import { createVerifierBundle, type VerifierBundle } from './bundle.ts';
+import { type DoorPlan, openDoor, planDoor, type VerifierDoor } from './door.ts';
 import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
 import { verifierReadiness } from './readiness.ts';
 import { reportReadiness } from './readiness-report.ts';
+import { createReplayTelemetry } from './replay-telemetry.ts';
 import type { VerifierSettings } from './settings.ts';
 
 /** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
 export async function runVerifier(settings: VerifierSettings, { version }: CliContext): Promise<void> {
   const stop = listenForStop();
   const logger = createLogger(settings.logLevel);
-  const parts = await startParts(settings, logger);
+  const parts = await startParts(settings, logger, version);
   try {
     logger.info(
       {
@@ -54,25 +52,26 @@ interface Parts {
   readonly bundle: VerifierBundle;
   readonly replayStore: ReplayStore;
   readonly audit: VerifierAudit;
-  readonly door: ExtAuthzGrpcDoor;
+  readonly door: VerifierDoor;
   readonly admin: AdminListener;
   /** Ends what keeps health checks up to date, and tells them that this verifier is leaving. */
   readonly leave: () => void;
 }
 
 /** What can be wrong with the settings is told before anything is opened. */
-async function startParts(settings: VerifierSettings, logger: Logger): Promise<Parts> {
-  const addresses = {
-    listen: parseGrpcAddress('listen', settings.listen),
-    admin: parseHostAndPort('admin-listen', settings.adminListen),
-  };
+async function startParts(settings: VerifierSettings, logger: Logger, version: string): Promise<Parts> {
+  const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
+  const doorPlan = await planDoor(settings);
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
   await assertReplaySetting(settings);
   const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot));
   const bundle = await createVerifierBundle(settings, logger, metrics);
   const audit = await openVerifierAudit(settings, metrics, logger);
   await bundle.start();
-  const replayStore = await openReplayStore(settings, () => bundle.holder.snapshot?.skewSeconds);
+  const replayStore = await openReplayStore(settings, {
+    expectedSkewSeconds: () => bundle.holder.snapshot?.skewSeconds,
+    observer: createReplayTelemetry(metrics, logger, () => replayStore.health()),
+  });
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
   const verifier = createVerifier({
     currentSnapshot: () => bundle.holder.snapshot,
@@ -97,7 +96,8 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
       leaving,
     });
   try {
-    const opened = await openListeners({ settings, addresses, verifier, metrics, readiness, logger });
+    const listening = { settings, doorPlan, adminAddress, verifier, metrics, readiness, logger, version };
+    const opened = await openListeners(listening);
     return { bundle, replayStore, audit, ...opened };
   } catch (error) {
     await Promise.all([bundle.close(), replayStore.close(), audit.close()]);
@@ -107,37 +107,37 @@ async function startParts(settings: VerifierSettings, logger: Logger): Promise<P
 
 interface ListenerInputs {
   readonly settings: VerifierSettings;
-  readonly addresses: { readonly listen: string; readonly admin: HostAndPort };
+  readonly doorPlan: DoorPlan;
+  readonly adminAddress: HostAndPort;
   readonly verifier: Verifier;
   readonly metrics: VerifierMetrics;
   readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
   readonly logger: Logger;
+  readonly version: string;
 }
 
 /** @throws CliError `listen_failed` */
 async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door' | 'admin' | 'leave'>> {
-  const { addresses, logger, metrics, readiness, settings, verifier } = inputs;
-  const door = await openExtAuthzGrpcDoor({
-    verifier,
-    metrics,
-    listen: addresses.listen,
-    bodyMode: settings.envoyBody,
-    maxMessageBytes: settings.maxMessageBytes,
+  const { adminAddress, doorPlan, logger, metrics, settings } = inputs;
+  const door = await openDoor({
+    ...inputs,
+    plan: doorPlan,
     onInternalError: (error) =>
       logger.error({ fault: faultName(error) }, 'internal fault: the request was denied'),
   }).catch((error: unknown) => {
     throw listenFailure(error, settings.listen);
   });
   let leaving = false;
+  const readiness = () => [...inputs.readiness(leaving), ...door.checks()];
   const admin = await openAdminListener({
-    ...addresses.admin,
-    readiness: () => readiness(leaving),
+    ...adminAddress,
+    readiness,
     metrics: () => scrape(metrics),
   }).catch(async (error: unknown) => {
     await door.drain(0);
     throw listenFailure(error, settings.adminListen);
   });
-  const stopReporting = reportReadiness(() => readiness(leaving), door, logger);
+  const stopReporting = reportReadiness(readiness, door, logger);
   const leave = () => {
     leaving = true;
     stopReporting();

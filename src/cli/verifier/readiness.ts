@@ -23,7 +23,9 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
     bundleCheck(bundle),
     freshnessCheck(bundle, inputs.realtimeStalenessSeconds),
     ...(inputs.refresh === undefined ? [] : [controlCheck(inputs.refresh)]),
-    { name: 'replay_store', problem: replay.ready ? undefined : replay.problem },
+    replay.ready
+      ? { name: 'replay_store', problem: undefined, warning: replay.warning }
+      : { name: 'replay_store', problem: replay.problem },
     auditCheck(inputs.audit),
     { name: 'listener', problem: leaving ? 'draining: no new checks are taken' : undefined },
   ];

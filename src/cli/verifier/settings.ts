@@ -47,12 +47,31 @@ export const VERIFIER_SETTINGS = {
     text('--listen <address>', 'where Envoy reaches it: HOST:PORT or unix:PATH'),
     '127.0.0.1:9191',
   ),
+  tlsCertFile: optional(text('--tls-cert-file <file>', 'certificate (PEM) of the gRPC port; followed')),
+  tlsKeyFile: optional(text('--tls-key-file <file>', 'private key (PEM) of that certificate')),
+  tlsClientCaFile: optional(
+    text('--tls-client-ca-file <file>', 'certificates (PEM) that clients of the gRPC port must be of'),
+  ),
+  tlsClientSans: list(
+    text('--tls-client-san <name>', 'URI or DNS name that a client certificate must have; default: any'),
+  ),
+  maxConnections: withDefault(
+    integer('--max-connections <count>', 'most connections to the gRPC port at a time', {
+      min: 1,
+      max: 65_536,
+    }),
+    '1024',
+  ),
+  grpcReflection: toggle('--grpc-reflection', 'let the gRPC port describe its services', false),
   adminListen: withDefault(
     text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
     '127.0.0.1:9192',
   ),
   replay: required(
-    text('--replay <store>', 'memory (one verifier process, bundle says single_verifier) or redis://… URL'),
+    text(
+      '--replay <store>',
+      'memory (one verifier process, bundle says single_verifier), or redis://…, redis-sentinel://…, redis-cluster://…',
+    ),
   ),
   redisTimeoutMs: withDefault(
     duration('--redis-timeout <duration>', 'within this long Redis must answer', {
@@ -62,6 +81,22 @@ export const VERIFIER_SETTINGS = {
     '100ms',
   ),
   redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
+  redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name that the Sentinels want')),
+  redisSentinelPasswordFile: optional(
+    text('--redis-sentinel-password-file <file>', 'password that the Sentinels want, one line'),
+  ),
+  redisMinReplicasToWrite: optional(
+    integer('--redis-min-replicas-to-write <count>', 'of every Redis, where CONFIG GET is forbidden', {
+      min: 0,
+      max: 1_000,
+    }),
+  ),
+  redisMinReplicasMaxLagMs: optional(
+    duration('--redis-min-replicas-max-lag <duration>', 'of every Redis, where CONFIG GET is forbidden'),
+  ),
+  redisClusterNodeTimeoutMs: optional(
+    duration('--redis-cluster-node-timeout <duration>', 'of every Redis, where CONFIG GET is forbidden'),
+  ),
   holderQuota: withDefault(
     integer('--holder-quota <count>', 'most requests of one key a minute', { min: 1, max: 1_000_000_000 }),
     '600000',
@@ -106,6 +141,9 @@ export const VERIFIER_SETTINGS = {
       max: 268_435_456,
     }),
     '4194304',
+  ),
+  otlpEndpoint: optional(
+    text('--otlp-endpoint <url>', 'OpenTelemetry collector (OTLP over HTTP) that sampled decisions go to'),
   ),
   maxInFlight: withDefault(
     integer('--max-in-flight <count>', 'most checks that may wait for the replay store', {

@@ -115,11 +115,25 @@ local function lookAtClock(epoch)
   epoch.seen = seconds
 end
 
-local function lookAtPrimary(epoch, skew, margin)
+-- Whether every hash is there that should be; those that are not were lost (a slot's move that was given up).
+local function isWhole(epoch, prefix)
+  if #epoch.numbers == 0 then return true end
+  local keys = {}
+  for at, number in ipairs(epoch.numbers) do keys[at] = prefix .. string.format('%d', number) end
+  if redis.call('EXISTS', unpack(keys)) == #keys then return true end
+  local kept = {}
+  for at, number in ipairs(epoch.numbers) do
+    if redis.call('EXISTS', keys[at]) == 1 then kept[#kept + 1] = number end
+  end
+  epoch.numbers = kept
+  return false
+end
+
+local function lookAtData(epoch, prefix, skew, margin)
   local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
   assert(replid, 'no master_replid')
   local why
-  if not epoch.replid then
+  if not epoch.replid or not isWhole(epoch, prefix) then
     why = 'epoch_missing'
   elseif epoch.replid ~= replid then
     why = 'primary_changed'
@@ -163,7 +177,7 @@ end
 local function look(key, prefix, skew, margin)
   local epoch = read(key, prefix)
   lookAtClock(epoch)
-  lookAtPrimary(epoch, skew, margin)
+  lookAtData(epoch, prefix, skew, margin)
   forget(epoch, prefix)
   return epoch
 end
