@@ -1,0 +1,217 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createRedisReplayStore, type RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
+import {
+  CONSUMED,
+  type ReplayFenceReason,
+  type ReplayHealth,
+  type ReplayOutcome,
+  type ReplayStore,
+  UNAVAILABLE,
+} from '../../../src/verifier/replay/store.ts';
+import { type GuardedServer, TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import { freePort, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
+import { claimAt, SKEW_SECONDS } from './claims.ts';
+
+const MAX_LAG_SECONDS = 2;
+const MARGIN_SECONDS = MAX_LAG_SECONDS + 2;
+/** Failovers take seconds, on a busy machine several. */
+const PATIENCE_MS = 30_000;
+
+let group: TestRedisSentinel;
+let opened: ReplayStore[] = [];
+let raised: ReplayFenceReason[] = [];
+
+beforeAll(async () => {
+  group = await TestRedisSentinel.start({ minReplicasMaxLagSeconds: MAX_LAG_SECONDS });
+}, 60_000);
+afterAll(() => group.stop());
+beforeEach(() => {
+  raised = [];
+});
+afterEach(async () => {
+  for (const store of opened) await store.close();
+  opened = [];
+});
+
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+
+function open(options: Partial<RedisReplayStoreOptions> = {}): ReplayStore {
+  const observer = { fenceRaised: (why: ReplayFenceReason) => raised.push(why) };
+  const store = createRedisReplayStore({
+    url: group.url,
+    timeoutMs: 2_000,
+    expectedSkewSeconds: () => SKEW_SECONDS,
+    observer,
+    ...options,
+  });
+  opened.push(store);
+  return store;
+}
+
+function problemOf(store: ReplayStore): string {
+  const health = store.health();
+  return health.ready ? '' : health.problem;
+}
+
+function isServing({ links }: ReplayHealth): boolean {
+  return links !== undefined && links.serving > 0;
+}
+
+async function openServing(options: Partial<RedisReplayStoreOptions> = {}): Promise<ReplayStore> {
+  const store = open(options);
+  await waitUntil(() => isServing(store.health()), PATIENCE_MS);
+  return store;
+}
+
+/** Every kind of answer but that the store is gone, again and again until it comes. */
+async function untilAnswered(store: ReplayStore, consume: () => ReturnType<ReplayStore['consume']>) {
+  let outcome: ReplayOutcome = UNAVAILABLE.store;
+  await waitUntil(async () => {
+    outcome = await consume();
+    return outcome !== UNAVAILABLE.store;
+  }, PATIENCE_MS);
+  expect(isServing(store.health())).toBe(true);
+  return outcome;
+}
+
+async function configure(nodes: readonly GuardedServer[], name: string, value: string): Promise<void> {
+  for (const { server } of nodes) await server.ask('CONFIG', 'SET', name, value);
+}
+
+describe('redis under Sentinels', () => {
+  it('serves from the primary that the Sentinels name, with F of its max lag', async () => {
+    const before = nowSeconds();
+    const store = await openServing();
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
+    const primary = await group.primary();
+    const [moment, replid] = String(await primary.server.ask('GET', 'proofgate:{0}:epoch')).split(' ');
+    expect(Number(moment)).toBeGreaterThanOrEqual(before + MARGIN_SECONDS);
+    expect(Number(moment)).toBeLessThanOrEqual(nowSeconds() + MARGIN_SECONDS);
+    expect(String(await primary.server.ask('INFO', 'replication'))).toContain(`master_replid:${replid}`);
+    expect(raised).toEqual(['epoch_missing']);
+    const { fence } = store.health();
+    expect(fence?.why).toBe('epoch_missing');
+    expect(fence?.secondsLeft).toBeLessThanOrEqual(MARGIN_SECONDS + 2 * SKEW_SECONDS + 1);
+  });
+
+  it('fences what was consumed before a promotion, and serves on from the new primary', async () => {
+    const store = await openServing();
+    const primary = await group.primary();
+    const [candidate] = await group.replicas();
+    if (candidate === undefined) throw new Error('no replica');
+    await group.candidate(candidate);
+    // The write is lost: the replica that is promoted has not got it.
+    group.holdReplication(primary, candidate);
+    const now = nowSeconds();
+    const lost = claimAt(now, { issuedAtSeconds: now, expiresAtSeconds: now + 60 });
+    const [moment] = String(await primary.server.ask('GET', 'proofgate:{0}:epoch')).split(' ');
+    const beyondFence = claimAt(now, { issuedAtSeconds: Number(moment) + 2 * SKEW_SECONDS + 1 });
+    expect(await store.consume(beyondFence)).toEqual(CONSUMED);
+    await primary.server.kill();
+    group.heal();
+    await group.promoted(primary);
+    await primary.server.startAgain();
+    raised = [];
+    const again = () => store.consume({ ...beyondFence, nowSeconds: nowSeconds() });
+    expect(await untilAnswered(store, again)).toEqual(UNAVAILABLE.fenced);
+    expect(await store.consume({ ...lost, nowSeconds: nowSeconds() })).toEqual(UNAVAILABLE.fenced);
+    await waitUntil(() => raised.includes('primary_changed'), PATIENCE_MS);
+    expect(store.health().fence?.why).toBe('primary_changed');
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
+    await group.candidates();
+    await group.settled();
+  }, 60_000);
+
+  it('finds the primary through whichever Sentinel answers', async () => {
+    const gone = await freePort();
+    const [port] = group.sentinelPorts([2]);
+    const url = `redis-sentinel://127.0.0.1:${gone},127.0.0.1:${port}/${group.primaryName}`;
+    const store = await openServing({ url });
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
+  });
+
+  it('goes on with its primary while no Sentinel answers', async () => {
+    const store = await openServing({ recheckIntervalMs: 50 });
+    for (const { server } of group.sentinels) server.freeze();
+    try {
+      // Several looks at the server and at the Sentinels.
+      const until = performance.now() + 1_500;
+      while (performance.now() < until) {
+        expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
+      }
+    } finally {
+      for (const { server } of group.sentinels) server.thaw();
+    }
+    await group.settled();
+  }, 60_000);
+});
+
+describe('redis under Sentinels: what must not be used', () => {
+  it('refuses a primary that would write on with a replica promoted', async () => {
+    const store = await openServing({ recheckIntervalMs: 50 });
+    await configure(group.nodes, 'min-replicas-to-write', '1');
+    await waitUntil(() => /has min-replicas-to-write 1, and needs 2 at least/.test(problemOf(store)));
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
+    await configure(group.nodes, 'min-replicas-to-write', '2');
+    await configure(group.nodes, 'min-replicas-max-lag', '0');
+    await waitUntil(() => /has min-replicas-max-lag 0/.test(problemOf(store)));
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
+    await configure(group.nodes, 'min-replicas-max-lag', `${MAX_LAG_SECONDS}`);
+    await waitUntil(() => isServing(store.health()));
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
+  });
+
+  it('needs no more replicas than may be promoted', async () => {
+    const [, second] = await group.replicas();
+    await second?.server.ask('CONFIG', 'SET', 'replica-priority', '0');
+    await configure(group.nodes, 'min-replicas-to-write', '1');
+    try {
+      await openServing({ recheckIntervalMs: 50 });
+    } finally {
+      await group.candidates();
+      await configure(group.nodes, 'min-replicas-to-write', '2');
+    }
+  }, 60_000);
+
+  it('refuses while the primary has lost its replicas, and serves when they are back', async () => {
+    const store = await openServing({ recheckIntervalMs: 50 });
+    const replicas = await group.replicas();
+    for (const { server } of replicas) server.freeze();
+    const primary = await group.primary();
+    await waitUntil(
+      async () =>
+        String(await primary.server.ask('INFO', 'replication')).includes('min_slaves_good_slaves:0'),
+      PATIENCE_MS,
+    );
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
+    await waitUntil(() => /\(NOREPLICAS\)/.test(problemOf(store)));
+    for (const { server } of replicas) server.thaw();
+    const outcome = await untilAnswered(store, () => store.consume(claimAt(nowSeconds())));
+    expect(outcome).toEqual(CONSUMED);
+    await group.settled();
+  }, 60_000);
+
+  it('says which name the Sentinels do not know, and that nobody answers', async () => {
+    const [port] = group.sentinelPorts([0]);
+    const stranger = open({ url: `redis-sentinel://127.0.0.1:${port}/other` });
+    await waitUntil(() =>
+      /^no Sentinel names the primary other: .*knows no primary/.test(problemOf(stranger)),
+    );
+    const alone = open({ url: `redis-sentinel://127.0.0.1:${await freePort()}/replay` });
+    await waitUntil(() => /cannot connect to Redis at .*ECONNREFUSED/.test(problemOf(alone)));
+    expect(await alone.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
+  });
+
+  it('refuses a Sentinel in place of a server, and a server in place of a Sentinel', async () => {
+    const [port] = group.sentinelPorts([0]);
+    const sentinel = open({ url: `redis://127.0.0.1:${port}` });
+    await waitUntil(() => /is a Redis Sentinel: give it as redis-sentinel:/.test(problemOf(sentinel)));
+    const server = await TestRedisServer.start();
+    try {
+      const single = open({ url: `redis-sentinel://127.0.0.1:${server.port}/replay` });
+      await waitUntil(() => /is no Sentinel/.test(problemOf(single)));
+    } finally {
+      await server.stop();
+    }
+  });
+});
