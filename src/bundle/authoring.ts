@@ -16,6 +16,7 @@ import { fileError, writeFileAtomically } from './files.ts';
 import { makeShards, type WrittenShard } from './key-shards.ts';
 import { LocalDirectory } from './local-directory.ts';
 import { type OpenedBundle, openBundle, positionOf } from './open-bundle.ts';
+import { readWholeChain } from './read-chain.ts';
 import { type BundleContent, type DerivedKeyContent, MAX_INLINE_DERIVED_KEYS } from './schema.ts';
 import { asBundleContent, asDerivedKey } from './shape.ts';
 import { formatTime } from './times.ts';
@@ -62,13 +63,27 @@ export async function signBundle(options: SignBundleOptions): Promise<ChainPosit
   });
   for (const { entry, bytes } of draft.shards) await writeFileAtomically(outDirectory, entry.file, bytes);
   await writeFileAtomically(outDirectory, BUNDLE_FILE, signed.document);
-  await writeFreshness(outDirectory, signed, signingKeys, nowSeconds);
+  const { auth_site: authSite } = signed.content;
+  const { position } = signed;
+  await writeFreshness({ directory: outDirectory, authSite, position, signingKeys, nowSeconds });
   return signed.position;
 }
 
-async function readPrevious(options: SignBundleOptions, trusted: Signers): Promise<OpenedBundle | undefined> {
+/** The end of a chain that a trusted key signed throughout, deltas and links included. */
+interface SignedChain {
+  readonly authSite: string;
+  readonly position: ChainPosition;
+}
+
+/** @throws BundleError when there is none, or one with a document that not enough of the trusted keys signed */
+async function readSignedChain(directory: string, trusted: Signers): Promise<SignedChain> {
+  const { bundle, position } = await readWholeChain(directory, trusted);
+  return { authSite: bundle.content.auth_site, position };
+}
+
+async function readPrevious(options: SignBundleOptions, trusted: Signers): Promise<SignedChain | undefined> {
   const { previousDirectory, outDirectory, fileName } = options;
-  if (previousDirectory !== undefined) return readSignedBundle(previousDirectory, trusted);
+  if (previousDirectory !== undefined) return readSignedChain(previousDirectory, trusted);
   const hasBundle = await stat(join(outDirectory, BUNDLE_FILE)).then(
     () => true,
     () => false,
@@ -98,7 +113,8 @@ export interface BundleDraft {
 export interface DraftOptions {
   readonly file: string;
   readonly nowSeconds: number;
-  readonly previous: OpenedBundle | undefined;
+  /** Where the chain before it ends. */
+  readonly previous: { readonly position: ChainPosition } | undefined;
 }
 
 /** Fills in what an author may leave out, and moves derived keys to shards when they are too many. */
@@ -174,9 +190,9 @@ async function readDraftShard(draft: BundleDraft, file: string): Promise<Buffer>
   return shard.bytes;
 }
 
-function checkSuccession(content: BundleContent, previous: OpenedBundle | undefined, file: string): void {
+function checkSuccession(content: BundleContent, previous: SignedChain | undefined, file: string): void {
   if (previous === undefined) return;
-  if (content.auth_site !== previous.content.auth_site) {
+  if (content.auth_site !== previous.authSite) {
     throw bundleError('auth_site_mismatch', file, '/auth_site', 'not that of the previous bundle');
   }
   if (content.revision <= previous.position.revision) {
@@ -205,34 +221,32 @@ export interface Freshened extends ChainPosition {
 }
 
 /**
- * States that the directory's bundle is the latest as of now. Not for a bundle that somebody else signed.
+ * States that the directory's content, with its deltas and links, is the latest as of now. Not for one that somebody
+ * else signed, nor for one that a step beside it does not carry on: verifiers would not say the same of it.
  * @throws BundleError
  */
 export async function freshen(options: FreshenOptions): Promise<Freshened> {
   const { directory, signingKeys, nowSeconds } = options;
   const trusted = options.trusted ?? anyOf(signingKeys, FRESHNESS_FILE);
-  const opened = await readSignedBundle(directory, trusted);
-  await writeFreshness(directory, opened, signingKeys, nowSeconds);
-  return { ...opened.position, asOfSeconds: nowSeconds };
+  const { authSite, position } = await readSignedChain(directory, trusted);
+  await writeFreshness({ directory, authSite, position, signingKeys, nowSeconds });
+  return { ...position, asOfSeconds: nowSeconds };
 }
 
-async function writeFreshness(
-  directory: string,
-  bundle: Pick<OpenedBundle, 'content' | 'position'>,
-  signingKeys: readonly SigningKey[],
-  nowSeconds: number,
-): Promise<void> {
+interface Statement {
+  readonly directory: string;
+  readonly authSite: string;
+  readonly position: ChainPosition;
+  readonly signingKeys: readonly SigningKey[];
+  readonly nowSeconds: number;
+}
+
+async function writeFreshness(statement: Statement): Promise<void> {
+  const { authSite, directory, nowSeconds, position, signingKeys } = statement;
   anyOf(signingKeys, FRESHNESS_FILE);
-  const statement = {
-    auth_site: bundle.content.auth_site,
-    revision: bundle.position.revision,
-    head: bundle.position.head,
-    as_of: formatTime(nowSeconds),
-  };
-  const payload = Buffer.from(JSON.stringify(statement));
-  await writeFileAtomically(
-    directory,
-    FRESHNESS_FILE,
-    signDocument(DOCUMENT_TYPES.freshness, payload, signingKeys),
-  );
+  const { revision, head } = position;
+  const content = { auth_site: authSite, revision, head, as_of: formatTime(nowSeconds) };
+  const payload = Buffer.from(JSON.stringify(content));
+  const document = signDocument(DOCUMENT_TYPES.freshness, payload, signingKeys);
+  await writeFileAtomically(directory, FRESHNESS_FILE, document);
 }

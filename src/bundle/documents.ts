@@ -74,8 +74,20 @@ export interface UnverifiedDocument {
  *   `signature_invalid`, `signatures_insufficient`
  */
 export function verifyDocument(document: DocumentToVerify, signers: Signers): VerifiedDocument {
-  const { file, type } = document;
   const read = readDocument(document);
+  return { payload: read.payload, signers: checkSignatures(read, document, signers) };
+}
+
+/**
+ * The rule of {@link verifyDocument} for a document that was taken apart before.
+ * @returns thumbprints of the pinned keys that signed, each once
+ * @throws BundleError `document_type`, `signature_invalid`, `signatures_insufficient`
+ */
+export function checkSignatures(
+  read: UnverifiedDocument,
+  { file, type }: Pick<DocumentToVerify, 'file' | 'type'>,
+  signers: Signers,
+): readonly string[] {
   const holding = new Set<string>();
   read.signatures.forEach((signature, index) => {
     const path = `/signatures/${index}`;
@@ -94,7 +106,7 @@ export function verifyDocument(document: DocumentToVerify, signers: Signers): Ve
     const text = `signed by ${holding.size} of the pinned keys, ${needed} needed`;
     throw bundleError('signatures_insufficient', file, '/signatures', text);
   }
-  return { payload: read.payload, signers: [...holding] };
+  return [...holding];
 }
 
 /** Whether the signature is by this key, with this key's algorithm. */

@@ -52,6 +52,7 @@ export type BundleErrorCode =
   | 'mark_corrupt'
   | 'mark_unavailable'
   | 'mark_of_another_site'
+  | 'state_dir_in_use'
   // life in the verifier
   | 'refused_by_policy'
   | 'internal'

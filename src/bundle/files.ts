@@ -3,7 +3,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open, rename, unlink, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BundleError, bundleError } from './errors.ts';
 
@@ -123,6 +123,15 @@ export async function writeFileAtomically(directory: string, file: string, bytes
     throw fileNotWritten(error, file);
   }
 }
+
+/** What writes that were cut off have left of a file; only for a directory that nobody else writes to. Never rejects. */
+export async function removeTemporaries(directory: string, file: string): Promise<void> {
+  const names = await readdir(directory).catch(() => []);
+  const left = names.filter((name) => name.startsWith(`.${file}.`) && TEMPORARY_SUFFIX.test(name));
+  for (const name of left) await unlink(join(directory, name)).catch(() => undefined);
+}
+
+const TEMPORARY_SUFFIX = /\.[0-9a-f]{16}$/;
 
 export function fileNotWritten(error: unknown, file: string): BundleError {
   return bundleError('file_not_written', file, '', `cannot be written: ${systemErrorCode(error)}`);

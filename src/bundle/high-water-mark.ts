@@ -7,7 +7,7 @@ import { isBase64urlOf } from '../protocol/base64url.ts';
 import { hasExactMembers, isJsonObject, parseStrictJson } from '../protocol/strict-json.ts';
 import { type ChainPosition, HEAD_BYTES } from './chain.ts';
 import { BundleError, type BundleErrorCode, bundleError, showValue } from './errors.ts';
-import { readRegularFile, writeFileAtomically } from './files.ts';
+import { readRegularFile, removeTemporaries, writeFileAtomically } from './files.ts';
 
 export const MARK_FILE = 'high-water-mark.json';
 const MARK_FORMAT = 'proofgate.mark/v1';
@@ -56,6 +56,7 @@ export class FileMark implements HighWaterMark {
 
   async position(): Promise<ChainPosition | undefined> {
     if (!this.#isRead) {
+      await removeTemporaries(this.#directory, MARK_FILE);
       this.#position = await this.#read();
       this.#isRead = true;
     }

@@ -2,54 +2,72 @@
  * What is in a directory, for people: nothing secret, and nothing that is taken for granted. Whether signatures hold
  * is only said of keys that the caller gives.
  */
-import type { PublicKey, SignatureAlgorithm } from '../protocol/public-key.ts';
+
+import type { SignatureAlgorithm } from '../protocol/public-key.ts';
+import type { ChainPosition } from './chain.ts';
 import {
+  checkSignatures,
   DOCUMENT_TYPES,
   type DocumentType,
-  MAX_BUNDLE_BYTES,
   MAX_FRESHNESS_BYTES,
   parsePayload,
   readDocument,
+  type Signers,
   signatureHolds,
   type UnverifiedDocument,
 } from './documents.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE } from './file-names.ts';
-import { LocalDirectory } from './local-directory.ts';
-import { positionOf } from './open-bundle.ts';
-import type { BundleContent } from './schema.ts';
-import { asBundleContent, asFreshnessContent } from './shape.ts';
+import { asBundleError, type BundleError, bundleError } from './errors.ts';
+import { FRESHNESS_FILE, type StepKind } from './file-names.ts';
+import { type ChainOnDisk, withChain } from './read-chain.ts';
+import { asFreshnessContent } from './shape.ts';
+import { contentOfChain, type SiteContent } from './site-content.ts';
 import { parseTime } from './times.ts';
 
 export interface InspectOptions {
+  /** A bundle's, or a verifier's state directory. */
   readonly directory: string;
   /** Whole seconds since the epoch. */
   readonly nowSeconds: number;
-  /** Keys to check signatures with; without them nothing is verified. */
-  readonly keys?: readonly PublicKey[];
+  /** Who should have signed; without them nothing is verified. */
+  readonly signers?: Signers | undefined;
 }
 
 export interface BundleSummary {
   readonly authSite: string;
+  /** Where the chain ends: of the last delta or link, or of the whole bundle. */
   readonly revision: number;
   readonly head: string;
+  /** Of the whole bundle. */
   readonly previousHead: string | undefined;
+  readonly base: ChainPosition;
+  readonly steps: readonly StepSummary[];
+  /** Why the next step that is there does not carry the chain on. */
+  readonly chainProblem: BundleError | undefined;
+  /** Of the last document. */
   readonly issuedAt: string;
   readonly expiresAt: string;
   readonly isExpired: boolean;
   readonly singleVerifier: boolean;
   readonly origins: readonly string[];
+  /** Of the whole bundle. */
   readonly signers: readonly SignerSummary[];
+  /** Why a verifier with these signers would take nothing of it, or not all; undefined where none were given. */
+  readonly signatureProblem: BundleError | undefined;
+  /** With deltas applied, and with keys in shards. */
   readonly counts: {
     readonly routes: number;
     readonly issuers: number;
     readonly clients: number;
-    /** Those in shards included. */
     readonly derivedKeys: number;
-    /** Without those in shards. */
     readonly revokedKeys: number;
   };
   readonly freshness: FreshnessSummary | undefined;
   readonly routes: readonly RouteSummary[];
+}
+
+export interface StepSummary extends ChainPosition {
+  readonly kind: StepKind;
+  readonly signers: readonly SignerSummary[];
 }
 
 export interface SignerSummary {
@@ -64,7 +82,7 @@ export interface FreshnessSummary {
   readonly revision: number;
   readonly asOf: string;
   readonly ageSeconds: number;
-  /** Whether it speaks of the bundle beside it. */
+  /** Whether it speaks of where the chain beside it ends. */
   readonly fitsBundle: boolean;
   readonly signers: readonly SignerSummary[];
 }
@@ -77,42 +95,73 @@ export interface RouteSummary {
 }
 
 /** @throws BundleError when the directory holds no bundle, or one that is not in the format. */
-export async function inspectBundle(options: InspectOptions): Promise<BundleSummary> {
-  const { directory, nowSeconds, keys = [] } = options;
-  const files = await new LocalDirectory(directory).read(async (resolved) => ({
-    bundle: await resolved.readBundle(),
-    freshness: await resolved.readFreshness(),
-  }));
-  const document = readDocument({ file: BUNDLE_FILE, bytes: files.bundle, maxBytes: MAX_BUNDLE_BYTES });
-  const { payload } = document;
-  const content = asBundleContent(parsePayload(payload, BUNDLE_FILE), BUNDLE_FILE);
-  const { revision, head } = positionOf(content, payload, BUNDLE_FILE);
+export function inspectBundle(options: InspectOptions): Promise<BundleSummary> {
+  const { directory, signers } = options;
+  return withChain(directory, undefined, async (chain) => {
+    const content = await contentOfChain(chain);
+    const freshness = await chain.files.readFreshness();
+    const { head } = chain.position;
+    const { keys } = signers ?? NOBODY;
+    const statement = freshness && summarizeFreshness(freshness, head, options.nowSeconds, keys);
+    return {
+      ...summarizeChain(chain, content, options),
+      signatureProblem: signers && (signatureProblemOf(chain, signers) ?? forgedStatement(statement)),
+      counts: countsOf(content),
+      freshness: statement,
+      routes: content.bundle.routes.map((route) => ({
+        routeId: route.route_id,
+        method: route.method,
+        pathTemplate: route.path_template,
+        freshnessClass: route.freshness_class,
+      })),
+    };
+  });
+}
+
+const NOBODY: Signers = { keys: [], threshold: 1 };
+
+function summarizeChain(
+  { bundle, position, refused, steps }: ChainOnDisk,
+  { bundle: content }: SiteContent,
+  { nowSeconds, signers: { keys } = NOBODY }: InspectOptions,
+) {
+  const last = steps.at(-1) ?? bundle;
   return {
     authSite: content.auth_site,
-    revision,
-    head,
+    ...position,
     previousHead: content.previous_head,
-    issuedAt: content.issued_at,
+    base: bundle.position,
+    steps: steps.map((step) => ({
+      kind: step.kind,
+      ...step.position,
+      signers: signersOf(step.document, DOCUMENT_TYPES[step.kind], keys),
+    })),
+    chainProblem: refused,
+    issuedAt: last.content.issued_at,
     expiresAt: content.expires_at,
     isExpired: nowSeconds >= (parseTime(content.expires_at) ?? 0),
     singleVerifier: content.single_verifier ?? false,
     origins: content.origins,
-    signers: signersOf(document, DOCUMENT_TYPES.bundle, keys),
-    counts: countsOf(content),
-    freshness: files.freshness && summarizeFreshness(files.freshness, head, nowSeconds, keys),
-    routes: content.routes.map((route) => ({
-      routeId: route.route_id,
-      method: route.method,
-      pathTemplate: route.path_template,
-      freshnessClass: route.freshness_class,
-    })),
+    signers: signersOf(bundle.document, DOCUMENT_TYPES.bundle, keys),
   };
+}
+
+/** As a verifier would find it. */
+function signatureProblemOf({ bundle, steps }: ChainOnDisk, signers: Signers): BundleError | undefined {
+  try {
+    for (const { document, file, kind } of [bundle, ...steps]) {
+      checkSignatures(document, { file, type: DOCUMENT_TYPES[kind] }, signers);
+    }
+    return undefined;
+  } catch (error) {
+    return asBundleError(error, bundle.file);
+  }
 }
 
 function signersOf(
   document: UnverifiedDocument,
   type: DocumentType,
-  keys: readonly PublicKey[],
+  keys: Signers['keys'],
 ): readonly SignerSummary[] {
   return document.signatures.map((signature) => {
     const { keyId, algorithm } = signature;
@@ -123,14 +172,22 @@ function signersOf(
   });
 }
 
-function countsOf(content: BundleContent): BundleSummary['counts'] {
-  const inShards = (content.key_shards ?? []).reduce((sum, { count }) => sum + count, 0);
+/** It may be by a key for freshness, which nobody named: only one that claims a given key is held against it. */
+function forgedStatement(statement: FreshnessSummary | undefined): BundleError | undefined {
+  const forged = statement?.signers.find(({ verdict }) => verdict === 'does_not_hold');
+  if (forged === undefined) return undefined;
+  return bundleError('signature_invalid', FRESHNESS_FILE, '/signatures', 'a signature does not hold');
+}
+
+function countsOf({ bundle, clients, derivedKeys }: SiteContent): BundleSummary['counts'] {
+  let revokedKeys = 0;
+  for (const { status } of derivedKeys.values()) if (status === 'revoked') revokedKeys++;
   return {
-    routes: content.routes.length,
-    issuers: content.issuers?.length ?? 0,
-    clients: content.clients?.length ?? 0,
-    derivedKeys: (content.derived_keys?.length ?? 0) + inShards,
-    revokedKeys: (content.derived_keys ?? []).filter(({ status }) => status === 'revoked').length,
+    routes: bundle.routes.length,
+    issuers: bundle.issuers?.length ?? 0,
+    clients: clients.size,
+    derivedKeys: derivedKeys.size,
+    revokedKeys,
   };
 }
 
@@ -138,7 +195,7 @@ function summarizeFreshness(
   bytes: Buffer,
   head: string,
   nowSeconds: number,
-  keys: readonly PublicKey[],
+  keys: Signers['keys'],
 ): FreshnessSummary {
   const document = readDocument({ file: FRESHNESS_FILE, bytes, maxBytes: MAX_FRESHNESS_BYTES });
   const content = asFreshnessContent(parsePayload(document.payload, FRESHNESS_FILE), FRESHNESS_FILE);

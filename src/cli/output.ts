@@ -4,6 +4,7 @@
  */
 import type { Writable } from 'node:stream';
 import type { CliError } from './errors.ts';
+import { visibleJson } from './visible-text.ts';
 
 export const OUTPUT_FORMATS = ['text', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
@@ -25,6 +26,7 @@ export class Output {
   readonly #rewritesLines: boolean;
   #showsProgress = false;
   #format: OutputFormat = 'text';
+  #exitCode = 0;
 
   constructor(stdout: Writable, stderr: Writable, env: Environment) {
     this.stdout = stdout;
@@ -45,8 +47,18 @@ export class Output {
   /** The command's result: lines for people, or the object. */
   result(lines: readonly string[], object: JsonMembers): void {
     this.#endProgress();
-    const text = this.#format === 'json' ? JSON.stringify(object) : lines.join('\n');
+    const text = this.#format === 'json' ? visibleJson(object) : lines.join('\n');
     if (text !== '') this.stdout.write(`${text}\n`);
+  }
+
+  /** What the process ends with unless it fails. 0 where nobody says. */
+  get exitCode(): number {
+    return this.#exitCode;
+  }
+
+  /** For commands whose exit code is part of their result. */
+  endWith(exitCode: number): void {
+    this.#exitCode = exitCode;
   }
 
   /** Something worth knowing that is neither result nor failure. */

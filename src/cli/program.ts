@@ -4,6 +4,7 @@ import { registerBundle } from './commands/bundle.ts';
 import { registerControl } from './commands/control.ts';
 import { registerCtl } from './commands/ctl.ts';
 import { registerEnroll } from './commands/enroll.ts';
+import { registerExplain } from './commands/explain.ts';
 import { registerKeygen } from './commands/keygen.ts';
 import { registerRequest } from './commands/request.ts';
 import { registerSign } from './commands/sign.ts';
@@ -22,7 +23,7 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
   context.output.useFormat(requestedFormat(args, context.env));
   try {
     await buildProgram(context).parseAsync([...args], { from: 'user' });
-    return EXIT_CODES.done;
+    return context.output.exitCode;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT_CODES.done;
     const shown = error instanceof CommanderError ? toUsageError(error) : toCliError(error);
@@ -53,6 +54,7 @@ function buildProgram(context: CliContext): ProofgateCommand {
   registerRequest(program, context);
   registerBundle(program, context);
   registerVerifier(program, context);
+  registerExplain(program, context);
   registerControl(program, context);
   registerCtl(program, context);
   return program;

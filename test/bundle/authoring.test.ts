@@ -273,7 +273,7 @@ describe('inspecting', () => {
     const summary = await inspectBundle({
       directory,
       nowSeconds: NOW_SECONDS + 31 * 86_400,
-      keys: [keys.bundle.publicKey],
+      signers: { keys: [keys.bundle.publicKey], threshold: 1 },
     });
     expect(summary).toMatchObject({
       authSite: AUTH_SITE,
@@ -300,8 +300,9 @@ describe('inspecting', () => {
     const summary = await inspectBundle({
       directory,
       nowSeconds: NOW_SECONDS,
-      keys: [keys.bundle.publicKey],
+      signers: { keys: [keys.bundle.publicKey], threshold: 1 },
     });
     expect(summary.signers[0]?.verdict).toBe('does_not_hold');
+    expect(summary.signatureProblem?.code).toBe('signature_invalid');
   });
 });

@@ -37,6 +37,8 @@ export class StateDirectory {
   readonly #path: string;
   readonly #bases: string;
   #current: StoredBase | undefined;
+  /** Bases that are being put together, several at a time: a newer base may be fetched while another is replaced. */
+  readonly #incoming = new Set<string>();
 
   /** @param path must exist */
   constructor(path: string) {
@@ -63,15 +65,18 @@ export class StateDirectory {
   /** @throws BundleError `file_not_written` */
   async newBase(): Promise<IncomingBase> {
     const path = join(this.#bases, INCOMING_PREFIX + randomBytes(8).toString('hex'));
+    this.#incoming.add(path);
     try {
       await mkdir(path, { recursive: true });
     } catch (error) {
+      this.#incoming.delete(path);
       throw fileNotWritten(error, BASES_FOLDER);
     }
     return { path };
   }
 
   async discard({ path }: IncomingBase): Promise<void> {
+    this.#incoming.delete(path);
     await rm(path, { recursive: true, force: true }).catch(() => undefined);
   }
 
@@ -153,7 +158,10 @@ export class StateDirectory {
       name.startsWith(`.${CURRENT_LINK}.`),
     );
     const paths = [
-      ...ours.filter((name) => name !== kept).map((name) => join(this.#bases, name)),
+      ...ours
+        .filter((name) => name !== kept)
+        .map((name) => join(this.#bases, name))
+        .filter((path) => !this.#incoming.has(path)),
       ...links.map((name) => join(this.#path, name)),
     ];
     for (const path of paths) await rm(path, { recursive: true, force: true }).catch(() => undefined);

@@ -9,7 +9,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MAX_DELTA_BYTES } from '../documents.ts';
 import { bundleError } from '../errors.ts';
-import { fileError, fileNotWritten } from '../files.ts';
+import { fileError, fileNotWritten, openRegularFile, readChunks } from '../files.ts';
 
 export const STEP_LOG_FILE = 'steps.jsonl';
 
@@ -138,5 +138,38 @@ async function findLines(handle: FileHandle): Promise<{ ends: number[]; sizeByte
       ends.push(position + at + 1);
     }
     position += bytesRead;
+  }
+}
+
+/** Most bytes of a log that somebody looks at from outside. */
+const MAX_LOG_BYTES = 1024 * 1024 * 1024;
+
+/**
+ * The whole lines of a log that another process may be writing to.
+ * @throws BundleError `file_missing`, `file_unreadable`, `file_not_regular`, `file_too_large`
+ */
+export async function* readStepLog(directory: string): AsyncGenerator<Buffer> {
+  const { handle } = await openRegularFile({ directory, file: STEP_LOG_FILE, maxBytes: MAX_LOG_BYTES });
+  try {
+    let rest: Buffer = Buffer.alloc(0);
+    for await (const chunk of readChunks(handle, STEP_LOG_FILE, MAX_LOG_BYTES)) {
+      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      let start = 0;
+      for (let end = rest.indexOf(LINE_FEED); end !== -1; end = rest.indexOf(LINE_FEED, start)) {
+        yield rest.subarray(start, end);
+        start = end + 1;
+      }
+      rest = rest.subarray(start);
+      if (rest.length > MAX_DELTA_BYTES) {
+        throw bundleError(
+          'file_too_large',
+          STEP_LOG_FILE,
+          '',
+          `a line of more than ${MAX_DELTA_BYTES} bytes`,
+        );
+      }
+    }
+  } finally {
+    await handle.close();
   }
 }

@@ -11,6 +11,7 @@ const USAGE: ReadonlySet<BundleErrorCode> = new Set([
   'file_not_written',
   'signing_key_missing',
   'previous_bundle',
+  'state_dir_in_use',
 ]);
 
 /** For `catch`: a bundle's error becomes ours, all else passes. */

@@ -1,8 +1,10 @@
 /** `proofgate bundle …`: bundles without a control plane. */
 import { type CliContext, defineGroup, type ProofgateCommand } from '../define-command.ts';
+import { registerBundleDiff } from './bundle/diff.ts';
 import { registerBundleFreshen } from './bundle/freshen.ts';
 import { registerBundleInspect } from './bundle/inspect.ts';
 import { registerBundleLint } from './bundle/lint.ts';
+import { registerBundleResetMark } from './bundle/reset-mark.ts';
 import { registerBundleSign } from './bundle/sign.ts';
 
 export function registerBundle(parent: ProofgateCommand, context: CliContext): void {
@@ -11,4 +13,6 @@ export function registerBundle(parent: ProofgateCommand, context: CliContext): v
   registerBundleFreshen(group, context);
   registerBundleLint(group, context);
   registerBundleInspect(group, context);
+  registerBundleDiff(group, context);
+  registerBundleResetMark(group, context);
 }

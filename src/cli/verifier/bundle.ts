@@ -5,13 +5,14 @@ import type { ControlConnection } from '../../bundle/refresh/control-connection.
 import { Refresher, type RefreshStatus } from '../../bundle/refresh/refresher.ts';
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import { KeptChain } from '../../bundle/state/kept-chain.ts';
+import { type Occupancy, occupy } from '../../bundle/state/occupancy.ts';
 import { StateDirectory } from '../../bundle/state/state-directory.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
-import { usageError } from '../errors.ts';
+import { systemErrorCode, usageError } from '../errors.ts';
 import { readPublicKeyFile } from '../key-files.ts';
 import { assertStateDirectory } from '../state-directory.ts';
 import { logBundleEvents, logRefreshEvents } from './bundle-log.ts';
@@ -55,11 +56,13 @@ export async function createVerifierBundle(
     ...(usesEmbeddedReplay(settings.replay) ? { acceptSnapshot: refuseUnlessSingleVerifier } : {}),
   });
   const listener = logRefreshEvents(logger, refreshMetrics);
+  let occupancy: Occupancy | undefined;
   const refresher = newRefresher({ authSite, connection, holder, kept, mark, nowSeconds, listener });
   return {
     holder,
     refreshStatus: () => refresher?.status(),
     async start() {
+      occupancy = await occupyIfPossible(stateDirectory, logger);
       await holder.start();
       refresher?.start();
     },
@@ -67,8 +70,20 @@ export async function createVerifierBundle(
       await refresher?.close();
       holder.close();
       await kept?.close();
+      await occupancy?.release();
     },
   };
+}
+
+/** A file system that takes no sockets is no reason not to serve: `bundle reset-mark` then cannot tell. */
+async function occupyIfPossible(stateDirectory: string, logger: Logger): Promise<Occupancy | undefined> {
+  try {
+    return await occupy(stateDirectory);
+  } catch (error) {
+    const code = systemErrorCode(error) ?? 'error';
+    logger.warn({ code }, '--state-dir takes no sockets: bundle reset-mark cannot see that it is in use');
+    return undefined;
+  }
 }
 
 function newRefresher({

@@ -1,16 +1,17 @@
 /** `proofgate bundle inspect`: what is in a directory. */
-import type { BundleSummary, FreshnessSummary, SignerSummary } from '../../../bundle/inspect.ts';
-import { readBundleKeys, TRUSTED_KEYS } from '../../bundle/flags.ts';
+import type { BundleSummary, FreshnessSummary, SignerSummary, StepSummary } from '../../../bundle/inspect.ts';
+import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import type { JsonMembers } from '../../output.ts';
 import type { SettingValues } from '../../settings.ts';
+import { visibleText } from '../../visible-text.ts';
 
 export function registerBundleInspect(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
     name: 'inspect',
     summary: 'Show what a signed bundle says',
-    positionals: { directory: 'where the bundle is' },
-    settings: TRUSTED_KEYS,
+    positionals: { directory: "where the bundle is, or a verifier's state directory" },
+    settings: TRUSTED_SIGNERS,
     examples: [
       'proofgate bundle inspect bundle',
       'proofgate bundle inspect bundle --bundle-key signer.jwk.json --output json',
@@ -21,15 +22,17 @@ export function registerBundleInspect(parent: ProofgateCommand, context: CliCont
 
 async function inspect(
   directory: string,
-  settings: SettingValues<typeof TRUSTED_KEYS>,
+  settings: SettingValues<typeof TRUSTED_SIGNERS>,
   { output }: CliContext,
 ): Promise<void> {
   const { inspectBundle } = await import('../../../bundle/inspect.ts');
   const { fromBundleError } = await import('../../bundle/errors.ts');
-  const keys = await readBundleKeys(settings.bundleKeys);
+  const signers = await readTrustedSigners(settings);
   try {
-    const summary = await inspectBundle({ directory, keys, nowSeconds: Math.floor(Date.now() / 1000) });
-    output.result(linesOf(summary), membersOf(summary));
+    const summary = await inspectBundle({ directory, signers, nowSeconds: Math.floor(Date.now() / 1000) });
+    output.result(linesOf(summary).map(visibleText), membersOf(summary));
+    const problem = summary.signatureProblem ?? summary.chainProblem;
+    if (problem !== undefined) throw problem;
   } catch (error) {
     throw fromBundleError(error);
   }
@@ -42,6 +45,7 @@ function linesOf(summary: BundleSummary): readonly string[] {
     `revision       ${summary.revision}`,
     `head           ${summary.head}`,
     `previous head  ${summary.previousHead ?? '-'}`,
+    `whole bundle   ${baseText(summary)}`,
     `issued at      ${summary.issuedAt}`,
     `expires at     ${summary.expiresAt}${summary.isExpired ? ' (expired)' : ''}`,
     `signed by      ${signerText(summary.signers)}`,
@@ -55,6 +59,15 @@ function linesOf(summary: BundleSummary): readonly string[] {
         `route          ${routeId}: ${method} ${pathTemplate} (${freshnessClass})`,
     ),
   ];
+}
+
+/** What the chain that is shown begins with, and how it goes on. */
+function baseText({ base, steps }: BundleSummary): string {
+  if (steps.length === 0) return `revision ${base.revision}`;
+  const verdicts = new Set(steps.flatMap(({ signers }) => signers.map(({ verdict }) => VERDICTS[verdict])));
+  const deltas = steps.filter(({ kind }) => kind === 'delta').length;
+  const parts = `${deltas} deltas and ${steps.length - deltas} links`;
+  return `revision ${base.revision}, carried on by ${parts} (${[...verdicts].join(', ')})`;
 }
 
 const VERDICTS: { readonly [V in SignerSummary['verdict']]: string } = {
@@ -83,6 +96,10 @@ function membersOf(summary: BundleSummary): JsonMembers {
     revision: summary.revision,
     head: summary.head,
     previous_head: summary.previousHead ?? null,
+    base: { revision: summary.base.revision, head: summary.base.head },
+    steps: summary.steps.map(stepMembers),
+    chain_problem: summary.chainProblem?.code ?? null,
+    signature_problem: summary.signatureProblem?.code ?? null,
     issued_at: summary.issuedAt,
     expires_at: summary.expiresAt,
     expired: summary.isExpired,
@@ -104,6 +121,10 @@ function membersOf(summary: BundleSummary): JsonMembers {
       freshness_class: freshnessClass,
     })),
   };
+}
+
+function stepMembers({ head, kind, revision, signers }: StepSummary): JsonMembers {
+  return { kind, revision, head, signers: signers.map(signerMembers) };
 }
 
 function freshnessMembers({

@@ -6,6 +6,7 @@ import { type CliContext, defineCommand, type ProofgateCommand } from '../../def
 import { CliError } from '../../errors.ts';
 import type { Output } from '../../output.ts';
 import { type SettingValues, toggle } from '../../settings.ts';
+import { visibleText } from '../../visible-text.ts';
 
 const SETTINGS = {
   ...TRUSTED_SIGNERS,
@@ -65,7 +66,9 @@ function rowOfFault({ code, path, text }: BundleFault): Row {
 
 function showFindings(rows: readonly Row[], output: Output): void {
   output.result(
-    rows.map(({ severity, code, path, text }) => `${severity} ${code} ${path === '' ? '/' : path}: ${text}`),
+    rows.map(({ severity, code, path, text }) =>
+      visibleText(`${severity} ${code} ${path === '' ? '/' : path}: ${text}`),
+    ),
     { findings: rows },
   );
 }

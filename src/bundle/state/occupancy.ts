@@ -1,0 +1,93 @@
+/**
+ * Says that a verifier is at work in a state directory: a Unix socket that it listens on for as long as it lives. The
+ * kernel ends that with the process, whatever ends it, and a socket is found by its file from every container that mounts
+ * the directory; a process ID would name another process there. Nothing is locked: several may be at work.
+ * Source: docs/bundle.md "The state directory".
+ */
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, open, readdir, unlink } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+
+const SOCKET_PREFIX = '.verifier-';
+const SOCKET_NAME = /^\.verifier-[0-9a-f]{16}$/;
+/** Longest path of a socket (108 bytes on Linux, 104 elsewhere, with the byte that ends it). */
+const MAX_SOCKET_PATH_BYTES = 103;
+
+export interface Occupancy {
+  /** Never rejects. */
+  release(): Promise<void>;
+}
+
+/** @throws system errors, where the file system takes no sockets: then it cannot be told that somebody is at work */
+export async function occupy(stateDirectory: string): Promise<Occupancy> {
+  const name = SOCKET_PREFIX + randomBytes(8).toString('hex');
+  const place = await shortPath(stateDirectory, name);
+  // Whoever asks learns all there is to know by being answered.
+  const server = createServer((socket) => socket.destroy());
+  try {
+    await listen(server, place.path);
+  } catch (error) {
+    await place.close();
+    throw error;
+  }
+  server.unref();
+  return {
+    async release() {
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      await unlink(join(stateDirectory, name)).catch(() => undefined);
+      await place.close();
+    },
+  };
+}
+
+/**
+ * Whether a verifier is at work there now. What one that was killed left behind is removed.
+ * @throws system errors when the directory cannot be read
+ */
+export async function isOccupied(stateDirectory: string): Promise<boolean> {
+  const names = (await readdir(stateDirectory)).filter((name) => SOCKET_NAME.test(name));
+  for (const name of names) {
+    const place = await shortPath(stateDirectory, name);
+    const answer = await ask(place.path);
+    await place.close();
+    // Only where nobody listens: a queue that is full, or a right that is missing, belongs to somebody who does.
+    if (answer === 'answered') return true;
+    if (answer === 'nobody') await unlink(join(stateDirectory, name)).catch(() => undefined);
+  }
+  return false;
+}
+
+async function ask(path: string): Promise<'answered' | 'nobody' | 'gone'> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve('answered');
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED') resolve('nobody');
+      else resolve(error.code === 'ENOENT' ? 'gone' : 'answered');
+    });
+  });
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => resolve());
+  });
+}
+
+/** The address of a socket has little room: a longer path is named by an open directory, where the system can do so. */
+async function shortPath(
+  directory: string,
+  name: string,
+): Promise<{ readonly path: string; close(): Promise<void> }> {
+  const path = join(directory, name);
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES || process.platform !== 'linux') {
+    return { path, close: async () => undefined };
+  }
+  const handle: FileHandle = await open(directory, 'r');
+  return { path: `/proc/self/fd/${handle.fd}/${name}`, close: () => handle.close() };
+}

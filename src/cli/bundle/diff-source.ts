@@ -1,0 +1,64 @@
+/** What `bundle diff` compares: a file that a person wrote, a directory of signed documents, or a state directory. */
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { completeDraft } from '../../bundle/authoring.ts';
+import type { ChainPosition } from '../../bundle/chain.ts';
+import type { Signers } from '../../bundle/documents.ts';
+import { withChain } from '../../bundle/read-chain.ts';
+import { asBundleContent } from '../../bundle/shape.ts';
+import { contentOfChain, contentOfDraft, parseShard, type SiteContent } from '../../bundle/site-content.ts';
+import { readBundleYaml } from '../../bundle/yaml-source.ts';
+import { readInputText } from '../input-files.ts';
+
+export interface DiffSource {
+  readonly content: SiteContent;
+  /** Where its chain ends; undefined for what nobody signed yet. */
+  readonly position: ChainPosition | undefined;
+  /** False where signing would choose it. */
+  readonly saysExpiry: boolean;
+  /** `none`: a file that a person wrote has no signatures. */
+  readonly signatures: 'none' | 'hold' | 'not_checked';
+}
+
+const MAX_YAML_BYTES = 64 * 1024 * 1024;
+
+/**
+ * @param signers who must have signed each document of a directory; undefined: signatures are not checked
+ * @throws BundleError, CliError
+ */
+export async function readDiffSource(source: string, signers: Signers | undefined): Promise<DiffSource> {
+  const isDirectory = await stat(source).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  return isDirectory ? readDirectory(source, signers) : readYaml(source);
+}
+
+function readDirectory(directory: string, signers: Signers | undefined): Promise<DiffSource> {
+  return withChain(directory, signers, async (chain) => {
+    // What it says cannot be told where it does not hang together.
+    if (chain.refused !== undefined) throw chain.refused;
+    return {
+      content: await contentOfChain(chain),
+      position: chain.position,
+      saysExpiry: true,
+      signatures: signers === undefined ? 'not_checked' : 'hold',
+    };
+  });
+}
+
+async function readYaml(path: string): Promise<DiffSource> {
+  const file = basename(path);
+  const written = readBundleYaml(await readInputText(path, MAX_YAML_BYTES), file);
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const draft = completeDraft(written, { file, nowSeconds, previous: undefined });
+  const { key_shards: _, ...content } = asBundleContent(draft.content, file);
+  const inShards = draft.shards.flatMap(({ bytes, entry }) => parseShard(bytes, entry.file));
+  const keys = [...(content.derived_keys ?? []), ...inShards];
+  return {
+    content: contentOfDraft(content, keys, file),
+    position: undefined,
+    saysExpiry: written.expires_at !== undefined,
+    signatures: 'none',
+  };
+}

@@ -1,0 +1,104 @@
+/** `proofgate bundle reset-mark`: the way out when a revision was accepted that should never have been. */
+import { hostname, userInfo } from 'node:os';
+import type { ResetMark } from '../../../bundle/state/reset-mark.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { usageError } from '../../errors.ts';
+import type { Environment } from '../../output.ts';
+import { optional, required, type SettingValues, text, toggle } from '../../settings.ts';
+
+const SETTINGS = {
+  stateDir: required(text('--state-dir <directory>', 'of the verifier, which must have been ended')),
+  confirm: optional(text('--confirm <site>', "the Auth Site's name once more")),
+  yes: toggle('--yes', 'instead of --confirm, for scripts', false),
+};
+type Values = SettingValues<typeof SETTINGS>;
+
+export function registerBundleResetMark(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'reset-mark',
+    summary: "Forget the highest revision that a site's verifier accepted",
+    positionals: { site: 'Auth Site whose mark is reset' },
+    settings: SETTINGS,
+    examples: [
+      'proofgate bundle reset-mark shop-eu-1 --state-dir /var/lib/proofgate --confirm shop-eu-1',
+      'PROOFGATE_REDIS=redis://:secret@redis.internal proofgate bundle reset-mark shop-eu-1 --state-dir /var/lib/proofgate --yes',
+    ],
+    run: ({ settings, positionals }) => reset(positionals.site, settings, context),
+  });
+}
+
+/** For commands to Redis, the first of which waits for the connection. */
+const SHARED_TIMEOUT_MS = 5000;
+
+async function reset(authSite: string, settings: Values, { env, output }: CliContext): Promise<void> {
+  assertConfirmed(authSite, settings);
+  const { assertStateDirectory } = await import('../../state-directory.ts');
+  const { resetMark } = await import('../../../bundle/state/reset-mark.ts');
+  const { fromBundleError } = await import('../../bundle/errors.ts');
+  await assertStateDirectory(settings.stateDir);
+  const cleared = await resetMark({
+    stateDirectory: settings.stateDir,
+    authSite,
+    sharedTimeoutMs: SHARED_TIMEOUT_MS,
+    by: whoAsks(env),
+    now: () => new Date(),
+  }).catch((error: unknown) => {
+    throw fromBundleError(error);
+  });
+  const { markMembers } = await import('../../../bundle/state/reset-mark.ts');
+  output.result(linesOf(authSite, cleared), {
+    auth_site: authSite,
+    own_mark: markMembers(cleared.own),
+    shared_mark: cleared.shared === 'not_asked' ? 'not_asked' : markMembers(cleared.shared),
+    kept_bundle: cleared.keptBundle ?? null,
+  });
+}
+
+/** What keeps older bundles out is not taken away by a slip. */
+function assertConfirmed(authSite: string, { confirm, yes }: Values): void {
+  if (confirm !== undefined && confirm !== authSite) {
+    throw usageError('confirmation_differs', `--confirm names another site than ${authSite}`);
+  }
+  if (confirm === undefined && !yes) {
+    throw usageError(
+      'confirmation_missing',
+      `older bundles will be taken again: confirm with --confirm ${authSite}, or --yes`,
+    );
+  }
+}
+
+/** As far as the system knows; a container may have no name for its user. */
+function whoAsks(env: Environment): { readonly [member: string]: string | number } {
+  const uid = process.getuid?.();
+  return {
+    ...(uid === undefined ? {} : { uid }),
+    ...userName(),
+    ...(env.SUDO_USER === undefined ? {} : { sudo_user: env.SUDO_USER }),
+    host: hostname(),
+    pid: process.pid,
+  };
+}
+
+function userName(): { readonly user?: string } {
+  try {
+    return { user: userInfo().username };
+  } catch {
+    return {};
+  }
+}
+
+function linesOf(authSite: string, { own, shared, keptBundle }: ResetMark): readonly string[] {
+  return [
+    `auth site      ${authSite}`,
+    `own mark       ${markText(own)}`,
+    `shared mark    ${shared === 'not_asked' ? 'not asked for: --redis names where it is' : markText(shared)}`,
+    `kept bundle    ${keptBundle === undefined ? 'there was none' : `${keptBundle} forgotten`}`,
+  ];
+}
+
+function markText(mark: ResetMark['own']): string {
+  if (mark === undefined) return 'there was none';
+  return mark === 'unreadable'
+    ? 'what was no mark forgotten'
+    : `revision ${mark.revision}, head ${mark.head}, forgotten`;
+}
