@@ -1,77 +1,36 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { createRedisReplayStore, type RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
-import {
-  CONSUMED,
-  type ReplayFenceReason,
-  type ReplayHealth,
-  type ReplayOutcome,
-  type ReplayStore,
-  UNAVAILABLE,
-} from '../../../src/verifier/replay/store.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
+import { CONSUMED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { type GuardedServer, TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
 import { freePort, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
+import {
+  nowSeconds,
+  PATIENCE_MS,
+  problemOf,
+  servingLinks,
+  TestRedisStores,
+  untilAnswered,
+} from './redis-stores.ts';
 
 const MAX_LAG_SECONDS = 2;
 const MARGIN_SECONDS = MAX_LAG_SECONDS + 2;
-/** Failovers take seconds, on a busy machine several. */
-const PATIENCE_MS = 30_000;
 
 let group: TestRedisSentinel;
-let opened: ReplayStore[] = [];
-let raised: ReplayFenceReason[] = [];
+const stores = new TestRedisStores();
 
 beforeAll(async () => {
   group = await TestRedisSentinel.start({ minReplicasMaxLagSeconds: MAX_LAG_SECONDS });
 }, 60_000);
 afterAll(() => group.stop());
-beforeEach(() => {
-  raised = [];
-});
-afterEach(async () => {
-  for (const store of opened) await store.close();
-  opened = [];
-});
+afterEach(() => stores.closeAll());
 
-const nowSeconds = (): number => Math.floor(Date.now() / 1000);
-
-function open(options: Partial<RedisReplayStoreOptions> = {}): ReplayStore {
-  const observer = { fenceRaised: (why: ReplayFenceReason) => raised.push(why) };
-  const store = createRedisReplayStore({
-    url: group.url,
-    timeoutMs: 2_000,
-    expectedSkewSeconds: () => SKEW_SECONDS,
-    observer,
-    ...options,
-  });
-  opened.push(store);
-  return store;
+function open(options: Partial<RedisReplayStoreOptions> = {}, url = group.url): ReplayStore {
+  return stores.open(url, options);
 }
 
-function problemOf(store: ReplayStore): string {
-  const health = store.health();
-  return health.ready ? '' : health.problem;
-}
-
-function isServing({ links }: ReplayHealth): boolean {
-  return links !== undefined && links.serving > 0;
-}
-
-async function openServing(options: Partial<RedisReplayStoreOptions> = {}): Promise<ReplayStore> {
-  const store = open(options);
-  await waitUntil(() => isServing(store.health()), PATIENCE_MS);
-  return store;
-}
-
-/** Every kind of answer but that the store is gone, again and again until it comes. */
-async function untilAnswered(store: ReplayStore, consume: () => ReturnType<ReplayStore['consume']>) {
-  let outcome: ReplayOutcome = UNAVAILABLE.store;
-  await waitUntil(async () => {
-    outcome = await consume();
-    return outcome !== UNAVAILABLE.store;
-  }, PATIENCE_MS);
-  expect(isServing(store.health())).toBe(true);
-  return outcome;
+function openServing(options: Partial<RedisReplayStoreOptions> = {}, url = group.url): Promise<ReplayStore> {
+  return stores.openServing(url, options);
 }
 
 async function configure(nodes: readonly GuardedServer[], name: string, value: string): Promise<void> {
@@ -88,7 +47,7 @@ describe('redis under Sentinels', () => {
     expect(Number(moment)).toBeGreaterThanOrEqual(before + MARGIN_SECONDS);
     expect(Number(moment)).toBeLessThanOrEqual(nowSeconds() + MARGIN_SECONDS);
     expect(String(await primary.server.ask('INFO', 'replication'))).toContain(`master_replid:${replid}`);
-    expect(raised).toEqual(['epoch_missing']);
+    expect(stores.raised).toEqual(['epoch_missing']);
     const { fence } = store.health();
     expect(fence?.why).toBe('epoch_missing');
     expect(fence?.secondsLeft).toBeLessThanOrEqual(MARGIN_SECONDS + 2 * SKEW_SECONDS + 1);
@@ -111,11 +70,11 @@ describe('redis under Sentinels', () => {
     group.heal();
     await group.promoted(primary);
     await primary.server.startAgain();
-    raised = [];
+    stores.raised = [];
     const again = () => store.consume({ ...beyondFence, nowSeconds: nowSeconds() });
-    expect(await untilAnswered(store, again)).toEqual(UNAVAILABLE.fenced);
+    expect(await untilAnswered(again)).toEqual(UNAVAILABLE.fenced);
     expect(await store.consume({ ...lost, nowSeconds: nowSeconds() })).toEqual(UNAVAILABLE.fenced);
-    await waitUntil(() => raised.includes('primary_changed'), PATIENCE_MS);
+    await waitUntil(() => stores.raised.includes('primary_changed'), PATIENCE_MS);
     expect(store.health().fence?.why).toBe('primary_changed');
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
     await group.candidates();
@@ -126,7 +85,7 @@ describe('redis under Sentinels', () => {
     const gone = await freePort();
     const [port] = group.sentinelPorts([2]);
     const url = `redis-sentinel://127.0.0.1:${gone},127.0.0.1:${port}/${group.primaryName}`;
-    const store = await openServing({ url });
+    const store = await openServing({}, url);
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
   });
 
@@ -157,7 +116,7 @@ describe('redis under Sentinels: what must not be used', () => {
     await waitUntil(() => /has min-replicas-max-lag 0/.test(problemOf(store)));
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
     await configure(group.nodes, 'min-replicas-max-lag', `${MAX_LAG_SECONDS}`);
-    await waitUntil(() => isServing(store.health()));
+    await waitUntil(() => servingLinks(store) === 1);
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
   });
 
@@ -186,29 +145,29 @@ describe('redis under Sentinels: what must not be used', () => {
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
     await waitUntil(() => /\(NOREPLICAS\)/.test(problemOf(store)));
     for (const { server } of replicas) server.thaw();
-    const outcome = await untilAnswered(store, () => store.consume(claimAt(nowSeconds())));
+    const outcome = await untilAnswered(() => store.consume(claimAt(nowSeconds())));
     expect(outcome).toEqual(CONSUMED);
     await group.settled();
   }, 60_000);
 
   it('says which name the Sentinels do not know, and that nobody answers', async () => {
     const [port] = group.sentinelPorts([0]);
-    const stranger = open({ url: `redis-sentinel://127.0.0.1:${port}/other` });
+    const stranger = open({}, `redis-sentinel://127.0.0.1:${port}/other`);
     await waitUntil(() =>
       /^no Sentinel names the primary other: .*knows no primary/.test(problemOf(stranger)),
     );
-    const alone = open({ url: `redis-sentinel://127.0.0.1:${await freePort()}/replay` });
+    const alone = open({}, `redis-sentinel://127.0.0.1:${await freePort()}/replay`);
     await waitUntil(() => /cannot connect to Redis at .*ECONNREFUSED/.test(problemOf(alone)));
     expect(await alone.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
   });
 
   it('refuses a Sentinel in place of a server, and a server in place of a Sentinel', async () => {
     const [port] = group.sentinelPorts([0]);
-    const sentinel = open({ url: `redis://127.0.0.1:${port}` });
+    const sentinel = open({}, `redis://127.0.0.1:${port}`);
     await waitUntil(() => /is a Redis Sentinel: give it as redis-sentinel:/.test(problemOf(sentinel)));
     const server = await TestRedisServer.start();
     try {
-      const single = open({ url: `redis-sentinel://127.0.0.1:${server.port}/replay` });
+      const single = open({}, `redis-sentinel://127.0.0.1:${server.port}/replay`);
       await waitUntil(() => /is no Sentinel/.test(problemOf(single)));
     } finally {
       await server.stop();
