@@ -48,6 +48,7 @@ export class FileMark implements HighWaterMark {
   readonly #authSite: string;
   #position: ChainPosition | undefined;
   #isRead = false;
+  #isWritten = false;
 
   constructor({ stateDirectory, authSite }: FileMarkOptions) {
     this.#directory = stateDirectory;
@@ -56,7 +57,6 @@ export class FileMark implements HighWaterMark {
 
   async position(): Promise<ChainPosition | undefined> {
     if (!this.#isRead) {
-      await removeTemporaries(this.#directory, MARK_FILE);
       this.#position = await this.#read();
       this.#isRead = true;
     }
@@ -67,6 +67,9 @@ export class FileMark implements HighWaterMark {
     if (!isHigher(position, await this.position())) return;
     const { revision, head } = position;
     const mark = { format: MARK_FORMAT, auth_site: this.#authSite, revision, head };
+    // Only who writes may clear up: others read the mark of a verifier that is running.
+    if (!this.#isWritten) await removeTemporaries(this.#directory, MARK_FILE);
+    this.#isWritten = true;
     await writeFileAtomically(this.#directory, MARK_FILE, Buffer.from(`${JSON.stringify(mark)}\n`));
     this.#position = position;
   }
