@@ -2,16 +2,26 @@
  * Every metric of the verifier: names, labels and buckets, once. No label carries a subject, key or `jti`.
  * Source: docs/enforcement.md "Operations, at every door".
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { createDoorMetrics, type DoorMetrics } from './door-metrics.ts';
+import { DurationHistogram } from './duration-histogram.ts';
 import { createRpcMetrics, type RpcMetrics } from './rpc-metrics.ts';
 
-/** Seconds; a decision takes about a tenth of a millisecond. */
-const DURATION_BUCKETS_SECONDS = [
-  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5,
-];
-
-export type TimedStep = 'pipeline' | 'replay';
+/**
+ * The steps of a decision: 1 `route` (and reading the credentials), 2 `source`, 3 `freshness`, 4 `attributes`, 5 `proof`
+ * (passport, proof and binding), together the `pipeline`; then 6 `replay`, and the `audit` record.
+ */
+const TIMED_STEPS = [
+  'route',
+  'source',
+  'freshness',
+  'attributes',
+  'proof',
+  'pipeline',
+  'replay',
+  'audit',
+] as const;
+export type TimedStep = (typeof TIMED_STEPS)[number];
 
 /** Where the bundle gauges read from when somebody scrapes. */
 export interface BundleReading {
@@ -40,13 +50,15 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     labelNames: ['outcome', 'reason', 'route_id'],
     registers,
   });
-  const steps = new Histogram({
+  const steps = new DurationHistogram({
     name: 'proofgate_step_duration_seconds',
-    help: 'Time spent in steps 1 to 5 (pipeline) and in the replay store (replay).',
+    help: 'Time spent in each step of decisions, in steps 1 to 5 together (pipeline), and in recording them (audit).',
     labelNames: ['step'],
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers,
+    registry,
   });
+  const timers = Object.fromEntries(TIMED_STEPS.map((step) => [step, steps.series({ step })])) as {
+    readonly [S in TimedStep]: (seconds: number) => void;
+  };
   const unavailable = counter(
     registry,
     'proofgate_replay_unavailable_total',
@@ -62,11 +74,10 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   const decisionChildren = createChildCache((outcome, reason, route_id) =>
     decisions.labels({ outcome, reason, route_id }),
   );
-  const timers = { pipeline: steps.labels({ step: 'pipeline' }), replay: steps.labels({ step: 'replay' }) };
   return {
     registry,
     decided: (outcome, reason, routeId) => decisionChildren(outcome, reason, routeId).inc(),
-    stepTook: (step, seconds) => timers[step].observe(seconds),
+    stepTook: (step, seconds) => timers[step](seconds),
     replayUnavailable: (why) => unavailable.inc({ why }),
     bundleRefused: (code) => refused.inc({ code }),
     rpc,

@@ -2,7 +2,8 @@
  * What the gRPC door counts of each method: the convention of go-grpc-prometheus, which dashboards know.
  * Starts and messages are plain numbers that are read when somebody scrapes, so that no request pays for them.
  */
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+import { DurationHistogram } from './duration-histogram.ts';
 
 /** gRPC's name of how a method streams. */
 export type RpcType = 'unary' | 'server_stream' | 'client_stream' | 'bidi_stream';
@@ -17,9 +18,6 @@ export interface RpcMethodMetrics {
 
 /** @param path such as `/envoy.service.auth.v3.Authorization/Check`: only methods that the server has */
 export type RpcMetrics = (path: string, type: RpcType) => RpcMethodMetrics;
-
-/** Seconds; a Check takes some tenths of a millisecond, the longest wait is for Redis. */
-const BUCKETS_SECONDS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5];
 
 const METHOD_LABELS = ['grpc_type', 'grpc_service', 'grpc_method'] as const;
 type MethodLabels = { readonly [L in (typeof METHOD_LABELS)[number]]: string };
@@ -43,19 +41,18 @@ export function createRpcMetrics(registry: Registry): RpcMetrics {
   });
   readWhenScraped(registry, counted, 'received', 'grpc_server_msg_received_total', 'Messages received.');
   readWhenScraped(registry, counted, 'sent', 'grpc_server_msg_sent_total', 'Messages sent.');
-  const handling = new Histogram({
+  const handling = new DurationHistogram({
     name: 'grpc_server_handling_seconds',
     help: 'Time from the complete request to the end of the RPC.',
     labelNames: METHOD_LABELS,
-    buckets: BUCKETS_SECONDS,
-    registers,
+    registry,
   });
   return (path, type) => {
     const [, grpc_service = '', grpc_method = ''] = path.split('/');
     const labels = { grpc_type: type, grpc_service, grpc_method };
     const counts: Counts = { labels, started: 0, received: 0, sent: 0 };
     counted.push(counts);
-    const timer = handling.labels(labels);
+    const observe = handling.series(labels);
     const byCode = new Map<string, Counter.Internal>();
     return {
       started: () => {
@@ -74,7 +71,7 @@ export function createRpcMetrics(registry: Registry): RpcMetrics {
           byCode.set(grpc_code, counter);
         }
         counter.inc();
-        timer.observe(seconds);
+        observe(seconds);
       },
     };
   };

@@ -23,7 +23,11 @@ export interface DecisionInputs {
   /** Most age of the bundle for `realtime` routes, seconds. */
   readonly realtimeStalenessSeconds: number;
   readonly passports: PassportCache;
+  /** Told as each step begins, for measuring. */
+  readonly onStep?: (step: PipelineStep) => void;
 }
+
+export type PipelineStep = 'route' | 'source' | 'freshness' | 'attributes' | 'proof';
 
 /** How far the steps got: what audit may say of a request, whatever became of it. */
 export interface Evidence {
@@ -50,32 +54,40 @@ export function decide(
   inputs: DecisionInputs,
   evidence: Evidence,
 ): Verified | Denial {
+  const { nowSeconds, onStep, passports, realtimeStalenessSeconds } = inputs;
+
   // 1. Route, and credentials that can be read
+  onStep?.('route');
   if (snapshot === undefined) return deny('bundle_policy_missing');
   const matched = matchRoute(facts, snapshot);
   if (isDenial(matched)) return matched;
   const { route, authority } = matched;
   evidence.route = route;
-  const credentials = readCredentials(facts.headers, (sha256) => inputs.passports.get(sha256)?.passport);
+  const credentials = readCredentials(facts.headers, (sha256) => passports.get(sha256)?.passport);
   if (isDenial(credentials)) return credentials;
   evidence.credentials = credentials;
   const caller = identifyCaller(snapshot.keys, credentials.passport);
   evidence.caller = caller;
 
   // 2. Source
+  onStep?.('source');
   const rule = matchSource(route, caller);
   if (isDenial(rule)) return rule;
   evidence.matchedRule = rule;
 
-  // 3. Freshness, 4. provenance and context
-  const { nowSeconds, passports, realtimeStalenessSeconds } = inputs;
+  // 3. Freshness
+  onStep?.('freshness');
   const { skewSeconds } = snapshot;
-  const unfit =
-    checkFreshness(route.freshness, snapshot, nowSeconds, realtimeStalenessSeconds) ??
-    checkAttributes(route, caller);
+  const stale = checkFreshness(route.freshness, snapshot, nowSeconds, realtimeStalenessSeconds);
+  if (stale !== undefined) return stale;
+
+  // 4. Provenance and context
+  onStep?.('attributes');
+  const unfit = checkAttributes(route, caller);
   if (unfit !== undefined) return unfit;
 
   // 5. Passport, proof, and their binding to this request
+  onStep?.('proof');
   const holder = verifyCredentials({ credentials, caller, route, nowSeconds, skewSeconds, passports });
   if (isDenial(holder)) return holder;
   const unbound = checkBinding({ facts, snapshot, route, authority, credentials });

@@ -10,7 +10,7 @@ import type { VerifierMetrics } from '../telemetry/metrics.ts';
 import type { Asker } from './asker.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
-import { decide, type Evidence, type Verified } from './decide.ts';
+import { decide, type Evidence, type PipelineStep, type Verified } from './decide.ts';
 import type { Decision } from './decision.ts';
 import { createPassportCache } from './passport-cache.ts';
 import { replayIdentifier } from './replay/identifier.ts';
@@ -56,6 +56,7 @@ interface Pass {
 
 export function createVerifier(options: VerifierOptions): Verifier {
   const passports = createPassportCache();
+  const steps = createStepClock(options.metrics);
   let inFlight = 0;
 
   function begin(received: RequestFacts, asker: Asker | undefined): Pass {
@@ -72,14 +73,15 @@ export function createVerifier(options: VerifierOptions): Verifier {
       pass = begin(received, asker);
       if (inFlight >= options.maxInFlight || asker?.waitedTooLong) return finish(pass, OVERLOADED);
       const nowSeconds = Math.floor(pass.nowMs / 1000);
-      const inputs = { nowSeconds, realtimeStalenessSeconds, passports };
+      const inputs = { nowSeconds, realtimeStalenessSeconds, passports, onStep: steps.begin };
       const verdict = decide(pass.facts, pass.snapshot, inputs, pass.evidence);
-      const endedMs = performance.now();
+      const endedMs = steps.end();
       metrics.stepTook('pipeline', (endedMs - pass.startedMs) / 1000);
       asker?.trace?.stepTook('pipeline', pass.startedMs, endedMs);
       if (verdict.kind === 'denied') return finish(pass, verdict);
       return asker?.isGone() ? finish(pass, OVERLOADED, verdict) : consume(pass, verdict, nowSeconds);
     } catch (error) {
+      steps.end();
       return fail(pass, error);
     }
   }
@@ -127,15 +129,17 @@ export function createVerifier(options: VerifierOptions): Verifier {
 
   function finish(pass: Pass, denial: Denial | undefined, verified?: Verified): Decision {
     const decisionId = randomUUID();
+    const decidedMs = performance.now();
     const recorded = options.auditSink.record(
       describeDecision({
         ...pass,
         decisionId,
-        durationUs: Math.round((performance.now() - pass.startedMs) * 1000),
+        durationUs: Math.round((decidedMs - pass.startedMs) * 1000),
         callerVerified: verified !== undefined,
         denial,
       }),
     );
+    options.metrics.stepTook('audit', (performance.now() - decidedMs) / 1000);
     const refused =
       recorded || options.auditMode !== 'required' ? denial : deny('verifier_unavailable', 'audit');
     const routeId = pass.evidence.route?.routeId;
@@ -167,6 +171,29 @@ function traced({ asker, evidence, snapshot }: Pass, decision: Decision): Decisi
 }
 
 const ALLOWED = { reason: undefined, detail: undefined };
+
+interface StepClock {
+  begin(step: PipelineStep): void;
+  /** Ends the step that was begun last; the moment, on the clock of `performance.now()`. */
+  end(): number;
+}
+
+/** Steps 1 to 5 run without a pause, so one clock serves all requests. */
+function createStepClock(metrics: VerifierMetrics): StepClock {
+  let current: PipelineStep | undefined;
+  let sinceMs = 0;
+  const end = () => {
+    const nowMs = performance.now();
+    if (current !== undefined) metrics.stepTook(current, (nowMs - sinceMs) / 1000);
+    current = undefined;
+    return nowMs;
+  };
+  const begin = (step: PipelineStep) => {
+    sinceMs = end();
+    current = step;
+  };
+  return { begin, end };
+}
 
 /** undefined: consumed, so allowed. Whatever else a store may say is a refusal. */
 function denialOf(outcome: ReplayOutcome, metrics: VerifierMetrics): Denial | undefined {
