@@ -41,8 +41,11 @@ export interface ReplayScripts {
   readonly prepare: RedisScript;
 }
 
-/** Seconds between two looks, beyond which the clock may have jumped ahead. Verifiers look every few seconds. */
-const GAP_SECONDS = 60;
+/**
+ * Seconds between two looks, beyond which the clock may have jumped ahead; twice the skew where that is more, since
+ * a fence reaches so far beyond a moment that is wrong. Every verifier looks each 5 s.
+ */
+const GAP_SECONDS = 10;
 /** After a jump nothing is deleted for so long: a clock that soon goes back has deleted nothing. */
 const HOLD_SECONDS = 300;
 /** Longer than any proof that was consumed can be good again: 300 s, three skews of 60 s, and some. */
@@ -104,7 +107,7 @@ local function lookAtClock(epoch)
   local passed = seconds - epoch.seen
   if passed == 0 then return end
   epoch.changed = true
-  if passed > ${GAP_SECONDS} or passed < -(epoch.largest + 2) then
+  if passed > math.max(${GAP_SECONDS}, 2 * epoch.largest) or passed < -(epoch.largest + 2) then
     local isRecent = epoch.seen - math.max(epoch.moment, epoch.cut) < ${LONGEST_LIFE_SECONDS}
     if isRecent or epoch.cut > seconds then
       epoch.cut = seconds

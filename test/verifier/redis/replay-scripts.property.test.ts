@@ -1,0 +1,294 @@
+/**
+ * The scripts in a real Redis against clocks that do as they like. The scripts ask a key for the time in place of
+ * `TIME`, which no test could set; all else is as it is.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { CONSUME_CODES, REPLAY_SCRIPTS, replayKeys } from '../../../src/verifier/redis/replay-scripts.ts';
+import { TestRedisServer } from '../../fakes/redis-server.ts';
+
+const SKEW_SECONDS = 5;
+const START_SECONDS = 1_800_000_000;
+/** How often a verifier looks, whether anybody sends proofs or not. */
+const LOOK_SECONDS = 5;
+const KEYS = replayKeys('0');
+
+const consumeLua = withTimeFromKey(REPLAY_SCRIPTS.consume.source);
+const prepareLua = withTimeFromKey(REPLAY_SCRIPTS.prepare.source);
+
+let server: TestRedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await TestRedisServer.start();
+  redis = new Redis(server.port, '127.0.0.1');
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+beforeEach(async () => {
+  await redis.flushall();
+});
+
+function withTimeFromKey(source: string): string {
+  const replaced = source.replaceAll("redis.call('TIME')[1]", "redis.call('GET', '{0}time')");
+  expect(replaced).not.toBe(source);
+  return replaced;
+}
+
+interface Proof {
+  readonly id: string;
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+  consumed: number;
+}
+
+/** One Redis, verifiers whose clocks agree, and a holder whose clock is right. */
+class World {
+  trueSeconds = START_SECONDS;
+  serverOffset = 0;
+  verifierOffset = 0;
+  readonly proofs: Proof[] = [];
+  readonly outcomes: number[] = [];
+
+  get verifierSeconds(): number {
+    return this.trueSeconds + this.verifierOffset;
+  }
+
+  get serverSeconds(): number {
+    return this.trueSeconds + this.serverOffset;
+  }
+
+  sign(lifeSeconds: number, clockSeconds = this.trueSeconds): Proof {
+    const id = `proof-${this.proofs.length}`;
+    const proof = {
+      id,
+      issuedAtSeconds: clockSeconds,
+      expiresAtSeconds: clockSeconds + lifeSeconds,
+      consumed: 0,
+    };
+    this.proofs.push(proof);
+    return proof;
+  }
+
+  /** As a verifier does: step 5, then the script. Undefined when step 5 refuses. */
+  async present(proof: Proof): Promise<number | undefined> {
+    const now = this.verifierSeconds;
+    if (proof.issuedAtSeconds - SKEW_SECONDS > now) return undefined;
+    if (now >= proof.expiresAtSeconds + SKEW_SECONDS) return undefined;
+    await redis.set('{0}time', this.serverSeconds);
+    const bucket = `${KEYS.bucketPrefix}${Math.floor(proof.expiresAtSeconds / 32)}`;
+    const code = Number(
+      await redis.eval(
+        ...([consumeLua, 3, KEYS.epoch, bucket, `${KEYS.quotaPrefix}holder`, proof.id, 'nonce'] as const),
+        ...[proof.issuedAtSeconds, proof.expiresAtSeconds, SKEW_SECONDS, now, 1e9, SKEW_SECONDS, 0],
+      ),
+    );
+    this.outcomes.push(code);
+    if (code === CONSUME_CODES.consumed) proof.consumed += 1;
+    return code;
+  }
+
+  async look(): Promise<readonly unknown[]> {
+    await redis.set('{0}time', this.serverSeconds);
+    const args = [KEYS.bucketPrefix, SKEW_SECONDS, this.verifierSeconds, SKEW_SECONDS, 0];
+    const reply = await redis.eval(prepareLua, 1, KEYS.epoch, ...args);
+    return Array.isArray(reply) ? reply : [];
+  }
+
+  /** Time goes by, and verifiers look. */
+  async pass(seconds: number): Promise<void> {
+    for (let left = seconds; left > 0; left -= LOOK_SECONDS) {
+      this.trueSeconds += Math.min(left, LOOK_SECONDS);
+      await this.look();
+    }
+  }
+
+  async loseData(): Promise<void> {
+    await redis.flushall();
+  }
+}
+
+type Step =
+  | { readonly kind: 'pass' | 'sleep'; readonly seconds: number }
+  | { readonly kind: 'server' | 'verifier' | 'both'; readonly offset: number }
+  | { readonly kind: 'sign'; readonly lifeSeconds: number; readonly byVerifierClock: boolean }
+  | { readonly kind: 'present'; readonly which: number }
+  | { readonly kind: 'presentAll' | 'lose' };
+
+const offset = fc.oneof(
+  fc.constant(0),
+  fc.integer({ min: -15, max: 15 }),
+  fc.integer({ min: -400, max: 400 }),
+  fc.integer({ min: -100_000, max: 100_000 }),
+);
+const lifeSeconds = fc.oneof(fc.constant(60), fc.integer({ min: 1, max: 300 }));
+const pass = fc.record({ kind: fc.constantFrom('pass' as const), seconds: fc.integer({ min: 0, max: 120 }) });
+const both = fc.record({ kind: fc.constant('both' as const), offset });
+const present = fc.record({ kind: fc.constant('present' as const), which: fc.nat({ max: 30 }) });
+const presentAll = fc.constant({ kind: 'presentAll' as const });
+
+async function take(world: World, step: Step): Promise<void> {
+  switch (step.kind) {
+    case 'pass':
+      return await world.pass(step.seconds);
+    case 'sleep':
+      world.trueSeconds += step.seconds;
+      return;
+    case 'server':
+      world.serverOffset = step.offset;
+      return;
+    case 'verifier':
+      world.verifierOffset = step.offset;
+      return;
+    case 'both':
+      world.serverOffset = step.offset;
+      world.verifierOffset = step.offset;
+      return;
+    case 'sign': {
+      const clockSeconds = step.byVerifierClock ? world.verifierSeconds : world.trueSeconds;
+      await world.present(world.sign(step.lifeSeconds, clockSeconds));
+      return;
+    }
+    case 'present': {
+      const proof = world.proofs[step.which % Math.max(1, world.proofs.length)];
+      if (proof !== undefined) await world.present(proof);
+      return;
+    }
+    case 'presentAll':
+      for (const proof of world.proofs) await world.present(proof);
+      return;
+    case 'lose':
+      await world.loseData();
+  }
+}
+
+async function consumedTwice(steps: readonly Step[]): Promise<{ twice: string[]; consumed: number }> {
+  await redis.flushall();
+  const world = new World();
+  await world.look();
+  await world.pass(2 * SKEW_SECONDS + 1);
+  for (const step of steps) await take(world, step);
+  await take(world, { kind: 'presentAll' });
+  return {
+    twice: world.proofs.filter(({ consumed }) => consumed > 1).map(({ id }) => id),
+    consumed: world.proofs.filter(({ consumed }) => consumed === 1).length,
+  };
+}
+
+describe('the replay scripts: clocks', () => {
+  it('consume nothing twice whatever all clocks do, watched or not, while no data is lost', async () => {
+    const sign = fc.record({
+      kind: fc.constant('sign' as const),
+      lifeSeconds,
+      byVerifierClock: fc.boolean(),
+    });
+    const alone = fc.record({ kind: fc.constantFrom('server' as const, 'verifier' as const), offset });
+    const sleep = fc.record({
+      kind: fc.constant('sleep' as const),
+      seconds: fc.integer({ min: 0, max: 700 }),
+    });
+    const step: fc.Arbitrary<Step> = fc.oneof(sign, sign, present, presentAll, both, alone, pass, sleep);
+    let consumed = 0;
+    const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
+      const found = await consumedTwice(steps);
+      consumed += found.consumed;
+      expect(found.twice).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: 200 });
+    expect(consumed).toBeGreaterThan(200);
+  }, 120_000);
+
+  it('consume nothing twice when data is lost under wrong clocks, and verifiers look', async () => {
+    const sign = fc.record({
+      kind: fc.constant('sign' as const),
+      lifeSeconds,
+      byVerifierClock: fc.constant(false),
+    });
+    const lose = fc.constant({ kind: 'lose' as const });
+    const step: fc.Arbitrary<Step> = fc.oneof(sign, sign, present, presentAll, both, pass, pass, lose);
+    let consumed = 0;
+    const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
+      const found = await consumedTwice(steps);
+      consumed += found.consumed;
+      expect(found.twice).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: 200 });
+    expect(consumed).toBeGreaterThan(100);
+  }, 120_000);
+});
+
+describe('the replay scripts: service after a jump', () => {
+  async function readyWorld(): Promise<World> {
+    const world = new World();
+    await world.look();
+    await world.pass(2 * SKEW_SECONDS + 1);
+    expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+    return world;
+  }
+
+  it('resumes within the fence after clocks were ahead together for up to 300 s, and remembers', async () => {
+    const world = await readyWorld();
+    const before = world.sign(300);
+    expect(await world.present(before)).toBe(CONSUME_CODES.consumed);
+    await take(world, { kind: 'both', offset: 86_400 });
+    await world.pass(100);
+    await take(world, { kind: 'both', offset: 0 });
+    await world.look();
+    await world.pass(2 * SKEW_SECONDS + 1);
+    expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+    expect(await world.present(before)).not.toBe(CONSUME_CODES.consumed);
+  });
+
+  it('is not disturbed by a jump of one clock alone: refuses during it, remembers and serves after it', async () => {
+    for (const kind of ['server', 'verifier'] as const) {
+      await redis.flushall();
+      const world = await readyWorld();
+      const before = world.sign(300);
+      expect(await world.present(before)).toBe(CONSUME_CODES.consumed);
+      await take(world, { kind, offset: 3_000 });
+      const [, moment] = await world.look();
+      expect(moment).toBe(0);
+      world.trueSeconds += 30;
+      if (kind === 'server') expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.clock);
+      await take(world, { kind, offset: 0 });
+      expect(await world.present(before)).not.toBe(CONSUME_CODES.consumed);
+      await world.pass(2 * SKEW_SECONDS + 1);
+      expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+    }
+  });
+
+  it('waits for time to catch up after clocks were ahead for longer, and says so; the operator may end that', async () => {
+    const world = await readyWorld();
+    await take(world, { kind: 'both', offset: 2_000 });
+    await world.pass(50);
+    // Proofs by the wrong clock, so that there is something to delete.
+    expect(await world.present(world.sign(60, world.verifierSeconds))).toBe(CONSUME_CODES.consumed);
+    await world.pass(450);
+    await take(world, { kind: 'both', offset: 0 });
+    await world.pass(2 * SKEW_SECONDS + 1);
+    expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.fenced);
+    const [, , , , lowest] = await world.look();
+    expect(Number(lowest)).toBeGreaterThan(world.trueSeconds + 60);
+    await redis.del(KEYS.epoch);
+    await world.look();
+    await world.pass(2 * SKEW_SECONDS + 1);
+    expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+  });
+
+  it('does not fence whoever comes after a quiet night', async () => {
+    const world = await readyWorld();
+    await world.pass(700);
+    world.trueSeconds += 8 * 3_600;
+    expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+  });
+
+  it('deletes what is over', async () => {
+    const world = await readyWorld();
+    expect(await redis.keys(`${KEYS.bucketPrefix}*`)).toHaveLength(1);
+    await world.pass(60 + 32 + 3 * SKEW_SECONDS + 2 + LOOK_SECONDS);
+    expect(await redis.keys(`${KEYS.bucketPrefix}*`)).toEqual([]);
+  });
+});
