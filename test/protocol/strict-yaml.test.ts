@@ -23,6 +23,11 @@ describe('parseStrictYaml', () => {
 
   it.each([
     ['a member twice', 'a: 1\nb: 2\na: 3\n', 'line 3'],
+    ['a member twice, quoted otherwise', 'a: 1\n"a": 2\n', 'line 2'],
+    ['a member twice, spelt otherwise', 'a: 1\n"\\x61": 2\n', 'line 2'],
+    ['a member twice within', 'a: [{ b: 1 }, { b: 1, c: 2,\n b: 3 }]\n', 'line 2'],
+    ['a member twice, written out', '? a\n: 1\n? a\n: 2\n', 'line 3'],
+    ['a member of every object twice', '__proto__: 1\n__proto__: 2\n', 'line 2'],
     ['an alias', 'a: &x [1]\nb: *x\n', 'line 2'],
     ['a merge', 'a: &x {c: 1}\nb:\n  <<: *x\n', 'line 3'],
     ['a tag', 'a: 1\nb: !!binary aGk=\n', 'line 2'],
@@ -33,6 +38,58 @@ describe('parseStrictYaml', () => {
     ['what does not end', 'a: [1\n', 'line 2'],
     ['a tab where a space belongs', 'a:\n\tb: 1\n', 'line 2'],
   ])('refuses %s and names the line', (_what, text, line) => expect(faultOf(text)).toBe(line));
+
+  it('takes the same members in mappings beside each other, and those of every object', () => {
+    expect(parseStrictYaml('a: { x: 1 }\nb: { x: 1, b: 2 }\n')).toEqual({ a: { x: 1 }, b: { x: 1, b: 2 } });
+    expect(Object.keys(Object(parseStrictYaml('constructor: 1\n__proto__: 2\n')))).toEqual([
+      'constructor',
+      '__proto__',
+    ]);
+  });
+
+  // It grew with their square: 830 KB of them took a minute and a half.
+  it.each([
+    [
+      'of a block mapping',
+      (count: number) =>
+        names(count)
+          .map((name) => `${name}: 1\n`)
+          .join(''),
+    ],
+    [
+      'of a flow mapping',
+      (count: number) =>
+        `{${names(count)
+          .map((name) => `${name}: 1`)
+          .join(',')}}`,
+    ],
+    [
+      'with anchors',
+      (count: number) =>
+        names(count)
+          .map((name) => `${name}: &${name} 1\n`)
+          .join(''),
+    ],
+  ])('takes a time that grows with the number of members %s', (_what, textOf) => {
+    const [some, more] = [textOf(4000), textOf(16_000)];
+    bestMs(some);
+    // 4 where it grows with them, 16 where with their square.
+    expect(bestMs(more) / bestMs(some)).toBeLessThan(9);
+  });
+
+  function names(count: number): readonly string[] {
+    return Array.from({ length: count }, (_, i) => `member${i}`);
+  }
+
+  /** The shortest of several: what else the machine does only adds to it. */
+  function bestMs(text: string): number {
+    const times = [1, 2].map(() => {
+      const startedMs = performance.now();
+      parseStrictYaml(text);
+      return performance.now() - startedMs;
+    });
+    return Math.min(...times);
+  }
 
   it('unfolds nothing', () => {
     const bomb = [
