@@ -1,0 +1,136 @@
+/**
+ * Decisions as OpenTelemetry spans, sent to a collector by OTLP over HTTP. Loaded only where a collector is named. What
+ * happens here never delays and never fails a request: spans that find no room are dropped and counted.
+ * Source: docs/enforcement.md "Traces".
+ */
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  TraceFlags,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { AlwaysOnSampler, BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+import { Counter, type Registry } from 'prom-client';
+import type { DecisionTrace, DecisionTracer, TracedDecision, TracedStep } from './decision-trace.ts';
+import { SpanQueue } from './span-queue.ts';
+
+export interface OtlpTracerOptions {
+  /** Base of the collector; `/v1/traces` is appended unless it is there. */
+  readonly endpoint: URL;
+  readonly registry: Registry;
+  readonly authSite: string;
+  readonly version: string;
+  /** Once when exporting begins to fail, with an error's code or an HTTP status. */
+  readonly onFailure: (code: string) => void;
+}
+
+const TRACES_PATH = '/v1/traces';
+/** Most time for one export, tries included, milliseconds; also for the last one. */
+const EXPORT_TIMEOUT_MS = 3_000;
+
+export function createOtlpTracer(options: OtlpTracerOptions): DecisionTracer {
+  const spans = new Counter({
+    name: 'proofgate_trace_spans_total',
+    help: 'Spans by what became of them.',
+    labelNames: ['outcome'],
+    registers: [options.registry],
+  });
+  const queue = new SpanQueue({
+    exporter: new OTLPTraceExporter({
+      url: tracesUrl(options.endpoint),
+      timeoutMillis: EXPORT_TIMEOUT_MS,
+      httpAgentOptions: { keepAlive: true, maxSockets: 1 },
+    }),
+    onSpans: (outcome, count) => spans.inc({ outcome }, count),
+    onFailure: options.onFailure,
+  });
+  const provider = new BasicTracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': 'proofgate',
+      'service.version': options.version,
+      'proofgate.auth_site': options.authSite,
+    }),
+    // Only what is sampled by whoever asks gets here.
+    sampler: new AlwaysOnSampler(),
+    spanProcessors: [queue],
+  });
+  const tracer = provider.getTracer('proofgate', options.version);
+  return {
+    begin: (...parents) => quietly(() => beginTrace(tracer, parents)),
+    close: () => queue.shutdown(),
+  };
+}
+
+function tracesUrl(endpoint: URL): string {
+  const base = endpoint.href.replace(/\/+$/, '');
+  return base.endsWith(TRACES_PATH) ? base : `${base}${TRACES_PATH}`;
+}
+
+/** W3C Trace Context section 3.2.2; version ff and IDs of zeros alone are not valid, versions to come may add members. */
+const TRACEPARENT =
+  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+
+function beginTrace(tracer: Tracer, parents: readonly (string | undefined)[]): DecisionTrace | undefined {
+  for (const parent of parents) {
+    const [, version, traceId, spanId, flags = '', rest] = TRACEPARENT.exec(parent ?? '') ?? [];
+    if (traceId === undefined || spanId === undefined) continue;
+    if (version === '00' && rest !== undefined) continue;
+    if ((Number.parseInt(flags, 16) & TraceFlags.SAMPLED) === 0) return undefined;
+    const remote = { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true };
+    return new OtlpTrace(tracer, trace.setSpanContext(ROOT_CONTEXT, remote));
+  }
+  return undefined;
+}
+
+class OtlpTrace implements DecisionTrace {
+  readonly #tracer: Tracer;
+  readonly #check: Span;
+  readonly #context: Context;
+  /** What `performance.now()` is less than the time since the epoch, milliseconds. */
+  readonly #epochMs = Date.now() - performance.now();
+
+  constructor(tracer: Tracer, parent: Context) {
+    this.#tracer = tracer;
+    this.#check = tracer.startSpan('proofgate.check', { kind: SpanKind.SERVER }, parent);
+    this.#context = trace.setSpan(parent, this.#check);
+  }
+
+  stepTook(step: TracedStep, startedMs: number, endedMs: number): void {
+    quietly(() => {
+      const startTime = this.#epochMs + startedMs;
+      const span = this.#tracer.startSpan(`proofgate.${step}`, { startTime }, this.#context);
+      span.end(this.#epochMs + endedMs);
+    });
+  }
+
+  decided(decision: TracedDecision): void {
+    quietly(() => {
+      this.#check.setAttributes(attributesOf(decision)).end();
+    });
+  }
+}
+
+function attributesOf({ bundleRevision, decisionId, detail, outcome, reason, routeId }: TracedDecision) {
+  return {
+    'proofgate.decision_id': decisionId,
+    'proofgate.outcome': outcome,
+    ...(reason !== undefined && { 'proofgate.reason': reason }),
+    ...(detail !== undefined && { 'proofgate.detail': detail }),
+    ...(routeId !== undefined && { 'proofgate.route_id': routeId }),
+    ...(bundleRevision !== undefined && { 'proofgate.bundle_revision': bundleRevision }),
+  };
+}
+
+/** A trace that fails is a trace less, and nothing else. */
+function quietly<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
