@@ -1,7 +1,8 @@
 /** The routes of the site that the end-to-end suite protects, as the bundle states them and as callers sign for them. */
 
 export const AUTHORITY = 'api.shop.example';
-export const ORIGINS = [`http://${AUTHORITY}`, `https://${AUTHORITY}`];
+export const IPV6_AUTHORITY = '[2001:db8::1]:8080';
+export const ORIGINS = [`http://${AUTHORITY}`, `https://${AUTHORITY}`, `http://${IPV6_AUTHORITY}`];
 export const AUDIENCE = 'https://api.shop.example';
 
 /** One entry of the bundle's `routes`; what is left out is the same for all of them. */
@@ -40,6 +41,12 @@ export const ROUTES = {
     route_id: 'orders-replace',
     method: 'PUT',
     path_template: '/v1/orders/{order_id}',
+  },
+  cancelOrder: {
+    ...usual,
+    route_id: 'orders-cancel',
+    method: 'DELETE',
+    path_template: '/v1/cancellations/{order_id}',
   },
   /** No client is granted its resource. */
   payroll: {
