@@ -1,0 +1,53 @@
+/** A copy of a state directory: a verifier may be at work in it, and whoever explains changes nothing. */
+import { cp, mkdir, mkdtemp, readlink, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { MARK_FILE } from '../../bundle/high-water-mark.ts';
+import { BASES_FOLDER, CURRENT_LINK } from '../../bundle/state/state-directory.ts';
+import { systemErrorCode, usageError } from '../errors.ts';
+
+const ATTEMPTS = 5;
+
+/**
+ * Its base, with the steps and the statement, and its mark; again when the base is replaced meanwhile.
+ * @returns a directory that the caller removes
+ * @throws CliError `bundle_missing`, `state_dir_unusable`
+ */
+export async function copyStateDirectory(stateDirectory: string): Promise<string> {
+  const copy = await mkdtemp(join(tmpdir(), 'proofgate-explain-'));
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await copyBase(stateDirectory, copy);
+      return copy;
+    } catch (error) {
+      const code = systemErrorCode(error);
+      if (attempt < ATTEMPTS && code === 'ENOENT' && (await hasBase(stateDirectory))) continue;
+      await rm(copy, { recursive: true, force: true });
+      if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') {
+        const text = `--state-dir ${stateDirectory} keeps no bundle; verifiers that follow Control keep one`;
+        throw usageError('bundle_missing', text);
+      }
+      throw usageError(
+        'state_dir_unusable',
+        `--state-dir ${stateDirectory} cannot be read (${code ?? 'error'})`,
+      );
+    }
+  }
+}
+
+async function hasBase(stateDirectory: string): Promise<boolean> {
+  return readlink(join(stateDirectory, CURRENT_LINK)).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function copyBase(from: string, to: string): Promise<void> {
+  const base = join(BASES_FOLDER, basename(await readlink(join(from, CURRENT_LINK))));
+  await mkdir(join(to, BASES_FOLDER), { recursive: true });
+  await cp(join(from, base), join(to, base), { recursive: true });
+  await cp(join(from, MARK_FILE), join(to, MARK_FILE)).catch((error: unknown) => {
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
+  });
+  await symlink(base, join(to, CURRENT_LINK));
+}

@@ -1,0 +1,79 @@
+/** From settings to a report: reads the capture, loads the bundle, asks the verifier's own steps. */
+import { type EnvoyBodyMode, factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
+import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
+import { explainRequest } from '../../verifier/explain/explain.ts';
+import type { RequestFacts } from '../../verifier/request-facts.ts';
+import { usageError } from '../errors.ts';
+import { readInputText, readStandardInput } from '../input-files.ts';
+import { type CapturedRequest, parseCapturedRequest } from './captured-request.ts';
+import { loadBundle } from './load-bundle.ts';
+import { parseMoment } from './moments.ts';
+import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
+import type { ExplainSettings } from './settings.ts';
+
+/** A body of 4 MiB in base64, with the headers. */
+const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
+
+/** @throws CliError, BundleError */
+export async function explainCapture(settings: ExplainSettings): Promise<ExplainReport> {
+  const externalOrigin = readExternalOrigin(settings.externalOrigin);
+  const flagged = readFlaggedMoment(settings.at);
+  const captured = parseCapturedRequest(await readRequest(settings.request));
+  const moment = momentOf(captured, flagged);
+  const bundle = await loadBundle(settings, moment.seconds);
+  const facts = factsOf(captured, settings.envoyBody, externalOrigin);
+  const explanation = explainRequest(facts, bundle.snapshot, {
+    nowSeconds: moment.seconds,
+    realtimeStalenessSeconds: Math.floor(settings.realtimeStalenessMs / 1000),
+  });
+  const { recorded } = captured;
+  return reportOf({ explanation, facts, bundle, momentSource: moment.source, recorded });
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+async function readRequest(file: string): Promise<string> {
+  if (file !== '-') return readInputText(file, MAX_REQUEST_BYTES);
+  const bytes = await readStandardInput(MAX_REQUEST_BYTES);
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw usageError('file_not_text', 'standard input is not UTF-8 text');
+  }
+}
+
+interface Moment {
+  readonly source: MomentSource;
+  readonly seconds: number;
+}
+
+function readFlaggedMoment(text: string | undefined): Moment | undefined {
+  if (text === undefined) return undefined;
+  const seconds = text === 'now' ? Math.floor(Date.now() / 1000) : parseMoment(text);
+  if (seconds === undefined) {
+    throw usageError('bad_time', '--at must be now, or a time in UTC such as 2026-11-21T04:00:00Z');
+  }
+  return { source: text === 'now' ? 'now' : 'flag', seconds };
+}
+
+function momentOf({ moment }: CapturedRequest, flagged: Moment | undefined): Moment {
+  return flagged ?? moment ?? { source: 'now', seconds: Math.floor(Date.now() / 1000) };
+}
+
+/** As the verifier does with its own `--external-origin`. */
+function factsOf(
+  { check }: CapturedRequest,
+  bodyMode: EnvoyBodyMode,
+  externalOrigin: Origin | undefined,
+): RequestFacts {
+  const facts = factsOfCheckRequest(check, bodyMode);
+  return externalOrigin === undefined ? facts : { ...facts, ...externalOrigin };
+}
+
+function readExternalOrigin(text: string | undefined): Origin | undefined {
+  const origin = text === undefined ? undefined : parseOrigin(text);
+  if (text !== undefined && origin === undefined) {
+    throw usageError('bad_origin', '--external-origin must be scheme://host[:port] in lower case');
+  }
+  return origin;
+}

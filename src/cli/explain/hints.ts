@@ -1,0 +1,71 @@
+/** What to do about a denial: one line for each reason, and for the details that need another one. */
+import type { Denial, Reason } from '../../protocol/reasons.ts';
+
+const OF_REASON: { readonly [R in Reason]: string } = {
+  bundle_policy_missing: 'the verifier has no bundle: look at /readyz and at its log',
+  bundle_route_missing: 'add a route for this method, origin and path, or call one that the bundle has',
+  source_issuer_mismatch:
+    "allow the caller's issuer in the route's allowed_sources, or call with another identity",
+  source_trust_domain_mismatch: "allow the caller's trust domain in the route's allowed_sources",
+  source_subject_mismatch: "allow the caller's subject in the route's allowed_sources",
+  insufficient_key_binding: 'the route wants an attested workload: call with a passport that says so',
+  bundle_freshness_unknown:
+    'the route has a freshness class that this version does not know: mend the route or update',
+  stale_bundle_fail_closed: 'see why no freshness statement arrives: Control, or bundle freshen',
+  missing_provenance:
+    'the caller has no such provenance: enroll under a policy that gives it, or mend the route',
+  provenance_mismatch: "the caller's provenance has another value than the route allows",
+  missing_context: 'the caller has no such context: add it to the client or the passport, or mend the route',
+  context_mismatch: "the caller's context has another value than the route allows",
+  invalid_request_proof: 'sign the request again with the enrolled key',
+  request_binding_mismatch:
+    'the request changed between signer and verifier, or another one was signed: compare the lines',
+  jti_replay: 'each request needs a proof of its own: look for retries below the signer, and for copies',
+  replay_store_unavailable: 'look at the replay_store part of /readyz and at the run-book',
+  verifier_unavailable: 'look at the log of the verifier',
+};
+
+const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
+  'bundle_route_missing/path_not_canonical':
+    'send the path without dot segments, doubled slashes, needless escapes, `;` and `\\`, and sign it as sent',
+  'bundle_route_missing/origin':
+    "scheme and host are none of the bundle's or the route's origins: behind a rewriting proxy use --external-origin",
+  'source_subject_mismatch/not_granted':
+    "grant the route's resource to the client, with the access that it needs",
+  'stale_bundle_fail_closed/clock':
+    'the bundle was issued after the moment that is explained: take the bundle of then, or --at now',
+  'stale_bundle_fail_closed/expired': 'the bundle has expired: publish or sign a new one',
+  'invalid_request_proof/authorization_missing': 'send Authorization: Passport …',
+  'invalid_request_proof/authorization_scheme': 'the scheme of Authorization must be Passport',
+  'invalid_request_proof/passport_malformed':
+    'send one passport, unchanged: compare docs/protocol.md, and look for a proxy that joins or rewrites Authorization',
+  'invalid_request_proof/proof_missing':
+    'send X-Proofgate-Transcript and X-Proofgate-Signature, and let no proxy drop them',
+  'invalid_request_proof/proof_malformed':
+    'compare the transcript with docs/protocol.md: order, spelling, base64url',
+  'invalid_request_proof/key_unknown':
+    'the bundle has no such key: it is not propagated yet, of another site, or expired and forgotten',
+  'invalid_request_proof/key_revoked': 'the key was revoked: enroll another one',
+  'invalid_request_proof/key_not_yet_valid':
+    "the issuer's key is not valid yet: look at not_before and at the clocks",
+  'invalid_request_proof/key_expired': 'the key has expired: enroll again',
+  'invalid_request_proof/passport_signature':
+    'the passport was changed, or signed by another key or algorithm than the bundle has under its kid',
+  'invalid_request_proof/claims_not_allowed':
+    'the passport claims more than its key may say: compare the bundle',
+  'invalid_request_proof/passport_ttl': 'the passport lives longer than its issuer may make it',
+  'invalid_request_proof/passport_not_yet_valid': "set the clock of the passport's issuer",
+  'invalid_request_proof/passport_expired': 'fetch or make a new passport; compare the clocks',
+  'invalid_request_proof/audience': "ask for a passport with the route's audience",
+  'invalid_request_proof/proof_signature':
+    "the proof was signed by another key than the passport's, or the transcript was changed afterwards",
+  'invalid_request_proof/proof_ttl': 'a proof lives 1 to 300 seconds',
+  'invalid_request_proof/proof_not_yet_valid': "set the caller's clock",
+  'invalid_request_proof/proof_expired': 'sign just before sending; compare the clocks',
+  'request_binding_mismatch/body_unavailable':
+    'the verifier does not see the body exactly: let Envoy buffer it (with_request_body), or add the body to the capture',
+};
+
+export function hintFor({ reason, detail }: Pick<Denial, 'reason' | 'detail'>): string {
+  return OF_DETAIL[`${reason}/${detail}`] ?? OF_REASON[reason];
+}

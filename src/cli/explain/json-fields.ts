@@ -1,0 +1,85 @@
+/**
+ * Reads the members of objects in a captured request; a fault is `request_invalid` and names the JSON path. Values are
+ * never quoted: the capture holds credentials.
+ */
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { type CliError, usageError } from '../errors.ts';
+
+export function requestInvalid(path: string, problem: string): CliError {
+  return usageError('request_invalid', `${path === '' ? '/' : path}: ${problem}`);
+}
+
+/** An object with a place in the document. */
+export class JsonFields {
+  readonly path: string;
+  readonly #object: JsonObject;
+  readonly #spelledAs: ReadonlyMap<string, string>;
+
+  /**
+   * @param spelledAs how the document spells members that have another name here
+   * @throws CliError `request_invalid`
+   */
+  constructor(value: unknown, path: string, spelledAs: ReadonlyMap<string, string> = new Map()) {
+    if (!isJsonObject(value)) throw requestInvalid(path, 'must be an object');
+    this.path = path;
+    this.#object = value;
+    this.#spelledAs = spelledAs;
+  }
+
+  get names(): readonly string[] {
+    return Object.keys(this.#object);
+  }
+
+  at(name: string): string {
+    const spelled = this.#spelledAs.get(name) ?? name;
+    return `${this.path}/${spelled.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  }
+
+  /** @throws CliError for a member that is none of these */
+  only(known: readonly string[]): void {
+    const unknown = this.names.find((name) => !known.includes(name));
+    if (unknown !== undefined) throw requestInvalid(this.at(unknown), 'is not a member of this format');
+  }
+
+  /** Null counts as absent, as in the JSON form of protobuf. */
+  value(name: string): unknown {
+    return Object.hasOwn(this.#object, name) ? (this.#object[name] ?? undefined) : undefined;
+  }
+
+  text(name: string): string | undefined {
+    const value = this.value(name);
+    if (value === undefined || typeof value === 'string') return value;
+    throw requestInvalid(this.at(name), 'must be text');
+  }
+
+  integer(name: string): number | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
+    throw requestInvalid(this.at(name), 'must be a whole number');
+  }
+
+  object(name: string): JsonFields | undefined {
+    const value = this.value(name);
+    return value === undefined ? undefined : new JsonFields(value, this.at(name));
+  }
+
+  items(name: string): readonly unknown[] | undefined {
+    const value = this.value(name);
+    if (value === undefined || Array.isArray(value)) return value;
+    throw requestInvalid(this.at(name), 'must be a list');
+  }
+
+  /** base64 in either alphabet, padded or not, as protobuf's JSON form allows. */
+  bytes(name: string): Buffer | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const canonical = text
+      .replaceAll('+', '-')
+      .replaceAll('/', '_')
+      .replace(/={1,2}$/, '');
+    const bytes = Buffer.from(canonical, 'base64url');
+    if (bytes.toString('base64url') !== canonical) throw requestInvalid(this.at(name), 'must be base64');
+    return bytes;
+  }
+}

@@ -1,0 +1,276 @@
+/**
+ * An explanation as it is told, to people and to programs: the members of the JSON answer, with every value in the form in
+ * which it may be shown. Whoever prints takes it from here.
+ * Source: docs/explain.md "As JSON".
+ */
+import { hash } from 'node:crypto';
+import { formatTime } from '../../bundle/times.ts';
+import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
+import type { RequestHeaders } from '../../protocol/credentials.ts';
+import { type Denial, isDenial, REASONS } from '../../protocol/reasons.ts';
+import type { Verified } from '../../verifier/decide.ts';
+import type { Explanation } from '../../verifier/explain/explain.ts';
+import type { ComparedLine } from '../../verifier/explain/transcript-lines.ts';
+import type { StepNumber } from '../../verifier/explain/verdicts.ts';
+import type { RequestFacts } from '../../verifier/request-facts.ts';
+import { clockMembers } from './clock.ts';
+import { hintFor } from './hints.ts';
+import type { LoadedBundle } from './loaded-bundle.ts';
+import type { RecordedDecision } from './recorded-decision.ts';
+import { quoted, shownAuthority, shownLine, shownTarget } from './shown-values.ts';
+
+export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
+
+export interface Explained {
+  readonly explanation: Explanation;
+  readonly facts: RequestFacts;
+  readonly bundle: LoadedBundle;
+  readonly momentSource: MomentSource;
+  readonly recorded: RecordedDecision | undefined;
+}
+
+/** In the words of the specification's "Request evaluation order (adapter)". */
+const STEP_NAMES: { readonly [S in StepNumber]: string } = {
+  1: 'Route matches a policy in the loaded bundle',
+  2: 'Source rule matches issuer, trust domain, subject and key binding',
+  3: 'Bundle is fresh enough for the route',
+  4: 'Provenance and context policy satisfied',
+  5: 'Passport signature, audience, expiry and transcript-v1 binding valid',
+  6: 'jti unused; consumed atomically',
+  7: 'Forwarded upstream with context headers',
+};
+
+export type ExplainReport = ReturnType<typeof reportOf>;
+
+export function reportOf(explained: Explained) {
+  const { bundle, explanation, facts, momentSource } = explained;
+  const { decision, nowSeconds } = explanation;
+  return {
+    decision: decisionMembers(decision),
+    hint: isDenial(decision) ? hintFor(decision) : null,
+    at: formatTime(nowSeconds),
+    at_source: momentSource,
+    bundle: bundleMembers(bundle),
+    recorded: recordedMembers(explained),
+    request: {
+      method: quoted(facts.method),
+      scheme: quoted(facts.scheme),
+      authority: shownAuthority(facts.authority),
+      target: shownTarget(facts.target),
+      body: facts.body.kind === 'exact' ? `${facts.body.bytes.byteLength} bytes` : facts.body.kind,
+    },
+    steps: explanation.steps.map(({ step, verdict, denial }) => ({
+      step,
+      name: STEP_NAMES[step],
+      verdict,
+      ...(denial === undefined ? {} : { reason: denial.reason, detail: shownDetail(denial.detail) }),
+    })),
+    route: routeMembers(explanation),
+    credentials: credentialMembers(explanation, facts.headers),
+    caller: callerMembers(explanation),
+    rules: explanation.rules.map(({ rule, denial }) => ({
+      rule: rule.index,
+      matches: denial === undefined || denial.detail === 'not_granted',
+      fault: denial?.reason ?? null,
+      issuer: rule.issuer,
+      trust_domain: rule.trustDomain,
+      [rule.subject.kind === 'exact' ? 'subject_exact' : 'subject_prefix']: rule.subject.value,
+      required_key_binding: rule.requiredKeyBinding,
+    })),
+    freshness: freshnessMembers(explanation),
+    attributes: explanation.attributes.map(({ kind, name, allowed, actual, denial }) => ({
+      kind,
+      name,
+      allowed: [...allowed],
+      actual: actual === undefined ? null : quoted(actual),
+      fault: denial?.reason ?? null,
+    })),
+    proof_checks: explanation.proofChecks.map(({ check, verdict, detail }) => ({
+      check,
+      verdict,
+      detail: detail ?? null,
+    })),
+    clock: clockMembers(explanation),
+    transcript: transcriptMembers(explanation),
+    upstream_headers: upstreamHeaders(decision),
+    when_made: whenMadeMembers(explanation),
+  };
+}
+
+function decisionMembers(decision: Verified | Denial) {
+  return isDenial(decision)
+    ? {
+        outcome: 'denied',
+        reason: decision.reason,
+        detail: shownDetail(decision.detail),
+        status: decision.status,
+      }
+    : { outcome: 'allowed', reason: null, detail: null, status: null };
+}
+
+function shownDetail(detail: string | undefined): string | null {
+  return detail === undefined ? null : quoted(detail);
+}
+
+function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
+  return {
+    auth_site: snapshot.authSite,
+    revision: snapshot.revision,
+    head: snapshot.head,
+    issued_at: formatTime(snapshot.issuedAtSeconds),
+    fresh_as_of: formatTime(snapshot.freshAsOfSeconds),
+    expires_at: formatTime(snapshot.expiresAtSeconds),
+    signatures,
+    warnings,
+  };
+}
+
+/**
+ * `agrees`: the same decision. `beyond`: it was made after all that is explained here, in step 6 or by the verifier's own
+ * state. `differs`: something was otherwise then: bundle, freshness, clock, or what was captured.
+ */
+function recordedMembers({ explanation, recorded, bundle }: Explained) {
+  if (recorded === undefined) return null;
+  const { decision, credentials } = explanation;
+  const reason = REASONS.find((known) => known === recorded.reason) ?? null;
+  const transcriptSha256 = credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url');
+  return {
+    time: formatTime(recorded.timeSeconds),
+    decision_id: recorded.decisionId === undefined ? null : quoted(recorded.decisionId),
+    outcome: recorded.outcome,
+    reason,
+    detail: shownDetail(recorded.detail),
+    comparison: comparisonOf(decision, recorded),
+    same_bundle:
+      recorded.bundleHead === bundle.snapshot.head && recorded.bundleRevision === bundle.snapshot.revision,
+    bundle_revision: recorded.bundleRevision ?? null,
+    same_transcript:
+      transcriptSha256 === undefined || recorded.transcriptSha256 === undefined
+        ? null
+        : transcriptSha256 === recorded.transcriptSha256,
+    hint: reason === null ? null : hintFor({ reason, detail: recorded.detail }),
+  };
+}
+
+const BEYOND: ReadonlySet<string | undefined> = new Set([
+  'jti_replay',
+  'replay_store_unavailable',
+  'verifier_unavailable',
+]);
+
+function comparisonOf(
+  decision: Verified | Denial,
+  recorded: RecordedDecision,
+): 'agrees' | 'beyond' | 'differs' {
+  const denial = isDenial(decision) ? decision : undefined;
+  if (denial === undefined && BEYOND.has(recorded.reason)) return 'beyond';
+  return recorded.reason === denial?.reason && recorded.detail === denial?.detail ? 'agrees' : 'differs';
+}
+
+function routeMembers({ route }: Explanation) {
+  if (route === undefined) return null;
+  return {
+    route_id: route.routeId,
+    method: route.method,
+    path_template: route.pathTemplate,
+    audience: route.audience,
+    resource: route.resource,
+    access: route.access,
+    body: route.body,
+    signed_headers: route.signedHeaders,
+  };
+}
+
+/** Which credentials came, by size and hash; what the passport says is unverified unless its check passed. */
+function credentialMembers({ credentials }: Explanation, headers: RequestHeaders) {
+  if (credentials === undefined) {
+    return {
+      readable: false,
+      authorization: headers.lookup('authorization').kind,
+      transcript: headers.lookup('x-proofgate-transcript').kind,
+      signature: headers.lookup('x-proofgate-signature').kind,
+    };
+  }
+  const { passport, proof } = credentials;
+  const { claims } = passport;
+  return {
+    readable: true,
+    passport: {
+      sha256: passport.sha256,
+      key_id: passport.keyId,
+      algorithm: passport.algorithm,
+      passport_id: claims.passportId,
+      issuer: claims.issuer,
+      trust_domain: claims.trustDomain,
+      subject: claims.subject,
+      audience: claims.audience,
+      key_binding: claims.keyBinding,
+    },
+    transcript: {
+      bytes: proof.transcriptBytes.byteLength,
+      sha256: hash('sha256', proof.transcriptBytes, 'base64url'),
+    },
+    signature: { bytes: proof.signature.byteLength },
+  };
+}
+
+function callerMembers({ caller }: Explanation) {
+  if (caller === undefined) return null;
+  const { bundleKey, derivedKey } = caller;
+  return {
+    issuer: caller.issuer,
+    trust_domain: caller.trustDomain,
+    subject: caller.subject,
+    key_id: caller.keyId,
+    key_binding: caller.keyBinding,
+    /** `claimed`: the passport's word, and not the bundle's. */
+    known_from: derivedKey === undefined ? 'claimed' : 'bundle',
+    key: bundleKey?.kind ?? null,
+    key_thumbprint: bundleKey?.key.thumbprint ?? null,
+    key_status: derivedKey?.status ?? null,
+    key_expires_at: derivedKey === undefined ? null : formatTime(derivedKey.expiresAtSeconds),
+    client_id: derivedKey?.client.clientId ?? null,
+    grants:
+      derivedKey === undefined
+        ? null
+        : Object.fromEntries([...derivedKey.client.grants].map(([resource, access]) => [resource, access])),
+  };
+}
+
+function freshnessMembers({ freshness, route }: Explanation) {
+  if (freshness === undefined || route === undefined) return null;
+  const { freshness: rule } = route;
+  return {
+    class: rule.kind === 'unknown' ? quoted(rule.freshnessClass) : rule.kind,
+    age_seconds: freshness.ageSeconds,
+    limit_seconds: freshness.limitSeconds ?? null,
+  };
+}
+
+function transcriptMembers({ transcript, credentials }: Explanation) {
+  const names = new Set(credentials?.proof.transcript.headers.map(({ name }) => name));
+  return transcript.map((line) => ({
+    line: line.name,
+    equal: line.isEqual,
+    signed: line.signed === undefined ? null : shownLine(line.name, line.signed, names),
+    rebuilt: line.rebuilt.kind === 'value' ? shownLine(line.name, line.rebuilt.value, names) : null,
+    why: whyOf(line),
+  }));
+}
+
+function whyOf({ rebuilt, signed }: ComparedLine): string | null {
+  if (rebuilt.kind === 'unknown') return rebuilt.why;
+  return signed === undefined ? 'not_signed' : null;
+}
+
+/** Without the decision's own ID. */
+function upstreamHeaders(decision: Verified | Denial) {
+  if (isDenial(decision)) return [];
+  const allowed = { ...decision, kind: 'allowed', decisionId: '', passportSha256: '' } as const;
+  return identityHeadersOf(allowed).map(([name, value]) => ({ name, value }));
+}
+
+function whenMadeMembers({ whenMade }: Explanation) {
+  if (whenMade === undefined) return null;
+  return { at: formatTime(whenMade.nowSeconds), decision: decisionMembers(whenMade.decision) };
+}
