@@ -1,4 +1,5 @@
 /** `--replay`: which store remembers the proofs that were presented. */
+import type { SharedMark } from '../../bundle/shared-mark.ts';
 import type { RedisLogin } from '../../verifier/redis/endpoint.ts';
 import type { ReplayObserver, ReplayStore } from '../../verifier/replay/store.ts';
 import { usageError } from '../errors.ts';
@@ -51,12 +52,27 @@ export async function openReplayStore(
     return createMemoryReplayStore(common);
   }
   const { createRedisReplayStore } = await import('../../verifier/replay/redis.ts');
-  const redis = {
-    ...common,
+  const redis = { ...common, ...(await readRedisAccess(settings)), timeoutMs: settings.redisTimeoutMs };
+  return refusingBadSettings(() => createRedisReplayStore(redis));
+}
+
+/**
+ * The mark that the site's verifiers share, in the same Redis; undefined with the embedded store: there is but
+ * one verifier.
+ * @throws CliError `bad_replay_store`
+ */
+export async function openSharedMark(settings: VerifierSettings): Promise<SharedMark | undefined> {
+  if (usesEmbeddedReplay(settings.replay)) return undefined;
+  const { createRedisSharedMark } = await import('../../verifier/redis/shared-mark.ts');
+  const redis = await readRedisAccess(settings);
+  return refusingBadSettings(() => createRedisSharedMark(redis));
+}
+
+async function readRedisAccess(settings: VerifierSettings) {
+  return {
+    url: settings.replay,
     ...(await readAuthorities(settings)),
     ...(await readSentinelLogin(settings)),
-    url: replay,
-    timeoutMs: settings.redisTimeoutMs,
     declaredFailoverSettings: {
       minReplicasToWrite: settings.redisMinReplicasToWrite,
       // Rounded up: a fence that reaches too far is a fence.
@@ -64,7 +80,6 @@ export async function openReplayStore(
       clusterNodeTimeoutMs: settings.redisClusterNodeTimeoutMs,
     },
   };
-  return refusingBadSettings(() => createRedisReplayStore(redis));
 }
 
 async function readAuthorities({ redisCaFile }: VerifierSettings) {

@@ -1,0 +1,134 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Mark, SharedMark } from '../../../src/bundle/shared-mark.ts';
+import {
+  createRedisSharedMark,
+  type RedisSharedMarkOptions,
+} from '../../../src/verifier/redis/shared-mark.ts';
+import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import { freePort, TestRedisServer } from '../../fakes/redis-server.ts';
+
+const SITE = 'shop-eu-1';
+const KEY = `proofgate:{0}:mark:${SITE}`;
+const TIMEOUT_MS = 5_000;
+
+let server: TestRedisServer;
+let opened: SharedMark[] = [];
+
+beforeAll(async () => {
+  server = await TestRedisServer.start();
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  await server.ask('FLUSHALL');
+});
+afterEach(async () => {
+  for (const mark of opened) await mark.close();
+  opened = [];
+});
+
+function open(options: Partial<RedisSharedMarkOptions> = {}): SharedMark {
+  const mark = createRedisSharedMark({ url: server.url, ...options });
+  opened.push(mark);
+  return mark;
+}
+
+function markAt(revision: number, fill = 'A'): Mark {
+  return { revision, head: `${fill.repeat(42)}A` };
+}
+
+async function keepsTheContract(shared: SharedMark): Promise<void> {
+  expect(await shared.read(SITE, TIMEOUT_MS)).toBeUndefined();
+  expect(await shared.raise(SITE, markAt(7), TIMEOUT_MS)).toEqual(markAt(7));
+  expect(await shared.raise(SITE, markAt(6), TIMEOUT_MS)).toEqual(markAt(7));
+  expect(await shared.raise(SITE, markAt(7, 'B'), TIMEOUT_MS)).toEqual(markAt(7));
+  expect(await shared.raise(SITE, markAt(8, 'C'), TIMEOUT_MS)).toEqual(markAt(8, 'C'));
+  expect(await shared.read(SITE, TIMEOUT_MS)).toEqual(markAt(8, 'C'));
+  expect(await shared.read('another-site', TIMEOUT_MS)).toBeUndefined();
+  expect(await shared.reset(SITE, TIMEOUT_MS)).toEqual(markAt(8, 'C'));
+  expect(await shared.reset(SITE, TIMEOUT_MS)).toBeUndefined();
+  expect(await shared.read(SITE, TIMEOUT_MS)).toBeUndefined();
+}
+
+describe('the shared mark in Redis', () => {
+  it('is the highest that anybody raised it to, until it is reset', async () => {
+    await keepsTheContract(open());
+  });
+
+  it('is the highest of those that many raise at once, and never expires', async () => {
+    const [first, second] = [open(), open()];
+    const revisions = Array.from({ length: 100 }, (_, at) => ((at * 37) % 100) + 1);
+    await Promise.all(
+      revisions.map((revision, at) => (at % 2 ? first : second).raise(SITE, markAt(revision), TIMEOUT_MS)),
+    );
+    expect(await first.read(SITE, TIMEOUT_MS)).toEqual(markAt(100));
+    expect(await server.ask('TTL', KEY)).toBe(-1);
+  });
+
+  it('compares as numbers, up to the largest', async () => {
+    const shared = open();
+    await shared.raise(SITE, markAt(9), TIMEOUT_MS);
+    expect(await shared.raise(SITE, markAt(10), TIMEOUT_MS)).toEqual(markAt(10));
+    const largest = markAt(Number.MAX_SAFE_INTEGER);
+    await shared.raise(SITE, markAt(Number.MAX_SAFE_INTEGER - 1), TIMEOUT_MS);
+    expect(await shared.raise(SITE, largest, TIMEOUT_MS)).toEqual(largest);
+    expect(await shared.read(SITE, TIMEOUT_MS)).toEqual(largest);
+  });
+
+  const unreadable: readonly (readonly [string, readonly string[]])[] = [
+    ['another text', ['SET', KEY, 'high']],
+    ['a head that is none', ['SET', KEY, '7 short']],
+    ['revision 0', ['SET', KEY, `0 ${markAt(1).head}`]],
+    ['more than a safe integer', ['SET', KEY, `9007199254740993 ${markAt(1).head}`]],
+    ['another type', ['HSET', KEY, 'revision', '7']],
+  ];
+  it.each(unreadable)('is not written over when it is %s, and can be reset', async (_name, command) => {
+    await server.ask(...command);
+    const shared = open();
+    await expect(shared.read(SITE, TIMEOUT_MS)).rejects.toMatchObject({ fault: 'corrupt' });
+    await expect(shared.raise(SITE, markAt(3), TIMEOUT_MS)).rejects.toMatchObject({ fault: 'corrupt' });
+    expect(await server.ask('EXISTS', KEY)).toBe(1);
+    expect(await shared.reset(SITE, TIMEOUT_MS)).toBe('unreadable');
+    expect(await shared.raise(SITE, markAt(3), TIMEOUT_MS)).toEqual(markAt(3));
+  });
+
+  it('is unavailable within the time given when Redis is away or hangs, and answers again', async () => {
+    const away = open({ url: `redis://127.0.0.1:${await freePort()}` });
+    await expect(away.read(SITE, 100)).rejects.toMatchObject({ fault: 'unavailable' });
+    const shared = open();
+    await shared.raise(SITE, markAt(3), TIMEOUT_MS);
+    server.freeze();
+    const startedMs = performance.now();
+    await expect(shared.read(SITE, 200)).rejects.toMatchObject({ fault: 'unavailable' });
+    await expect(shared.raise(SITE, markAt(4), 200)).rejects.toMatchObject({ fault: 'unavailable' });
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    server.thaw();
+    expect((await shared.read(SITE, TIMEOUT_MS))?.revision).toBeGreaterThanOrEqual(3);
+  });
+
+  it('is unavailable once it is closed', async () => {
+    const shared = open();
+    await shared.close();
+    await expect(shared.read(SITE, TIMEOUT_MS)).rejects.toMatchObject({ fault: 'unavailable' });
+  });
+});
+
+describe('the shared mark elsewhere', () => {
+  it('lies on the primary of Sentinels', async () => {
+    const group = await TestRedisSentinel.start();
+    try {
+      await keepsTheContract(open({ url: group.url }));
+    } finally {
+      await group.stop();
+    }
+  }, 60_000);
+
+  it('lies on whichever primary of a Cluster has its slot', async () => {
+    const cluster = await TestRedisCluster.start();
+    try {
+      await keepsTheContract(open({ url: cluster.url }));
+    } finally {
+      await cluster.stop();
+    }
+  }, 60_000);
+});
