@@ -61,6 +61,10 @@ tools: node_modules/.installed
 openapi: build ## write docs/openapi.json, from what the real process serves
 	@node scripts/openapi.mjs
 
+.PHONY: vectors
+vectors: node_modules/.installed ## write test/vectors/*.json from their cases
+	@node scripts/make-vectors.mjs
+
 .PHONY: lint
 lint: node_modules/.installed ## format and lint (writes nothing)
 	@npm run --silent lint
