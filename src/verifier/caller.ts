@@ -2,9 +2,9 @@
  * Who a request says it comes from. For a derived key of the bundle that is the bundle's word, for anybody
  * else the passport's, unverified: enough to deny on, never to allow on (docs/protocol.md, under the table).
  */
-import type { BundleKey, DerivedKey, KeyTable } from '../bundle/snapshot.ts';
+import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../bundle/snapshot.ts';
 import type { KeyBinding } from '../protocol/identifiers.ts';
-import type { Attributes, Passport } from '../protocol/passport.ts';
+import type { Attributes, Passport, PassportClaims } from '../protocol/passport.ts';
 
 export interface Caller {
   readonly issuer: string;
@@ -18,6 +18,8 @@ export interface Caller {
   readonly derivedKey: DerivedKey | undefined;
   /** The bundle's key of the passport's `kid`; undefined when there is none. */
   readonly bundleKey: BundleKey | undefined;
+  /** The immutable record that says all of the above but `provenance` and the keys: the client, or the claims. */
+  readonly identity: ClientEntry | PassportClaims;
 }
 
 const NO_ATTRIBUTES: Attributes = new Map();
@@ -41,6 +43,7 @@ function callerOfDerivedKey(key: DerivedKey): Caller {
     context: client.context,
     derivedKey: key,
     bundleKey: key,
+    identity: client,
   };
 }
 
@@ -55,5 +58,6 @@ function claimedCaller({ keyId, claims }: Passport, bundleKey: BundleKey | undef
     context: claims.context ?? NO_ATTRIBUTES,
     derivedKey: undefined,
     bundleKey,
+    identity: claims,
   };
 }

@@ -19,7 +19,8 @@ export interface VerifiedPassport {
 export interface PassportCache {
   /** @param sha256 base64url SHA-256 of the compact JWS */
   get(sha256: string): VerifiedPassport | undefined;
-  remember(entry: VerifiedPassport): void;
+  /** @param nowSeconds the clock of the decision: now and then, expired entries are let go of */
+  remember(entry: VerifiedPassport, nowSeconds: number): void;
 }
 
 const DEFAULT_MAX_ENTRIES = 20_000;
@@ -29,15 +30,39 @@ const DEFAULT_MAX_ENTRIES = 20_000;
  */
 const MAX_BYTES = 32 * 1024 * 1024;
 const ENTRY_ALLOWANCE_BYTES = 1024;
+/** All entries are looked at this often, about a millisecond for a full cache. */
+const SWEEP_INTERVAL_SECONDS = 30;
+/** The largest skew that a bundle may state: an entry older than that is of no use under any bundle. */
+const MAX_SKEW_SECONDS = 60;
 
-export function createPassportCache(maxEntries = DEFAULT_MAX_ENTRIES): PassportCache {
+export interface KeptPassports extends PassportCache {
+  readonly size: number;
+}
+
+export function createPassportCache(maxEntries = DEFAULT_MAX_ENTRIES): KeptPassports {
   const entries = new LRUCache<string, VerifiedPassport>({
     max: maxEntries,
     maxSize: MAX_BYTES,
     sizeCalculation: ({ passport }) => passport.signingInput.byteLength + ENTRY_ALLOWANCE_BYTES,
   });
+  let sweptSeconds = Number.NEGATIVE_INFINITY;
+
+  function sweep(nowSeconds: number): void {
+    sweptSeconds = nowSeconds;
+    for (const [sha256, { passport }] of entries.entries()) {
+      if (passport.claims.expiresAtSeconds + MAX_SKEW_SECONDS <= nowSeconds) entries.delete(sha256);
+    }
+  }
+
   return {
+    get size() {
+      return entries.size;
+    },
     get: (sha256) => entries.get(sha256),
-    remember: (entry) => void entries.set(entry.passport.sha256, entry),
+    remember(entry, nowSeconds) {
+      // A clock that went back begins a new interval too.
+      if (Math.abs(nowSeconds - sweptSeconds) >= SWEEP_INTERVAL_SECONDS) sweep(nowSeconds);
+      entries.set(entry.passport.sha256, entry);
+    },
   };
 }

@@ -1,6 +1,7 @@
 /** A passport whose signature was verified before is judged as if it came for the first time. */
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../src/bundle/snapshot.ts';
+import { passportSha256 } from '../../src/protocol/passport.ts';
 import { decide } from '../../src/verifier/decide.ts';
 import { createPassportCache, type PassportCache } from '../../src/verifier/passport-cache.ts';
 import { CONSUMED } from '../../src/verifier/replay/store.ts';
@@ -106,9 +107,9 @@ describe('what is remembered', () => {
     const remembered: string[] = [];
     const passports: PassportCache = {
       get: (sha256) => cache.get(sha256),
-      remember: (entry) => {
+      remember: (entry, nowSeconds) => {
         remembered.push(entry.passport.sha256);
-        cache.remember(entry);
+        cache.remember(entry, nowSeconds);
       },
     };
     return { passports, remembered };
@@ -163,6 +164,31 @@ describe('what is remembered', () => {
       expect(decideWith(passports, request)).toBe('invalid_request_proof/claims_not_allowed');
     }
     expect(remembered).toHaveLength(1);
+  });
+
+  it('is let go of once it has expired under any skew', () => {
+    const passports = createPassportCache();
+    const rememberAt = (request: SignedRequest, nowSeconds: number) => {
+      expect(decideWith(passports, request)).toBe('verified');
+      const { passport } = entryOf(request);
+      passports.remember(entryOf(request), nowSeconds);
+      return passport.claims.expiresAtSeconds;
+    };
+    const entryOf = (request: SignedRequest) => {
+      const jws = request.wire.headers.find(({ name }) => name === 'authorization')?.value.slice(9) ?? '';
+      const entry = passports.get(passportSha256(jws));
+      if (entry === undefined) throw new Error('not remembered');
+      return entry;
+    };
+    const [first, second] = [signRequest(keys, read), signRequest(keys, read)];
+    const expiresAtSeconds = rememberAt(first, NOW_SECONDS);
+    rememberAt(second, expiresAtSeconds + 59);
+    expect(passports.size).toBe(2);
+    const third = signRequest(keys, read);
+    expect(decideWith(passports, third)).toBe('verified');
+    passports.remember(entryOf(third), expiresAtSeconds + 59 + 30);
+    // All three have the same times; what is remembered now stays until the next look.
+    expect(passports.size).toBe(1);
   });
 
   it('is forgotten when there is too much of it', () => {

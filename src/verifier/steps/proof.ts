@@ -30,7 +30,7 @@ export function verifyCredentials(check: ProofCheck): PublicKey | Denial {
   const { passport, proof } = check.credentials;
   const key = findLiveKey(check);
   if ('kind' in key && key.kind === 'denied') return key;
-  const holder = verifyPassportSignature(passport, key, check.passports);
+  const holder = verifyPassportSignature(passport, key, check);
   if (holder === undefined) return deny('invalid_request_proof', 'passport_signature');
   if (holder === 'refused' || !passportClaimsAllowed(passport, key, holder)) {
     return deny('invalid_request_proof', 'claims_not_allowed');
@@ -66,7 +66,7 @@ function findLiveKey({ caller, nowSeconds, skewSeconds }: ProofCheck): BundleKey
 function verifyPassportSignature(
   passport: Passport,
   bundleKey: BundleKey,
-  passports: PassportCache,
+  { nowSeconds, passports }: ProofCheck,
 ): PublicKey | 'refused' | undefined {
   const { key } = bundleKey;
   if (passport.algorithm !== key.algorithm) return undefined;
@@ -75,7 +75,7 @@ function verifyPassportSignature(
   if (!verifySignature(key, passport.signingInput, passport.signature)) return undefined;
   const { holderJwk } = passport.claims;
   const remember = (holder: PublicKey | undefined) =>
-    passports.remember({ passport, verifiedByThumbprint: key.thumbprint, holder });
+    passports.remember({ passport, verifiedByThumbprint: key.thumbprint, holder }, nowSeconds);
   const isOwnKey = thumbprintOf(holderJwk) === key.thumbprint;
   if (bundleKey.kind === 'derived_key') {
     // Its holder can sign any number of passports: others' points are not worth checking, and what it may not say

@@ -13,8 +13,32 @@ const FAULT_AT_DEPTH = [
 ] as const satisfies readonly Reason[];
 type Depth = 0 | 1 | 2 | 3;
 
+/** Below this many rules, comparing them costs less than looking an earlier answer up. */
+const RULES_WORTH_REMEMBERING = 8;
+
+/**
+ * Answers given before. Routes, clients and claims never change, they are replaced: an answer holds for as long as all
+ * three are there, and goes with whichever goes first.
+ */
+const remembered = new WeakMap<Route, WeakMap<Caller['identity'], SourceRule | Denial>>();
+
 /** The rule that admits the caller, or the denial. */
 export function matchSource(route: Route, caller: Caller): SourceRule | Denial {
+  if (route.sources.length < RULES_WORTH_REMEMBERING) return compareRules(route, caller);
+  let ofRoute = remembered.get(route);
+  if (ofRoute === undefined) {
+    ofRoute = new WeakMap();
+    remembered.set(route, ofRoute);
+  }
+  let answer = ofRoute.get(caller.identity);
+  if (answer === undefined) {
+    answer = compareRules(route, caller);
+    ofRoute.set(caller.identity, answer);
+  }
+  return answer;
+}
+
+function compareRules(route: Route, caller: Caller): SourceRule | Denial {
   let furthest: Depth = 0;
   for (const rule of route.sources) {
     const depth = faultDepth(rule, caller);
