@@ -15,7 +15,8 @@ LONG_TESTS := '<rootDir>/test/e2e/' \
 	'<rootDir>/test/control/issuers/(faulty-answers|hostile-urls)' \
 	'<rootDir>/test/control/publishing/(distribution|many-keys|publisher|real-targets)' \
 	'<rootDir>/test/control/sources/lifecycle' \
-	'<rootDir>/test/control/store/(durability|lead|postgres)'
+	'<rootDir>/test/control/store/(durability|lead|postgres)' \
+	'<rootDir>/test/interop/'
 
 .PHONY: help
 help: ## this list
@@ -38,8 +39,9 @@ check: lint types architecture build system-packages ## the quick form of test, 
 	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
 
 .PHONY: soak
-soak: build tools system-packages ## what test does in short, in full: Control killed 200 times under load, on each database
+soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
+	@PROOFGATE_TEST_REQUESTS=5000 $(JEST) --runInBand test/e2e/fail-closed
 
 .PHONY: bench
 bench: build tools system-packages ## what a check costs, as a ratio to floors measured in the same run
