@@ -7,7 +7,7 @@
 import type { RedisEndpoint } from './endpoint.ts';
 import { classifyFault } from './faults.ts';
 import { parseCount, parsePairs } from './info.ts';
-import type { RedisLink } from './link.ts';
+import type { Examination, RedisLink } from './link.ts';
 
 /** What the operator says the servers are set to; counts only where Redis itself may not be asked. */
 export interface DeclaredFailoverSettings {
@@ -15,11 +15,6 @@ export interface DeclaredFailoverSettings {
   readonly minReplicasMaxLagSeconds?: number | undefined;
   readonly clusterNodeTimeoutMs?: number | undefined;
 }
-
-export type Examination =
-  | { readonly kind: 'fit'; readonly fenceMarginSeconds: number }
-  /** One line about what is wrong with the server. */
-  | { readonly kind: 'unfit'; readonly problem: string };
 
 const NAMES = {
   minReplicasToWrite: 'min-replicas-to-write',

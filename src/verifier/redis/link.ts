@@ -6,12 +6,17 @@ import type { Redis } from 'ioredis';
 import { createRedisClient } from './client.ts';
 import type { RedisConnection } from './connection.ts';
 import { addressLabel } from './endpoint.ts';
-import type { Examination } from './failover-settings.ts';
 import { classifyFault, describeConnectionError, describeRefusal, describeSilence } from './faults.ts';
 import type { RedisScript } from './script.ts';
 
 /** How soon a server that was found unfit is looked at again. */
 const UNFIT_RECHECK_MS = 1_000;
+
+export type Examination =
+  /** `fenceMarginSeconds`: F of docs/protocol.md "Replay". */
+  | { readonly kind: 'fit'; readonly fenceMarginSeconds: number }
+  /** One line about what is wrong with the server. */
+  | { readonly kind: 'unfit'; readonly problem: string };
 
 export interface RedisLinkOptions {
   readonly connection: RedisConnection;
