@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues } from './harness/exchange.ts';
+import { expectFailedCheck } from './harness/failed-check.ts';
 import { allow, type CheckAnswer, type HeaderOption } from './harness/recording-authz.ts';
 import { forwardedRequest, type Stand, startStand } from './harness/stand.ts';
 import { waitFor } from './harness/wait.ts';
@@ -84,10 +85,11 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
     it.each([
       ['a line break', 'x-a', 'a\r\nx-admin: 1'],
       ['a name that is none', 'x a', 'b'],
-    ])('with %s in a header becomes a 500, forwarded to nobody', async (_what, name, value) => {
+    ])('with %s in a header is a 503 that says so, forwarded to nobody', async (_what, name, value) => {
       stand.authz.behave(allowWith({ headers: [option(name, value, overwrite)] }));
       const measured = await stand.measure(stand.http1, get);
-      expect([measured.response.status, measured.forwarded.length]).toEqual([500, 0]);
+      expect([measured.response.status, measured.forwarded.length]).toEqual([503, 0]);
+      expectFailedCheck(measured.response, 'invalid_answer');
     });
   });
 
@@ -157,8 +159,19 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
         stand.authz.behave(how);
         const { response, checks, forwarded } = await stand.measure(stand.http1, get);
         expect([response.status, checks.length, forwarded.length]).toEqual([503, 1, 0]);
+        expectFailedCheck(response, 'no_answer');
       },
     );
+
+    it('but an allow that is no decision, such as an empty message, is a 503 that says so', async () => {
+      for (const client of [stand.http1, stand.http2]) {
+        stand.authz.behave({ status: { code: 0 } });
+        const headers = [['x-proofgate-decision-id', 'mine']] as const;
+        const { response, checks, forwarded } = await stand.measure(client, { ...get, headers });
+        expect([checks.length, forwarded.length]).toEqual([1, 0]);
+        expectFailedCheck(response, 'no_decision');
+      }
+    });
   });
 });
 
@@ -169,13 +182,33 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
       await stand.authz.stop();
       const { response, forwarded } = await stand.measure(stand.http1, get);
       expect([response.status, forwarded.length]).toEqual([503, 0]);
+      expectFailedCheck(response, 'no_answer');
     } finally {
       await stand.stop();
     }
   });
 
-  it('under failure_mode_allow lets everything through without an answer, but not a denial', async () => {
-    const edits = [{ path: [...shipped.extAuthz, 'failure_mode_allow'], value: true }];
+  const failureModeAllow = { path: [...shipped.extAuthz, 'failure_mode_allow'], value: true };
+
+  it('even under failure_mode_allow lets nothing through without a decision', async () => {
+    const stand = await startStand(version, { edits: [failureModeAllow] });
+    try {
+      for (const how of ['fault', 'silence'] as const) {
+        stand.authz.behave(how);
+        const { response, forwarded } = await stand.measure(stand.http1, get);
+        expect(forwarded).toEqual([]);
+        expectFailedCheck(response, 'no_decision');
+      }
+    } finally {
+      await stand.stop();
+    }
+  });
+
+  it('under failure_mode_allow, and no filter that asks for a decision, lets everything through without an answer, but not a denial', async () => {
+    const edits = [
+      failureModeAllow,
+      { path: [...shipped.connectionManager, 'route_config', 'typed_per_filter_config'] },
+    ];
     const stand = await startStand(version, { edits });
     try {
       stand.authz.behave('fault');

@@ -64,7 +64,10 @@ export interface HeaderOption {
   readonly append_action?: 'APPEND_IF_EXISTS_OR_ADD' | 'OVERWRITE_IF_EXISTS_OR_ADD';
 }
 
-/** `silence` never answers; `fault` is an RPC error. */
+/**
+ * `silence` never answers; `fault` is an RPC error. An allow gets a decision ID, which the shipped configuration asks for, unless it
+ * has no `ok_response`.
+ */
 export type AuthzBehaviour = CheckAnswer | 'silence' | 'fault';
 
 export const allow: CheckAnswer = { status: { code: status.OK }, ok_response: {} };
@@ -93,7 +96,7 @@ export async function startRecordingAuthz(): Promise<RecordingAuthz> {
     ) => {
       checks.push(call.request);
       if (behaviour === 'fault') respond({ code: status.INTERNAL, details: 'told to fail' });
-      else if (behaviour !== 'silence') respond(null, behaviour);
+      else if (behaviour !== 'silence') respond(null, withDecisionId(behaviour));
     },
   });
   await new Promise<void>((resolve, reject) => {
@@ -112,6 +115,17 @@ export async function startRecordingAuthz(): Promise<RecordingAuthz> {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+const DECISION_ID: HeaderOption = {
+  header: { key: 'x-proofgate-decision-id', value: '00000000-0000-4000-8000-000000000000' },
+  append_action: 'OVERWRITE_IF_EXISTS_OR_ADD',
+};
+
+function withDecisionId(answer: CheckAnswer): CheckAnswer {
+  const { ok_response: ok } = answer;
+  if (ok === undefined) return answer;
+  return { ...answer, ok_response: { ...ok, headers: [...(ok.headers ?? []), DECISION_ID] } };
 }
 
 function authorizationService(): ServiceDefinition {

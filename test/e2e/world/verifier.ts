@@ -16,6 +16,8 @@ export interface VerifierOptions {
   readonly listen?: 'unix' | 'tcp';
   /** Default a file with `--audit required`, so that an answer's event is there when the answer is. */
   readonly audit?: 'required_file' | 'best_effort_stdout' | 'full_disk';
+  /** Another file than {@link audit} would have. */
+  readonly auditFile?: string;
   /** Which probe must answer 200 before the tests begin. Default `readyz`. */
   readonly awaited?: 'readyz' | 'livez';
   readonly flags?: readonly string[];
@@ -49,7 +51,7 @@ export function decisionKey(outcome: string, reason = '', routeId = ''): string 
 export async function startVerifier(site: Site, options: VerifierOptions): Promise<VerifierProcess> {
   const folder = await mkdtemp(join(site.directory, 'verifier-'));
   const listen = listenAddress(folder, options);
-  const auditFile = AUDIT_FILE[options.audit ?? 'required_file'](folder);
+  const auditFile = options.auditFile ?? AUDIT_FILE[options.audit ?? 'required_file'](folder);
   const service = await startProofgate(
     [
       ...['verifier', '--auth-site', AUTH_SITE, '--state-dir', folder, '--log-level', 'trace'],

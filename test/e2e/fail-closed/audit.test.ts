@@ -1,0 +1,221 @@
+/**
+ * With `--audit required`, the place for the records is full, or nobody reads it: what cannot be recorded does not reach the API, every
+ * answer says so, and service resumes by itself. What did reach it is in the trail. `PROOFGATE_TEST_REQUESTS` says how many
+ * (`make soak`).
+ */
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, readFileSync, readSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
+import { mountSmallDisk } from '../../fakes/small-disk.ts';
+import { headerValues } from '../harness/exchange.ts';
+import { waitFor } from '../harness/wait.ts';
+import type { VerifierProcess } from '../world/verifier.ts';
+import { CAMPAIGN_TIMEOUT_MS, type Campaign, OTHER_REQUESTS, tell } from './campaign.ts';
+import { setFailingStage, untilReady } from './stage.ts';
+import { readTrailOf } from './trail-of.ts';
+
+const stage = setFailingStage();
+const tenth = Math.ceil(OTHER_REQUESTS / 10);
+const NOT_RECORDED = 'verifier_unavailable/audit';
+
+async function begin(auditFile: string) {
+  const { url } = await stage.redis();
+  const flags = ['--redis-timeout', '400ms'];
+  const verifier = await stage.verifier({ replay: url, auditFile, flags });
+  const campaign = await stage.campaign(verifier);
+  await campaign.untilOpen();
+  await campaign.send(tenth);
+  return { campaign, verifier };
+}
+
+/** Every request that an upstream saw has its record, as allowed. */
+function expectRecorded(campaign: Campaign, trail: string): void {
+  const { allowed } = readTrailOf(trail);
+  const forwarded = campaign.gateways.flatMap(({ upstream }) => upstream.requests);
+  const ids = forwarded.flatMap(({ headers }) => headerValues(headers, 'x-proofgate-decision-id'));
+  expect(ids.length).toBeGreaterThan(0);
+  expect(ids.filter((id) => !allowed.has(id))).toEqual([]);
+}
+
+async function expectNotReady(verifier: VerifierProcess, code: string): Promise<void> {
+  const { status, text } = await verifier.probe('/readyz');
+  const problem = `decisions cannot be recorded (${code})`;
+  expect([status, JSON.parse(text).checks]).toEqual([
+    503,
+    expect.arrayContaining([{ name: 'audit', ok: false, problem }]),
+  ]);
+}
+
+const disk = mountSmallDisk();
+(disk === undefined ? it.skip : it)(
+  'the disk is full',
+  async () => {
+    if (disk === undefined) return;
+    stage.onEnd(disk.remove);
+    const auditFile = join(disk.path, 'audit.jsonl');
+    // Of those that go ahead some fill the disk, in the middle of a line.
+    const { campaign, verifier } = await begin(auditFile);
+    const underWay = campaign.send(tenth);
+    disk.fill();
+    await underWay;
+    await waitFor('the first that is not recorded', 20_000, async () => {
+      await campaign.send(8);
+      return campaign.all().has(NOT_RECORDED) ? true : undefined;
+    });
+    await campaign.send(64);
+    campaign.failing();
+    await campaign.send(OTHER_REQUESTS - 3 * tenth);
+    expect([...campaign.duringFault().keys()]).toEqual([NOT_RECORDED]);
+    await expectNotReady(verifier, 'enospc');
+    const before = readFileSync(auditFile, 'utf8');
+    disk.free();
+    // Nobody sends anything: it finds out by itself.
+    await untilReady(verifier);
+    campaign.healed();
+    await campaign.untilOpen();
+    campaign.reckon();
+    const after = readFileSync(auditFile, 'utf8');
+    expect(after.startsWith(before)).toBe(true);
+    expectRecorded(campaign, after);
+    const { lost } = readTrailOf(after);
+    expect(lost).toBe(campaign.all().get(NOT_RECORDED));
+    tell('the disk is full', campaign);
+  },
+  CAMPAIGN_TIMEOUT_MS,
+);
+
+it(
+  'a FIFO that nobody reads any more',
+  async () => {
+    const fifo = join(stage.site.directory, 'audit.fifo');
+    execFileSync('mkfifo', [fifo]);
+    const reader = new FifoReader(fifo);
+    stage.onEnd(() => reader.close());
+    const { campaign, verifier } = await begin(fifo);
+    reader.pause();
+    await waitFor('the first that is not recorded', 20_000, async () => {
+      await campaign.send(16);
+      return campaign.all().has(NOT_RECORDED) ? true : undefined;
+    });
+    await campaign.send(64);
+    campaign.failing();
+    await campaign.send(OTHER_REQUESTS - 3 * tenth);
+    // A short record may still fit where a longer one did not; none of these belongs to a request that was allowed.
+    expect(campaign.duringFault().get('200')).toBeUndefined();
+    expect(campaign.duringFault().get(NOT_RECORDED)).toBeGreaterThan(OTHER_REQUESTS / 3);
+    await expectNotReady(verifier, 'eagain');
+    reader.resume();
+    await untilReady(verifier);
+    campaign.healed();
+    await campaign.untilOpen();
+    campaign.reckon();
+    await verifier.stop();
+    await reader.ended;
+    expectRecorded(campaign, reader.text);
+    expect(readTrailOf(reader.text).lost).toBe(campaign.all().get(NOT_RECORDED));
+    tell('a FIFO that nobody reads', campaign);
+  },
+  CAMPAIGN_TIMEOUT_MS,
+);
+
+it(
+  'renamed by logrotate again and again: nothing fails, and each request has one whole record',
+  async () => {
+    const auditFile = join(stage.site.directory, 'rotated.jsonl');
+    const { campaign, verifier } = await begin(auditFile);
+    const rotated: string[] = [];
+    const underWay = campaign.send(OTHER_REQUESTS);
+    let isDone = false;
+    void underWay.finally(() => {
+      isDone = true;
+    });
+    while (!isDone) {
+      const name = `${auditFile}.${rotated.length + 1}`;
+      renameSync(auditFile, name);
+      rotated.push(name);
+      verifier.signal('SIGHUP');
+      await waitFor('the new file', 5_000, () => (isThere(auditFile) ? true : undefined));
+      await delay(20);
+    }
+    await underWay;
+    campaign.reckon();
+    expect(campaign.all().has(NOT_RECORDED)).toBe(false);
+    expect(rotated.length).toBeGreaterThan(2);
+    const trail = [...rotated, auditFile].map((file) => readFileSync(file, 'utf8')).join('');
+    const { allowed, decisions, lost, torn } = readTrailOf(trail);
+    expect([torn, lost]).toEqual([[], 0]);
+    // What was too late for Envoy is recorded all the same.
+    const sent = [...campaign.all().values()].reduce((sum, each) => sum + each, 0);
+    const unanswered = campaign.all().get('verifier_unavailable/no_answer') ?? 0;
+    expect(decisions).toBeGreaterThanOrEqual(sent - unanswered);
+    expect(allowed.size).toBeGreaterThanOrEqual(campaign.all().get('200') ?? 0);
+    expectRecorded(campaign, trail);
+    tell(`rotated ${rotated.length} times`, campaign);
+  },
+  CAMPAIGN_TIMEOUT_MS,
+);
+
+function isThere(file: string): boolean {
+  try {
+    closeSync(openSync(file, constants.O_RDONLY));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Empties a FIFO all the time, unless it is told not to. */
+class FifoReader {
+  readonly #descriptor: number;
+  readonly #parts: Buffer[] = [];
+  #isPaused = false;
+  #isClosed = false;
+  /** Settles when the writer has gone. */
+  readonly ended: Promise<void>;
+
+  constructor(path: string) {
+    this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    this.ended = this.#read();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#parts).toString('utf8');
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #read(): Promise<void> {
+    let hasBegun = false;
+    while (!this.#isClosed) {
+      const part = this.#isPaused ? undefined : readOnce(this.#descriptor);
+      if (part?.byteLength === 0 && hasBegun) break;
+      hasBegun ||= part !== undefined && part.byteLength > 0;
+      if (part === undefined || part.byteLength === 0) await delay(5);
+      else this.#parts.push(part);
+    }
+    closeSync(this.#descriptor);
+  }
+}
+
+/** undefined: nothing yet; empty: no writer */
+function readOnce(descriptor: number): Buffer | undefined {
+  const part = Buffer.alloc(1 << 16);
+  try {
+    return Buffer.from(part.subarray(0, readSync(descriptor, part)));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * So many requests, 64 at a time, through every Envoy and protocol at once, while something fails; then the reckoning: who got
+ * what, and what the upstreams saw.
+ */
+import { expect } from '@jest/globals';
+import { REASONS } from '../../../src/protocol/reasons.ts';
+import { envoyVersions } from '../harness/envoy.ts';
+import { headerValues, type WireClient, type WireResponse } from '../harness/exchange.ts';
+import { expectFailedCheck, type FailedCheck } from '../harness/failed-check.ts';
+import type { UpstreamRequest } from '../harness/upstream.ts';
+import { derivedKeyCaller } from '../world/callers.ts';
+import { type Gateway, startGateway } from '../world/gateway.ts';
+import type { Site } from '../world/site.ts';
+import type { VerifierProcess } from '../world/verifier.ts';
+import { type PlannedRequest, RequestPlan } from './plan.ts';
+
+const CONCURRENCY = 64;
+
+/** `PROOFGATE_TEST_REQUESTS` for a fault of the sidecar itself; a fifth of them for others (`make soak`). */
+const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 400);
+export const SIDECAR_REQUESTS = REQUESTS;
+export const OTHER_REQUESTS = Math.max(200, Math.floor(REQUESTS / 5));
+/** Callers that wait half a second for each answer are slow. */
+export const CAMPAIGN_TIMEOUT_MS = 60_000 + REQUESTS * 60;
+
+interface Answered {
+  readonly planned: PlannedRequest;
+  /** `200`, or `reason/detail`. */
+  readonly outcome: string;
+  readonly isDuringFault: boolean;
+}
+
+export interface Campaign {
+  readonly gateways: readonly Gateway[];
+  /** Sends them and comes back when all are answered. */
+  send(count: number): Promise<void>;
+  /** What is sent from now on is sent during the fault, until {@link healed}. */
+  failing(): void;
+  healed(): void;
+  /** Outcomes of what was sent during the fault, and how often. */
+  duringFault(): ReadonlyMap<string, number>;
+  /** Outcomes of everything. */
+  all(): ReadonlyMap<string, number>;
+  /** Sends single rightly signed requests until one is let through. */
+  untilOpen(): Promise<void>;
+  /** Holds what was sent against what upstreams saw. */
+  reckon(): void;
+  stop(): Promise<void>;
+}
+
+export async function startCampaign(site: Site, verifier: VerifierProcess): Promise<Campaign> {
+  const gateways: Gateway[] = [];
+  for (const version of envoyVersions) gateways.push(await startGateway(version, verifier));
+  const clients = gateways.flatMap((gateway) => gateway.clients);
+  const plan = new RequestPlan(site, derivedKeyCaller(site));
+  const answered: Answered[] = [];
+  let isFailing = false;
+  let turn = 0;
+
+  async function sendOne(): Promise<string> {
+    const client = clients[turn++ % clients.length];
+    if (client === undefined) throw new Error('no client');
+    const planned = plan.next();
+    const isDuringFault = isFailing;
+    const outcome = outcomeOf(await exchange(client, planned), planned);
+    answered.push({ planned, outcome, isDuringFault });
+    return planned.kind === 'valid' ? outcome : '';
+  }
+
+  const counted = (wanted: (one: Answered) => boolean) =>
+    count(answered.filter(wanted).map(({ outcome }) => outcome));
+  return {
+    gateways,
+    async send(total) {
+      let left = total;
+      const caller = async () => {
+        while (left-- > 0) await sendOne();
+      };
+      await Promise.all(Array.from({ length: CONCURRENCY }, caller));
+    },
+    failing: () => {
+      isFailing = true;
+    },
+    healed: () => {
+      isFailing = false;
+    },
+    duringFault: () => counted(({ isDuringFault }) => isDuringFault),
+    all: () => counted(() => true),
+    async untilOpen() {
+      const deadlineMs = performance.now() + 30_000;
+      while ((await sendOne()) !== '200') {
+        if (performance.now() > deadlineMs) throw new Error('nothing is let through within 30 s');
+      }
+    },
+    reckon: () =>
+      reckon(
+        plan,
+        answered,
+        gateways.flatMap(({ upstream }) => upstream.requests),
+      ),
+    async stop() {
+      for (const gateway of gateways) await gateway.stop();
+    },
+  };
+}
+
+/** A caller without any answer would not know what failed: the client throws. */
+function exchange(client: WireClient, { request }: PlannedRequest): Promise<WireResponse> {
+  return client.send(request);
+}
+
+const FAILED_CHECKS: readonly string[] = ['no_answer', 'no_decision'] satisfies readonly FailedCheck[];
+const DENIAL_STATUSES = [401, 403, 503];
+
+/** Every answer is the API's, or says what failed: in a header, and the same in the body. */
+function outcomeOf(response: WireResponse, { kind, number }: PlannedRequest): string {
+  const [reason, ...more] = headerValues(response.headers, 'x-proofgate-reason');
+  if (response.status === 200) {
+    expect([reason, kind === 'valid' || kind === 'replayed']).toEqual([undefined, true]);
+    return '200';
+  }
+  const what = `${kind} ${number}: ${response.status} ${response.body.toString('utf8')}`;
+  expect([what, DENIAL_STATUSES.includes(response.status), more]).toEqual([what, true, []]);
+  const problem: { readonly reason: string; readonly detail?: string } = JSON.parse(response.body.toString());
+  expect([what, problem.reason]).toEqual([what, reason]);
+  expect(REASONS).toContain(reason);
+  const { detail } = problem;
+  if (FAILED_CHECKS.includes(detail ?? '')) expectFailedCheck(response, detail as FailedCheck);
+  else expect(headerValues(response.headers, 'x-proofgate-decision-id')).toHaveLength(1);
+  return detail === undefined ? `${reason}` : `${reason}/${detail}`;
+}
+
+/** 0 unverified requests at the upstream: each was rightly signed, as it arrived, let through once, and answered so. */
+function reckon(
+  plan: RequestPlan,
+  answered: readonly Answered[],
+  forwarded: readonly UpstreamRequest[],
+): void {
+  const arrived = forwarded.map(({ body, headers, method, url }) => {
+    const number = Number(/^\/v1\/orders\?n=(\d+)$/.exec(url)?.[1]);
+    const isSigned = method === 'POST' && plan.validBody(number) === body.toString('utf8');
+    const isDecided = headerValues(headers, 'x-proofgate-decision-id').length === 1;
+    return { number, url, isSigned, isDecided };
+  });
+  expect(arrived.filter(({ isDecided, isSigned }) => !isSigned || !isDecided)).toEqual([]);
+  const numbers = arrived.map(({ number }) => number);
+  expect(repeated(numbers)).toEqual([]);
+  const allowed = answered.filter(({ outcome }) => outcome === '200').map(({ planned }) => planned.number);
+  expect(ascending(allowed)).toEqual(ascending(numbers));
+}
+
+const ascending = (numbers: readonly number[]) => [...numbers].sort((a, b) => a - b);
+
+function repeated(numbers: readonly number[]): readonly number[] {
+  return numbers.filter((number, at) => numbers.indexOf(number) !== at);
+}
+
+function count(outcomes: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const outcome of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  return new Map([...counts].sort());
+}
+
+/** For whoever reads the run: what was answered how often. */
+export function tell(what: string, campaign: Campaign): void {
+  const sent = [...campaign.all().values()].reduce((sum, each) => sum + each, 0);
+  const forwarded = campaign.gateways.reduce((sum, { upstream }) => sum + upstream.requests.length, 0);
+  const during = [...campaign.duringFault()].map(([outcome, times]) => `${outcome} ${times}`).join(', ');
+  process.stderr.write(`${what}: ${sent} sent, ${forwarded} forwarded; during the fault: ${during}\n`);
+}
