@@ -1,19 +1,21 @@
 /**
- * Real Redis under real Sentinels on free loopback ports, for tests: one primary, two replicas, three Sentinels, with a gate
- * before each of the six, so that the network between them can be cut. They keep nothing on disk: a restart is empty.
+ * Real Redis under real Sentinels on free loopback ports, for tests: one primary, replicas, three Sentinels, with a gate
+ * before each of them, so that the network between them can be cut. They keep nothing on disk: a restart is empty.
  */
 import { type GateSource, isOfProcess, RedisGate } from './redis-gate.ts';
 import { infoFields, pairFields } from './redis-reply.ts';
 import { type TestRedisOptions, TestRedisServer, waitUntil } from './redis-server.ts';
 
 const PRIMARY_NAME = 'replay';
-const NODE_COUNT = 3;
 const SENTINEL_COUNT = 3;
+const USUAL_PRIORITY = 100;
 const QUORUM = 2;
 const SETTLE_TIMEOUT_MS = 30_000;
 
 export interface SentinelOptions {
-  /** Default 2: every replica may be promoted. */
+  /** `replica-priority` of each replica; with 0 it is never promoted. Default two of 100. */
+  readonly replicaPriorities?: readonly number[];
+  /** Default 2. */
   readonly minReplicasToWrite?: number;
   /** Default 2. */
   readonly minReplicasMaxLagSeconds?: number;
@@ -21,9 +23,9 @@ export interface SentinelOptions {
   readonly downAfterMs?: number;
   /** Default 3,000; a primary that went down is not replaced a second time within twice this long. */
   readonly failoverTimeoutMs?: number;
-  /** Further arguments of the three servers. */
+  /** Further arguments of the servers that hold data. */
   readonly settings?: readonly string[];
-  /** Added to the environment of the three servers. */
+  /** Added to their environment. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -48,14 +50,16 @@ export class TestRedisSentinel {
   /** Takes some seconds: all know each other, and both replicas follow, when it resolves. */
   static async start(options: SentinelOptions = {}): Promise<TestRedisSentinel> {
     const started: GuardedServer[] = [];
+    const priorities = [USUAL_PRIORITY, ...(options.replicaPriorities ?? [USUAL_PRIORITY, USUAL_PRIORITY])];
+    const nodeCount = priorities.length;
     try {
-      for (let at = 0; at < NODE_COUNT; at += 1) {
-        started.push(await startGuarded(at, (port) => nodeOptions(at, port, started[0], options)));
+      for (const [at, priority] of priorities.entries()) {
+        started.push(await startGuarded(at, (port) => nodeOptions(at, port, priority, started[0], options)));
       }
-      for (let at = NODE_COUNT; at < NODE_COUNT + SENTINEL_COUNT; at += 1) {
+      for (let at = nodeCount; at < nodeCount + SENTINEL_COUNT; at += 1) {
         started.push(await startGuarded(at, (port) => sentinelOptions(at, port, started[0], options)));
       }
-      const fake = new TestRedisSentinel(started.slice(0, NODE_COUNT), started.slice(NODE_COUNT));
+      const fake = new TestRedisSentinel(started.slice(0, nodeCount), started.slice(nodeCount));
       await Promise.all(fake.sentinels.map(hasten));
       await fake.settled();
       return fake;
@@ -116,7 +120,7 @@ export class TestRedisSentinel {
     return after;
   }
 
-  /** Resolves when Sentinels are agreed, and every node runs, one as the primary and two as replicas that follow. */
+  /** Resolves when Sentinels are agreed, and every node runs, one as the primary and the others as replicas that follow. */
   async settled(): Promise<void> {
     await waitUntil(() => this.#isSettled().catch(() => false), SETTLE_TIMEOUT_MS);
   }
@@ -124,17 +128,23 @@ export class TestRedisSentinel {
   /** Only this replica may be promoted next. Resolves when the Sentinels know. */
   async candidate(replica: GuardedServer): Promise<void> {
     for (const node of this.nodes) {
-      await node.server.ask('CONFIG', 'SET', 'replica-priority', node === replica ? '100' : '0');
+      await node.server.ask(
+        'CONFIG',
+        'SET',
+        'replica-priority',
+        node === replica ? `${USUAL_PRIORITY}` : '0',
+      );
     }
     await waitUntil(() =>
-      this.#know((port, priority) => priority === (port === replica.gate.port ? 100 : 0)),
+      this.#know((port, priority) => priority === (port === replica.gate.port ? USUAL_PRIORITY : 0)),
     );
   }
 
   /** Every replica may be promoted again. */
   async candidates(): Promise<void> {
     for (const node of this.nodes) {
-      if (node.server.isRunning) await node.server.ask('CONFIG', 'SET', 'replica-priority', '100');
+      if (node.server.isRunning)
+        await node.server.ask('CONFIG', 'SET', 'replica-priority', `${USUAL_PRIORITY}`);
     }
   }
 
@@ -183,13 +193,14 @@ export class TestRedisSentinel {
     if (roles.filter((role) => role === 'master').length !== 1) return false;
     const replication = infoFields(await primary.server.ask('INFO', 'replication'));
     if (replication.get('role') !== 'master') return false;
-    if (Number(replication.get('connected_slaves')) !== NODE_COUNT - 1) return false;
-    if (!['slave0', 'slave1'].every((name) => replication.get(name)?.includes('state=online'))) return false;
-    const isWritable = Number(replication.get('min_slaves_good_slaves') ?? NODE_COUNT) >= NODE_COUNT - 1;
+    const replicaCount = this.nodes.length - 1;
+    const online = [...replication.values()].filter((value) => value.includes('state=online'));
+    if (online.length !== replicaCount) return false;
+    const isWritable = Number(replication.get('min_slaves_good_slaves') ?? replicaCount) >= replicaCount;
     return isWritable && (await this.#isComplete());
   }
 
-  /** Every Sentinel knows the two others and both replicas, and calls none of them down. */
+  /** Every Sentinel knows the two others and all replicas, and calls none of them down. */
   async #isComplete(): Promise<boolean> {
     const known = await Promise.all(
       this.sentinels.map(({ server }) => server.ask('SENTINEL', 'MASTER', PRIMARY_NAME)),
@@ -198,10 +209,10 @@ export class TestRedisSentinel {
       const others = Number(fields.get('num-other-sentinels'));
       return others === SENTINEL_COUNT - 1 && fields.get('flags') === 'master';
     });
-    return isKnown && (await this.#know((_, priority, flags) => priority > 0 && flags === 'slave'));
+    return isKnown && (await this.#know((_port, _priority, flags) => flags === 'slave'));
   }
 
-  /** Whether what every Sentinel knows of two replicas or more is so. */
+  /** Whether what every Sentinel knows of all replicas is so. */
   async #know(isSo: (port: number, priority: number, flags: string) => boolean): Promise<boolean> {
     const answers = await Promise.all(
       this.sentinels.map(({ server }) => server.ask('SENTINEL', 'REPLICAS', PRIMARY_NAME)),
@@ -209,7 +220,7 @@ export class TestRedisSentinel {
     return answers.every((answer) => {
       const replicas = Array.isArray(answer) ? answer.map(pairFields) : [];
       return (
-        replicas.length >= NODE_COUNT - 1 &&
+        replicas.length >= this.nodes.length - 1 &&
         replicas.every((fields) =>
           isSo(Number(fields.get('port')), Number(fields.get('slave-priority')), fields.get('flags') ?? ''),
         )
@@ -247,6 +258,7 @@ function addressOf(at: number): string {
 function nodeOptions(
   at: number,
   gatePort: number,
+  priority: number,
   primary: GuardedServer | undefined,
   options: SentinelOptions,
 ): TestRedisOptions {
@@ -257,7 +269,7 @@ function nodeOptions(
       ...['--replica-announce-ip', '127.0.0.1', '--replica-announce-port', `${gatePort}`],
       ...['--min-replicas-to-write', `${minReplicasToWrite}`],
       ...['--min-replicas-max-lag', `${minReplicasMaxLagSeconds}`],
-      ...['--repl-diskless-sync-delay', '0'],
+      ...['--repl-diskless-sync-delay', '0', '--replica-priority', `${priority}`],
       ...settings,
       ...(primary === undefined ? [] : ['--replicaof', `127.0.0.1 ${primary.gate.port}`]),
     ],

@@ -1,0 +1,60 @@
+/** The oracle: what every door said of every proof, kept outside of all that is tested. */
+
+/** What a verifier may say while its replay store is in trouble (docs/protocol.md "Decision"). */
+const KNOWN_OUTCOMES = new Set([
+  'allowed',
+  'jti_replay 403',
+  'replay_store_unavailable/store 503',
+  'replay_store_unavailable/fenced 503',
+]);
+
+export interface Accept {
+  readonly jti: string;
+  readonly door: string;
+  /** Of `performance.now()`. */
+  readonly atMs: number;
+}
+
+export class AcceptLedger {
+  readonly #accepts = new Map<string, Accept>();
+  readonly #alsoKnown: ReadonlySet<string>;
+  /** Accepted twice: `jti: first door, second door, milliseconds between`. Empty, or all is lost. */
+  readonly doubles: string[] = [];
+  /** Answers that are not of the documented set, and calls that ended without one. */
+  readonly unknown: string[] = [];
+  readonly outcomes = new Map<string, number>();
+
+  /** @param alsoKnown outcomes that the campaign provokes on purpose */
+  constructor(alsoKnown: readonly string[] = []) {
+    this.#alsoKnown = new Set(alsoKnown);
+  }
+
+  get acceptCount(): number {
+    return this.#accepts.size;
+  }
+
+  isAccepted(jti: string): boolean {
+    return this.#accepts.has(jti);
+  }
+
+  /** @param prefix of doors' names */
+  acceptsThrough(prefix: string): number {
+    return [...this.#accepts.values()].filter(({ door }) => door.startsWith(prefix)).length;
+  }
+
+  count(outcome: string): number {
+    return this.outcomes.get(outcome) ?? 0;
+  }
+
+  record(jti: string, door: string, outcome: string): void {
+    this.outcomes.set(outcome, this.count(outcome) + 1);
+    if (!KNOWN_OUTCOMES.has(outcome) && !this.#alsoKnown.has(outcome)) {
+      this.unknown.push(`${door}: ${outcome}`);
+    }
+    if (outcome !== 'allowed') return;
+    const atMs = performance.now();
+    const first = this.#accepts.get(jti);
+    if (first === undefined) this.#accepts.set(jti, { jti, door, atMs });
+    else this.doubles.push(`${jti}: ${first.door}, ${door}, ${Math.round(atMs - first.atMs)} ms later`);
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * Load that never lets up, faults in the middle of it, and whatever was accepted presented again and again. Every answer goes
+ * to the ledger; nothing here decides what is right.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { waitFor } from '../harness/wait.ts';
+import { AcceptLedger } from './accept-ledger.ts';
+import type { Door } from './doors.ts';
+import { type Proof, type ProofSource, SKEW_SECONDS, systemSeconds } from './proof-source.ts';
+
+const WORKERS = 4;
+/** Between one worker's proofs: verifiers shall be busy, and the machine not only with them. */
+const PACE_MS = 4;
+const PRESENTED_AT_ONCE = 32;
+const RESUME_TIMEOUT_MS = 90_000;
+const ACCEPTS_BEFORE_A_FAULT = 100;
+const FENCED = 'replay_store_unavailable/fenced 503';
+
+export interface CampaignOptions {
+  readonly source: ProofSource;
+  readonly doors: readonly Door[];
+  /** By which callers sign. Default: the system's. */
+  readonly nowSeconds?: () => number;
+  readonly ledger?: AcceptLedger;
+}
+
+export interface Recovery {
+  readonly fault: string;
+  /** From the end of the fault until a fresh proof was accepted at every door. */
+  readonly seconds: number;
+  /** Proofs made after the fault that were refused because they might have been consumed before. */
+  readonly fenced: number;
+}
+
+export class ReplayCampaign {
+  readonly ledger: AcceptLedger;
+  readonly recoveries: Recovery[] = [];
+  readonly #source: ProofSource;
+  readonly #doors: readonly Door[];
+  readonly #nowSeconds: () => number;
+  /** All that may have been consumed, oldest first. */
+  readonly #presented: Proof[] = [];
+  #isLoading = false;
+
+  constructor({ source, doors, ledger = new AcceptLedger(), nowSeconds = systemSeconds }: CampaignOptions) {
+    this.#source = source;
+    this.#doors = doors;
+    this.ledger = ledger;
+    this.#nowSeconds = nowSeconds;
+  }
+
+  /** Load goes on until `work` is done. */
+  async underLoad<T>(work: () => Promise<T>): Promise<T> {
+    this.#isLoading = true;
+    const workers = Array.from({ length: WORKERS }, () => this.#work());
+    try {
+      return await work();
+    } finally {
+      this.#isLoading = false;
+      await Promise.all(workers);
+    }
+  }
+
+  /** Strikes in the middle of accepted requests; resolves when all doors accept again and every old proof was tried again. */
+  async survive(fault: string, strike: () => Promise<void>): Promise<Recovery> {
+    await this.someAccepts();
+    await strike();
+    let isServing = false;
+    const again = this.#presentUntil(() => isServing);
+    const recovery = await this.#recovery(fault).finally(() => {
+      isServing = true;
+    });
+    await again;
+    await this.presentAgain();
+    this.recoveries.push(recovery);
+    return recovery;
+  }
+
+  /** Resolves when some more were accepted. */
+  async someAccepts(count = ACCEPTS_BEFORE_A_FAULT): Promise<void> {
+    const enough = this.ledger.acceptCount + count;
+    await waitFor('accepted proofs', RESUME_TIMEOUT_MS, () =>
+      this.ledger.acceptCount >= enough ? true : undefined,
+    );
+  }
+
+  /** Resolves when each door has accepted a proof that was made for it. @returns outcomes until then */
+  async untilServing(doors: readonly Door[] = this.#doors): Promise<readonly string[]> {
+    const outcomes: string[] = [];
+    await Promise.all(
+      doors.map((door) =>
+        waitFor(`${door.name} to accept`, RESUME_TIMEOUT_MS, async () => {
+          const outcome = await this.#present(this.#mint(), door);
+          outcomes.push(outcome);
+          return outcome === 'allowed' ? true : undefined;
+        }),
+      ),
+    );
+    return outcomes;
+  }
+
+  /** Resolves when the door has refused a proof that was made for it. */
+  async untilRefusing(door: Door): Promise<void> {
+    await waitFor(`${door.name} to refuse`, RESUME_TIMEOUT_MS, async () => {
+      const outcome = await this.#present(this.#mint(), door);
+      return outcome === 'allowed' ? undefined : true;
+    });
+  }
+
+  /** Names of the doors that accept a proof made for them while `withinMs` pass. */
+  async accepting(withinMs: number): Promise<readonly string[]> {
+    const attempts = this.#doors.map(async (door) => {
+      const accepted = async () =>
+        (await this.#present(this.#mint(), door)) === 'allowed' ? door.name : undefined;
+      return waitFor(`${door.name} to accept`, withinMs, accepted).catch(() => undefined);
+    });
+    return (await Promise.all(attempts)).filter((name) => name !== undefined);
+  }
+
+  /** Presents everything once more at every door, the latest first: those are the ones that a fault may have lost. */
+  async presentAgain(doors: readonly Door[] = this.#doors): Promise<void> {
+    const proofs = this.#live().reverse();
+    const next = proofs.values();
+    const presentRest = async () => {
+      for (const proof of next) await Promise.all(doors.map((door) => this.#record(proof, door)));
+    };
+    await Promise.all(Array.from({ length: PRESENTED_AT_ONCE }, presentRest));
+  }
+
+  /** Of those that were accepted. */
+  latest(count: number): readonly Proof[] {
+    return this.#presented.filter(({ jti }) => this.ledger.isAccepted(jti)).slice(-count);
+  }
+
+  presentOne(proof: Proof, door: Door): Promise<string> {
+    return this.#record(proof, door);
+  }
+
+  async #recovery(fault: string): Promise<Recovery> {
+    const struckMs = performance.now();
+    const outcomes = await this.untilServing();
+    const seconds = (performance.now() - struckMs) / 1000;
+    return { fault, seconds, fenced: outcomes.filter((outcome) => outcome === FENCED).length };
+  }
+
+  async #presentUntil(isEnough: () => boolean): Promise<void> {
+    while (!isEnough()) {
+      await this.presentAgain();
+      await pause(PACE_MS);
+    }
+  }
+
+  async #work(): Promise<void> {
+    while (this.#isLoading) {
+      const proof = this.#mint();
+      this.#presented.push(proof);
+      await Promise.all(this.#doors.map((door) => this.#record(proof, door)));
+      const old = pick(this.#presented);
+      const door = pick(this.#doors);
+      if (old !== undefined && door !== undefined && this.#isLive(old)) await this.#record(old, door);
+      await pause(PACE_MS);
+    }
+  }
+
+  async #present(proof: Proof, door: Door): Promise<string> {
+    this.#presented.push(proof);
+    return this.#record(proof, door);
+  }
+
+  async #record(proof: Proof, door: Door): Promise<string> {
+    const outcome = await door.present(proof);
+    this.ledger.record(proof.jti, door.name, outcome);
+    return outcome;
+  }
+
+  /** Signed by a clock that is right, or as far ahead as it may be: the latter outlive a fence that is too short. */
+  #mint(): Proof {
+    const aheadSeconds = Math.random() < 0.5 ? 0 : SKEW_SECONDS;
+    return this.#source.mint({ issuedAtSeconds: this.#nowSeconds() + aheadSeconds });
+  }
+
+  #live(): Proof[] {
+    return this.#presented.filter((proof) => this.#isLive(proof));
+  }
+
+  /** The others would be refused for their age. */
+  #isLive({ expiresAtSeconds }: Proof): boolean {
+    return this.#nowSeconds() < expiresAtSeconds - SKEW_SECONDS;
+  }
+}
+
+function pick<T>(all: readonly T[]): T | undefined {
+  return all[Math.floor(Math.random() * all.length)];
+}

@@ -1,0 +1,214 @@
+/** A site of one caller and one route, and proofs for it: every one different, every one properly signed. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { signBundle } from '../../../src/bundle/authoring.ts';
+import { formatTime } from '../../../src/bundle/times.ts';
+import { passportSha256 } from '../../../src/protocol/passport.ts';
+import {
+  newJti,
+  type SigningKey,
+  signingKeyOf,
+  signPassport,
+  signTranscript,
+} from '../../../src/protocol/signing.ts';
+import { NOT_BOUND } from '../../../src/protocol/transcript.ts';
+import { encodeCheckRequest } from '../../fakes/check-client.ts';
+import type { HeaderLine, WireRequest } from '../harness/exchange.ts';
+
+export const AUTH_SITE = 'replay-e2e';
+/** The least that a bundle may have, so that fences are short. */
+export const SKEW_SECONDS = 1;
+const AUTHORITY = 'api.shop.example';
+const AUDIENCE = 'https://api.shop.example';
+const KEY_ID = 'dk_replay';
+const CALLER = { issuer: 'https://control.shop.example/sites/replay-e2e', subject: 'client:billing' };
+/** Longest that a proof may live: whatever was consumed in a campaign is good until its end. */
+export const LONGEST_LIFE_SECONDS = 300;
+
+/** One proof, in both forms in which it is presented. */
+export interface Proof {
+  readonly jti: string;
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+  /** A CheckRequest, as Envoy sends it with `encode_raw_headers`. */
+  readonly checkRequest: Buffer;
+  readonly request: WireRequest;
+}
+
+export interface ProofTimes {
+  /** Default: now. */
+  readonly issuedAtSeconds?: number;
+  /** Default: {@link LONGEST_LIFE_SECONDS}. */
+  readonly lifeSeconds?: number;
+}
+
+export class ProofSource {
+  readonly directory: string;
+  readonly bundleDirectory: string;
+  readonly bundleKeyFile: string;
+  readonly #holder: SigningKey;
+  #proofs = 0;
+  #passport = { issuedAtSeconds: 0, jws: '' };
+
+  private constructor(directory: string, holder: SigningKey) {
+    this.directory = directory;
+    this.bundleDirectory = join(directory, 'bundle');
+    this.bundleKeyFile = join(directory, 'bundle-key.jwk.json');
+    this.#holder = holder;
+  }
+
+  static async create({ singleVerifier = false } = {}): Promise<ProofSource> {
+    const directory = await mkdtemp(join(tmpdir(), 'pg-replay-'));
+    const source = new ProofSource(directory, newKey());
+    const bundleSigner = newKey();
+    await mkdir(source.bundleDirectory);
+    await writeFile(source.bundleKeyFile, JSON.stringify(bundleSigner.publicKey.jwk));
+    await signBundle({
+      yamlText: JSON.stringify(bundleContent(source.#holder, singleVerifier)),
+      fileName: 'replay.yaml',
+      signingKeys: [bundleSigner],
+      outDirectory: source.bundleDirectory,
+      // Also good for a verifier whose clock has been put back.
+      nowSeconds: systemSeconds() - 1_800,
+    });
+    return source;
+  }
+
+  mint(times: ProofTimes = {}): Proof {
+    const { issuedAtSeconds = systemSeconds(), lifeSeconds = LONGEST_LIFE_SECONDS } = times;
+    const expiresAtSeconds = issuedAtSeconds + lifeSeconds;
+    this.#proofs += 1;
+    const target = `/v1/orders/${this.#proofs}`;
+    const passport = this.#passportOf(issuedAtSeconds);
+    const jti = newJti();
+    const proof = signTranscript(
+      {
+        authSite: AUTH_SITE,
+        keyId: KEY_ID,
+        passportSha256: passportSha256(passport),
+        ...CALLER,
+        audience: AUDIENCE,
+        routeId: 'orders-read',
+        method: 'GET',
+        scheme: 'http',
+        authority: AUTHORITY,
+        target,
+        jti,
+        issuedAtSeconds,
+        expiresAtSeconds,
+        contentSha256: NOT_BOUND,
+        headers: [],
+      },
+      this.#holder,
+    );
+    const headers: readonly HeaderLine[] = [
+      ['authorization', `Passport ${passport}`],
+      ['x-proofgate-transcript', proof.transcript],
+      ['x-proofgate-signature', proof.signature],
+    ];
+    const request = { method: 'GET', target, authority: AUTHORITY, headers };
+    return { jti, issuedAtSeconds, expiresAtSeconds, request, checkRequest: encoded(request) };
+  }
+
+  remove(): Promise<void> {
+    return rm(this.directory, { recursive: true, force: true });
+  }
+
+  /** One for all proofs of a second: verifiers know passports again, as they do in use. */
+  #passportOf(issuedAtSeconds: number): string {
+    if (this.#passport.issuedAtSeconds === issuedAtSeconds) return this.#passport.jws;
+    const jws = signPassport(
+      {
+        keyId: KEY_ID,
+        ...CALLER,
+        trustDomain: 'shop.example',
+        audience: AUDIENCE,
+        issuedAtSeconds,
+        expiresAtSeconds: issuedAtSeconds + LONGEST_LIFE_SECONDS,
+        keyBinding: 'software',
+        holderJwk: this.#holder.publicKey.jwk,
+      },
+      this.#holder,
+    );
+    this.#passport = { issuedAtSeconds, jws };
+    return jws;
+  }
+}
+
+export function systemSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+function newKey(): SigningKey {
+  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+}
+
+function encoded({ method, target, authority, headers = [] }: WireRequest): Buffer {
+  const lines: readonly HeaderLine[] = [
+    [':authority', authority],
+    [':path', target],
+    [':method', method],
+    [':scheme', 'http'],
+    ...headers,
+  ];
+  const header_map = { headers: lines.map(([key, value]) => ({ key, raw_value: Buffer.from(value) })) };
+  const http = { method, path: target, host: authority, scheme: 'http', header_map };
+  return encodeCheckRequest({ attributes: { request: { http } } });
+}
+
+function bundleContent(holder: SigningKey, singleVerifier: boolean): object {
+  const expires_at = formatTime(systemSeconds() + 86_400);
+  return {
+    format: 'proofgate.bundle/v1',
+    auth_site: AUTH_SITE,
+    expires_at,
+    skew_seconds: SKEW_SECONDS,
+    ...(singleVerifier ? { single_verifier: true } : {}),
+    origins: [`http://${AUTHORITY}`],
+    clients: [
+      {
+        client_id: 'billing',
+        trust_domain: 'shop.example',
+        ...CALLER,
+        context: {},
+        grants: [{ resource: 'orders', access: 'read' }],
+      },
+    ],
+    derived_keys: [
+      {
+        key_id: KEY_ID,
+        client_id: 'billing',
+        jwk: holder.publicKey.jwk,
+        status: 'active',
+        expires_at,
+        provenance: {},
+      },
+    ],
+    routes: [
+      {
+        route_id: 'orders-read',
+        method: 'GET',
+        path_template: '/v1/orders/{order_id}',
+        audience: AUDIENCE,
+        freshness_class: 'bounded',
+        max_staleness_seconds: 86_400,
+        resource: 'orders',
+      },
+    ],
+    route_sources: [
+      {
+        route_id: 'orders-read',
+        allowed_sources: [
+          {
+            issuer: CALLER.issuer,
+            trust_domain: 'shop.example',
+            subject_exact: CALLER.subject,
+            required_key_binding: 'software',
+          },
+        ],
+      },
+    ],
+  };
+}

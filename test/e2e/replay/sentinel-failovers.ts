@@ -1,0 +1,101 @@
+/** Ways in which a primary under Sentinels is replaced. Each ends with one primary and two replicas that follow it. */
+import { infoFields } from '../../fakes/redis-reply.ts';
+import type { GuardedServer, TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import type { ReplayCampaign } from './campaign.ts';
+import type { ReplayVerifier } from './verifier-process.ts';
+
+export interface FailoverStage {
+  readonly redis: TestRedisSentinel;
+  /** Under load. */
+  readonly campaign: ReplayCampaign;
+  /** North, whose Sentinel is the first, and south. */
+  readonly verifiers: readonly ReplayVerifier[];
+}
+
+export interface Failover {
+  readonly name: string;
+  readonly strike: (stage: FailoverStage) => Promise<void>;
+}
+
+/** Accepted by the primary and by nobody else before it is gone. */
+const LEAST_LOST = 20;
+
+export const SENTINEL_FAILOVERS: readonly Failover[] = [
+  { name: 'on command', strike: failOverOnCommand },
+  { name: 'writes lost', strike: promoteWithoutWrites },
+  { name: 'split brain', strike: splitBrain },
+  { name: 'kill -9', strike: killPrimary },
+  { name: 'stopped and continued', strike: stopAndContinue },
+];
+
+async function failOverOnCommand({ redis }: FailoverStage): Promise<void> {
+  await redis.failover();
+  await redis.settled();
+}
+
+async function killPrimary({ redis }: FailoverStage): Promise<void> {
+  const primary = await redis.primary();
+  await primary.server.kill();
+  await redis.promoted(primary);
+  await primary.server.startAgain();
+  await redis.settled();
+}
+
+/** One replica misses what the primary goes on accepting, and is promoted. */
+async function promoteWithoutWrites({ redis, campaign }: FailoverStage): Promise<void> {
+  const primary = await redis.primary();
+  const [replica] = await redis.replicas();
+  if (replica === undefined) throw new Error('there is no replica');
+  await redis.candidate(replica);
+  await campaign.someAccepts();
+  redis.holdReplication(primary, replica);
+  await campaign.someAccepts(LEAST_LOST);
+  const written = await offsetOf(primary);
+  await primary.server.kill();
+  await redis.promoted(primary);
+  if ((await offsetOf(replica)) >= written) throw new Error('no write was lost');
+  redis.heal();
+  await redis.candidates();
+  await primary.server.startAgain();
+  await redis.settled();
+}
+
+/**
+ * North and the primary on one side, where proofs are accepted until the primary misses its replicas; on the other a replica
+ * that is promoted, and south. Every replica has to be well where proofs are accepted, so south waits for the end of it.
+ */
+async function splitBrain({ redis, campaign, verifiers }: FailoverStage): Promise<void> {
+  const primary = await redis.primary();
+  const { north, firstSentinel } = sides(redis, verifiers);
+  redis.partition([primary, firstSentinel], [north.pid]);
+  try {
+    await campaign.someAccepts(LEAST_LOST);
+    await redis.promoted(primary);
+    await campaign.presentAgain();
+    await campaign.untilRefusing(north.door);
+    await campaign.presentAgain();
+  } finally {
+    redis.heal();
+  }
+  await redis.settled();
+}
+
+async function stopAndContinue({ redis, campaign }: FailoverStage): Promise<void> {
+  const primary = await redis.primary();
+  primary.server.freeze();
+  await redis.promoted(primary).finally(() => primary.server.thaw());
+  await campaign.presentAgain();
+  await redis.settled();
+}
+
+export function sides(redis: TestRedisSentinel, [north, south]: readonly ReplayVerifier[]) {
+  const [firstSentinel] = redis.sentinels;
+  if (north === undefined || south === undefined || firstSentinel === undefined) {
+    throw new Error('there are no two sides');
+  }
+  return { north, south, firstSentinel };
+}
+
+async function offsetOf({ server }: GuardedServer): Promise<number> {
+  return Number(infoFields(await server.ask('INFO', 'replication')).get('master_repl_offset'));
+}

@@ -1,0 +1,75 @@
+/**
+ * Two verifiers on Redis under Sentinels whose primary changes under load: on command, by kill -9, with writes lost on purpose,
+ * in a split brain, after a stop. Nothing is accepted twice, and service resumes by itself within the fence.
+ * `PROOFGATE_TEST_FAILOVERS` says how many failovers there are (`make soak`).
+ */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import { ReplayCampaign } from './campaign.ts';
+import { naiveDoor } from './doors.ts';
+import { SKEW_SECONDS } from './proof-source.ts';
+import { ReplayStage } from './replay-stage.ts';
+import { type Failover, SENTINEL_FAILOVERS } from './sentinel-failovers.ts';
+
+const FAILOVERS = Number(process.env.PROOFGATE_TEST_FAILOVERS ?? SENTINEL_FAILOVERS.length);
+const MAX_LAG_SECONDS = 2;
+/** docs/replay.md: F is `min-replicas-max-lag` + 2 s. */
+const FENCE_SECONDS = MAX_LAG_SECONDS + 2 + 2 * SKEW_SECONDS + 1;
+/** To find the new primary, and for a machine that does other things too. */
+const ALLOWANCE_SECONDS = 12;
+
+let stage: ReplayStage;
+let redis: TestRedisSentinel;
+let campaign: ReplayCampaign;
+beforeAll(async () => {
+  stage = await ReplayStage.set();
+  redis = await TestRedisSentinel.start({ minReplicasMaxLagSeconds: MAX_LAG_SECONDS });
+  stage.endsWith(() => redis.stop());
+  // Each has a Sentinel on its own side of a split.
+  await stage.startVerifier({ name: 'north', replay: redis.urlOf([0]) });
+  await stage.startVerifier({ name: 'south', replay: redis.urlOf([1, 2]) });
+  campaign = stage.campaign();
+}, 90_000);
+afterAll(() => stage?.strike());
+
+const rounds = Array.from({ length: FAILOVERS }, (_, round) => {
+  const failover = SENTINEL_FAILOVERS[round % SENTINEL_FAILOVERS.length];
+  return [round + 1, failover?.name ?? '', failover] as const;
+});
+
+describe.each(rounds)('failover %i, %s', (_round, name, failover) => {
+  it('accepts nothing twice and resumes by itself', async () => {
+    if (failover === undefined) throw new Error('no such failover');
+    await campaign.underLoad(async () => {
+      const { seconds, fenced } = await campaign.survive(name, () => strike(failover));
+      expect(seconds).toBeLessThan(FENCE_SECONDS + ALLOWANCE_SECONDS);
+      expect(fenced).toBeGreaterThan(0);
+    });
+    expect(campaign.ledger.doubles).toEqual([]);
+    expect(campaign.ledger.unknown).toEqual([]);
+  }, 120_000);
+});
+
+it('accepted all along', () => {
+  const { ledger, recoveries } = campaign;
+  process.stdout.write(`Sentinel: ${JSON.stringify({ accepts: ledger.acceptCount, recoveries })}\n`);
+  process.stdout.write(`Sentinel: ${JSON.stringify(Object.fromEntries(ledger.outcomes))}\n`);
+  expect(recoveries).toHaveLength(FAILOVERS);
+});
+
+it('a store without a fence accepts twice when writes are lost: the campaign finds it', async () => {
+  const lossy = SENTINEL_FAILOVERS.find(({ name }) => name.includes('lost'));
+  if (lossy === undefined) throw new Error('no failover loses writes');
+  const doors = ['north', 'south'].map((door) => naiveDoor(door, async () => (await redis.primary()).server));
+  const naive = new ReplayCampaign({ source: stage.source, doors });
+  await naive.underLoad(async () => {
+    await naive.survive(lossy.name, () =>
+      lossy.strike({ redis, campaign: naive, verifiers: stage.verifiers }),
+    );
+  });
+  expect(naive.ledger.doubles.length).toBeGreaterThan(0);
+}, 120_000);
+
+async function strike(failover: Failover): Promise<void> {
+  await failover.strike({ redis, campaign, verifiers: stage.verifiers });
+}
