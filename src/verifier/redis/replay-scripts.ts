@@ -76,7 +76,8 @@ local function search(prefix)
   local first = math.floor((seconds - ${MOST_AHEAD_SECONDS}) / ${BUCKET_SECONDS})
   local last = math.floor((seconds + ${MOST_AHEAD_SECONDS}) / ${BUCKET_SECONDS})
   for number = first, last do
-    if redis.call('EXISTS', prefix .. string.format('%d', number)) == 1 then found[#found + 1] = number end
+    local text = string.format('%d', number)
+    if redis.call('EXISTS', prefix .. text) == 1 then found[#found + 1] = text end
   end
   return found
 end
@@ -92,7 +93,7 @@ local function read(key, prefix)
       numbers = search(prefix) }
   end
   local list = {}
-  for number in string.gmatch(numbers, '%d+') do list[#list + 1] = tonumber(number) end
+  for text in string.gmatch(numbers, '%d+') do list[#list + 1] = text end
   return { moment = tonumber(moment), replid = replid, largest = tonumber(largest), cut = tonumber(cut),
     seen = tonumber(seen), held = tonumber(held), low = tonumber(low), why = why, numbers = list }
 end
@@ -106,7 +107,7 @@ end
 local function lookAtClock(epoch)
   local passed = seconds - epoch.seen
   if passed == 0 then return end
-  epoch.changed = true
+  epoch.isLater, epoch.changed = true, true
   if passed > math.max(${GAP_SECONDS}, 2 * epoch.largest) or passed < -(epoch.largest + 2) then
     local isRecent = epoch.seen - math.max(epoch.moment, epoch.cut) < ${LONGEST_LIFE_SECONDS}
     if isRecent or epoch.cut > seconds then
@@ -122,11 +123,11 @@ end
 local function isWhole(epoch, prefix)
   if #epoch.numbers == 0 then return true end
   local keys = {}
-  for at, number in ipairs(epoch.numbers) do keys[at] = prefix .. string.format('%d', number) end
+  for at, text in ipairs(epoch.numbers) do keys[at] = prefix .. text end
   if redis.call('EXISTS', unpack(keys)) == #keys then return true end
   local kept = {}
-  for at, number in ipairs(epoch.numbers) do
-    if redis.call('EXISTS', keys[at]) == 1 then kept[#kept + 1] = number end
+  for at, text in ipairs(epoch.numbers) do
+    if redis.call('EXISTS', keys[at]) == 1 then kept[#kept + 1] = text end
   end
   epoch.numbers = kept
   return false
@@ -154,15 +155,16 @@ end
 -- The lower end is raised by whoever deletes, in the same step, and is written first.
 local function forget(epoch, prefix)
   epoch.forgotten = {}
-  if seconds < epoch.held then return end
+  if not epoch.isLater or seconds < epoch.held then return end
   local kept = {}
-  for _, number in ipairs(epoch.numbers) do
+  for _, text in ipairs(epoch.numbers) do
+    local number = tonumber(text)
     if (number + 1) * ${BUCKET_SECONDS} + 3 * epoch.largest + 2 <= seconds then
-      epoch.forgotten[#epoch.forgotten + 1] = prefix .. string.format('%d', number)
+      epoch.forgotten[#epoch.forgotten + 1] = prefix .. text
       epoch.low = math.max(epoch.low, number + 1)
       epoch.changed = true
     else
-      kept[#kept + 1] = number
+      kept[#kept + 1] = text
     end
   end
   epoch.numbers = kept
@@ -212,12 +214,9 @@ local function verdict()
   -- Also in the other hashes: an identifier is one, whatever times it comes with.
   local isListed = false
   for _, other in ipairs(epoch.numbers) do
-    isListed = isListed or other == number
-    if redis.call('HEXISTS', prefix .. string.format('%d', other), identifier) == 1 then
-      return ${CONSUME_CODES.replayed}
-    end
+    isListed = isListed or other == text
+    if redis.call('HEXISTS', prefix .. other, identifier) == 1 then return ${CONSUME_CODES.replayed} end
   end
-
   if not isListed and #epoch.numbers >= ${MOST_BUCKETS} then return ${CONSUME_CODES.clock} end
 
   local used = redis.call('INCR', KEYS[3])
@@ -229,7 +228,7 @@ local function verdict()
   end
 
   if not isListed then
-    epoch.numbers[#epoch.numbers + 1] = number
+    epoch.numbers[#epoch.numbers + 1] = text
     epoch.changed = true
   end
   save(KEYS[1], epoch)

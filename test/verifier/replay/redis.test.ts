@@ -156,6 +156,25 @@ describe('redis: the epoch', () => {
   });
 });
 
+describe('redis: memory', () => {
+  it('takes at most 190 bytes for a record', async () => {
+    await server.command('FLUSHALL');
+    const store = await openServing();
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
+    const usedBytes = async () =>
+      Number(/used_memory:(\d+)/.exec(await server.command('INFO', 'memory'))?.[1]);
+    const before = await usedBytes();
+    const holders = Array.from({ length: 100 }, randomIdentifier);
+    let consumed = 0;
+    while (consumed < 20_000) {
+      const claims = holders.map((holderThumbprint) => claimAt(nowSeconds(), { holderThumbprint }));
+      const outcomes = await Promise.all(claims.map(async (claim) => store.consume(claim)));
+      consumed += outcomes.filter(({ kind }) => kind === 'consumed').length;
+    }
+    expect(((await usedBytes()) - before) / consumed).toBeLessThanOrEqual(190);
+  }, 60_000);
+});
+
 describe('redis: clocks', () => {
   it('refuses when the clocks differ by more than the skew', async () => {
     const store = await openServing();
