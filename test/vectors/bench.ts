@@ -30,7 +30,10 @@ const LONG_SECONDS = 1_000_000;
 
 /** @param nowSeconds of the first request */
 export function storeOf(store: ReplayVector['store'], nowSeconds: number): ReplayStore {
-  if (store === null) return createMemoryReplayStore({ clockSeconds: () => nowSeconds - LONG_SECONDS });
+  if (store === null) {
+    // Its memory is taken at once: room for a sequence is enough.
+    return createMemoryReplayStore({ clockSeconds: () => nowSeconds - LONG_SECONDS, maxRecords: 100 });
+  }
   return createMemoryReplayStore({
     clockSeconds: () => store.started_at,
     maxRecords: store.max_records,

@@ -1,12 +1,12 @@
 /** The vectors against the ext_authz door: real messages over a real connection. */
-import { afterAll, expect } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
 import { type ExtAuthzGrpcDoor, openExtAuthzGrpcDoor } from '../../src/enforcement/ext-authz-grpc/server.ts';
 import { type CheckClient, openCheckClient } from '../fakes/check-client.ts';
-import { rawCheckRequest } from '../fakes/check-request.ts';
-import type { Bench } from './bench.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../fakes/check-request.ts';
+import { type Bench, createBench, storeOf } from './bench.ts';
 import { describeVectors } from './conformance-suite.ts';
-import { type Answered, wireRequestOf } from './published.ts';
+import { type Answered, DENIED, wireRequestOf } from './published.ts';
 
 interface Stand {
   readonly client: CheckClient;
@@ -26,11 +26,13 @@ async function openStand({ metrics, verifier }: Bench): Promise<Stand> {
   return { door, client: openCheckClient(door.address) };
 }
 
-afterAll(async () => {
-  const opened = await stand;
+async function closeStand(opening: Promise<Stand> | undefined): Promise<void> {
+  const opened = await opening;
   opened?.client.close();
   await opened?.door.drain(1000);
-});
+}
+
+afterAll(() => closeStand(stand));
 
 describeVectors('ext_authz over gRPC', async (request, bench) => {
   stand ??= openStand(bench);
@@ -70,3 +72,23 @@ function answerOf({ denied_response, ok_response, status }: CheckResponse): Answ
 function textOfHeader(header: { readonly value?: string; readonly raw_value?: Buffer } | undefined): string {
   return header?.value || (header?.raw_value?.toString('latin1') ?? '');
 }
+
+describe('where Envoy joins the lines of a header', () => {
+  const bench = createBench();
+  let merged: Promise<Stand> | undefined;
+  afterAll(() => closeStand(merged));
+
+  /** Less can be told there, so more is refused; and never less. */
+  it('lets through nothing that a vector denies', async () => {
+    merged ??= openStand(bench);
+    const { client } = await merged;
+    const letThrough: string[] = [];
+    for (const { bundle, name, now: nowSeconds, realtime_staleness_seconds, request } of DENIED) {
+      const store = storeOf(null, nowSeconds);
+      await bench.set({ bundle, nowSeconds, realtimeStalenessSeconds: realtime_staleness_seconds, store });
+      const answer = answerOf(await client.check(mergedCheckRequest(wireRequestOf(request))));
+      if (answer.outcome !== 'denied') letThrough.push(name);
+    }
+    expect(letThrough).toEqual([]);
+  });
+});
