@@ -35,6 +35,8 @@ const WHY: { readonly [R in ReplayFenceReason]: string } = {
 export class RedisFences {
   readonly #observer: ReplayObserver | undefined;
   readonly #fences: (ShardFence | undefined)[] = [];
+  /** The last issued-at that is refused by what was found when each shard was looked at for the first time. */
+  #startsThroughSeconds = 0;
 
   constructor(observer: ReplayObserver | undefined) {
     this.#observer = observer;
@@ -52,6 +54,9 @@ export class RedisFences {
           ? fence.throughSeconds >= epoch.serverSeconds
           : before.momentSeconds !== fence.momentSeconds;
       if (isNew) raised.add(fence.why);
+      if (before === undefined) {
+        this.#startsThroughSeconds = Math.max(this.#startsThroughSeconds, fence.throughSeconds);
+      }
     }
     for (const why of raised) this.#observer?.fenceRaised(why);
   }
@@ -59,6 +64,11 @@ export class RedisFences {
   /** Whether the shard was looked at. */
   isKnown(shard: number): boolean {
     return this.#fences[shard] !== undefined;
+  }
+
+  /** Whether a fence is up that was there when this process came. */
+  isStarting(nowSeconds: number): boolean {
+    return nowSeconds <= this.#startsThroughSeconds;
   }
 
   /** The shard's fence, if it is up. */

@@ -11,23 +11,27 @@ export function redisHealth(
   nowSeconds: number,
 ): ReplayHealth {
   let fence: ReplayFence | undefined;
-  let takingShards = 0;
+  let servedShards = 0;
   for (const shard of primaries.tags.keys()) {
     const isServed = primaries.linkOf(shard)?.isServing === true && !refusedShards.has(shard);
     if (!isServed || !fences.isKnown(shard)) continue;
+    servedShards += 1;
     const up = fences.up(shard, nowSeconds);
-    if (up === undefined) takingShards += 1;
-    else if (fence === undefined || up.secondsLeft > fence.secondsLeft) fence = up;
+    if (up !== undefined && (fence === undefined || up.secondsLeft > fence.secondsLeft)) fence = up;
   }
-  const trouble =
-    findTrouble(primaries, refusedShards) ?? (fence === undefined ? undefined : describeFence(fence));
   const details = { links: countLinks(primaries), ...(fence === undefined ? {} : { fence }) };
-  if (takingShards === 0) {
+  const trouble = findTrouble(primaries, refusedShards);
+  if (servedShards === 0) {
     return { ready: false, problem: trouble ?? 'Redis is being looked at', ...details };
   }
-  if (trouble === undefined) return { ready: true, ...details };
-  const part = `of ${primaries.tags.length} parts of the holders ${takingShards} are served: ${trouble}`;
-  return { ready: true, warning: part, ...details };
+  const fenced = fence === undefined ? undefined : describeFence(fence);
+  if (fenced !== undefined && fences.isStarting(nowSeconds)) {
+    return { ready: false, problem: fenced, ...details };
+  }
+  const part =
+    trouble && `of ${primaries.tags.length} parts of the holders ${servedShards} are served: ${trouble}`;
+  const warning = part ?? fenced;
+  return warning === undefined ? { ready: true, ...details } : { ready: true, warning, ...details };
 }
 
 function findTrouble(primaries: Primaries, refusedShards: ReadonlyMap<number, string>): string | undefined {

@@ -61,8 +61,9 @@ export interface ReplayLinks {
 
 /**
  * Whether the store can serve now, for `/readyz` and metrics; `problem` and `warning` are one clear line
- * each, without secrets. Not ready means that no proof at all would be taken. `fence` is the one that
- * stays up longest: with some of the holders fenced the store is ready, and warns.
+ * each, without secrets. `fence` is the one that stays up longest. The fence that a process finds at its start
+ * makes it not ready; one that goes up later is a warning: other verifiers could do no more, and refusals that say
+ * `fenced` tell callers more than none.
  */
 export type ReplayHealth =
   | {

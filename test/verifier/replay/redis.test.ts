@@ -156,6 +156,68 @@ describe('redis: the epoch', () => {
   });
 });
 
+describe('redis: what operators see of fences', () => {
+  beforeEach(async () => {
+    await server.command('FLUSHALL');
+  });
+
+  it('is not ready under the fence of its start, and ready after it', async () => {
+    const raised: string[] = [];
+    let ahead = 0;
+    const store = await openServing({
+      observer: { fenceRaised: (why) => raised.push(why) },
+      expectedSkewSeconds: () => SKEW_SECONDS,
+      // No second look: there the clocks would differ.
+      recheckIntervalMs: 60_000,
+      clockSeconds: () => Date.now() / 1000 + ahead,
+    });
+    const seconds = 2 * SKEW_SECONDS + 1;
+    const start = store.health();
+    expect(start).toMatchObject({ ready: false, fence: { why: 'epoch_missing' } });
+    expect(start.fence?.secondsLeft).toBeLessThanOrEqual(seconds);
+    expect(start.fence?.secondsLeft).toBeGreaterThanOrEqual(seconds - 1);
+    expect(raised).toEqual(['epoch_missing']);
+    // As if the fence's time had passed.
+    ahead = seconds;
+    expect(store.health()).toEqual({ ready: true, links: { serving: 1, unfit: 0 } });
+  });
+
+  it('is ready, and warns, under a fence that went up later', async () => {
+    const replid = /master_replid:([0-9a-f]+)/.exec(await server.command('INFO', 'replication'))?.[1];
+    const settled = `${nowSeconds() - 100} ${replid} 0 0 ${nowSeconds()} 0 0 epoch_missing `;
+    await server.command('SET', EPOCH_KEY, settled);
+    const raised: string[] = [];
+    const observer = { fenceRaised: (why: string) => raised.push(why) };
+    const store = await openServing({ observer, recheckIntervalMs: 20 });
+    expect(store.health()).toMatchObject({ ready: true });
+    expect(raised).toEqual([]);
+    await server.command('FLUSHALL');
+    await waitUntil(() => raised.length > 0);
+    expect(raised).toEqual(['epoch_missing']);
+    expect(store.health()).toMatchObject({
+      ready: true,
+      warning: expect.stringMatching(
+        /^Redis holds no older replay records: proofs are refused for another \d+ s$/,
+      ),
+      fence: { why: 'epoch_missing' },
+    });
+  });
+
+  it('tells of a fence that a claim has raised, and of a larger skew', async () => {
+    const raised: string[] = [];
+    const store = await openServing({ observer: { fenceRaised: (why) => raised.push(why) } });
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
+    // Moments count in seconds: a fence that goes up within the same one is no other.
+    const since = nowSeconds();
+    await waitUntil(() => nowSeconds() > since);
+    const wider = claimAt(nowSeconds(), { skewSeconds: 60, issuedAtSeconds: nowSeconds() });
+    expect(await store.consume(wider)).toEqual(UNAVAILABLE.fenced);
+    await waitUntil(() => raised.includes('skew_raised'));
+    expect(store.health().fence).toMatchObject({ why: 'skew_raised' });
+    expect(store.health().fence?.secondsLeft).toBeGreaterThan(115);
+  });
+});
+
 describe('redis: memory', () => {
   it('takes at most 190 bytes for a record', async () => {
     await server.command('FLUSHALL');
