@@ -33,7 +33,6 @@ export interface TransferAge {
 
 /** RFC 9113 section 7 */
 const NO_ERROR = 0;
-const REFUSED_STREAM = 7;
 const CANCEL = 8;
 
 /** However long the asker says that it waits, a request that has waited this long unseen is refused. */
@@ -53,6 +52,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   readonly #refuseAtMs: number;
   #completeMs: number | undefined;
   #listener: Listener | undefined;
+  #isRefused = false;
   #isAnswered = false;
   #isCounted = false;
   #isOver = false;
@@ -82,9 +82,9 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     return this.#isOver || performance.now() >= this.#deadlineMs;
   }
 
-  /** Before it has begun: the peer may ask elsewhere, for nothing was done (RFC 9113 section 8.7). */
+  /** Before it has begun. */
   refuse(): void {
-    closeStream(this.#inner, REFUSED_STREAM);
+    this.#isRefused = true;
   }
 
   /** Ends a stream that is not at fault. */
@@ -140,6 +140,10 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
 
   onReceiveMetadata(metadata: Metadata): void {
     this.#metrics.started();
+    if (this.#isRefused) {
+      this.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: 'too many calls' });
+      return;
+    }
     this.#registry.began(this, metadata);
     this.#listener?.onReceiveMetadata(metadata);
   }
@@ -161,7 +165,8 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     this.#isOver = true;
     this.#count(performance.now() >= this.#deadlineMs ? 'DEADLINE_EXCEEDED' : 'CANCELLED');
     // Over for us, but the peer may still be sending, and what it sent would be kept (RFC 9113 section 8.1).
-    if (this.#completeMs === undefined) closeStream(this.#inner, NO_ERROR);
+    // Its status is on its way and goes first.
+    if (this.#completeMs === undefined) setImmediate(() => closeStream(this.#inner, NO_ERROR));
     this.#registry.ended(this);
     this.#listener?.onCancel();
   }

@@ -1,0 +1,302 @@
+/** What the door bounds of calls and connections, seen by a client that plays by no rules but HTTP/2's. */
+import { once } from 'node:events';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
+import { connect as connectSocket, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
+import {
+  type ExtAuthzGrpcDoor,
+  type ExtAuthzGrpcOptions,
+  openExtAuthzGrpcDoor,
+} from '../../../src/enforcement/ext-authz-grpc/server.ts';
+import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
+import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
+import {
+  CHECK_PATH,
+  decodeCheckResponse,
+  encodeCheckRequest,
+  outcomeOfResponse,
+} from '../../fakes/check-client.ts';
+import { rawCheckRequest } from '../../fakes/check-request.ts';
+import { scriptedReplayStore } from '../../fakes/replay-store.ts';
+import { signRequest } from '../../fakes/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import {
+  createTestVerifier,
+  type TestVerifier,
+  type TestVerifierOptions,
+} from '../../fakes/test-verifier.ts';
+
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+const WAIT_MS = 20_000;
+const keys = newSiteKeys();
+const snapshot = await compileSite(siteContent(keys));
+const metrics = createVerifierMetrics(() => undefined);
+
+let doors: ExtAuthzGrpcDoor[] = [];
+let sessions: ClientHttp2Session[] = [];
+afterEach(async () => {
+  for (const session of sessions) session.destroy();
+  for (const door of doors) await door.drain(0);
+  sessions = [];
+  doors = [];
+});
+
+async function open(
+  options: Partial<ExtAuthzGrpcOptions> = {},
+  verifierOptions: TestVerifierOptions = {},
+): Promise<ExtAuthzGrpcDoor & TestVerifier> {
+  const made = createTestVerifier({ snapshot, ...verifierOptions });
+  const listen = '127.0.0.1:0';
+  const base = { metrics, listen, bodyMode: 'buffered', maxMessageBytes: MAX_MESSAGE_BYTES } as const;
+  const door = await openExtAuthzGrpcDoor({ ...base, verifier: made.verifier, ...options });
+  doors.push(door);
+  return { ...made, ...door };
+}
+
+function newSession({ address }: ExtAuthzGrpcDoor): ClientHttp2Session {
+  const session = connect(`http://${address}`);
+  // What happens to it is looked at stream by stream.
+  session.on('error', () => undefined);
+  sessions.push(session);
+  return session;
+}
+
+function begin(session: ClientHttp2Session, path = CHECK_PATH, timeout?: string): ClientHttp2Stream {
+  const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
+  const stream = session.request({ ...headers, ...(timeout && { 'grpc-timeout': timeout }) });
+  stream.on('error', () => undefined);
+  return stream;
+}
+
+/** A gRPC message: uncompressed, its length in four bytes. */
+function framed(message: Buffer): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.byteLength, 1);
+  return Buffer.concat([head, message]);
+}
+
+const validRequest = () =>
+  framed(
+    encodeCheckRequest(rawCheckRequest(signRequest(keys, { caller: 'billing', route: 'everything' }).wire)),
+  );
+
+interface Ended {
+  readonly rstCode: number | undefined;
+  readonly grpcStatus: string | undefined;
+  readonly body: Buffer;
+}
+
+async function end(stream: ClientHttp2Stream): Promise<Ended> {
+  const chunks: Buffer[] = [];
+  let grpcStatus: string | undefined;
+  const note = (headers: Record<string, unknown>) => {
+    if (headers['grpc-status'] !== undefined) grpcStatus = String(headers['grpc-status']);
+  };
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  stream.on('response', note);
+  stream.on('trailers', note);
+  if (!stream.closed) await once(stream, 'close', { signal: AbortSignal.timeout(WAIT_MS) });
+  return { rstCode: stream.rstCode, grpcStatus, body: Buffer.concat(chunks) };
+}
+
+async function checked(session: ClientHttp2Session): Promise<string> {
+  const stream = begin(session);
+  stream.end(validRequest());
+  const { body } = await end(stream);
+  return outcomeOfResponse(decodeCheckResponse(body.subarray(5)));
+}
+
+/** How often the door has refused for that reason since the test began. */
+async function refusals(why: string): Promise<number> {
+  const text = await metrics.registry.getSingleMetricAsString('proofgate_grpc_refused_total');
+  return Number(new RegExp(`\\{why="${why}"\\} (\\d+)`).exec(text)?.[1] ?? 0);
+}
+
+/** Checks that ended with that code so far. */
+async function handled(code: string): Promise<number> {
+  const text = await metrics.registry.getSingleMetricAsString('grpc_server_handled_total');
+  return Number(new RegExp(`grpc_method="Check",grpc_code="${code}"\\} (\\d+)`).exec(text)?.[1] ?? 0);
+}
+
+const limits = (changed: Partial<CallLimits>) => ({ callLimits: { ...CALL_LIMITS, ...changed } });
+const half = (bytes = 100) => validRequest().subarray(0, bytes);
+
+describe('a request that stays incomplete', () => {
+  it('is ended after a while, and nobody else is', async () => {
+    const door = await open(limits({ transferTimeoutMs: 500 }));
+    const before = await refusals('slow');
+    const session = newSession(door);
+    const silent = begin(session);
+    const trickling = begin(session);
+    trickling.write(half());
+    const ends = [end(silent), end(trickling)];
+    expect(await checked(session)).toBe('allowed');
+    expect((await Promise.all(ends)).map(({ rstCode }) => rstCode)).toEqual([8, 8]);
+    expect(await checked(session)).toBe('allowed');
+    expect(await refusals('slow')).toBe(before + 2);
+  });
+
+  it('is let go of when its deadline has passed, though its client goes on', async () => {
+    const door = await open();
+    const before = await handled('DEADLINE_EXCEEDED');
+    const stream = begin(newSession(door), CHECK_PATH, '50m');
+    stream.write(half());
+    const ended = await end(stream);
+    expect([ended.grpcStatus, ended.rstCode]).toEqual(['4', 0]);
+    expect(await handled('DEADLINE_EXCEEDED')).toBe(before + 1);
+  });
+
+  it('may not pile up bytes', async () => {
+    const door = await open(limits({ maxIncompleteBytes: 2_000_000 }));
+    const before = await refusals('bytes');
+    const session = newSession(door);
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(3_000_000, 1);
+    // Three of a megabyte each, none of them complete.
+    const streams = [0, 1, 2].map(() => begin(session));
+    const ends = streams.map(end);
+    const piece = Buffer.alloc(50_000);
+    for (const stream of streams) stream.write(head);
+    const pouring = setInterval(() => {
+      for (const stream of streams) if (!stream.closed) stream.write(piece);
+    }, 10);
+    try {
+      expect((await Promise.all(ends)).map(({ rstCode }) => rstCode)).toEqual([8, 8, 8]);
+    } finally {
+      clearInterval(pouring);
+    }
+    expect(await refusals('bytes')).toBe(before + 3);
+    expect(await checked(session)).toBe('allowed');
+  });
+});
+
+describe('too many', () => {
+  it('calls are refused before they begin', async () => {
+    const door = await open(limits({ maxCalls: 3 }));
+    const before = await refusals('calls');
+    const session = newSession(door);
+    const held = [begin(session), begin(session), begin(session)];
+    const refused = begin(session);
+    // RESOURCE_EXHAUSTED
+    expect((await end(refused)).grpcStatus).toBe('8');
+    expect(await refusals('calls')).toBe(before + 1);
+    for (const stream of held) stream.end(validRequest());
+    const outcomes = await Promise.all(held.map(end));
+    expect(outcomes.map(({ body }) => outcomeOfResponse(decodeCheckResponse(body.subarray(5))))).toEqual(
+      Array(3).fill('allowed'),
+    );
+    expect(await checked(session)).toBe('allowed');
+  });
+
+  it('streams on one connection are ruled out when it begins', async () => {
+    const session = newSession(await open());
+    await once(session, 'remoteSettings');
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(1024);
+  });
+
+  it('connections are closed at once', async () => {
+    const door = await open({ maxConnections: 2 });
+    const before = await refusals('connections');
+    const [host, port] = door.address.split(':');
+    const sockets: Socket[] = [];
+    const dial = async () => {
+      const socket = connectSocket(Number(port), host);
+      socket.on('error', () => undefined);
+      sockets.push(socket);
+      await once(socket, 'connect');
+      socket.resume();
+      return socket;
+    };
+    try {
+      const first = await dial();
+      await dial();
+      const third = await dial();
+      if (!third.closed) await once(third, 'close');
+      expect(await refusals('connections')).toBe(before + 1);
+      first.destroy();
+      await waitFor('room for another', WAIT_MS, async () => {
+        const session = newSession(door);
+        return (await checked(session)) === 'allowed' ? true : undefined;
+      });
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+});
+
+describe('who has gone', () => {
+  it.each(['a passed deadline', 'a cancelled call'])('%s has no jti used', async (how) => {
+    const answers: ((outcome: ReplayOutcome) => void)[] = [];
+    const store = scriptedReplayStore(() => new Promise((resolve) => answers.push(resolve)));
+    const { events, ...door } = await open({}, { store });
+    const code = how === 'a passed deadline' ? 'DEADLINE_EXCEEDED' : 'CANCELLED';
+    const before = await handled(code);
+    const stream = begin(newSession(door), CHECK_PATH, how === 'a passed deadline' ? '200m' : undefined);
+    stream.end(validRequest());
+    await waitFor('the store to be asked', WAIT_MS, () => (answers.length > 0 ? true : undefined));
+    if (how === 'a cancelled call') stream.close(8);
+    const ended = await end(stream);
+    expect(ended.grpcStatus).toBe(how === 'a passed deadline' ? '4' : undefined);
+    await waitFor('the call to be counted', WAIT_MS, async () =>
+      (await handled(code)) > before ? true : undefined,
+    );
+    answers[0]?.(CONSUMED);
+    await waitFor('the record', WAIT_MS, () => events[0]);
+    // Somebody did use it up, but nobody was let through.
+    expect(events).toMatchObject([
+      { outcome: 'denied', reason: 'verifier_unavailable', detail: 'overloaded' },
+    ]);
+  });
+
+  it('while the process was held up is not looked at', async () => {
+    const { events, store, ...door } = await open();
+    const session = newSession(door);
+    expect(await checked(session)).toBe('allowed');
+    const stream = begin(session, CHECK_PATH, '400m');
+    const ended = end(stream);
+    stream.end(validRequest());
+    // Client and server are one process here: what was written is read after this.
+    setImmediate(() => {
+      const until = performance.now() + 300;
+      while (performance.now() < until);
+    });
+    const { body } = await ended;
+    expect(outcomeOfResponse(decodeCheckResponse(body.subarray(5)))).toBe(
+      'verifier_unavailable/overloaded 503',
+    );
+    expect([store.claims.length, events.length]).toEqual([1, 2]);
+  });
+});
+
+describe('drain', () => {
+  it.each([
+    ['/grpc.health.v1.Health/Watch', framed(Buffer.alloc(0))],
+    ['/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', undefined],
+  ])('does not wait for who watches: %s', async (path, message) => {
+    const door = await open({ reflection: true });
+    const stream = begin(newSession(door), path);
+    const ended = end(stream);
+    if (message === undefined) stream.write(framed(Buffer.from([0x3a, 0])));
+    else stream.end(message);
+    await once(stream, 'data');
+    await door.drain(WAIT_MS);
+    // UNAVAILABLE
+    expect((await ended).grpcStatus).toBe('14');
+  });
+});
+
+it('health tells who watches only of changes', async () => {
+  const door = await open();
+  const stream = begin(newSession(door), '/grpc.health.v1.Health/Watch');
+  const seen: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => seen.push(chunk));
+  stream.end(framed(Buffer.alloc(0)));
+  const told = () => Buffer.concat(seen).toString('hex');
+  const [notServing, serving] = [framed(Buffer.from([8, 2])), framed(Buffer.from([8, 1]))];
+  const until = (text: string) => waitFor(text, WAIT_MS, () => (told() === text ? true : undefined));
+  await until(notServing.toString('hex'));
+  for (const isServing of [false, true, true, true, false]) door.setServing(isServing);
+  await until(Buffer.concat([notServing, serving, notServing]).toString('hex'));
+});
