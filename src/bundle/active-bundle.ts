@@ -11,6 +11,7 @@ import { compileBundle, type LiveSnapshot } from './compile.ts';
 import { reusingKeysOf } from './compile-keys.ts';
 import type { Signers } from './documents.ts';
 import { asBundleError, type BundleError, bundleError } from './errors.ts';
+import { beforeExpiry, judgeExpiry } from './expiry-rule.ts';
 import { BUNDLE_FILE } from './file-names.ts';
 import type {
   BundleChange,
@@ -100,6 +101,8 @@ export class ActiveBundle {
     const compiled = await this.compile(opened, found.files);
     const { snapshot, taken, refused } = await this.#applySteps(compiled, walk, found);
     if (taken < walk.positions.length - 1) await this.#judge(cut(walk, taken), refused);
+    const expired = judgeExpiry(this.#snapshot, snapshot, this.#options.nowSeconds(), BUNDLE_FILE);
+    if (expired !== undefined) throw refused ?? expired;
     await found.keep?.({ opened, bytes, positions: walk.positions.slice(1, taken + 1) });
     // Before the swap: what was decided from must not be forgotten.
     await mark.raise(snapshot);
@@ -221,7 +224,8 @@ export class ActiveBundle {
     const startedMs = performance.now();
     const before = this.#snapshot;
     if (before === undefined) return bundleError('chain_broken', BUNDLE_FILE, '', 'nothing is loaded yet');
-    const { steps, refused: notOpened } = this.#openAll(before, documents);
+    const { steps: opened, refused: notOpened } = this.#openAll(before, documents);
+    const { steps, refused: expired } = beforeExpiry(before, opened, this.#options.nowSeconds());
     const { taken, refused: notTaken } = await this.#take(steps);
     const snapshot = this.#snapshot;
     if (taken > 0 && snapshot !== undefined) {
@@ -230,7 +234,7 @@ export class ActiveBundle {
       const durationMs = performance.now() - startedMs;
       this.#options.onChange({ kind: 'advanced', snapshot, source, durationMs, steps: kinds });
     }
-    return notTaken ?? notOpened;
+    return notTaken ?? expired ?? notOpened;
   }
 
   #openAll(from: ChainPosition, documents: readonly StepDocument[]) {

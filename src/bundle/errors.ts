@@ -55,6 +55,7 @@ export type BundleErrorCode =
   | 'state_dir_in_use'
   // life in the verifier
   | 'refused_by_policy'
+  | 'expired'
   | 'internal'
   // authoring
   | 'yaml_invalid'

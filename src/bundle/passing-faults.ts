@@ -7,5 +7,7 @@ export const PASSING: ReadonlySet<BundleErrorCode> = new Set([
   'mark_corrupt',
   'mark_unavailable',
   'mark_of_another_site',
+  // The clock may have been ahead.
+  'expired',
   'internal',
 ]);

@@ -38,10 +38,8 @@ export class ControlScript {
 
   /** All up to a document, sound; from now on statements are about where that leads. */
   leadTo(last: Target, standing: ChainPosition): Answering {
-    const answer: PollAnswer = this.#whole(
-      new Map(TARGETS.map((name) => [name, this.#chain.documents[name]])),
-      last,
-    );
+    const documents = new Map(TARGETS.map((name) => [name, this.#chain.documents[name]]));
+    const answer = this.#whole(documents, stepsUpTo(documents, last));
     this.#standing = standing;
     return once(answer);
   }
@@ -49,11 +47,12 @@ export class ControlScript {
   /** One document and what it needs, by the way that such documents take. */
   offer(documents: Documents, target: Target): Answering {
     if (target === 'freshness.jws') return this.#statement(asText(documents.get(target) ?? Buffer.alloc(0)));
-    if (target === 'bundle.jws' || target === SHARD) return once(this.#whole(documents, target));
-    return this.#stepThenWhole(documents, target);
+    const steps = stepsUpTo(documents, target);
+    if (target === 'bundle.jws' || target === SHARD) return once(this.#whole(documents, steps));
+    return this.stepThenWhole(documents, steps.slice(-1), steps);
   }
 
-  #whole(documents: Documents, last: Target) {
+  #whole(documents: Documents, steps: DistributedStep[]) {
     const files = new Map<string, Buffer>();
     for (const name of ['bundle.jws', SHARD] as const)
       files.set(name, documents.get(name) ?? Buffer.alloc(0));
@@ -62,15 +61,15 @@ export class ControlScript {
     this.#claims += 1;
     const named = this.#control.offering(files, this.#claims % 2 === 0 ? files : claimed);
     const position = newPosition();
-    const whole = { ...position, files: named, steps: stepsUpTo(documents, last), required: true };
+    const whole = { ...position, files: named, steps, required: true };
     return { ...this.#answer(position), whole };
   }
 
   /** A step to where it stands; when that is refused it asks for the whole, which has the same step. */
-  #stepThenWhole(documents: Documents, target: Target): Answering {
+  stepThenWhole(documents: Documents, steps: DistributedStep[], stepsOfWhole: DistributedStep[]): Answering {
     const left: (() => PollAnswer)[] = [
-      () => ({ ...this.#answer(newPosition()), steps: stepsUpTo(documents, target).slice(-1) }),
-      () => this.#whole(documents, target),
+      () => ({ ...this.#answer(newPosition()), steps }),
+      () => this.#whole(documents, stepsOfWhole),
     ];
     return (isAskedForWhole) => (isAskedForWhole === (left.length === 1) ? left.shift()?.() : undefined);
   }
@@ -101,7 +100,7 @@ function once(answer: PollAnswer): Answering {
   };
 }
 
-function stepsUpTo(documents: Documents, last: Target): DistributedStep[] {
+export function stepsUpTo(documents: Documents, last: Target): DistributedStep[] {
   return TARGETS.slice(0, TARGETS.indexOf(last) + 1).flatMap((name) => {
     const step = readStepName(name);
     const document = asText(documents.get(name) ?? Buffer.alloc(0));

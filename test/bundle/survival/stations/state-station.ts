@@ -52,9 +52,14 @@ export async function newStateDirectory(chain: SignedChain): Promise<string> {
   return stateDirectory;
 }
 
+/** The folder of the base that is kept. */
+export async function baseOf(stateDirectory: string): Promise<string> {
+  return join(stateDirectory, await readlink(join(stateDirectory, 'current')));
+}
+
 /** Puts bytes in the place of one document of those that are kept. */
 export async function damage(stateDirectory: string, chain: SignedChain, target: Target, bytes: Buffer) {
-  const base = join(stateDirectory, await readlink(join(stateDirectory, 'current')));
+  const base = await baseOf(stateDirectory);
   const isStep = STEPS.includes(target);
   await writeFile(join(base, isStep ? STEP_LOG : target), isStep ? logWith(chain, target, bytes) : bytes);
 }
