@@ -12,9 +12,14 @@ const REGISTER = `data:text/javascript,import { register } from 'node:module'; r
 export function runTypescript(script: string, settings: object): Child {
   return startChild({
     command: process.execPath,
-    args: ['--import', REGISTER, fileURLToPath(new URL(script, import.meta.url))],
+    args: typescriptArguments(script),
     env: { PROOFGATE_TEST_SETTINGS: JSON.stringify(settings) },
   });
+}
+
+/** For whoever starts Node in another way. */
+export function typescriptArguments(script: string): readonly string[] {
+  return ['--import', REGISTER, fileURLToPath(new URL(script, import.meta.url))];
 }
 
 /** Inside the script. */
