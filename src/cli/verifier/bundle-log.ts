@@ -1,6 +1,7 @@
 /** What happens to bundles and on the way to them, as log lines and metrics. */
 import type { StepKind } from '../../bundle/file-names.ts';
 import type { BundleListener } from '../../bundle/holder.ts';
+import type { MirroredMarkListener } from '../../bundle/mirrored-mark.ts';
 import type { RefreshListener } from '../../bundle/refresh/refresher.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
@@ -57,5 +58,19 @@ export function logRefreshEvents(logger: Logger, metrics: RefreshMetrics): Refre
     acknowledged: ({ revision, head }, outcome) =>
       logger.debug({ revision, head, outcome }, 'acknowledged to Control'),
     rebased: (revision, bytes) => logger.info({ revision, bytes }, 'newer base kept in the state directory'),
+  };
+}
+
+export function logSharedMark(logger: Logger): MirroredMarkListener {
+  return {
+    bound: ({ revision }) =>
+      logger.info({ revision }, 'no mark in --state-dir: the shared one says what may be loaded'),
+    raiseFailed: ({ fault, message }) => logger.warn({ fault }, `the shared mark is not raised: ${message}`),
+    raiseWorksAgain: () => logger.info('the shared mark is raised again'),
+    disagrees: (own, shared) =>
+      logger.error(
+        { revision: own.revision, head: own.head, shared_head: shared.head },
+        'another verifier of this site accepted another content as this revision',
+      ),
   };
 }

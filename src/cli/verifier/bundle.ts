@@ -1,6 +1,7 @@
 /** Where the sidecar's bundle comes from: a directory, Control or both, over what the state directory remembers. */
 import { FileMark } from '../../bundle/high-water-mark.ts';
 import { BundleHolder } from '../../bundle/holder.ts';
+import { MirroredMark } from '../../bundle/mirrored-mark.ts';
 import type { ControlConnection } from '../../bundle/refresh/control-connection.ts';
 import { Refresher, type RefreshStatus } from '../../bundle/refresh/refresher.ts';
 import type { Snapshot } from '../../bundle/snapshot.ts';
@@ -15,9 +16,9 @@ import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
 import { readPublicKeyFile } from '../key-files.ts';
 import { assertStateDirectory } from '../state-directory.ts';
-import { logBundleEvents, logRefreshEvents } from './bundle-log.ts';
+import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import { openControlConnection } from './follow-control.ts';
-import { usesEmbeddedReplay } from './open-replay-store.ts';
+import { openSharedMark, usesEmbeddedReplay } from './open-replay-store.ts';
 import type { VerifierSettings } from './settings.ts';
 
 export interface VerifierBundle {
@@ -43,7 +44,10 @@ export async function createVerifierBundle(
   await assertStateDirectory(stateDirectory);
   const connection = await openControlConnection(settings);
   const kept = connection && new KeptChain(new StateDirectory(stateDirectory));
-  const mark = new FileMark({ stateDirectory, authSite });
+  const shared = await openSharedMark(settings);
+  const own = new FileMark({ stateDirectory, authSite });
+  const mirrored = shared && new MirroredMark({ own, shared, authSite, listener: logSharedMark(logger) });
+  const mark = mirrored ?? own;
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => refresher?.status().lastContactSeconds);
   const holder = new BundleHolder({
     authSite,
@@ -63,6 +67,7 @@ export async function createVerifierBundle(
     refreshStatus: () => refresher?.status(),
     async start() {
       occupancy = await occupyIfPossible(stateDirectory, logger);
+      await mirrored?.start();
       await holder.start();
       refresher?.start();
     },
@@ -70,6 +75,8 @@ export async function createVerifierBundle(
       await refresher?.close();
       holder.close();
       await kept?.close();
+      await mirrored?.close();
+      await shared?.close();
       await occupancy?.release();
     },
   };
@@ -98,7 +105,7 @@ function newRefresher({
   return new Refresher({ connection, kept, ...options });
 }
 
-async function readSigners(settings: VerifierSettings) {
+export async function readSigners(settings: VerifierSettings) {
   const bundleKeys = await readKeys(settings.bundleKeys);
   const freshnessKeys = await readKeys(settings.freshnessKeys);
   const { bundleThreshold: threshold } = settings;
@@ -120,6 +127,6 @@ function refuseUnlessSingleVerifier({ singleVerifier }: Snapshot): string | unde
   return singleVerifier ? undefined : '--replay memory takes only bundles that say single_verifier: true';
 }
 
-function nowSeconds(): number {
+export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }

@@ -16,7 +16,7 @@ export function usesEmbeddedReplay(replay: string): boolean {
 
 /**
  * Looks at the settings alone, so that a slip in them is told before anything is started.
- * @throws CliError `bad_replay_store`
+ * @throws CliError `bad_replay_store`, `max_replay_records_unused`
  */
 export async function assertReplaySetting(settings: VerifierSettings): Promise<void> {
   const { redisSentinelPasswordFile, redisSentinelUser, replay } = settings;
@@ -24,6 +24,10 @@ export async function assertReplaySetting(settings: VerifierSettings): Promise<v
     throw usageError('bad_replay_store', '--redis-sentinel-user needs --redis-sentinel-password-file');
   }
   if (usesEmbeddedReplay(replay)) return;
+  if (settings.maxReplayRecords !== undefined) {
+    const text = '--max-replay-records is for --replay memory; what Redis may hold is its maxmemory';
+    throw usageError('max_replay_records_unused', text);
+  }
   if (!REDIS_SCHEME.test(replay)) {
     throw usageError(
       'bad_replay_store',
@@ -49,7 +53,13 @@ export async function openReplayStore(
   const common = { holderQuotaPerMinute: holderQuota, ...inputs };
   if (usesEmbeddedReplay(replay)) {
     const { createMemoryReplayStore } = await import('../../verifier/replay/memory.ts');
-    return createMemoryReplayStore(common);
+    const { openKeptFence } = await import('../../verifier/replay/kept-fence.ts');
+    const { maxReplayRecords, stateDir } = settings;
+    return createMemoryReplayStore({
+      ...common,
+      keptFence: await openKeptFence(stateDir),
+      ...(maxReplayRecords === undefined ? {} : { maxRecords: maxReplayRecords }),
+    });
   }
   const { createRedisReplayStore } = await import('../../verifier/replay/redis.ts');
   const redis = { ...common, ...(await readRedisAccess(settings)), timeoutMs: settings.redisTimeoutMs };

@@ -3,6 +3,7 @@
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import {
   type AdminListener,
+  type AdminOptions,
   openAdminListener,
   type ReadinessCheck,
 } from '../../enforcement/admin/server.ts';
@@ -25,11 +26,32 @@ import { reportReadiness } from './readiness-report.ts';
 import { createReplayTelemetry } from './replay-telemetry.ts';
 import type { VerifierSettings } from './settings.ts';
 
+/** What is otherwise in one of several processes: see `workers/`. */
+export interface ProcessRole {
+  readonly createBundle: typeof createVerifierBundle;
+  /** @param doorAddress where the door listens */
+  readonly openAdmin: (options: AdminOptions, doorAddress: string) => Promise<AdminListener>;
+  readonly logFields: { readonly [name: string]: string | number };
+  /** The log line that says where it listens. */
+  readonly startedText: string;
+}
+
+const ALONE: ProcessRole = {
+  createBundle: createVerifierBundle,
+  openAdmin: (options) => openAdminListener(options),
+  logFields: {},
+  startedText: 'listening',
+};
+
 /** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
-export async function runVerifier(settings: VerifierSettings, { version }: CliContext): Promise<void> {
+export async function runVerifier(
+  settings: VerifierSettings,
+  { version }: CliContext,
+  role: ProcessRole = ALONE,
+): Promise<void> {
   const stop = listenForStop();
-  const logger = createLogger(settings.logLevel);
-  const parts = await startParts(settings, logger, version);
+  const logger = createLogger(settings.logLevel).child(role.logFields);
+  const parts = await startParts({ settings, logger, version, role });
   try {
     logger.info(
       {
@@ -38,7 +60,7 @@ export async function runVerifier(settings: VerifierSettings, { version }: CliCo
         admin_listen: parts.admin.address,
         auth_site: settings.authSite,
       },
-      'listening',
+      role.startedText,
     );
     await stopped(stop);
     logger.info('draining');
@@ -58,15 +80,25 @@ interface Parts {
   readonly leave: () => void;
 }
 
+interface StartInputs {
+  readonly settings: VerifierSettings;
+  readonly logger: Logger;
+  readonly version: string;
+  readonly role: ProcessRole;
+}
+
 /** What can be wrong with the settings is told before anything is opened. */
-async function startParts(settings: VerifierSettings, logger: Logger, version: string): Promise<Parts> {
+async function startParts({ settings, logger, version, role }: StartInputs): Promise<Parts> {
   const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
   const doorPlan = await planDoor(settings);
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
   await assertReplaySetting(settings);
   const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot));
-  const bundle = await createVerifierBundle(settings, logger, metrics);
-  const audit = await openVerifierAudit(settings, metrics, logger);
+  const bundle = await role.createBundle(settings, logger, metrics);
+  const audit = await openVerifierAudit(settings, metrics, logger).catch(async (error: unknown) => {
+    await bundle.close();
+    throw error;
+  });
   await bundle.start();
   const replayStore = await openReplayStore(settings, {
     expectedSkewSeconds: () => bundle.holder.snapshot?.skewSeconds,
@@ -96,7 +128,17 @@ async function startParts(settings: VerifierSettings, logger: Logger, version: s
       leaving,
     });
   try {
-    const listening = { settings, doorPlan, adminAddress, verifier, metrics, readiness, logger, version };
+    const listening = {
+      settings,
+      doorPlan,
+      adminAddress,
+      verifier,
+      metrics,
+      readiness,
+      logger,
+      version,
+      role,
+    };
     const opened = await openListeners(listening);
     return { bundle, replayStore, audit, ...opened };
   } catch (error) {
@@ -114,6 +156,7 @@ interface ListenerInputs {
   readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
   readonly logger: Logger;
   readonly version: string;
+  readonly role: ProcessRole;
 }
 
 /** @throws CliError `listen_failed` */
@@ -129,11 +172,8 @@ async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door'
   });
   let leaving = false;
   const readiness = () => [...inputs.readiness(leaving), ...door.checks()];
-  const admin = await openAdminListener({
-    ...adminAddress,
-    readiness,
-    metrics: () => scrape(metrics),
-  }).catch(async (error: unknown) => {
+  const adminOptions = { ...adminAddress, readiness, metrics: () => scrape(metrics) };
+  const admin = await inputs.role.openAdmin(adminOptions, door.address).catch(async (error: unknown) => {
     await door.drain(0);
     throw listenFailure(error, settings.adminListen);
   });
@@ -153,14 +193,14 @@ async function stopParts(parts: Parts, drainTimeoutMs: number): Promise<void> {
   await Promise.all([bundle.close(), replayStore.close(), audit.close(), admin.close()]);
 }
 
-function stopped(stop: AbortSignal): Promise<void> {
+export function stopped(stop: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (stop.aborted) resolve();
     else stop.addEventListener('abort', () => resolve(), { once: true });
   });
 }
 
-function parseExternalOrigin(text: string | undefined): Origin | undefined {
+export function parseExternalOrigin(text: string | undefined): Origin | undefined {
   if (text === undefined) return undefined;
   const origin = parseOrigin(text);
   if (origin === undefined) {
@@ -172,7 +212,7 @@ function parseExternalOrigin(text: string | undefined): Origin | undefined {
   return origin;
 }
 
-function listenFailure(error: unknown, address: string): CliError {
+export function listenFailure(error: unknown, address: string): CliError {
   if (error instanceof CliError) return error;
   const why = error instanceof ListenError ? error.message : (systemErrorCode(error) ?? 'error');
   return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
@@ -187,7 +227,7 @@ function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-function readingOf(snapshot: Snapshot | undefined) {
+export function readingOf(snapshot: Snapshot | undefined) {
   if (snapshot === undefined) return undefined;
   return { revision: snapshot.revision, ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds };
 }

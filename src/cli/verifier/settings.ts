@@ -101,6 +101,16 @@ export const VERIFIER_SETTINGS = {
     integer('--holder-quota <count>', 'most requests of one key a minute', { min: 1, max: 1_000_000_000 }),
     '600000',
   ),
+  maxReplayRecords: optional(
+    integer(
+      '--max-replay-records <count>',
+      'with --replay memory: most proofs remembered (default: 1000000)',
+      {
+        min: 1000,
+        max: 50_000_000,
+      },
+    ),
+  ),
   externalOrigin: optional(
     text('--external-origin <origin>', 'behind a proxy that rewrites host or scheme: the one origin served'),
   ),
@@ -151,6 +161,13 @@ export const VERIFIER_SETTINGS = {
       max: 1_000_000,
     }),
     '1024',
+  ),
+  workers: withDefault(
+    integer('--workers <count>', 'verifier processes behind the one address; more than 1 needs Redis', {
+      min: 1,
+      max: 64,
+    }),
+    '1',
   ),
   drainTimeoutMs: withDefault(
     duration('--drain-timeout <duration>', 'most time that SIGTERM leaves to checks in flight'),

@@ -1,5 +1,5 @@
 /**
- * How many identifiers a holder may have remembered in a minute, in a fixed amount of memory.
+ * How many identifiers a holder may have remembered in a minute, and how many at a time, in a fixed amount of memory.
  *
  * A holder counts in one of a fixed number of cells, chosen by a hash that nobody outside can compute:
  * a table of holders would have to grow with them, and refuse newcomers once full. Two holders that
@@ -11,21 +11,34 @@ import { mixWords, packSextets, SEXTETS_PER_WORD } from './sextets.ts';
 const CELL_BITS = 18;
 const SECONDS_PER_MINUTE = 60;
 
+export interface HolderLimits {
+  readonly maxPerMinute: number;
+  readonly maxRemembered: number;
+}
+
 export class HolderQuota {
-  readonly #maxPerMinute: number;
+  readonly #limits: HolderLimits;
   readonly #counts = new Int32Array(2 ** CELL_BITS);
   readonly #minutes = new Int32Array(2 ** CELL_BITS);
+  readonly #remembered = new Int32Array(2 ** CELL_BITS);
   readonly #seed = randomBytes(4).readInt32LE();
 
-  constructor(maxPerMinute: number) {
-    this.#maxPerMinute = maxPerMinute;
+  constructor(limits: HolderLimits) {
+    this.#limits = limits;
   }
 
-  /** Counts one identifier of the holder, unless the minute's quota is used up: then false. */
-  take(holderThumbprint: string, nowSeconds: number): boolean {
+  /** Where a holder counts: goes with each of its identifiers. */
+  cellOf(holderThumbprint: string): number {
     const first = packSextets(holderThumbprint, 0);
     const second = packSextets(holderThumbprint, SEXTETS_PER_WORD);
-    const cell = mixWords(first, second, this.#seed) >>> (32 - CELL_BITS);
+    return mixWords(first, second, this.#seed) >>> (32 - CELL_BITS);
+  }
+
+  /** Counts one identifier that is remembered from now on, unless one of the limits is reached: then false. */
+  take(cell: number, nowSeconds: number): boolean {
+    const { maxPerMinute, maxRemembered } = this.#limits;
+    const remembered = this.#remembered[cell] ?? 0;
+    if (remembered >= maxRemembered) return false;
     const minute = Math.floor(nowSeconds / SECONDS_PER_MINUTE);
     const countedMinute = this.#minutes[cell] ?? 0;
     // Requests reach the store a little out of order: one of the minute before counts in this one.
@@ -34,8 +47,14 @@ export class HolderQuota {
       this.#counts[cell] = 0;
     }
     const count = this.#counts[cell] ?? 0;
-    if (count >= this.#maxPerMinute) return false;
+    if (count >= maxPerMinute) return false;
     this.#counts[cell] = count + 1;
+    this.#remembered[cell] = remembered + 1;
     return true;
+  }
+
+  /** One of them is forgotten. */
+  forget(cell: number): void {
+    this.#remembered[cell] = (this.#remembered[cell] ?? 1) - 1;
   }
 }

@@ -5,11 +5,14 @@
  */
 import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, DEFAULT_SKEW_SECONDS, systemClockSeconds } from './defaults.ts';
 import { HolderQuota } from './holder-quota.ts';
+import type { KeptFence } from './kept-fence.ts';
 import { RecordTable } from './record-table.ts';
 import {
   CONSUMED,
   REPLAYED,
   type ReplayClaim,
+  type ReplayFence,
+  type ReplayFenceReason,
   type ReplayHealth,
   type ReplayOutcome,
   type ReplayStore,
@@ -17,24 +20,41 @@ import {
 } from './store.ts';
 
 export const DEFAULT_MAX_RECORDS = 1_000_000;
+/** One caller within its quota leaves at least as much for all others. */
+const MOST_SHARE_OF_ONE_HOLDER = 0.5;
 
 /** Purge steps a request: it adds one record, so a few steps always catch up. */
 const PURGE_STEPS = 8;
 /** Purge steps of a request that finds the store full, well under a millisecond. */
 const PURGE_STEPS_WHEN_FULL = 2048;
 
+/** Of a proof (docs/protocol.md "Transcript"). */
+const MAX_PROOF_TTL_SECONDS = 300;
+
+/** How far ahead of what may be consumed now the kept fence is written, and what is left of it when it is written again. */
+const RESERVE_SECONDS = 8;
+const LEAST_RESERVE_SECONDS = 3;
+const RESERVE_INTERVAL_MS = 1000;
+/** One that reaches much further was written while the clock was ahead: it is taken back. */
+const MOST_RESERVE_SECONDS = 60;
+
 export interface MemoryReplayStoreOptions {
-  /** Most identifiers remembered at a time; 36 bytes each. Default 1,000,000. */
+  /** Most identifiers remembered at a time; 40 bytes each. Default 1,000,000. */
   readonly maxRecords?: number;
   /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
+  /** What survives a restart. Without it only the clock keeps apart what was consumed before it: for tests. */
+  readonly keptFence?: KeptFence | undefined;
   /** The site's skew, with which `health` reckons the start's fence: it may be known only later. Until then 5. */
   readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
   readonly clockSeconds?: () => number;
 }
 
-/** Creates the store; proofs issued up to now plus skew are refused from then on (`fenced`). */
+/**
+ * Creates the store; refused from then on (`fenced`) are proofs issued up to now plus skew, or up to the kept fence where
+ * that is later.
+ */
 export function createMemoryReplayStore(options: MemoryReplayStoreOptions = {}): ReplayStore {
   return new MemoryReplayStore(options);
 }
@@ -46,21 +66,33 @@ class MemoryReplayStore implements ReplayStore {
   readonly #startSeconds: number;
   readonly #records: RecordTable;
   readonly #quota: HolderQuota;
+  readonly #kept: KeptFence | undefined;
+  readonly #reserving: NodeJS.Timeout | undefined;
   /** Nothing consumed up to this moment, of this verifier's clock, is sure to be remembered. */
   #epochSeconds: number;
   /** Largest skew that a claim has shown; 0 before the first one. */
   #largestSkewSeconds = 0;
   /** The latest clock at which something was recorded; 0 before that. */
   #lastRecordedSeconds = 0;
+  /** The latest `issued-at` that was consumed; 0 before that. */
+  #lastIssuedSeconds = 0;
   #isClosed = false;
 
   constructor(options: MemoryReplayStoreOptions) {
+    const maxRecords = options.maxRecords ?? DEFAULT_MAX_RECORDS;
     this.#clockSeconds = options.clockSeconds ?? systemClockSeconds;
     this.#expectedSkewSeconds = options.expectedSkewSeconds ?? (() => undefined);
     this.#startSeconds = Math.floor(this.#clockSeconds());
     this.#epochSeconds = this.#startSeconds;
-    this.#records = new RecordTable(options.maxRecords ?? DEFAULT_MAX_RECORDS, this.#epochSeconds);
-    this.#quota = new HolderQuota(options.holderQuotaPerMinute ?? DEFAULT_HOLDER_QUOTA_PER_MINUTE);
+    this.#quota = new HolderQuota({
+      maxPerMinute: options.holderQuotaPerMinute ?? DEFAULT_HOLDER_QUOTA_PER_MINUTE,
+      maxRemembered: Math.ceil(maxRecords * MOST_SHARE_OF_ONE_HOLDER),
+    });
+    this.#records = new RecordTable(maxRecords, this.#epochSeconds, (cell) => this.#quota.forget(cell));
+    this.#kept = options.keptFence;
+    if (this.#kept === undefined) return;
+    this.#reserve();
+    this.#reserving = setInterval(() => this.#reserve(), RESERVE_INTERVAL_MS).unref();
   }
 
   consume(claim: ReplayClaim): ReplayOutcome {
@@ -72,18 +104,46 @@ class MemoryReplayStore implements ReplayStore {
 
     // Comparisons are written so that a value that is no number refuses.
     const keepUntilSeconds = claim.expiresAtSeconds + 3 * this.#largestSkewSeconds + 2;
-    const fencedThroughSeconds = this.#epochSeconds + this.#largestSkewSeconds;
-    if (!(claim.issuedAtSeconds > fencedThroughSeconds)) return UNAVAILABLE.fenced;
+    if (!(claim.issuedAtSeconds > this.#fencedThroughSeconds)) return UNAVAILABLE.fenced;
     // Its record may have been made and purged already, before the clock went back.
     if (!(keepUntilSeconds > records.horizonSeconds)) return UNAVAILABLE.fenced;
     if (!(keepUntilSeconds > nowSeconds)) return UNAVAILABLE.fenced;
 
     if (records.has(claim.identifier)) return REPLAYED;
     if (records.isFull) return UNAVAILABLE.store;
-    if (!this.#quota.take(claim.holderThumbprint, nowSeconds)) return UNAVAILABLE.quota;
-    records.addSought(keepUntilSeconds);
+    if (!this.#mayOutliveRestart(claim.issuedAtSeconds)) return UNAVAILABLE.store;
+    const holderCell = this.#quota.cellOf(claim.holderThumbprint);
+    if (!this.#quota.take(holderCell, nowSeconds)) return UNAVAILABLE.quota;
+    records.addSought(keepUntilSeconds, holderCell);
     if (nowSeconds > this.#lastRecordedSeconds) this.#lastRecordedSeconds = nowSeconds;
+    if (claim.issuedAtSeconds > this.#lastIssuedSeconds) this.#lastIssuedSeconds = claim.issuedAtSeconds;
     return CONSUMED;
+  }
+
+  get #fencedThroughSeconds(): number {
+    const own = this.#epochSeconds + this.#largestSkewSeconds;
+    return Math.max(own, this.#kept?.startsThroughSeconds ?? 0);
+  }
+
+  /** Whether a start after a crash of this moment would refuse a proof issued then. If not, that is on its way. */
+  #mayOutliveRestart(issuedAtSeconds: number): boolean {
+    if (this.#kept === undefined || issuedAtSeconds <= this.#kept.throughSeconds) return true;
+    this.#reserve();
+    return false;
+  }
+
+  /** Keeps the fence on the disk a little ahead of every proof that may come. */
+  #reserve(): void {
+    const kept = this.#kept;
+    if (kept === undefined) return;
+    const nowSeconds = Math.floor(this.#clockSeconds());
+    const skewSeconds = Math.max(this.#largestSkewSeconds, this.#skewSeconds);
+    // A valid proof was issued no later than this.
+    const latestSeconds = Math.max(nowSeconds + skewSeconds, this.#lastIssuedSeconds);
+    const reserveSeconds = kept.throughSeconds - latestSeconds;
+    if (reserveSeconds < LEAST_RESERVE_SECONDS || reserveSeconds > MOST_RESERVE_SECONDS) {
+      kept.keep(latestSeconds + RESERVE_SECONDS);
+    }
   }
 
   /**
@@ -97,28 +157,64 @@ class MemoryReplayStore implements ReplayStore {
     this.#largestSkewSeconds = claim.skewSeconds;
   }
 
+  get #skewSeconds(): number {
+    return this.#expectedSkewSeconds() ?? DEFAULT_SKEW_SECONDS;
+  }
+
   health(): ReplayHealth {
     if (this.#isClosed) return { ready: false, problem: 'the embedded replay store is closed' };
+    const kept = this.#kept;
+    if (kept?.startsThroughSeconds === Number.POSITIVE_INFINITY) {
+      return { ready: false, problem: kept.problem ?? 'the kept fence cannot be read' };
+    }
     const nowSeconds = Math.floor(this.#clockSeconds());
-    const readyAfterSeconds = this.#startSeconds + (this.#expectedSkewSeconds() ?? DEFAULT_SKEW_SECONDS);
-    if (nowSeconds <= readyAfterSeconds) {
-      const seconds = readyAfterSeconds - nowSeconds + 1;
-      return {
-        ready: false,
-        problem: `the embedded replay store has just started: it refuses proofs for another ${seconds} s`,
-      };
-    }
     this.#records.purge(nowSeconds, PURGE_STEPS_WHEN_FULL);
+    const fence = this.#fenceAt(nowSeconds);
+    if (fence !== undefined) return { ready: false, problem: fenceProblem(fence), fence };
     if (this.#records.isFull) {
-      return {
-        ready: false,
-        problem: `the embedded replay store is full (${this.#records.size} identifiers)`,
-      };
+      const { size } = this.#records;
+      return { ready: false, problem: `the embedded replay store is full (${size} identifiers)` };
     }
-    return { ready: true };
+    if (kept?.problem === undefined) return { ready: true };
+    // What is reserved on the disk still serves.
+    return nowSeconds > kept.throughSeconds
+      ? { ready: false, problem: kept.problem }
+      : { ready: true, warning: kept.problem };
+  }
+
+  /** The one that a proof signed now meets; the longest, where it is several. */
+  #fenceAt(nowSeconds: number): ReplayFence | undefined {
+    const startSeconds = this.#startSeconds + this.#skewSeconds;
+    const keptSeconds = this.#kept?.startsThroughSeconds ?? 0;
+    // Any proof that is signed now would have been forgotten by now, had it been consumed while the clock was ahead.
+    const forgottenSeconds =
+      this.#records.horizonSeconds - MAX_PROOF_TTL_SECONDS - 3 * this.#largestSkewSeconds - 2;
+    const isOfThisClock = keptSeconds <= startSeconds + MOST_RESERVE_SECONDS;
+    const fences: readonly (readonly [ReplayFenceReason, number])[] = [
+      ['start', startSeconds],
+      [isOfThisClock ? 'start' : 'clock', keptSeconds],
+      ['skew_raised', this.#epochSeconds + this.#largestSkewSeconds],
+      ['clock', forgottenSeconds],
+    ];
+    const [why, throughSeconds] = fences.reduce((most, one) => (one[1] > most[1] ? one : most));
+    const secondsLeft = throughSeconds - nowSeconds + 1;
+    return secondsLeft > 0 ? { why, secondsLeft } : undefined;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    clearInterval(this.#reserving);
+    await this.#kept?.close(this.#lastIssuedSeconds);
   }
+}
+
+const FENCE_CAUSES: { readonly [W in ReplayFenceReason]?: string } = {
+  start: 'has just started',
+  skew_raised: "met a larger skew in the site's bundle",
+  clock: 'remembers a clock that was ahead of this one',
+};
+
+function fenceProblem({ secondsLeft, why }: ReplayFence): string {
+  const cause = FENCE_CAUSES[why] ?? 'is fenced';
+  return `the embedded replay store ${cause}: it refuses proofs for another ${secondsLeft} s`;
 }

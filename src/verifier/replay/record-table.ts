@@ -4,7 +4,7 @@
  * Fixed arrays instead of a `Map` of strings: a `Map` of a million strings stops the process while it
  * grows, and gives the garbage collector a million objects to walk. Records hang in a wheel of one
  * bucket a second, so that forgetting is a few steps a request whatever the number of records.
- * 36 bytes a record; the operating system backs the arrays only as far as they are used.
+ * 40 bytes a record; the operating system backs the arrays only as far as they are used.
  */
 import { randomBytes } from 'node:crypto';
 import { mixWords, packSextets, SEXTETS_PER_WORD } from './sextets.ts';
@@ -30,6 +30,8 @@ export class RecordTable {
   readonly #keepUntilSeconds: Float64Array;
   /** The next record of the same bucket, or of the free list. */
   readonly #next: Int32Array;
+  readonly #holderCells: Int32Array;
+  readonly #onForget: (holderCell: number) => void;
   readonly #bucketHeads = new Int32Array(WHEEL_SECONDS);
   #freeHead = NONE;
   #everUsed = 0;
@@ -43,7 +45,8 @@ export class RecordTable {
   readonly #sought = new Int32Array(WORDS_PER_RECORD);
   #soughtSlot = 0;
 
-  constructor(capacity: number, nowSeconds: number) {
+  /** @param onForget told of each identifier that is forgotten, with what `addSought` was given */
+  constructor(capacity: number, nowSeconds: number, onForget: (holderCell: number) => void) {
     const slotBits = Math.max(4, Math.ceil(Math.log2(capacity * 2)));
     this.#capacity = capacity;
     this.#slots = new Int32Array(2 ** slotBits);
@@ -53,6 +56,8 @@ export class RecordTable {
     this.#words = new Int32Array(capacity * WORDS_PER_RECORD);
     this.#keepUntilSeconds = new Float64Array(capacity);
     this.#next = new Int32Array(capacity);
+    this.#holderCells = new Int32Array(capacity);
+    this.#onForget = onForget;
     this.#cursorSeconds = nowSeconds;
   }
 
@@ -87,7 +92,7 @@ export class RecordTable {
   }
 
   /** Remembers the identifier that `has` just denied. The table must not be full, nor changed in between. */
-  addSought(keepUntilSeconds: number): void {
+  addSought(keepUntilSeconds: number, holderCell: number): void {
     let entry = this.#freeHead;
     if (entry === NONE) {
       this.#everUsed += 1;
@@ -97,6 +102,7 @@ export class RecordTable {
     }
     this.#words.set(this.#sought, (entry - 1) * WORDS_PER_RECORD);
     this.#keepUntilSeconds[entry - 1] = keepUntilSeconds;
+    this.#holderCells[entry - 1] = holderCell;
     this.#slots[this.#soughtSlot] = entry;
     this.#size += 1;
     this.#hangInBucket(entry);
@@ -151,6 +157,7 @@ export class RecordTable {
     const keptUntilSeconds = this.#keepUntilSeconds[entry - 1] ?? 0;
     if (keptUntilSeconds > this.#horizonSeconds) this.#horizonSeconds = keptUntilSeconds;
     this.#emptySlotOf(entry);
+    this.#onForget(this.#holderCells[entry - 1] ?? 0);
     this.#next[entry - 1] = this.#freeHead;
     this.#freeHead = entry;
     this.#size -= 1;

@@ -1,0 +1,146 @@
+/**
+ * What the embedded store knows after a restart: up to which `issued-at` proofs may have been consumed before it. Every
+ * proof that a run consumes was issued at or before a moment that is on the disk already, so a start that refuses what was
+ * issued up to there refuses all of them, whatever became of clock and skew in between. The moment is written ahead, a few
+ * seconds at a time, never while a request waits.
+ * Source: docs/protocol.md "Replay".
+ */
+import { BundleError } from '../../bundle/errors.ts';
+import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../bundle/files.ts';
+import { hasExactMembers, isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
+
+export const FENCE_FILE = 'replay-fence.json';
+const FENCE_FORMAT = 'proofgate.replay-fence/v1';
+const MAX_FENCE_BYTES = 4096;
+
+export interface KeptFence {
+  /** Proofs issued up to this moment may have been consumed by the runs before, seconds since the epoch; 0 before the first. */
+  readonly startsThroughSeconds: number;
+  /** Proofs issued up to this moment may be consumed now: a start after this would refuse them. */
+  readonly throughSeconds: number;
+  /** Why it cannot be raised; one line. */
+  readonly problem: string | undefined;
+  /** Moves `throughSeconds`: down at once, up as soon as it is on the disk. Returns at once, never throws. */
+  keep(throughSeconds: number): void;
+  /** The last word of this run: nothing issued after it was consumed. Never rejects. */
+  close(throughSeconds: number): Promise<void>;
+}
+
+/** Never rejects: what cannot be read lets nothing be consumed, and says why. */
+export async function openKeptFence(stateDirectory: string): Promise<KeptFence> {
+  await removeTemporaries(stateDirectory, FENCE_FILE);
+  try {
+    return new FileFence(stateDirectory, await readFence(stateDirectory));
+  } catch (error) {
+    const why = error instanceof BundleError ? error.message : `${FENCE_FILE}: not a fence of ours`;
+    return new UnreadableFence(`${why}; restore it, or remove it once no proof from before can be valid`);
+  }
+}
+
+class FileFence implements KeptFence {
+  readonly startsThroughSeconds: number;
+  readonly #directory: string;
+  #throughSeconds: number;
+  #targetSeconds: number;
+  #writtenSeconds: number | undefined;
+  #writing: Promise<void> | undefined;
+  #problem: string | undefined;
+
+  constructor(directory: string, startsThroughSeconds: number) {
+    this.#directory = directory;
+    this.startsThroughSeconds = startsThroughSeconds;
+    this.#throughSeconds = startsThroughSeconds;
+    this.#targetSeconds = startsThroughSeconds;
+  }
+
+  get throughSeconds(): number {
+    return this.#throughSeconds;
+  }
+
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  keep(throughSeconds: number): void {
+    const seconds = Math.max(throughSeconds, this.startsThroughSeconds);
+    this.#targetSeconds = seconds;
+    // Never above what the disk holds, whichever of the two writes it holds.
+    this.#throughSeconds = Math.min(this.#throughSeconds, seconds);
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  async close(throughSeconds: number): Promise<void> {
+    await this.#writing;
+    this.keep(throughSeconds);
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    try {
+      while (this.#writtenSeconds !== this.#targetSeconds) {
+        const seconds = this.#targetSeconds;
+        // Until it is known to have failed or not, either may be there.
+        this.#writtenSeconds = undefined;
+        await writeFence(this.#directory, seconds);
+        this.#writtenSeconds = seconds;
+        this.#throughSeconds = Math.min(seconds, this.#targetSeconds);
+      }
+      this.#problem = undefined;
+    } catch (error) {
+      this.#problem = error instanceof BundleError ? error.message : `${FENCE_FILE}: cannot be written`;
+    }
+  }
+}
+
+class UnreadableFence implements KeptFence {
+  readonly startsThroughSeconds = Number.POSITIVE_INFINITY;
+  readonly throughSeconds = Number.NEGATIVE_INFINITY;
+  readonly problem: string;
+
+  constructor(problem: string) {
+    this.problem = problem;
+  }
+
+  keep(): void {}
+
+  async close(): Promise<void> {}
+}
+
+async function readFence(directory: string): Promise<number> {
+  const file = { directory, file: FENCE_FILE, maxBytes: MAX_FENCE_BYTES };
+  const bytes = await readRegularFile(file).catch((error: unknown) => {
+    if (error instanceof BundleError && error.code === 'file_missing') return undefined;
+    throw error;
+  });
+  return bytes === undefined ? 0 : parseFence(bytes);
+}
+
+function parseFence(bytes: Buffer): number {
+  const value = parseJson(bytes);
+  const seconds = isFence(value) ? value.fenced_through_seconds : undefined;
+  if (typeof seconds === 'number' && Number.isSafeInteger(seconds) && seconds >= 0) return seconds;
+  throw new Error('not a fence');
+}
+
+function isFence(value: unknown): value is { readonly fenced_through_seconds: unknown } {
+  return (
+    isJsonObject(value) &&
+    hasExactMembers(value, ['format', 'fenced_through_seconds']) &&
+    value.format === FENCE_FORMAT
+  );
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return parseStrictJson(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeFence(directory: string, seconds: number): Promise<void> {
+  const text = `${JSON.stringify({ format: FENCE_FORMAT, fenced_through_seconds: seconds })}\n`;
+  await writeFileAtomically(directory, FENCE_FILE, Buffer.from(text));
+}

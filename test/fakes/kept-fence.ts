@@ -1,0 +1,47 @@
+/** The embedded store's kept fence over a disk whose writes end when the test says so, or never. */
+import type { KeptFence } from '../../src/verifier/replay/kept-fence.ts';
+
+/** What survives a crash. */
+export interface FenceDisk {
+  throughSeconds: number;
+}
+
+export class FakeKeptFence implements KeptFence {
+  readonly startsThroughSeconds: number;
+  readonly #disk: FenceDisk;
+  #throughSeconds: number;
+  #target: number;
+  problem: string | undefined;
+
+  constructor(disk: FenceDisk) {
+    this.#disk = disk;
+    this.startsThroughSeconds = disk.throughSeconds;
+    this.#throughSeconds = disk.throughSeconds;
+    this.#target = disk.throughSeconds;
+  }
+
+  get throughSeconds(): number {
+    return this.#throughSeconds;
+  }
+
+  keep(throughSeconds: number): void {
+    this.#target = Math.max(throughSeconds, this.startsThroughSeconds);
+    this.#throughSeconds = Math.min(this.#throughSeconds, this.#target);
+  }
+
+  /** The write under way reaches the disk, and is known to have. */
+  settle(): void {
+    this.land();
+    this.#throughSeconds = this.#target;
+  }
+
+  /** It reaches the disk, and then the power goes. */
+  land(): void {
+    this.#disk.throughSeconds = this.#target;
+  }
+
+  async close(throughSeconds: number): Promise<void> {
+    this.keep(throughSeconds);
+    this.settle();
+  }
+}
