@@ -138,11 +138,14 @@ describe('a restart', () => {
     claimAt(issuedAtSeconds, { issuedAtSeconds, expiresAtSeconds: issuedAtSeconds + 300 });
 
   it.each([
-    ['with a lowered skew', 60, 1, 0],
-    ['with the clock set back', 5, 5, -100],
-    ['with both', 60, 1, -100],
-    ['after a crash', 5, 5, 0],
-  ])('%s consumes nothing again', (_what, skewBefore, skewAfter, jumpSeconds) => {
+    ['after a crash', 'crash', 5, 5, 0],
+    ['after a crash, with a lowered skew', 'crash', 60, 1, 0],
+    ['after a crash, with the clock set back', 'crash', 5, 5, -100],
+    ['after a crash, with both', 'crash', 60, 1, -100],
+    ['in good order, with a lowered skew', 'close', 60, 1, 0],
+    ['in good order, with the clock set back', 'close', 5, 5, -100],
+    ['in good order, with both', 'close', 60, 1, -100],
+  ])('%s consumes nothing again', async (_what, end, skewBefore, skewAfter, jumpSeconds) => {
     const disk = { throughSeconds: 0 };
     const before = startStore(disk, skewBefore);
     clock.seconds += 2 * skewBefore + 1;
@@ -153,6 +156,7 @@ describe('a restart', () => {
     const proof = proofIssuedAt(clock.seconds + skewBefore);
     expect(before.consume(proof)).toEqual(CONSUMED);
     expect(before.consume(proof)).toEqual(REPLAYED);
+    if (end === 'close') await before.store.close();
     clock.seconds += jumpSeconds;
     const after = startStore(disk, skewAfter);
     for (let second = 0; second <= 400; second += 5) {
@@ -271,7 +275,14 @@ describe('whatever clock, skew and restarts do', () => {
     },
     {
       weight: 1,
-      arbitrary: fc.record({ kind: fc.constant('fill' as const), count: fc.constantFrom(1, 30) }),
+      arbitrary: fc.record({
+        kind: fc.constant('excursion' as const),
+        bySeconds: fc.constantFrom(400, 5000),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant('fill' as const), count: fc.constantFrom(1, 30, 300) }),
     },
   );
 
@@ -303,6 +314,15 @@ describe('whatever clock, skew and restarts do', () => {
       if (how !== 'close') this.disk.throughSeconds = survived;
       this.fence = new FakeKeptFence(this.disk);
       this.store = this.newStore();
+    }
+
+    /** The clock is ahead for a while, long enough for everything to be forgotten. */
+    goAhead(bySeconds: number): void {
+      this.now += bySeconds;
+      for (let count = 0; count < 200; count++) {
+        this.store.consume(claimAt(this.now, { skewSeconds: this.skewSeconds }));
+      }
+      this.now -= bySeconds;
     }
 
     claim(number: number, issuedIn: number, livesSeconds: number): void {
@@ -338,6 +358,7 @@ describe('whatever clock, skew and restarts do', () => {
           else if (one.kind === 'skew') world.skewSeconds = one.seconds;
           else if (one.kind === 'written') world.fence.settle();
           else if (one.kind === 'restart') await world.restart(one.how);
+          else if (one.kind === 'excursion') world.goAhead(one.bySeconds);
           else for (let count = 0; count < one.count; count++) world.claim(100 + count, 0, 1);
         }
         consumedInAll += world.consumed.size;
