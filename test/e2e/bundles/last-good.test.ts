@@ -1,0 +1,123 @@
+/**
+ * The real verifier over a directory in which nothing good comes any more: what is loaded serves while statements keep it
+ * fresh, and is refused as soon as it is stale.
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { ChainPosition } from '../../../src/bundle/chain.ts';
+import { signFreshness, signWholeBundle } from '../../../src/bundle/publishing-documents.ts';
+import type { BundleContent } from '../../../src/bundle/schema.ts';
+import { formatTime } from '../../../src/bundle/times.ts';
+import type { SigningKey } from '../../../src/protocol/signing.ts';
+import { AUTH_SITE, newSigningKey } from '../../fakes/bundle-content.ts';
+import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';
+import { waitFor } from '../harness/wait.ts';
+import { contentOf, newCallerKeys, nowSeconds } from './generations.ts';
+import { RequestSigner } from './requests.ts';
+import { type RunningVerifier, startVerifier } from './verifier-process.ts';
+
+const MAX_STALENESS_SECONDS = 20;
+const STALE = 'stale_bundle_fail_closed/stale 503';
+
+const keys = newCallerKeys();
+const signer = new RequestSigner(keys);
+const content = contentOf(
+  keys,
+  { generation: 5, turnKey: 'odd' },
+  { maxStalenessSeconds: MAX_STALENESS_SECONDS, lifetimeSeconds: 3600 },
+);
+
+let folder: string;
+let position: ChainPosition;
+let verifier: RunningVerifier;
+let client: CheckClient;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pg-last-good-'));
+  await mkdir(join(folder, 'bundle'));
+  await mkdir(join(folder, 'state'));
+  await writeFile(join(folder, 'key.jwk.json'), JSON.stringify(keys.bundle.publicKey.jwk));
+  const first = whole({ revision: 5 });
+  position = first.position;
+  await put('bundle.jws', first.document);
+  await freshen(nowSeconds());
+  const args = [
+    ...['--auth-site', AUTH_SITE, '--bundle', join(folder, 'bundle'), '--state-dir', join(folder, 'state')],
+    ...['--bundle-key', join(folder, 'key.jwk.json'), '--audit-file', join(folder, 'audit.jsonl')],
+  ];
+  verifier = await startVerifier({ args, replay: 'memory' });
+  client = openCheckClient(verifier.address);
+}, 90_000);
+afterAll(async () => {
+  client?.close();
+  await verifier?.child.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const put = (name: string, bytes: Buffer) => writeFile(join(folder, 'bundle', name), bytes);
+
+function whole(more: Partial<BundleContent>, signers: readonly SigningKey[] = [keys.bundle]) {
+  return signWholeBundle({ ...content, revision: 6, ...more }, signers);
+}
+
+function freshen(asOfSeconds: number): Promise<void> {
+  const statement = { auth_site: AUTH_SITE, ...position, as_of: formatTime(asOfSeconds) };
+  return put('freshness.jws', signFreshness(statement, [keys.bundle]));
+}
+
+const outcome = async () => outcomeOfResponse(await client.checkBytes(signer.request('paired')));
+
+/** How often the verifier has refused a bundle for this. */
+async function refusals(code: string): Promise<number> {
+  const line = new RegExp(`^proofgate_bundle_[a-z_]*\\{[^}]*"${code}"[^}]*\\} (\\d+)$`, 'm');
+  return Number(line.exec(await verifier.metrics())?.[1] ?? 0);
+}
+
+describe('a verifier to which nothing good comes', () => {
+  const good = whole({}).document;
+  it.each([
+    ['cut off', 'document_malformed', good.subarray(0, good.length / 2)],
+    ['damaged', 'signature_invalid', Buffer.from(good.toString().replace(/("payload":"e.{40})./, '$1_'))],
+    ['signed by a stranger', 'signatures_insufficient', whole({}, [newSigningKey()]).document],
+    ['of a lower revision', 'revision_lower', whole({ revision: 4 }).document],
+    [
+      'of the same revision with another head',
+      'revision_conflict',
+      whole({ revision: 5, skew_seconds: 2 }).document,
+    ],
+    [
+      'expired',
+      'expired',
+      whole({ issued_at: '2026-11-01T00:00:00Z', expires_at: '2026-11-02T00:00:00Z' }).document,
+    ],
+  ])(
+    'refuses a bundle that is %s, and serves on',
+    async (_name, code, bytes) => {
+      await put('bundle.jws', bytes);
+      await waitFor(`a refusal: ${code}`, 30_000, async () =>
+        (await refusals(code)) > 0 ? true : undefined,
+      );
+      await freshen(nowSeconds());
+      await expect(outcome()).resolves.toBe('allowed');
+    },
+    60_000,
+  );
+
+  it('serves until its freshness ends, whatever older statement comes again', async () => {
+    await freshen(nowSeconds());
+    await expect(outcome()).resolves.toBe('allowed');
+    const isStale = async () => {
+      // Replayed again and again.
+      await freshen(nowSeconds() - MAX_STALENESS_SECONDS);
+      const found = await outcome();
+      if (found !== 'allowed' && found !== STALE) throw new Error(found);
+      return found === STALE ? true : undefined;
+    };
+    await waitFor('the bundle to be stale', 60_000, isStale);
+    await freshen(nowSeconds());
+    await waitFor('a statement to be taken', 30_000, async () =>
+      (await outcome()) === 'allowed' ? true : undefined,
+    );
+  }, 120_000);
+});
