@@ -25,6 +25,8 @@ export interface EnvoyAdaptation {
   readonly ingressPort?: number;
   /** The blocks that the shipped file has commented out with `#|`. Default false. */
   readonly optionalBlocks?: boolean;
+  /** The block of TLS towards the verifier, which the shipped file has commented out with `#+`. Default false. */
+  readonly verifierTls?: boolean;
   /** Applied last, in order. */
   readonly edits?: readonly ConfigEdit[];
 }
@@ -39,6 +41,7 @@ const http2ProtocolOptions = {
 
 /** Where edits commonly go in the shipped file. */
 export const shipped = {
+  verifierCluster: ['static_resources', 'clusters', 0],
   filterChain: [...ingress, 'filter_chains', 0],
   connectionManager: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config'],
   extAuthz: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config', 'http_filters', 1, 'typed_config'],
@@ -56,14 +59,15 @@ export const shipped = {
 } as const satisfies Record<string, ConfigPath>;
 
 /** The text of the shipped file, its optional blocks in force when asked for. */
-export function shippedText(optionalBlocks = false): string {
+export function shippedText(optionalBlocks = false, verifierTls = false): string {
   const text = readFileSync(checkoutPath('envoy', 'envoy.yaml'), 'utf8');
-  return optionalBlocks ? text.replace(/^( *)#\| ?/gm, '$1') : text;
+  const withTls = verifierTls ? text.replace(/^( *)#\+ ?/gm, '$1') : text;
+  return optionalBlocks ? withTls.replace(/^( *)#\| ?/gm, '$1') : withTls;
 }
 
 /** @returns YAML for Envoy; its admin interface is on a free loopback port */
 export function adaptShipped(adaptation: EnvoyAdaptation): string {
-  const config = parseDocument(shippedText(adaptation.optionalBlocks));
+  const config = parseDocument(shippedText(adaptation.optionalBlocks, adaptation.verifierTls));
   const { upstream } = adaptation;
   const edits: ConfigEdit[] = [
     { path: ['admin', 'address', 'socket_address', 'port_value'], value: 0 },

@@ -26,13 +26,15 @@ export interface GatewayOptions {
   readonly upstream?: Pick<UpstreamOptions, 'protocol' | 'answerHeaders'>;
   /** With the shipped file's optional blocks as they are; how callers connect to them. */
   readonly tls?: NonNullable<WireAddress['tls']>;
+  /** With the shipped file's block of TLS towards the verifier. */
+  readonly verifierTls?: boolean;
 }
 
 /** Ends with the gateway; the verifier lives on, for others may use it too. */
 export async function startGateway(
   version: string,
   verifier: VerifierProcess,
-  { edits = [], tls, upstream: upstreamOptions = {} }: GatewayOptions = {},
+  { edits = [], tls, upstream: upstreamOptions = {}, verifierTls = false }: GatewayOptions = {},
 ): Promise<Gateway> {
   const upstream = await startUpstream(upstreamOptions);
   try {
@@ -40,6 +42,7 @@ export async function startGateway(
       verifier: verifier.address,
       upstream: { host: upstream.host, port: upstream.port, http2: upstreamOptions.protocol === 'h2c' },
       optionalBlocks: tls !== undefined,
+      verifierTls,
       edits: [closeAtOnce, ...(tls === undefined ? [unbufferedRoutes] : []), ...edits],
     });
     const address = { host: envoy.host, port: envoy.port, ...(tls && { tls }) };

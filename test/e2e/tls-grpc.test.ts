@@ -1,0 +1,278 @@
+/** TLS with certificates on both sides between a real Envoy and the verifier, and certificates that change under load. */
+
+import { X509Certificate } from 'node:crypto';
+import { mkdir, mkdtemp, rename, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect as connectTls, type SecureContextOptions } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type CertificateFiles, makeCertificates, type TestCertificates } from './harness/certificates.ts';
+import { envoyVersions } from './harness/envoy.ts';
+import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
+import { waitFor } from './harness/wait.ts';
+import { derivedKeyCaller } from './world/callers.ts';
+import { type Gateway, startGateway } from './world/gateway.ts';
+import { expectAllowed, observe } from './world/observe.ts';
+import { ROUTES } from './world/routes.ts';
+import { signedRequest } from './world/signed-request.ts';
+import { createSite, type Site } from './world/site.ts';
+import { startTraffic } from './world/traffic.ts';
+import { startVerifier, type VerifierProcess } from './world/verifier.ts';
+
+const VERIFIER_NAME = 'verifier.shop.example';
+const GATEWAY_URI = 'spiffe://shop.example/gateway';
+const WAIT_MS = 20_000;
+
+/** Two issuers of the same names; the third is nobody's, the fourth names another client. */
+let [first, second, stranger, other]: TestCertificates[] = [];
+let site: Site;
+let bundleDirectory: string;
+beforeAll(async () => {
+  const make = (uri = GATEWAY_URI) => makeCertificates(VERIFIER_NAME, uri);
+  [first, second, stranger, other] = await Promise.all([
+    make(),
+    make(),
+    make(),
+    make('spiffe://shop.example/x'),
+  ]);
+  site = await createSite();
+  bundleDirectory = await site.makeBundle();
+});
+afterAll(async () => {
+  for (const made of [first, second, stranger, other]) await made?.remove();
+  await site.remove();
+});
+
+function there<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the certificates are not made yet');
+  return value;
+}
+
+interface Mounted {
+  readonly server: Pick<CertificateFiles, 'cert' | 'key'>;
+  readonly clientCa: string;
+}
+
+/** A folder as Kubernetes mounts secrets: files are links through `..data`, which is swapped as a whole. */
+async function mountSecret(content: Mounted) {
+  const folder = await mkdtemp(join(site.directory, 'tls-'));
+  let versions = 0;
+  const swap = async ({ clientCa, server }: Mounted) => {
+    versions += 1;
+    const version = `..version-${versions}`;
+    await mkdir(join(folder, version));
+    await writeFile(join(folder, version, 'tls.crt'), server.cert);
+    await writeFile(join(folder, version, 'tls.key'), server.key, { mode: 0o640 });
+    await writeFile(join(folder, version, 'ca.crt'), clientCa);
+    await symlink(version, join(folder, '..data_tmp'));
+    await rename(join(folder, '..data_tmp'), join(folder, '..data'));
+  };
+  await swap(content);
+  for (const name of ['tls.crt', 'tls.key', 'ca.crt']) {
+    await symlink(join('..data', name), join(folder, name));
+  }
+  const flags = [
+    ...['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')],
+    ...['--tls-client-ca-file', join(folder, 'ca.crt'), '--tls-client-san', GATEWAY_URI],
+  ];
+  return { flags, swap };
+}
+
+const bothCas = () => there(first).ca.cert + there(second).ca.cert;
+
+/** What an operator fills in: this Envoy's certificate, and whom it trusts. */
+async function gatewayTls(client: CertificateFiles): Promise<readonly ConfigEdit[]> {
+  const trusted = join(await mkdtemp(join(site.directory, 'ca-')), 'ca.crt');
+  await writeFile(trusted, bothCas());
+  const common = [...shipped.verifierCluster, 'transport_socket', 'typed_config', 'common_tls_context'];
+  const certificate = [...common, 'tls_certificates', 0];
+  return [
+    { path: [...certificate, 'certificate_chain', 'filename'], value: client.certPath },
+    { path: [...certificate, 'private_key', 'filename'], value: client.keyPath },
+    { path: [...common, 'validation_context', 'trusted_ca', 'filename'], value: trusted },
+  ];
+}
+
+async function gatewayOf(
+  version: string,
+  verifier: VerifierProcess,
+  client: CertificateFiles,
+): Promise<Gateway> {
+  return startGateway(version, verifier, { verifierTls: true, edits: await gatewayTls(client) });
+}
+
+const readOrder = () => signedRequest(site, { caller: derivedKeyCaller(site), route: ROUTES.readOrder });
+
+async function metric(verifier: VerifierProcess, name: string): Promise<number> {
+  const { text } = await verifier.probe('/metrics');
+  const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `));
+  return Number(line?.slice(name.length + 1) ?? 0);
+}
+
+const RELOADED = 'proofgate_tls_reloads_total{outcome="succeeded"}';
+const NOT_RELOADED = 'proofgate_tls_reloads_total{outcome="failed"}';
+
+/** The issuer of what the verifier shows, or how the handshake went wrong. */
+function shakeHands(verifier: VerifierProcess, options: SecureContextOptions): Promise<string> {
+  const { address } = verifier;
+  if (address.kind !== 'tcp') throw new Error('not on TCP');
+  return new Promise((resolve) => {
+    const socket = connectTls({
+      ...options,
+      host: address.host,
+      port: address.port,
+      servername: VERIFIER_NAME,
+      ca: bothCas(),
+      ALPNProtocols: ['h2'],
+    });
+    const { ca } = there(first);
+    // In TLS 1.3 a client learns after the handshake that it is refused; the server's first frame says that it is not.
+    socket.once('data', () => {
+      const raw = socket.getPeerX509Certificate();
+      const isFirst = raw?.verify(new X509Certificate(ca.cert).publicKey);
+      socket.destroy();
+      resolve(isFirst ? 'first' : 'second');
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
+    socket.once('close', () => resolve('closed'));
+  });
+}
+
+const pair = ({ cert, key }: CertificateFiles): SecureContextOptions => ({ cert, key });
+
+async function withVerifier(
+  content: Mounted,
+  test: (verifier: VerifierProcess, swap: (content: Mounted) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const { flags, swap } = await mountSecret(content);
+  const verifier = await startVerifier(site, { replay: 'memory', listen: 'tcp', bundleDirectory, flags });
+  try {
+    await test(verifier, swap);
+  } finally {
+    await verifier.stop();
+  }
+}
+
+const usual = (): Mounted => ({ server: there(first).server, clientCa: bothCas() });
+
+describe.each(envoyVersions)('Envoy %s with the shipped TLS block', (version) => {
+  it('goes on while certificates change, under load', async () => {
+    await withVerifier(usual(), async (verifier, swap) => {
+      const gateway = await gatewayOf(version, verifier, there(first).client);
+      try {
+        const allowed = { routeId: ROUTES.readOrder.route_id, subject: 'client:billing' };
+        const client = gateway.client('HTTP/1.1');
+        await expectAllowed(gateway, await observe(gateway, client, readOrder()), allowed);
+        const traffic = startTraffic(async () => (await client.send(readOrder())).status);
+        for (let round = 1; round <= 4; round += 1) {
+          const { server } = there(round % 2 === 1 ? second : first);
+          await swap({ ...usual(), server });
+          await waitFor('the change to be taken', WAIT_MS, async () =>
+            (await metric(verifier, RELOADED)) === round ? true : undefined,
+          );
+          expect(await shakeHands(verifier, pair(there(first).client))).toBe(
+            round % 2 === 1 ? 'second' : 'first',
+          );
+          await traffic.more(20);
+        }
+        await traffic.stop();
+        expect(new Set(traffic.statuses)).toEqual(new Set([200]));
+        expect(gateway.upstream.requests.length).toBeGreaterThanOrEqual(80);
+      } finally {
+        await gateway.stop();
+      }
+    });
+  });
+
+  it('is refused with a certificate of another CA, or of another client: nothing is forwarded', async () => {
+    await withVerifier(usual(), async (verifier) => {
+      for (const client of [there(stranger).client, there(other).client]) {
+        const gateway = await gatewayOf(version, verifier, client);
+        try {
+          const { response } = { response: await gateway.client('HTTP/1.1').send(readOrder()) };
+          expect([response.status, gateway.upstream.requests.length]).toEqual([503, 0]);
+        } finally {
+          await gateway.stop();
+        }
+      }
+      expect(await verifier.auditEvents()).toEqual([]);
+      expect(await metric(verifier, 'proofgate_grpc_refused_total{why="tls"}')).toBeGreaterThan(0);
+    });
+  });
+
+  it('whose CA is taken away has to go, with the connections that it has', async () => {
+    await withVerifier(usual(), async (verifier, swap) => {
+      const gateway = await gatewayOf(version, verifier, there(first).client);
+      try {
+        const client = gateway.client('HTTP/1.1');
+        expect((await client.send(readOrder())).status).toBe(200);
+        await swap({ server: there(first).server, clientCa: there(second).ca.cert });
+        await waitFor('the gateway to be refused', WAIT_MS, async () =>
+          (await client.send(readOrder())).status === 503 ? true : undefined,
+        );
+        gateway.upstream.clear();
+        expect((await client.send(readOrder())).status).toBe(503);
+        expect(gateway.upstream.requests).toEqual([]);
+      } finally {
+        await gateway.stop();
+      }
+    });
+  });
+});
+
+it('only clients with a certificate that is wanted get as far as HTTP/2', async () => {
+  const odd = await makeCertificates(VERIFIER_NAME, 'spiffe://shop.example/elsewhere');
+  try {
+    const content = { ...usual(), clientCa: bothCas() + odd.ca.cert };
+    await withVerifier(content, async (verifier) => {
+      expect(await shakeHands(verifier, pair(there(first).client))).toBe('first');
+      expect(await shakeHands(verifier, {})).not.toMatch(/first|second/);
+      expect(await shakeHands(verifier, pair(there(stranger).client))).not.toMatch(/first|second/);
+      const before = await metric(verifier, 'proofgate_grpc_refused_total{why="client_name"}');
+      expect(await shakeHands(verifier, pair(odd.client))).not.toMatch(/first|second/);
+      expect(await metric(verifier, 'proofgate_grpc_refused_total{why="client_name"}')).toBe(before + 1);
+      expect(await shakeHands(verifier, { ...pair(there(first).client), maxVersion: 'TLSv1.2' })).toBe(
+        'first',
+      );
+      const old = { ...pair(there(first).client), minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as const;
+      expect(await shakeHands(verifier, { ...old, ciphers: 'DEFAULT@SECLEVEL=0' })).not.toMatch(
+        /first|second/,
+      );
+    });
+  } finally {
+    await odd.remove();
+  }
+});
+
+it('files that do not fit leave what was there in use, and are told of', async () => {
+  await withVerifier(usual(), async (verifier, swap) => {
+    const expiry = await metric(verifier, 'proofgate_tls_certificate_expiry_timestamp_seconds');
+    expect(expiry).toBeGreaterThan(Date.now() / 1000);
+    const { cert } = there(second).server;
+    await swap({ ...usual(), server: { cert, key: there(first).server.key } });
+    await waitFor('the refusal', WAIT_MS, async () =>
+      (await metric(verifier, NOT_RELOADED)) === 1 ? true : undefined,
+    );
+    const { status, text } = await verifier.probe('/readyz');
+    expect([status, JSON.parse(text).checks]).toEqual([
+      200,
+      expect.arrayContaining([
+        expect.objectContaining({
+          name: 'tls',
+          ok: true,
+          warning: expect.stringContaining('tls_pair_invalid'),
+        }),
+      ]),
+    ]);
+    expect(await shakeHands(verifier, pair(there(first).client))).toBe('first');
+    await swap({ ...usual(), server: there(second).server });
+    await waitFor('the pair that fits', WAIT_MS, async () =>
+      (await metric(verifier, RELOADED)) === 1 ? true : undefined,
+    );
+    expect(await shakeHands(verifier, pair(there(first).client))).toBe('second');
+    expect(JSON.parse((await verifier.probe('/readyz')).text).checks).toContainEqual({
+      name: 'tls',
+      ok: true,
+    });
+    expect(site.secrets.foundIn([...(await verifier.outputs()).values()].join('\n'))).toEqual([]);
+  });
+});
