@@ -2,7 +2,7 @@
 import { createECDH, createHash, createHmac } from 'node:crypto';
 
 /** The order of P-256's base point (FIPS 186-5, SP 800-186 section 3.2.1.3). */
-const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+export const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
 /**
  * @param d the private key, 32 bytes
@@ -13,14 +13,14 @@ export function signEs256Deterministically(d: Uint8Array, message: Uint8Array): 
   const k = deterministicK(Buffer.from(d), digest);
   const ecdh = createECDH('prime256v1');
   ecdh.setPrivateKey(bytesOf(k));
-  const r = integerOf(ecdh.getPublicKey().subarray(1, 33)) % ORDER;
-  const s = (inverse(k) * ((integerOf(digest) + r * integerOf(d)) % ORDER)) % ORDER;
+  const r = integerOf(ecdh.getPublicKey().subarray(1, 33)) % P256_ORDER;
+  const s = (inverse(k) * ((integerOf(digest) + r * integerOf(d)) % P256_ORDER)) % P256_ORDER;
   return Buffer.concat([bytesOf(r), bytesOf(s)]);
 }
 
 /** RFC 6979 section 3.2. The order has as many bits as the digest, so the first candidate is nearly always good. */
 function deterministicK(d: Buffer, digest: Buffer): bigint {
-  const seed = Buffer.concat([d, bytesOf(integerOf(digest) % ORDER)]);
+  const seed = Buffer.concat([d, bytesOf(integerOf(digest) % P256_ORDER)]);
   let key: Buffer = Buffer.alloc(32, 0);
   let value: Buffer = Buffer.alloc(32, 1);
   for (const separator of [0, 1]) {
@@ -30,7 +30,7 @@ function deterministicK(d: Buffer, digest: Buffer): bigint {
   for (;;) {
     value = hmac(key, value);
     const k = integerOf(value);
-    if (k > 0n && k < ORDER) return k;
+    if (k > 0n && k < P256_ORDER) return k;
     key = hmac(key, value, Buffer.of(0));
     value = hmac(key, value);
   }
@@ -43,10 +43,10 @@ function hmac(key: Buffer, ...parts: readonly Buffer[]): Buffer {
 /** Fermat: the order is prime. */
 function inverse(value: bigint): bigint {
   let result = 1n;
-  let base = value % ORDER;
-  for (let exponent = ORDER - 2n; exponent > 0n; exponent >>= 1n) {
-    if (exponent & 1n) result = (result * base) % ORDER;
-    base = (base * base) % ORDER;
+  let base = value % P256_ORDER;
+  for (let exponent = P256_ORDER - 2n; exponent > 0n; exponent >>= 1n) {
+    if (exponent & 1n) result = (result * base) % P256_ORDER;
+    base = (base * base) % P256_ORDER;
   }
   return result;
 }

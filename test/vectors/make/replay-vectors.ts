@@ -5,6 +5,7 @@ import { SKEW_SECONDS } from '../../fakes/snapshot.ts';
 import { signVectorRequest } from './deterministic.ts';
 import type { ReplayVector } from './format.ts';
 import { BASE_BUNDLE, expectedAllowance, expectedDenial, receivedRequest } from './request-vectors.ts';
+import { withOtherS } from './signature-spellings.ts';
 import { OTHER_TEST_KEYS } from './test-keys.ts';
 
 interface Step {
@@ -36,6 +37,10 @@ const lateProof: RequestEdits = {
     draft.issuedAtSeconds = NOW_SECONDS + 60;
     draft.expiresAtSeconds = NOW_SECONDS + 120;
   },
+};
+
+const signedWithOtherS: RequestEdits = {
+  received: (request) => withHeader(request, 'x-proofgate-signature', withOtherS),
 };
 
 const roomy = { started_at: NOW_SECONDS - 3600, max_records: 1000, holder_quota_per_minute: 600_000 };
@@ -126,7 +131,12 @@ const SEQUENCES: readonly Sequence[] = [
     name: 'a P-256 holder whose proof is signed again with the other s',
     steps: [
       { plan: { caller: 'reporting', route: 'orders-read' }, proof: 'a', outcome: 'allowed' },
-      { plan: { caller: 'reporting', route: 'orders-read' }, proof: 'a', edits: otherS(), outcome: REPLAY },
+      {
+        plan: { caller: 'reporting', route: 'orders-read' },
+        proof: 'a',
+        edits: signedWithOtherS,
+        outcome: REPLAY,
+      },
     ],
   },
   {
@@ -157,18 +167,6 @@ const SEQUENCES: readonly Sequence[] = [
     ],
   },
 ];
-
-const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-
-function otherS(): RequestEdits {
-  const change = (text: string) => {
-    const bytes = Buffer.from(text, 'base64url');
-    const s = P256_ORDER - BigInt(`0x${bytes.subarray(32).toString('hex')}`);
-    const other = Buffer.from(s.toString(16).padStart(64, '0'), 'hex');
-    return Buffer.concat([bytes.subarray(0, 32), other]).toString('base64url');
-  };
-  return { received: (request) => withHeader(request, 'x-proofgate-signature', change) };
-}
 
 export function replayVectors(): readonly ReplayVector[] {
   return SEQUENCES.map(({ name, steps, store }) => ({

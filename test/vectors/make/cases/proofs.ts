@@ -1,5 +1,6 @@
 /** Proofs that are not well formed, each signed by the right key, and signatures that do not hold. */
 import { type RequestEdits, withHeader, withoutHeader } from '../../../fakes/signed-request.ts';
+import { withBitChanged, withLargerS, withOtherS } from '../signature-spellings.ts';
 import { BILLING, replaced, type VectorCase } from './vector-case.ts';
 
 const MALFORMED = 'invalid_request_proof/proof_malformed 401';
@@ -121,33 +122,6 @@ const TEXTS: readonly (readonly [string, RequestEdits])[] = [
   ['a pseudo header', text('headers=-\n', 'headers=:path\nheader.:path=/\n')],
   ['a header without a value', text('headers=-\n', 'headers=x-a\nheader.x-a=\n')],
 ];
-
-/** The order of Ed25519's group: S plus this is another spelling of the same signature. */
-const ED25519_ORDER = 2n ** 252n + 27742317777372353535851937790883648493n;
-
-function withLargerS(signature: string): string {
-  const bytes = Buffer.from(signature, 'base64url');
-  let s = BigInt(`0x${Buffer.from(bytes.subarray(32)).reverse().toString('hex')}`) + ED25519_ORDER;
-  for (let index = 32; index < 64; index++, s >>= 8n) bytes[index] = Number(s & 0xffn);
-  return bytes.toString('base64url');
-}
-
-function withBitChanged(signature: string, index: number): string {
-  const bytes = Buffer.from(signature, 'base64url');
-  bytes[index] = (bytes[index] ?? 0) ^ 1;
-  return bytes.toString('base64url');
-}
-
-const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-
-function withOtherS(signature: string): string {
-  const bytes = Buffer.from(signature, 'base64url');
-  const s = P256_ORDER - BigInt(`0x${bytes.subarray(32).toString('hex')}`);
-  return Buffer.concat([
-    bytes.subarray(0, 32),
-    Buffer.from(s.toString(16).padStart(64, '0'), 'hex'),
-  ]).toString('base64url');
-}
 
 const jwsSignature = (change: (signature: string) => string): RequestEdits => ({
   passport: (jws) => {
