@@ -1,0 +1,144 @@
+/**
+ * What callers notice: requests through a real Envoy whose external authorizer is the verifier, next to requests through
+ * another whose authorizer is a bare echo that allows everything. Both Envoys have the shipped configuration and answer
+ * from themselves, so there is nothing else to wait for. Same requests, same rate, in turns.
+ */
+import { Agent, request } from 'node:http';
+import { type RunningEnvoy, startEnvoy } from '../../test/e2e/harness/envoy.ts';
+import { shipped, type VerifierAddress } from '../../test/e2e/harness/envoy-config.ts';
+import { figure, type Part, type PartResult } from '../report.ts';
+import { ascending, median, percentile } from '../statistics.ts';
+import { byTheClock } from './load.ts';
+import { credentialLines, goodPlan } from './requests.ts';
+import { siteArguments, startFloor, startVerifier } from './servers.ts';
+import { AUTHORITY, type BenchSite, writeSite } from './site.ts';
+import { inWorkspace, type Workspace } from './workspace.ts';
+
+const ENVOY_VERSION = '1.40.0';
+const SLICES = 10;
+const SLICE_SECONDS = 3;
+const CAPACITY_REQUESTS = 4_000;
+const CONNECTIONS = 32;
+const MOST_RATIO = 1.3;
+/** A CheckResponse with status 0 and an empty `ok_response`: Protocol Buffers, fields 1 and 3. */
+const ALLOW = Buffer.of(0x0a, 2, 0x08, 0, 0x1a, 0).toString('base64');
+
+export const behindEnvoy: Part = {
+  name: 'envoy',
+  title: `requests through Envoy ${ENVOY_VERSION} at half load, ${SLICES} slices of ${SLICE_SECONDS} s each, in turns`,
+  run: () => inWorkspace(measure),
+};
+
+async function measure(workspace: Workspace): Promise<PartResult> {
+  const site = await writeSite(workspace.directory, { routes: 10, keys: 100 });
+  const verifier = workspace.started(
+    await startVerifier({
+      site,
+      source: siteArguments(site),
+      replay: 'memory',
+      workDirectory: workspace.directory,
+      more: ['--external-origin', `https://${AUTHORITY}`],
+    }),
+  );
+  const echo = workspace.started(await startFloor({ answer: ALLOW }));
+  const withVerifier = workspace.started(await envoyBefore(verifier.address));
+  const withEcho = workspace.started(await envoyBefore(echo.address));
+  const capacity = await capacityOf(withVerifier, site);
+  const rate = capacity / 2;
+  const slicesMs = { verifier: [] as number[][], echo: [] as number[][] };
+  for (let slice = 0; slice < SLICES; slice++) {
+    const count = Math.floor(rate * SLICE_SECONDS);
+    slicesMs.verifier.push(await latencies(withVerifier, headersOf(site, count), rate));
+    slicesMs.echo.push(await latencies(withEcho, headersOf(site, count), rate));
+  }
+  return report(capacity, slicesMs);
+}
+
+async function envoyBefore(authorizer: string): Promise<RunningEnvoy> {
+  const [host = '', port = ''] = authorizer.split(':');
+  const verifier: VerifierAddress = { kind: 'tcp', host, port: Number(port) };
+  return await startEnvoy(ENVOY_VERSION, {
+    verifier,
+    // Never asked: every route is answered by Envoy itself.
+    upstream: { host: '127.0.0.1', port: 9 },
+    edits: [
+      {
+        path: [...shipped.virtualHost, 'routes'],
+        value: [{ match: { prefix: '/' }, direct_response: { status: 200 } }],
+      },
+    ],
+  });
+}
+
+interface ReadyRequest {
+  readonly path: string;
+  readonly headers: { readonly [name: string]: string };
+}
+
+function headersOf(site: BenchSite, count: number): ReadyRequest[] {
+  return Array.from({ length: count }, (_, index) => {
+    const plan = goodPlan(site, index);
+    return { path: plan.path, headers: { host: AUTHORITY, ...Object.fromEntries(credentialLines(plan)) } };
+  });
+}
+
+async function capacityOf(envoy: RunningEnvoy, site: BenchSite): Promise<number> {
+  const requests = headersOf(site, CAPACITY_REQUESTS);
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const startMs = performance.now();
+  await Promise.all(requests.map((ready) => exchange(envoy, agent, ready)));
+  agent.destroy();
+  return CAPACITY_REQUESTS / ((performance.now() - startMs) / 1000);
+}
+
+async function latencies(
+  envoy: RunningEnvoy,
+  requests: readonly ReadyRequest[],
+  rate: number,
+): Promise<number[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const answered: Promise<number>[] = [];
+  await byTheClock(requests.length, rate, (index) => {
+    const ready = requests[index];
+    if (ready !== undefined) answered.push(exchange(envoy, agent, ready));
+  });
+  const latenciesMs = await Promise.all(answered);
+  agent.destroy();
+  return latenciesMs;
+}
+
+/** Milliseconds until the answer was there; it must be a 200. */
+function exchange(envoy: RunningEnvoy, agent: Agent, { headers, path }: ReadyRequest): Promise<number> {
+  const sentMs = performance.now();
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: envoy.host, port: envoy.port, path, headers, agent }, (response) => {
+      response.resume();
+      response.once('end', () => {
+        if (response.statusCode === 200) resolve(performance.now() - sentMs);
+        else reject(new Error(`void run: a request was answered ${response.statusCode}`));
+      });
+    });
+    sent.once('error', reject);
+    sent.end();
+  });
+}
+
+function report(
+  capacity: number,
+  slicesMs: { readonly verifier: number[][]; readonly echo: number[][] },
+): PartResult {
+  const at = (slices: readonly number[][], share: number) =>
+    slices.map((slice) => percentile(ascending(slice), share));
+  const ratio = median(at(slicesMs.verifier, 0.99)) / median(at(slicesMs.echo, 0.99));
+  return {
+    figures: [
+      figure('through Envoy and verifier', 'a second', [capacity]),
+      figure('half of that', 'a second', [capacity / 2]),
+      figure('verifier, p50', 'ms', at(slicesMs.verifier, 0.5)),
+      figure('bare echo, p50', 'ms', at(slicesMs.echo, 0.5)),
+      figure('verifier, p99', 'ms', at(slicesMs.verifier, 0.99)),
+      figure('bare echo, p99', 'ms', at(slicesMs.echo, 0.99)),
+    ],
+    bounds: [{ name: 'p99 over that of the echo', value: ratio, atMost: MOST_RATIO }],
+  };
+}

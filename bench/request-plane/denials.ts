@@ -1,0 +1,177 @@
+/**
+ * What it costs to refuse, step by step: a flood of rubbish must cost less than as many good requests. Where a flood can
+ * carry what the verifier has not seen before, such as passports of its own making, it is held against good requests
+ * that do the same.
+ */
+import { figure, type Part, type PartResult } from '../report.ts';
+import { median } from '../statistics.ts';
+import { costOf, type GrpcTarget } from './load.ts';
+import { encodeRequest, fieldsOf, goodPlan, goodRequests, type RequestPlan } from './requests.ts';
+import { siteArguments, startVerifier } from './servers.ts';
+import { type BenchSite, type ExtraRoute, newKey, writeSite } from './site.ts';
+import { inWorkspace, type Workspace } from './workspace.ts';
+
+const ROUNDS = 5;
+const REQUESTS_A_ROUND = 10_000;
+
+const EXTRA_ROUTES: readonly ExtraRoute[] = [
+  { routeId: 'others-only', path: '/v1/others-only', more: {}, subject: 'client:99' },
+  { routeId: 'stale', path: '/v1/stale', more: { max_staleness_seconds: 1 } },
+  { routeId: 'elsewhere', path: '/v1/elsewhere', more: { required_context: { environment: ['test'] } } },
+];
+
+const NOISE = 'A'.repeat(8000);
+
+interface Flood {
+  /** Reason, and detail where there is one, as the answer says them. */
+  readonly expected: readonly string[];
+  readonly against: 'good' | 'good_fresh';
+  readonly plan: (good: RequestPlan, site: BenchSite) => RequestPlan;
+}
+
+const changed =
+  (change: Partial<RequestPlan>): Flood['plan'] =>
+  (good) => ({ ...good, ...change });
+
+const toExtraRoute =
+  (routeId: string): Flood['plan'] =>
+  (_, { callers: [caller] }) => {
+    if (caller === undefined) throw new Error('a site without callers');
+    return { caller, routeId, path: `/v1/${routeId}` };
+  };
+
+/** Ends the last character of the signature's first half another way. */
+const otherBits = (value: string): string =>
+  `${value.slice(0, 20)}${value.charAt(20) === 'A' ? 'B' : 'A'}${value.slice(21)}`;
+
+const STRANGER = newKey();
+
+const FLOODS: { readonly [name: string]: Flood } = {
+  '1: no such path': {
+    expected: ['bundle_route_missing', 'no_match'],
+    against: 'good',
+    plan: changed({ sentPath: '/nowhere' }),
+  },
+  '1: path not canonical': {
+    expected: ['bundle_route_missing', 'path_not_canonical'],
+    against: 'good',
+    plan: changed({ sentPath: `/${'%2e/'.repeat(1000)}` }),
+  },
+  '1: no credentials': {
+    expected: ['invalid_request_proof', 'authorization_missing'],
+    against: 'good',
+    plan: changed({ headers: { authorization: () => undefined } }),
+  },
+  '1: 8 KiB of noise for a passport': {
+    expected: ['invalid_request_proof', 'passport_malformed'],
+    against: 'good',
+    plan: changed({
+      headers: { authorization: () => `Passport ${NOISE}.${'A'.repeat(90)}.${'A'.repeat(86)}` },
+    }),
+  },
+  '1: 8 KiB of noise for a proof': {
+    expected: ['invalid_request_proof', 'proof_malformed'],
+    against: 'good',
+    plan: changed({ headers: { 'x-proofgate-transcript': () => NOISE } }),
+  },
+  '2: a source that the route does not take': {
+    expected: ['source_subject_mismatch'],
+    against: 'good',
+    plan: toExtraRoute('others-only'),
+  },
+  '3: a stale bundle': {
+    expected: ['stale_bundle_fail_closed'],
+    against: 'good',
+    plan: toExtraRoute('stale'),
+  },
+  '4: a context that the route does not take': {
+    expected: ['context_mismatch'],
+    against: 'good',
+    plan: toExtraRoute('elsewhere'),
+  },
+  '5: a stranger’s passport under a known name, each a new one': {
+    expected: ['invalid_request_proof', 'passport_signature'],
+    against: 'good_fresh',
+    plan: (good) => ({ ...good, freshPassport: true, caller: { ...good.caller, key: STRANGER } }),
+  },
+  '5: a signature that does not hold': {
+    expected: ['invalid_request_proof', 'proof_signature'],
+    against: 'good',
+    plan: changed({ headers: { 'x-proofgate-signature': otherBits } }),
+  },
+  '5: new passports, and signatures that do not hold': {
+    expected: ['invalid_request_proof', 'proof_signature'],
+    against: 'good_fresh',
+    plan: changed({ freshPassport: true, headers: { 'x-proofgate-signature': otherBits } }),
+  },
+  '5: an expired proof': {
+    expected: ['invalid_request_proof', 'proof_expired'],
+    against: 'good',
+    plan: changed({ transcript: { issuedAtSeconds: 1_000_000, expiresAtSeconds: 1_000_060 } }),
+  },
+  '5: another path than was signed': {
+    expected: ['request_binding_mismatch', 'target'],
+    against: 'good',
+    plan: (good) => ({ ...good, sentPath: `${good.path}x` }),
+  },
+};
+
+export const denials: Part = {
+  name: 'denials',
+  title: `CPU of refusing a request, by step, ${ROUNDS} rounds of ${REQUESTS_A_ROUND}, in turns; at most that of a good one`,
+  run: () => inWorkspace(measure),
+};
+
+async function measure(workspace: Workspace): Promise<PartResult> {
+  const site = await writeSite(workspace.directory, { routes: 10, keys: 100 }, EXTRA_ROUTES);
+  const verifier = workspace.started(
+    await startVerifier({
+      site,
+      source: siteArguments(site),
+      replay: 'memory',
+      workDirectory: workspace.directory,
+    }),
+  );
+  const samples = new Map<string, number[]>();
+  const sample = async (name: string, target: GrpcTarget, requests: readonly Buffer[]) => {
+    const { cpuUs } = await costOf(target, requests);
+    samples.set(name, [...(samples.get(name) ?? []), cpuUs]);
+  };
+  for (let round = 0; round < ROUNDS; round++) {
+    const good = goodRequests(site, REQUESTS_A_ROUND);
+    await sample('good', verifier, good);
+    await sample('6: replayed', answering(verifier, ['jti_replay']), good);
+    await sample('good_fresh', verifier, flood(site, changed({ freshPassport: true })));
+    for (const [name, { expected, plan }] of Object.entries(FLOODS)) {
+      await sample(name, answering(verifier, expected), flood(site, plan));
+    }
+  }
+  return report(samples);
+}
+
+function flood(site: BenchSite, plan: Flood['plan']): Buffer[] {
+  return Array.from({ length: REQUESTS_A_ROUND }, (_, index) =>
+    encodeRequest(fieldsOf(plan(goodPlan(site, index), site))),
+  );
+}
+
+function answering(target: GrpcTarget, words: readonly string[]): GrpcTarget {
+  return { ...target, isGood: (answer) => words.every((word) => answer.includes(word)) };
+}
+
+function report(samples: ReadonlyMap<string, readonly number[]>): PartResult {
+  const of = (name: string) => samples.get(name) ?? [];
+  const names = ['6: replayed', ...Object.keys(FLOODS)];
+  return {
+    figures: [
+      figure('a good request', 'µs CPU', of('good')),
+      figure('a good request with a new passport', 'µs CPU', of('good_fresh')),
+      ...names.map((name) => figure(name, 'µs CPU', of(name))),
+    ],
+    bounds: names.map((name) => ({
+      name: `${name}, over a good one`,
+      value: median(of(name)) / median(of(FLOODS[name]?.against ?? 'good')),
+      atMost: 1,
+    })),
+  };
+}

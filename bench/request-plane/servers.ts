@@ -1,0 +1,107 @@
+/** The processes under load: the verifier as it ships, and the floors. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type Service, startProofgate } from '../../test/e2e/harness/sidecar.ts';
+import type { FloorJob } from './floors.ts';
+import type { GrpcTarget } from './load.ts';
+import { AUTH_SITE, type BenchSite } from './site.ts';
+
+export interface RunningServer extends GrpcTarget {
+  stop(): Promise<void>;
+}
+
+export interface VerifierOptions {
+  readonly site: Pick<BenchSite, 'bundleKeyFile'>;
+  /** A directory with a bundle, or flags that say where it comes from. */
+  readonly source: readonly string[];
+  /** `memory` or a Redis URL. */
+  readonly replay: string;
+  /** For state and audit. */
+  readonly workDirectory: string;
+  readonly more?: readonly string[];
+}
+
+export interface RunningVerifier extends RunningServer {
+  /** From the start of the process until `/readyz` says so. */
+  readonly readyAfterMs: number;
+}
+
+/** With metrics, and audit to a file. */
+export async function startVerifier(options: VerifierOptions): Promise<RunningVerifier> {
+  const { more = [], replay, site, source, workDirectory } = options;
+  const own = await mkdtemp(join(workDirectory, 'verifier-'));
+  const startMs = performance.now();
+  const service = await startProofgate(
+    [
+      ...['verifier', '--auth-site', AUTH_SITE, '--state-dir', own, ...source],
+      ...['--bundle-key', site.bundleKeyFile, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
+      ...['--replay', replay, ...(replay === 'memory' ? [] : ['--redis-timeout', '5s'])],
+      ...['--audit-file', join(own, 'audit.jsonl'), ...more],
+    ],
+    {
+      readyUrl: (lines) => listening(lines, 'admin_listen', (address) => `http://${address}/readyz`),
+      readyTimeoutMs: 120_000,
+    },
+  );
+  const readyAfterMs = performance.now() - startMs;
+  return { ...targetOf(service), readyAfterMs, isGood: isAllowed, stop: () => service.stop() };
+}
+
+export function siteArguments(site: BenchSite): readonly string[] {
+  return ['--bundle', site.directory];
+}
+
+/** Follows a Control on loopback. */
+export async function controlArguments(
+  url: string,
+  token: string,
+  directory: string,
+): Promise<readonly string[]> {
+  const tokenFile = join(directory, 'target-token');
+  await writeFile(tokenFile, token, { mode: 0o600 });
+  return ['--control-url', url, '--control-token-file', tokenFile];
+}
+
+function targetOf(service: Service): Pick<RunningServer, 'pid' | 'address'> {
+  const address = listening(service.stderrLines, 'listen', (text) => text);
+  if (address === undefined) throw new Error('the verifier does not say where it listens');
+  return { pid: service.pid, address };
+}
+
+/** An allowed answer holds the context headers; a denial holds none of them. */
+export function isAllowed(answer: Buffer): boolean {
+  return answer.includes('x-proofgate-decision-id') && !answer.includes('application/problem+json');
+}
+
+export async function startFloor(job: FloorJob): Promise<RunningServer> {
+  const script = new URL('floors.js', import.meta.url).pathname;
+  const child = spawn(process.execPath, [script, JSON.stringify(job)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const { port } = await firstLine(child);
+  const hasExited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  return {
+    pid: child.pid ?? 0,
+    address: `127.0.0.1:${port}`,
+    isGood: (answer) => answer.byteLength > (job.answer === undefined ? 1000 : 0),
+    async stop() {
+      child.kill();
+      await hasExited;
+    },
+  };
+}
+
+function listening<T>(lines: readonly string[], member: string, use: (address: string) => T): T | undefined {
+  const line = lines.find((candidate) => candidate.includes('"msg":"listening"'));
+  return line === undefined ? undefined : use(JSON.parse(line)[member]);
+}
+
+function firstLine(child: ChildProcess): Promise<{ readonly port: number }> {
+  return new Promise((resolve, reject) => {
+    if (child.stdout === null) throw new Error('no output to read');
+    createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
+    child.once('exit', () => reject(new Error('a floor ended before it had measured')));
+  });
+}
