@@ -31,9 +31,9 @@ export async function judge(
   published: ReadonlyMap<number, Published>,
 ): Promise<Verdict> {
   const served = new Set<number>();
+  const order = new ServedOrder();
   const verdict: Verdict = { decisions: 0, allowed: 0, revisionsServed: 0, findings: [] };
   const left = new Set(answers.keys());
-  let last = 0;
   for await (const line of createInterface({ input: createReadStream(auditFile) })) {
     // Whoever was killed may leave half a line behind, and the next one begins after it.
     const event = parseEvent(line);
@@ -45,16 +45,50 @@ export async function judge(
     const answer = answers.get(event.decision_id);
     left.delete(event.decision_id);
     const found = [
-      revision < last ? `revision ${revision} after ${last}` : undefined,
+      order.add(event, answer),
       faultOf(event, published.get(revision)),
       answer && faultOfAnswer(answer, event, published.get(revision)),
     ].filter((fault) => fault !== undefined);
-    last = Math.max(last, revision);
     if (verdict.findings.length < MOST_FINDINGS) verdict.findings.push(...found);
   }
   if (left.size > 0) verdict.findings.push(`${left.size} answers without an event`);
   verdict.revisionsServed = served.size;
   return verdict;
+}
+
+/**
+ * Nobody who was answered from a revision is answered from an older one later on. A decision that waited for the replay
+ * store is recorded when that has answered, so of one process only those are in order that did not.
+ */
+export class ServedOrder {
+  #last = 0;
+  /** Highest that any verifier before the current one served. */
+  #floor = 0;
+  #highest = 0;
+  #verifier = 0;
+
+  /** @returns what is wrong with it */
+  add(
+    {
+      bundle_revision: revision = 0,
+      outcome,
+      reason,
+    }: Pick<DecisionEvent, 'bundle_revision' | 'outcome' | 'reason'>,
+    answer: Pick<Answered, 'verifier'> | undefined,
+  ): string | undefined {
+    if (answer === undefined || revision === 0) return undefined;
+    if (answer.verifier > this.#verifier) {
+      this.#floor = this.#highest;
+      this.#verifier = answer.verifier;
+    }
+    this.#highest = Math.max(this.#highest, revision);
+    if (revision < this.#floor) return `revision ${revision}, though one before served ${this.#floor}`;
+    const hasWaited = outcome === 'allowed' || PASSING_REASONS.has(reason);
+    if (hasWaited) return undefined;
+    const before = this.#last;
+    this.#last = Math.max(before, revision);
+    return revision < before ? `revision ${revision} after ${before}` : undefined;
+  }
 }
 
 function parseEvent(line: string): DecisionEvent | undefined {

@@ -10,6 +10,8 @@ export interface Answered {
   readonly outcome: string;
   /** As the upstream would see it; undefined for a denial. */
   readonly revision: number | undefined;
+  /** Which of the verifiers, counted from 1. */
+  readonly verifier: number;
 }
 
 const IN_FLIGHT = 6;
@@ -26,6 +28,7 @@ export class RequestLoad {
   unanswered = 0;
   readonly #signer: RequestSigner;
   #client: CheckClient | undefined;
+  #verifier = 0;
   #isRunning = false;
   #workers: Promise<void>[] = [];
 
@@ -41,6 +44,7 @@ export class RequestLoad {
   /** @param address `HOST:PORT` */
   pointTo(address: string): void {
     this.#client?.close();
+    this.#verifier += 1;
     this.#client = openCheckClient(address);
   }
 
@@ -66,22 +70,23 @@ export class RequestLoad {
   }
 
   async #send(client: CheckClient, kind: RequestKind): Promise<void> {
+    const verifier = this.#verifier;
     try {
-      this.#keep(kind, await client.checkBytes(this.#signer.request(kind)));
+      this.#keep(kind, verifier, await client.checkBytes(this.#signer.request(kind)));
     } catch (error) {
       if (client === this.#client) this.failures.push(error instanceof Error ? error.message : String(error));
       else this.unanswered += 1;
     }
   }
 
-  #keep(kind: RequestKind, response: CheckResponse): void {
+  #keep(kind: RequestKind, verifier: number, response: CheckResponse): void {
     const headers = new Map(
       response.ok_response?.headers.map(({ header }) => [header.key.toLowerCase(), header.value]),
     );
     const named = headers.get('x-proofgate-bundle-revision');
     const revision = named === undefined ? undefined : Number(named);
     const decisionId = headers.get('x-proofgate-decision-id') ?? decisionIdOf(response);
-    this.answers.set(decisionId, { kind, outcome: outcomeOfResponse(response), revision });
+    this.answers.set(decisionId, { kind, outcome: outcomeOfResponse(response), revision, verifier });
     this.highestRevision = Math.max(this.highestRevision, revision ?? 0);
   }
 }

@@ -14,7 +14,7 @@ import { formatTime } from '../../../src/bundle/times.ts';
 import { AUTH_SITE } from '../../fakes/bundle-content.ts';
 import { waitFor } from '../harness/wait.ts';
 import { type CallerKeys, contentOf, newCallerKeys, nowSeconds, turnOf } from './generations.ts';
-import { faultOfAnswer, judge, type Published, type Verdict } from './judge.ts';
+import { faultOfAnswer, judge, type Published, ServedOrder, type Verdict } from './judge.ts';
 import { RequestLoad } from './request-load.ts';
 import { RequestSigner } from './requests.ts';
 import { type RunningVerifier, startVerifier } from './verifier-process.ts';
@@ -136,14 +136,30 @@ describe(`${SWAPS} swaps of ..data under load`, () => {
   it('the check itself finds a mix', () => {
     const event = { bundle_revision: 4, outcome: 'allowed', reason: undefined } as const;
     const even = { generation: 4, turnKey: 'even', head: '' } as const;
-    const allowed = { outcome: 'allowed', revision: 4 };
+    const allowed = { outcome: 'allowed', revision: 4, verifier: 1 };
     expect(faultOfAnswer({ ...allowed, kind: 'client_even' }, event, even)).toBeUndefined();
     expect(faultOfAnswer({ ...allowed, kind: 'client_odd' }, event, even)).toMatch(/not source_subject/);
     expect(faultOfAnswer({ ...allowed, kind: 'key_odd' }, event, even)).toMatch(/not invalid_request_proof/);
     expect(faultOfAnswer({ ...allowed, kind: 'paired', revision: 3 }, event, even)).toMatch(/answered as 3/);
-    const denied = { outcome: 'context_mismatch 403', revision: undefined, kind: 'paired' } as const;
+    const denied = {
+      outcome: 'context_mismatch 403',
+      revision: undefined,
+      kind: 'paired',
+      verifier: 1,
+    } as const;
     const refusal = { bundle_revision: 4, outcome: 'denied', reason: 'context_mismatch' } as const;
     expect(faultOfAnswer(denied, refusal, even)).toMatch(/not passes/);
+  });
+
+  it('the check itself finds an older revision', () => {
+    const order = new ServedOrder();
+    const denied = (bundle_revision: number) =>
+      ({ bundle_revision, outcome: 'denied', reason: 'source_subject_mismatch' }) as const;
+    const allowed = (bundle_revision: number) => ({ bundle_revision, outcome: 'allowed' }) as const;
+    expect(order.add(denied(4), { verifier: 1 })).toBeUndefined();
+    expect(order.add(allowed(3), { verifier: 1 })).toBeUndefined();
+    expect(order.add(denied(3), { verifier: 1 })).toBe('revision 3 after 4');
+    expect(order.add(allowed(3), { verifier: 2 })).toBe('revision 3, though one before served 4');
   });
 });
 
