@@ -39,13 +39,18 @@ check: lint types architecture build system-packages ## the quick form of test, 
 	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
 
 .PHONY: soak
-soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar
+soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
 	@PROOFGATE_TEST_REQUESTS=5000 $(JEST) --runInBand test/e2e/fail-closed
+	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
 
 .PHONY: bench
-bench: build tools system-packages ## what a check costs, as a ratio to floors measured in the same run
-	@node .build/bench/main.js
+bench: build tools system-packages envoy-demo ## what the request plane costs, against floors measured in the same run; PARTS="check denials" runs some
+	@node .build/bench/main.js $(PARTS)
+
+.PHONY: bench-soak
+bench-soak: build tools ## half an hour of steady load: whether memory stays flat
+	@node .build/bench/main.js soak
 
 .PHONY: bench-control
 bench-control: build tools openssl envoy-demo ## how fast decisions reach verifiers, and what a site of 100,000 keys costs Control
