@@ -67,7 +67,7 @@ interface Table {
   readonly size: number;
 }
 
-/** A few hundred keys under all those names: checking one costs a millisecond, and tables do not care. */
+/** A few hundred keys under all those names: tables do not care, and are there sooner. */
 const KEYS = Array.from({ length: 200 }, () => newKey().publicKey);
 
 async function newTable(size: number, signer: SigningKey): Promise<Table> {

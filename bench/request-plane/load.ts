@@ -49,7 +49,7 @@ export async function latenciesAt(
       const request = requests[index] ?? Buffer.alloc(0);
       if (index - latenciesMs.length > MOST_WAITING) throw new Error('void run: the server does not keep up');
       const answered = send(client, request).then((answer) => {
-        if (!target.isGood(answer)) throw new Error('void run: a request was not answered as it should');
+        if (!target.isGood(answer)) throw voidRun(answer);
         latenciesMs.push(performance.now() - sentMs);
       });
       answered.catch(() => undefined);
@@ -92,12 +92,16 @@ async function sendAll(
   let next = 0;
   const worker = async () => {
     for (let request = requests[next++]; request !== undefined; request = requests[next++]) {
-      if (!isGood(await send(client, request))) {
-        throw new Error('void run: a request was not answered as it should');
-      }
+      const answer = await send(client, request);
+      if (!isGood(answer)) throw voidRun(answer);
     }
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, worker));
+}
+
+function voidRun(answer: Buffer): Error {
+  const problem = /"reason":"[^"]*"(?:,"detail":"[^"]*")?/.exec(answer.toString('latin1'))?.[0];
+  return new Error(`void run: a request was not answered as it should (${problem ?? 'allowed'})`);
 }
 
 const same = (bytes: Buffer): Buffer => bytes;
