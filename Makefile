@@ -10,6 +10,7 @@ JEST := npm run --silent jest --
 
 # What `make check` leaves to `make test`: gateways, whole programs, and what needs many keys, faults or instances to say anything.
 LONG_TESTS := '<rootDir>/test/e2e/' \
+	'<rootDir>/test/bundle/survival/(corruption|truncation)' \
 	'<rootDir>/test/cli/(control-|ctl-login-process|enroll-killed|follow-control|transcripts)' \
 	'<rootDir>/test/control/enrollment/instances' \
 	'<rootDir>/test/control/issuers/(faulty-answers|hostile-urls)' \
@@ -39,8 +40,9 @@ check: lint types architecture build system-packages ## the quick form of test, 
 	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
 
 .PHONY: soak
-soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis
+soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
+	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/bundle/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 $(JEST) --runInBand test/e2e/fail-closed
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
 
