@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests run are there (redis-server, openssl, PostgreSQL 14 or later): from the system's
+# Makes sure that the programs the tests run are there (redis-server, openssl, PostgreSQL 14 or later, libfaketime): from the system's
 # packages where the rights are, otherwise with one clear line each.
 set -euo pipefail
 
@@ -11,6 +11,11 @@ has_postgres() {
   done
 }
 
+# A library, below the folder of the machine's architecture.
+has_faketime() {
+  compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || [ -e /usr/lib/faketime/libfaketimeMT.so.1 ]
+}
+
 # The first two have Debian packages of the same names; `postgresql` is the version that the system has.
 missing_packages() {
   local program
@@ -18,6 +23,7 @@ missing_packages() {
     command -v "$program" >/dev/null || echo "$program"
   done
   has_postgres || echo postgresql
+  has_faketime || echo libfaketime
 }
 
 mapfile -t missing < <(missing_packages)

@@ -166,6 +166,16 @@ export class TestRedisCluster {
     }
   }
 
+  /** Cuts one node off from all others; clients reach it as they did. */
+  cutOff(cut: ClusterNode): void {
+    const others = new Set(this.nodes.filter((node) => node !== cut).map(({ address }) => address));
+    for (const node of this.nodes) {
+      for (const gate of [node.gate, node.busGate]) {
+        gate.hold(({ address }) => (node === cut ? others.has(address) : address === cut.address));
+      }
+    }
+  }
+
   /** Everything that was kept back arrives. */
   heal(): void {
     for (const { gate, busGate } of this.nodes) {

@@ -12,6 +12,8 @@ const WORKERS = 4;
 /** Between one worker's proofs: verifiers shall be busy, and the machine not only with them. */
 const PACE_MS = 4;
 const PRESENTED_AT_ONCE = 32;
+const LATEST_PRESENTED = 500;
+const OLDER_PRESENTED = 250;
 const RESUME_TIMEOUT_MS = 90_000;
 const ACCEPTS_BEFORE_A_FAULT = 100;
 const FENCED = 'replay_store_unavailable/fenced 503';
@@ -36,7 +38,7 @@ export class ReplayCampaign {
   readonly ledger: AcceptLedger;
   readonly recoveries: Recovery[] = [];
   readonly #source: ProofSource;
-  readonly #doors: readonly Door[];
+  readonly doors: readonly Door[];
   readonly #nowSeconds: () => number;
   /** All that may have been consumed, oldest first. */
   readonly #presented: Proof[] = [];
@@ -44,7 +46,7 @@ export class ReplayCampaign {
 
   constructor({ source, doors, ledger = new AcceptLedger(), nowSeconds = systemSeconds }: CampaignOptions) {
     this.#source = source;
-    this.#doors = doors;
+    this.doors = doors;
     this.ledger = ledger;
     this.#nowSeconds = nowSeconds;
   }
@@ -85,7 +87,7 @@ export class ReplayCampaign {
   }
 
   /** Resolves when each door has accepted a proof that was made for it. @returns outcomes until then */
-  async untilServing(doors: readonly Door[] = this.#doors): Promise<readonly string[]> {
+  async untilServing(doors: readonly Door[] = this.doors): Promise<readonly string[]> {
     const outcomes: string[] = [];
     await Promise.all(
       doors.map((door) =>
@@ -109,7 +111,7 @@ export class ReplayCampaign {
 
   /** Names of the doors that accept a proof made for them while `withinMs` pass. */
   async accepting(withinMs: number): Promise<readonly string[]> {
-    const attempts = this.#doors.map(async (door) => {
+    const attempts = this.doors.map(async (door) => {
       const accepted = async () =>
         (await this.#present(this.#mint(), door)) === 'allowed' ? door.name : undefined;
       return waitFor(`${door.name} to accept`, withinMs, accepted).catch(() => undefined);
@@ -117,14 +119,23 @@ export class ReplayCampaign {
     return (await Promise.all(attempts)).filter((name) => name !== undefined);
   }
 
-  /** Presents everything once more at every door, the latest first: those are the ones that a fault may have lost. */
-  async presentAgain(doors: readonly Door[] = this.#doors): Promise<void> {
-    const proofs = this.#live().reverse();
-    const next = proofs.values();
-    const presentRest = async () => {
-      for (const proof of next) await Promise.all(doors.map((door) => this.#record(proof, door)));
-    };
-    await Promise.all(Array.from({ length: PRESENTED_AT_ONCE }, presentRest));
+  /**
+   * Presents once more at every door, the latest first: those are the ones that a fault may have lost. Of what was presented
+   * before the latest few hundred, some, chosen anew each time.
+   */
+  presentAgain(): Promise<void> {
+    const live = this.#live();
+    const older = live.slice(0, -LATEST_PRESENTED);
+    const chosen = Array.from({ length: Math.min(older.length, OLDER_PRESENTED) }, () => pick(older));
+    return this.#presentAll([
+      ...chosen.filter((proof) => proof !== undefined),
+      ...live.slice(-LATEST_PRESENTED),
+    ]);
+  }
+
+  /** Presents everything that can still be accepted once more at every door. */
+  presentEverything(): Promise<void> {
+    return this.#presentAll(this.#live());
   }
 
   /** Of those that were accepted. */
@@ -134,6 +145,14 @@ export class ReplayCampaign {
 
   presentOne(proof: Proof, door: Door): Promise<string> {
     return this.#record(proof, door);
+  }
+
+  async #presentAll(proofs: readonly Proof[]): Promise<void> {
+    const next = proofs.toReversed().values();
+    const presentRest = async () => {
+      for (const proof of next) await Promise.all(this.doors.map((door) => this.#record(proof, door)));
+    };
+    await Promise.all(Array.from({ length: PRESENTED_AT_ONCE }, presentRest));
   }
 
   async #recovery(fault: string): Promise<Recovery> {
@@ -154,9 +173,9 @@ export class ReplayCampaign {
     while (this.#isLoading) {
       const proof = this.#mint();
       this.#presented.push(proof);
-      await Promise.all(this.#doors.map((door) => this.#record(proof, door)));
+      await Promise.all(this.doors.map((door) => this.#record(proof, door)));
       const old = pick(this.#presented);
-      const door = pick(this.#doors);
+      const door = pick(this.doors);
       if (old !== undefined && door !== undefined && this.#isLive(old)) await this.#record(old, door);
       await pause(PACE_MS);
     }

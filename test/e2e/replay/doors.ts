@@ -35,13 +35,17 @@ export function envoyDoor(name: string, client: WireClient): Door {
  * What the fence is there for: a store that remembers each proof with `SET NX`, and trusts Redis to be the one that it was.
  * A campaign that finds nothing wrong with this one proves nothing.
  */
-export function naiveDoor(name: string, redis: () => Promise<TestRedisServer> | TestRedisServer): Door {
+export function naiveDoor(
+  name: string,
+  redis: () => Promise<TestRedisServer> | TestRedisServer,
+  keyPrefix = 'naive:',
+): Door {
   return {
     name,
     present: async ({ jti }) => {
       try {
         const server = await redis();
-        const answer = await server.ask('SET', `naive:${jti}`, '1', 'NX', 'EX', '310');
+        const answer = await server.ask('SET', keyPrefix + jti, '1', 'NX', 'EX', '310');
         return answer === 'OK' ? 'allowed' : 'jti_replay 403';
       } catch (error) {
         return error instanceof Error ? 'replay_store_unavailable/store 503' : 'unknown';

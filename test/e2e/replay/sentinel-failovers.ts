@@ -80,11 +80,10 @@ async function splitBrain({ redis, campaign, verifiers }: FailoverStage): Promis
   await redis.settled();
 }
 
-async function stopAndContinue({ redis, campaign }: FailoverStage): Promise<void> {
+async function stopAndContinue({ redis }: FailoverStage): Promise<void> {
   const primary = await redis.primary();
   primary.server.freeze();
   await redis.promoted(primary).finally(() => primary.server.thaw());
-  await campaign.presentAgain();
   await redis.settled();
 }
 

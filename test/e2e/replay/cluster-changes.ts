@@ -1,0 +1,130 @@
+/** What happens to the part of a Cluster that remembers the caller's proofs. Each ends with a Cluster that is well. */
+
+import type { ClusterNode, TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { infoFields } from '../../fakes/redis-reply.ts';
+import type { ReplayCampaign } from './campaign.ts';
+
+export interface ClusterStage {
+  readonly redis: TestRedisCluster;
+  /** Under load. */
+  readonly campaign: ReplayCampaign;
+}
+
+export interface ClusterFault {
+  readonly name: string;
+  /** Whether records are lost for certain. */
+  readonly isLoss: boolean;
+  readonly strike: (stage: ClusterStage) => Promise<void>;
+}
+
+/** Accepted by the primary and by nobody else before it is gone. */
+const LEAST_LOST = 20;
+
+export const CLUSTER_FAULTS: readonly ClusterFault[] = [
+  { name: 'the slot moves with its keys', isLoss: false, strike: moveSlot },
+  { name: 'the slot moves without its keys', isLoss: true, strike: moveSlotWithoutKeys },
+  { name: 'the slot moves halfway and stays', isLoss: false, strike: giveUpMove },
+  { name: 'the primary is replaced on command', isLoss: false, strike: failOver },
+  { name: 'the primary is replaced, writes lost', isLoss: true, strike: failOverWithoutWrites },
+  { name: 'the primary is killed with -9', isLoss: false, strike: killPrimary },
+  { name: 'the primary is cut off from all but its callers', isLoss: true, strike: cutOff },
+];
+
+/** The hash tag under which the verifiers keep what they know of the one caller. */
+export async function callerTag(redis: TestRedisCluster): Promise<string> {
+  for (const { server } of await redis.primaries()) {
+    const keys = await server.ask('KEYS', 'proofgate:*:quota:*');
+    const tag = Array.isArray(keys) ? /\{([^}]+)\}/.exec(String(keys[0]))?.[1] : undefined;
+    if (tag !== undefined) return tag;
+  }
+  throw new Error('no verifier keeps anything of a caller');
+}
+
+async function callerSlot(redis: TestRedisCluster): Promise<number> {
+  return redis.slotOf(`{${await callerTag(redis)}}`);
+}
+
+async function ownerAndOther(redis: TestRedisCluster) {
+  const slot = await callerSlot(redis);
+  const owner = await redis.ownerOf(slot);
+  const other = (await redis.primaries()).find((node) => node !== owner);
+  if (other === undefined) throw new Error('there is one primary only');
+  return { slot, owner, other };
+}
+
+async function moveSlot({ redis, campaign }: ClusterStage): Promise<void> {
+  const { slot, other } = await ownerAndOther(redis);
+  await redis.beginMove(slot, other);
+  await campaign.presentAgain();
+  await redis.moveKeys(slot, other, 1);
+  await campaign.presentAgain();
+  await redis.moveKeys(slot, other);
+  await redis.finishMove(slot, other);
+  await redis.settled();
+}
+
+async function moveSlotWithoutKeys({ redis }: ClusterStage): Promise<void> {
+  const { slot, other } = await ownerAndOther(redis);
+  await redis.moveSlotWithoutKeys(slot, other);
+  await redis.settled();
+}
+
+/** Keys that have moved are where nobody looks for them. */
+async function giveUpMove({ redis, campaign }: ClusterStage): Promise<void> {
+  const { slot, owner, other } = await ownerAndOther(redis);
+  await redis.beginMove(slot, other);
+  await redis.moveKeys(slot, other, 1);
+  await campaign.presentAgain();
+  for (const { server } of [owner, other]) await server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'STABLE');
+  const left = await other.server.ask('CLUSTER', 'GETKEYSINSLOT', `${slot}`, '10');
+  if (!Array.isArray(left) || left.length === 0) throw new Error('no key was left behind');
+}
+
+async function failOver({ redis }: ClusterStage): Promise<void> {
+  const { owner } = await ownerAndOther(redis);
+  await redis.failover(await redis.replicaOf(owner));
+  await redis.settled();
+}
+
+/** The replica misses what the primary goes on accepting, and is promoted by vote when the primary is dead. */
+async function failOverWithoutWrites({ redis, campaign }: ClusterStage): Promise<void> {
+  const { owner } = await ownerAndOther(redis);
+  const replica = await redis.replicaOf(owner);
+  redis.holdReplication(owner, replica);
+  await campaign.someAccepts(LEAST_LOST);
+  const written = await offsetOf(owner);
+  await owner.server.kill();
+  await redis.promoted(replica);
+  if ((await offsetOf(replica)) >= written) throw new Error('no write was lost');
+  redis.heal();
+  await owner.server.startAgain();
+  await redis.settled();
+}
+
+async function killPrimary({ redis }: ClusterStage): Promise<void> {
+  const { owner } = await ownerAndOther(redis);
+  const replica = await redis.replicaOf(owner);
+  await owner.server.kill();
+  await redis.promoted(replica);
+  await owner.server.startAgain();
+  await redis.settled();
+}
+
+/** It goes on accepting for as long as it may, while its replica is promoted by the others. */
+async function cutOff({ redis, campaign }: ClusterStage): Promise<void> {
+  const { owner } = await ownerAndOther(redis);
+  const replica = await redis.replicaOf(owner);
+  redis.cutOff(owner);
+  try {
+    await campaign.someAccepts(LEAST_LOST);
+    await redis.promoted(replica);
+    await campaign.presentAgain();
+  } finally {
+    redis.heal();
+  }
+  await redis.settled();
+}
+
+async function offsetOf({ server }: ClusterNode): Promise<number> {
+  return Number(infoFields(await server.ask('INFO', 'replication')).get('master_repl_offset'));
+}

@@ -1,0 +1,77 @@
+/**
+ * Two verifiers on a Redis Cluster whose slots move, with their keys and without, and whose primaries change, under load:
+ * nothing is accepted twice, and service resumes by itself within the fence. `PROOFGATE_TEST_FAULTS` says how often each
+ * happens; with 1, the default, some do not (`make soak`).
+ */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { ReplayCampaign } from './campaign.ts';
+import { CLUSTER_FAULTS, type ClusterFault, callerTag } from './cluster-changes.ts';
+import { naiveDoor } from './doors.ts';
+import { SKEW_SECONDS } from './proof-source.ts';
+import { ReplayStage } from './replay-stage.ts';
+
+const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
+/** In short, those in which records are lost. */
+const FAULTS = ROUNDS > 1 ? CLUSTER_FAULTS : CLUSTER_FAULTS.filter(({ isLoss }) => isLoss);
+const MAX_LAG_SECONDS = 2;
+const NODE_TIMEOUT_MS = 2_000;
+/** docs/replay.md: F is the larger of `min-replicas-max-lag` and `cluster-node-timeout`, + 2 s. */
+const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, NODE_TIMEOUT_MS / 1000) + 2 + 2 * SKEW_SECONDS + 1;
+/** To find the new owner, and for a machine that does other things too. */
+const ALLOWANCE_SECONDS = 15;
+
+let stage: ReplayStage;
+let redis: TestRedisCluster;
+let campaign: ReplayCampaign;
+beforeAll(async () => {
+  stage = await ReplayStage.set();
+  redis = await TestRedisCluster.start({
+    minReplicasMaxLagSeconds: MAX_LAG_SECONDS,
+    nodeTimeoutMs: NODE_TIMEOUT_MS,
+  });
+  stage.endsWith(() => redis.stop());
+  await stage.startTwo(redis.url);
+  campaign = stage.campaign();
+}, 90_000);
+afterAll(() => stage?.strike());
+
+const rounds = Array.from({ length: ROUNDS }, () => FAULTS).flat();
+
+describe.each(rounds)('$name', (fault) => {
+  it('accepts nothing twice and resumes by itself', async () => {
+    await campaign.underLoad(async () => {
+      const { seconds } = await campaign.survive(fault.name, () => strike(fault, campaign));
+      expect(seconds).toBeLessThan(FENCE_SECONDS + ALLOWANCE_SECONDS);
+    });
+    expect(campaign.ledger.doubles).toEqual([]);
+    expect(campaign.ledger.unknown).toEqual([]);
+  }, 120_000);
+});
+
+it('accepted all along', async () => {
+  await campaign.presentEverything();
+  const { ledger, recoveries } = campaign;
+  process.stdout.write(`Cluster: ${JSON.stringify({ accepts: ledger.acceptCount, recoveries })}\n`);
+  process.stdout.write(`Cluster: ${JSON.stringify(Object.fromEntries(ledger.outcomes))}\n`);
+  expect(ledger.doubles).toEqual([]);
+  expect(recoveries).toHaveLength(rounds.length);
+}, 120_000);
+
+it('a store without a fence accepts twice when a slot moves without its keys: the campaign finds it', async () => {
+  const fault = CLUSTER_FAULTS.find(({ name }) => name.includes('without its keys'));
+  if (fault === undefined) throw new Error('no slot moves without its keys');
+  // Keys of the slot that moves.
+  const tag = `{${await callerTag(redis)}}`;
+  const owner = async () => (await redis.ownerOf(await redis.slotOf(tag))).server;
+  const naive = new ReplayCampaign({
+    source: stage.source,
+    doors: ['north', 'south'].map((name) => naiveDoor(name, owner, tag)),
+  });
+  await naive.underLoad(async () => void (await naive.survive(fault.name, () => strike(fault, naive))));
+  expect(naive.ledger.doubles.length).toBeGreaterThan(0);
+}, 120_000);
+
+function strike(fault: ClusterFault, under: ReplayCampaign): Promise<void> {
+  return fault.strike({ redis, campaign: under });
+}

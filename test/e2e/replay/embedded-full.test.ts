@@ -1,0 +1,70 @@
+/**
+ * The embedded store when it is full: it refuses, forgets nothing to make room, and serves again by itself when what it
+ * remembers is over.
+ */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { waitFor } from '../harness/wait.ts';
+import { AcceptLedger } from './accept-ledger.ts';
+import { type Proof, ProofSource, SKEW_SECONDS } from './proof-source.ts';
+import { ReplayStage } from './replay-stage.ts';
+import type { ReplayVerifier } from './verifier-process.ts';
+
+/** The least that may be set. */
+const MAX_RECORDS = 1_000;
+const LIFE_SECONDS = 8;
+/** docs/protocol.md "Replay": kept until `expires-at` + 3 × skew + 2 s. */
+const KEPT_SECONDS = LIFE_SECONDS + 3 * SKEW_SECONDS + 2;
+const ALLOWANCE_SECONDS = 15;
+const FULL = 'replay_store_unavailable/store 503';
+const EXPIRED = 'invalid_request_proof/proof_expired 401';
+
+let stage: ReplayStage;
+let verifier: ReplayVerifier;
+beforeAll(async () => {
+  stage = await ReplayStage.set(await ProofSource.create({ singleVerifier: true }));
+  const flags = ['--max-replay-records', `${MAX_RECORDS}`];
+  verifier = await stage.startVerifier({ name: 'only', replay: 'memory', flags });
+}, 60_000);
+afterAll(() => stage?.strike());
+
+it.each([1, 2])(
+  'full for the %i. time, refuses, and evicts nothing',
+  async () => {
+    const ledger = new AcceptLedger([EXPIRED]);
+    const present = async (proof: Proof) => {
+      const outcome = await verifier.door.present(proof);
+      ledger.record(proof.jti, verifier.door.name, outcome);
+      return outcome;
+    };
+    const presentAll = (proofs: readonly Proof[]) => Promise.all(proofs.map(present));
+    const mint = (count: number) =>
+      Array.from({ length: count }, () => stage.source.mint({ lifeSeconds: LIFE_SECONDS }));
+
+    const offered = mint(3 * MAX_RECORDS);
+    const outcomes = await presentAll(offered);
+    const consumed = offered.filter((_, at) => outcomes[at] === 'allowed');
+    const refused = offered.filter((_, at) => outcomes[at] !== 'allowed');
+    expect(consumed).toHaveLength(MAX_RECORDS);
+    expect(new Set(outcomes)).toEqual(new Set(['allowed', FULL]));
+    expect((await verifier.probe('/readyz')).status).toBe(503);
+
+    // Whoever pushes does not make it forget: everything that was consumed is known, as long as it is good.
+    await presentAll(mint(MAX_RECORDS));
+    expect(new Set(await presentAll(consumed))).toEqual(new Set(['jti_replay 403']));
+    expect(new Set(await presentAll(refused))).toEqual(new Set([FULL]));
+
+    const fullMs = performance.now();
+    await waitFor('room for another proof', (KEPT_SECONDS + ALLOWANCE_SECONDS) * 1000, async () => {
+      const again = new Set(await presentAll(consumed));
+      for (const outcome of again) expect(['jti_replay 403', EXPIRED]).toContain(outcome);
+      return (await present(stage.source.mint({ lifeSeconds: 1 }))) === 'allowed' ? true : undefined;
+    });
+    expect((performance.now() - fullMs) / 1000).toBeLessThan(KEPT_SECONDS + ALLOWANCE_SECONDS);
+    expect(ledger.doubles).toEqual([]);
+    expect(ledger.unknown).toEqual([]);
+    await waitFor('readiness', 20_000, async () =>
+      (await verifier.probe('/readyz')).status === 200 ? true : undefined,
+    );
+  },
+  90_000,
+);
