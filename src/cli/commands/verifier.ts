@@ -1,6 +1,7 @@
 /** `proofgate verifier`: the sidecar that Envoy asks about each request. */
+import cluster from 'node:cluster';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
-import { VERIFIER_SETTINGS } from '../verifier/settings.ts';
+import { VERIFIER_SETTINGS, type VerifierSettings } from '../verifier/settings.ts';
 
 export function registerVerifier(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
@@ -13,8 +14,15 @@ export function registerVerifier(parent: ProofgateCommand, context: CliContext):
       'proofgate verifier --config verifier.yaml',
     ],
     run: async ({ settings }) => {
-      const { runVerifier } = await import('../verifier/process.ts');
-      await runVerifier(settings, context);
+      const run = await roleOf(settings);
+      await run(settings, context);
     },
   });
+}
+
+/** The program runs as a worker where its primary started it, as a primary where there are to be workers, else alone. */
+async function roleOf({ workers }: VerifierSettings) {
+  if (cluster.isWorker) return (await import('../verifier/workers/worker-process.ts')).runWorker;
+  if (workers > 1) return (await import('../verifier/workers/primary.ts')).runPrimary;
+  return (await import('../verifier/process.ts')).runVerifier;
 }

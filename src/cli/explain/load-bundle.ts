@@ -63,7 +63,10 @@ async function loadVerified({
 }: VerifiedLoad): Promise<LoadedBundle> {
   const authSite = settings.authSite ?? (await claimedSite(settings.bundle, stateCopy));
   const freshnessKeys = await readBundleKeys(settings.freshnessKeys);
-  const freshnessSigners = { keys: freshnessKeys.length > 0 ? freshnessKeys : signers.keys, threshold: 1 };
+  const freshnessSigners = {
+    keys: freshnessKeys.length > 0 ? freshnessKeys : signers.keys,
+    threshold: settings.freshnessThreshold,
+  };
   const kept = stateCopy === undefined ? undefined : new KeptChain(new StateDirectory(stateCopy));
   const holder = new BundleHolder({
     authSite,

@@ -3,6 +3,7 @@ import { TRUSTED_SIGNERS } from '../bundle/flags.ts';
 import {
   choice,
   duration,
+  integer,
   list,
   optional,
   required,
@@ -24,6 +25,13 @@ export const EXPLAIN_SETTINGS = {
   ...TRUSTED_SIGNERS,
   freshnessKeys: list(
     text('--freshness-key <file>', 'public key that signs freshness statements; default: the bundle keys'),
+  ),
+  freshnessThreshold: withDefault(
+    integer('--freshness-threshold <count>', 'how many of the keys for freshness must have signed', {
+      min: 1,
+      max: 16,
+    }),
+    '1',
   ),
   unverifiedBundle: toggle(
     '--unverified-bundle',

@@ -32,7 +32,7 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
 }
 
 /** A bundle that was refused leaves the one before it at work: that is told, and does not stop the traffic. */
-function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
+export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
   const refused = problem && `${problem.error.code}: ${problem.error.message}`;
   return snapshot === undefined
     ? { name: 'bundle', problem: refused ?? 'no bundle has been loaded yet' }
@@ -48,7 +48,7 @@ function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck 
 }
 
 /** Never a problem: what is loaded serves without Control, for as long as it is fresh. */
-function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
+export function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
   const warning = problem && `${problem.error.code}: ${problem.error.message}`;
   const silent = lastContactSeconds === undefined ? 'Control has not answered yet' : undefined;
   return { name: 'control', problem: undefined, warning: warning ?? silent };

@@ -2,6 +2,7 @@
  * The door's own sockets: TCP, a Unix socket, either with TLS. Connections are counted and bounded here and handed on;
  * gRPC begins behind it.
  */
+import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
 import { lstatSync, unlinkSync } from 'node:fs';
 import {
@@ -154,7 +155,8 @@ type Place = { readonly path: string } | { readonly host: string };
 async function placesOf(listen: string): Promise<readonly Place[]> {
   if (listen.startsWith('unix:')) {
     const path = listen.slice('unix:'.length);
-    await removeStaleSocket(path);
+    // Of several workers the primary has the socket: it has looked before it started them.
+    if (!cluster.isWorker) await removeStaleSocket(path);
     return [{ path }];
   }
   const host = listen.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
@@ -183,8 +185,11 @@ function closedEvent(server: Server): Promise<void> {
   return new Promise((resolve) => server.once('close', resolve));
 }
 
-/** A socket file that a killed process left behind, and nobody answers on, would block the address for ever. */
-async function removeStaleSocket(path: string): Promise<void> {
+/**
+ * A socket file that a killed process left behind, and nobody answers on, would block the address for ever.
+ * @throws ListenError when somebody does
+ */
+export async function removeStaleSocket(path: string): Promise<void> {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
   if (await somebodyListens(path)) throw new ListenError(`${path} is in use by another process`);
   unlinkSync(path);

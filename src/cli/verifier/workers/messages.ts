@@ -1,0 +1,49 @@
+/** What the primary and its workers tell each other. Whatever is in no such form is not listened to. */
+import type { ReadinessCheck } from '../../../enforcement/admin/server.ts';
+import { isJsonObject } from '../../../protocol/strict-json.ts';
+
+/** Variable of a worker's environment: its number, from 1. */
+export const WORKER_NUMBER = 'PROOFGATE_WORKER_NUMBER';
+
+export type WorkerMessage =
+  /** Sent several times a second: also says that the worker is alive. */
+  | { readonly kind: 'state'; readonly address: string; readonly checks: readonly ReadinessCheck[] }
+  | { readonly kind: 'metrics'; readonly id: number; readonly text: string }
+  /** It could not start: settings that no other try would make good. */
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string };
+
+export interface PrimaryMessage {
+  readonly kind: 'scrape';
+  readonly id: number;
+}
+
+export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { address, checks, code, id, kind, message, text } = value;
+  switch (kind) {
+    case 'state':
+      return typeof address === 'string' && Array.isArray(checks) && checks.every(isCheck)
+        ? { kind, address, checks }
+        : undefined;
+    case 'metrics':
+      return typeof id === 'number' && typeof text === 'string' ? { kind, id, text } : undefined;
+    case 'failed':
+      return typeof code === 'string' && typeof message === 'string' ? { kind, code, message } : undefined;
+    default:
+      return undefined;
+  }
+}
+
+export function parsePrimaryMessage(value: unknown): PrimaryMessage | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return value.kind === 'scrape' && typeof value.id === 'number'
+    ? { kind: 'scrape', id: value.id }
+    : undefined;
+}
+
+function isCheck(value: unknown): value is ReadinessCheck {
+  const isText = (text: unknown) => text === undefined || typeof text === 'string';
+  return (
+    isJsonObject(value) && typeof value.name === 'string' && isText(value.problem) && isText(value.warning)
+  );
+}

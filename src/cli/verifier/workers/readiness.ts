@@ -1,0 +1,28 @@
+/** What several workers say of themselves, as one list: each check once, with the first process that has something to tell. */
+import type { ReadinessCheck } from '../../../enforcement/admin/server.ts';
+
+export interface ProcessState {
+  /** Such as `worker 2`. */
+  readonly process: string;
+  /** Undefined while it has said nothing. */
+  readonly checks: readonly ReadinessCheck[] | undefined;
+}
+
+export function mergeChecks(states: readonly ProcessState[]): readonly ReadinessCheck[] {
+  const merged = new Map<string, ReadinessCheck>();
+  for (const { checks, process } of states) {
+    for (const { name, problem, warning } of checks ?? []) {
+      const before = merged.get(name);
+      merged.set(name, {
+        name,
+        problem: before?.problem ?? named(process, problem),
+        warning: before?.warning ?? named(process, warning),
+      });
+    }
+  }
+  return [...merged.values()];
+}
+
+function named(process: string, text: string | undefined): string | undefined {
+  return text === undefined ? undefined : `${process}: ${text}`;
+}

@@ -1,0 +1,146 @@
+/**
+ * A worker's view of what the primary keeps in the state directory: the base, the steps after it, the statement. The
+ * worker only reads, and verifies all of it again, as if it came from Control.
+ * Source: docs/bundle.md "The state directory".
+ */
+import { open, readlink, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Coalesced } from '../../../bundle/coalesced.ts';
+import { FRESHNESS_FILE } from '../../../bundle/file-names.ts';
+import type { StepDocument } from '../../../bundle/found-chain.ts';
+import type { BundleHolder } from '../../../bundle/holder.ts';
+import { ResolvedDirectory } from '../../../bundle/local-directory.ts';
+import { stepKindOf } from '../../../bundle/open-step.ts';
+import { CURRENT_LINK } from '../../../bundle/state/state-directory.ts';
+import { STEP_LOG_FILE } from '../../../bundle/state/step-log.ts';
+
+const POLL_INTERVAL_MS = 100;
+const MAX_RETRY_INTERVAL_MS = 10_000;
+const LINE_FEED = 0x0a;
+/** Steps of one look are held in memory; the rest comes with the next. */
+const MAX_READ_BYTES = 64 * 1024 * 1024;
+
+export class StateFollower {
+  readonly #directory: string;
+  readonly #holder: BundleHolder;
+  readonly #looks = new Coalesced(() => this.#lookSafely());
+  #timer: NodeJS.Timeout | undefined;
+  /** The base whose content was taken, by where the link leads. */
+  #base: string | undefined;
+  /** How much of its log of steps was. */
+  #offset = 0;
+  #steps = 0;
+  #statement: string | undefined;
+  #retryMs = 0;
+  #retryAtMs = 0;
+
+  constructor(stateDirectory: string, holder: BundleHolder) {
+    this.#directory = stateDirectory;
+    this.#holder = holder;
+  }
+
+  /** Takes what is there, then follows. Never rejects. */
+  async start(): Promise<void> {
+    await this.look();
+    this.#timer = setInterval(() => void this.look(), POLL_INTERVAL_MS);
+  }
+
+  look(): Promise<void> {
+    return this.#looks.run();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Files go while they are read when the primary installs a newer base: the next look finds that one. */
+  async #lookSafely(): Promise<void> {
+    try {
+      await this.#look();
+    } catch {
+      this.#base = undefined;
+    }
+  }
+
+  async #look(): Promise<void> {
+    const target = await readlink(join(this.#directory, CURRENT_LINK)).catch(() => undefined);
+    if (target === undefined) return;
+    const path = join(this.#directory, target);
+    if (this.#base === undefined && performance.now() < this.#retryAtMs) return;
+    const isShorter = target === this.#base && (await sizeOf(join(path, STEP_LOG_FILE))) < this.#offset;
+    if (target !== this.#base || isShorter) await this.#takeBase(target, path);
+    else await this.#takeSteps(path);
+    await this.#takeStatement(path);
+  }
+
+  async #takeBase(target: string, path: string): Promise<void> {
+    this.#offset = 0;
+    this.#steps = 0;
+    const documents = await this.#nextSteps(path);
+    const refused = await this.#holder.replace({ path }, documents);
+    if (refused === undefined) {
+      this.#base = target;
+      this.#retryMs = 0;
+    } else this.#retryLater();
+  }
+
+  /** What is refused now may be taken later; verifying a large bundle again and again would cost the requests. */
+  #retryLater(): void {
+    this.#base = undefined;
+    this.#retryMs = Math.min(Math.max(POLL_INTERVAL_MS, this.#retryMs * 2), MAX_RETRY_INTERVAL_MS);
+    this.#retryAtMs = performance.now() + this.#retryMs;
+  }
+
+  async #takeSteps(path: string): Promise<void> {
+    const documents = await this.#nextSteps(path);
+    if (documents.length === 0) return;
+    const refused = await this.#holder.advance(documents);
+    if (refused !== undefined) this.#retryLater();
+  }
+
+  /** Whole lines that were not read before. */
+  async #nextSteps(path: string): Promise<readonly StepDocument[]> {
+    const bytes = await readFrom(join(path, STEP_LOG_FILE), this.#offset);
+    const end = bytes.lastIndexOf(LINE_FEED) + 1;
+    this.#offset += end;
+    const documents: StepDocument[] = [];
+    for (let start = 0; start < end; ) {
+      const lineEnd = bytes.indexOf(LINE_FEED, start);
+      this.#steps += 1;
+      const file = `${STEP_LOG_FILE}:${this.#steps}`;
+      const line = bytes.subarray(start, lineEnd);
+      documents.push({ kind: stepKindOf(line, file), file, bytes: line });
+      start = lineEnd + 1;
+    }
+    return documents;
+  }
+
+  async #takeStatement(path: string): Promise<void> {
+    const fingerprint = await fingerprintOf(join(path, FRESHNESS_FILE));
+    if (fingerprint === undefined || fingerprint === this.#statement) return;
+    const bytes = await new ResolvedDirectory(path).readFreshness();
+    if (bytes !== undefined) await this.#holder.offerStatement(bytes);
+    this.#statement = fingerprint;
+  }
+}
+
+async function readFrom(file: string, offset: number): Promise<Buffer> {
+  const handle = await open(file, 'r');
+  try {
+    const { size } = await handle.stat();
+    const length = Math.min(Math.max(0, size - offset), MAX_READ_BYTES);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function sizeOf(file: string): Promise<number> {
+  return (await stat(file)).size;
+}
+
+async function fingerprintOf(file: string): Promise<string | undefined> {
+  const stats = await stat(file, { bigint: true }).catch(() => undefined);
+  return stats && [stats.dev, stats.ino, stats.size, stats.mtimeNs].join(' ');
+}

@@ -1,0 +1,31 @@
+/** One of several verifier processes: everything but what the primary does for all of them. */
+import type { CliContext } from '../../define-command.ts';
+import { EXIT_CODES, toCliError } from '../../errors.ts';
+import { runVerifier } from '../process.ts';
+import type { VerifierSettings } from '../settings.ts';
+import { WORKER_NUMBER } from './messages.ts';
+import { createWorkerBundle } from './worker-bundle.ts';
+import { WorkerChannel } from './worker-channel.ts';
+
+/** Returns when a signal has come and everything in flight has been answered; what fails is told to the primary. */
+export async function runWorker(settings: VerifierSettings, context: CliContext): Promise<void> {
+  const worker = process.env[WORKER_NUMBER] ?? '';
+  const channel = new WorkerChannel();
+  try {
+    await runVerifier(settings, context, {
+      logFields: { worker },
+      startedText: 'worker listening',
+      createBundle: (_, logger, metrics) => {
+        metrics.registry.setDefaultLabels({ worker });
+        return createWorkerBundle(settings, logger, metrics);
+      },
+      openAdmin: async (options, doorAddress) => channel.report(options, doorAddress),
+    });
+  } catch (error) {
+    const shown = toCliError(error);
+    await channel.fail(shown);
+    process.exit(shown.exitCode);
+  }
+  // The channel would keep the process.
+  process.exit(EXIT_CODES.done);
+}

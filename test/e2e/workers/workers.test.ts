@@ -1,0 +1,267 @@
+/** Several verifier processes behind one address: who gets the work, what is accepted, and what happens when one dies. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type CompiledCli, compileCli } from '../../cli/compiled-cli.ts';
+import type { CheckClient } from '../../fakes/check-client.ts';
+import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { waitFor } from '../harness/wait.ts';
+import { ProofSource } from '../replay/proof-source.ts';
+import {
+  decisionsByWorker,
+  isAlive,
+  outcomeOf,
+  type RunningWorkers,
+  runToEnd,
+  startWorkers,
+  verifierArgs,
+} from './worker-stage.ts';
+
+const WORKERS = 3;
+const CONNECTIONS = 6;
+const PROOFS = 80;
+const COPIES = 64;
+const WAIT_MS = 60_000;
+/** A busy machine may have a process say that it is overloaded. */
+const REFUSED = ['jti_replay 403', 'verifier_unavailable/overloaded 503'];
+
+let cli: CompiledCli;
+let redis: TestRedisServer;
+let source: ProofSource;
+const running: RunningWorkers[] = [];
+
+beforeAll(async () => {
+  cli = await compileCli();
+  process.env.PROOFGATE_MAIN = join(dirname(cli.launcher), '..', 'dist', 'cli', 'main.js');
+  redis = await TestRedisServer.start();
+  source = await ProofSource.create();
+}, 120_000);
+afterAll(async () => {
+  delete process.env.PROOFGATE_MAIN;
+  await Promise.all(
+    running.map(({ service }) => service.exitStatus() ?? service.stop().catch(() => undefined)),
+  );
+  await source?.remove();
+  await redis?.stop();
+  await cli?.remove();
+}, 60_000);
+
+async function start(options: Partial<Parameters<typeof startWorkers>[1]> = {}): Promise<RunningWorkers> {
+  const started = await startWorkers(source, { redisUrl: redis.url, workers: WORKERS, ...options });
+  running.push(started);
+  return started;
+}
+
+function connections(workers: RunningWorkers, count = CONNECTIONS): readonly CheckClient[] {
+  return Array.from({ length: count }, () => workers.connect());
+}
+
+function closeAll(clients: readonly CheckClient[]): void {
+  for (const client of clients) client.close();
+}
+
+const lines = (file: string) => readFileSync(file, 'utf8').split('\n').filter(Boolean);
+
+describe('one address, several processes', () => {
+  let workers: RunningWorkers;
+  let clients: readonly CheckClient[];
+  beforeAll(async () => {
+    workers = await start();
+    clients = connections(workers);
+  }, WAIT_MS);
+  afterAll(() => closeAll(clients ?? []));
+
+  it(
+    'each gets its share of connections, and the metrics say so',
+    async () => {
+      expect(workers.workerPids()).toHaveLength(WORKERS);
+      const sent = CONNECTIONS * 20;
+      const proofs = Array.from({ length: sent }, () => source.mint());
+      const outcomes = await Promise.all(
+        proofs.map((proof, at) => outcomeOf(clients[at % CONNECTIONS] as CheckClient, proof)),
+      );
+      expect(new Set(outcomes)).toEqual(new Set(['allowed']));
+      const { text } = await workers.get('/metrics');
+      const counts = decisionsByWorker(text);
+      expect([...counts.keys()].sort()).toEqual(['1', '2', '3']);
+      expect([...counts.values()]).toEqual(Array(WORKERS).fill(sent / WORKERS));
+      expect(text).toContain('proofgate_workers_running{worker="primary"} 3');
+      expect(text.match(/^# TYPE proofgate_decisions_total /gm)).toHaveLength(1);
+    },
+    WAIT_MS,
+  );
+
+  it(
+    `of ${COPIES} copies of a proof one is accepted, whichever processes they reach`,
+    async () => {
+      for (let round = 0; round < PROOFS / 2; round++) {
+        const proofs = Array.from({ length: 2 }, () => source.mint());
+        const copies = Array.from({ length: COPIES }, (_, at) => clients[at % CONNECTIONS] as CheckClient);
+        const answers = await Promise.all(
+          proofs.map((proof) => Promise.all(copies.map((client) => outcomeOf(client, proof)))),
+        );
+        for (const outcomes of answers) {
+          expect(outcomes.filter((outcome) => outcome === 'allowed')).toHaveLength(1);
+          expect([...new Set(outcomes)].filter((outcome) => !REFUSED.includes(outcome))).toEqual(['allowed']);
+        }
+      }
+    },
+    WAIT_MS,
+  );
+
+  it(
+    'records each decision in the one audit file, a line each',
+    async () => {
+      const decided = [...decisionsByWorker((await workers.get('/metrics')).text).values()].reduce(
+        (a, b) => a + b,
+      );
+      expect(decided).toBeGreaterThan(PROOFS * COPIES * 0.9);
+      const recorded = await waitFor('the audit file to be complete', WAIT_MS, async () => {
+        const found = lines(workers.auditFile);
+        return found.length >= decided ? found : undefined;
+      });
+      const ids = recorded.map((line) => JSON.parse(line).decision_id);
+      expect(new Set(ids).size).toBe(decided);
+    },
+    WAIT_MS,
+  );
+});
+
+describe('when workers die', () => {
+  it('under load, one after the other: nothing is accepted twice, and all serve again', async () => {
+    const workers = await start();
+    const clients = connections(workers);
+    const accepted = new Map<string, number>();
+    const outcomes = new Map<string, number>();
+    let isOver = false;
+    const load = clients.map(async (client, at) => {
+      const other = clients[(at + 1) % CONNECTIONS] as CheckClient;
+      while (!isOver) {
+        const proof = source.mint();
+        for (const outcome of await Promise.all([client, other].map((via) => outcomeOf(via, proof)))) {
+          outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+          if (outcome === 'allowed') accepted.set(proof.jti, (accepted.get(proof.jti) ?? 0) + 1);
+        }
+      }
+    });
+    for (const pid of workers.workerPids()) {
+      const before = accepted.size;
+      process.kill(pid, 'SIGKILL');
+      await waitFor(
+        'readiness to say so',
+        WAIT_MS,
+        async () => (await workers.get('/readyz')).status === 503 || undefined,
+      );
+      await waitFor(
+        'all to run again',
+        WAIT_MS,
+        async () => (await workers.get('/readyz')).status === 200 || undefined,
+      );
+      await waitFor('accepts to go on', WAIT_MS, async () => accepted.size > before + 50 || undefined);
+      expect(workers.workerPids()).toHaveLength(WORKERS);
+      expect(workers.workerPids()).not.toContain(pid);
+    }
+    isOver = true;
+    await Promise.all(load);
+    closeAll(clients);
+    expect([...accepted.values()].filter((times) => times > 1)).toEqual([]);
+    expect([...outcomes.keys()].filter((outcome) => !KNOWN.includes(outcome))).toEqual([]);
+    const { text } = await workers.get('/metrics');
+    expect(text).toContain(`proofgate_worker_restarts_total{worker="primary"} ${WORKERS}`);
+    await workers.service.stop();
+  }, 120_000);
+
+  it('one that hangs is not ready, and is replaced', async () => {
+    const workers = await start({ workers: 2 });
+    const [pid = 0] = workers.workerPids();
+    process.kill(pid, 'SIGSTOP');
+    const { text } = await waitFor('readiness to say so', WAIT_MS, async () => {
+      const answer = await workers.get('/readyz');
+      return answer.status === 503 ? answer : undefined;
+    });
+    expect(JSON.parse(text).checks).toContainEqual({
+      name: 'workers',
+      ok: false,
+      problem: expect.stringContaining('1 of 2'),
+    });
+    await waitFor(
+      'another in its place',
+      WAIT_MS,
+      async () => (await workers.get('/readyz')).status === 200 || undefined,
+    );
+    expect(workers.workerPids()).not.toContain(pid);
+    await workers.service.stop();
+  }, 120_000);
+
+  it('without the primary there are none', async () => {
+    const workers = await start({ workers: 2 });
+    const pids = workers.workerPids();
+    expect(pids).toHaveLength(2);
+    workers.service.signal('SIGKILL');
+    await waitFor('all to be gone', WAIT_MS, async () => pids.every((pid) => !isAlive(pid)) || undefined);
+  }, 120_000);
+});
+
+const KNOWN = ['allowed', ...REFUSED, 'no answer', 'replay_store_unavailable/store 503'];
+
+describe('an orderly end', () => {
+  it('answers what is in flight, on a Unix socket too, and records it on standard output line by line', async () => {
+    const socket = join(source.directory, 'verifier.sock');
+    const workers = await start({ listen: `unix:${socket}`, auditFile: '-' });
+    const clients = connections(workers, WORKERS);
+    const pids = workers.workerPids();
+    const answered: string[] = [];
+    let isOver = false;
+    const load = clients.map(async (client) => {
+      while (!isOver) answered.push(await outcomeOf(client, source.mint()));
+    });
+    await waitFor('some answers', WAIT_MS, async () => answered.length > 300 || undefined);
+    const stopped = workers.service.stop(30_000);
+    await waitFor('the door to close', WAIT_MS, async () => answered.includes('no answer') || undefined);
+    isOver = true;
+    await Promise.all([stopped, ...load]);
+    closeAll(clients);
+    expect(pids.filter(isAlive)).toEqual([]);
+    const decided = answered.filter((outcome) => outcome === 'allowed').length;
+    const events = workers.service.stdoutLines.map((line) => JSON.parse(line));
+    expect(events.filter(({ outcome }) => outcome === 'allowed')).toHaveLength(decided);
+    // Nobody is left behind to keep the address.
+    const again = await start({ listen: `unix:${socket}`, auditFile: '-' });
+    await again.service.stop();
+  }, 120_000);
+});
+
+describe('what is refused at the start', () => {
+  const folder = () => source.directory;
+  it.each([
+    ['memory', 'workers_need_redis', ['--audit-file', '/dev/null'], 'memory'],
+    [
+      'an audit trail that is required, on standard output',
+      'workers_need_audit_file',
+      ['--audit', 'required'],
+      undefined,
+    ],
+    ['an audit file that is none', 'workers_need_audit_file', ['--audit-file', '/dev/null'], undefined],
+    ['an address that is taken', 'listen_failed', ['--listen', 'redis'], undefined],
+    ['no worker', 'out_of_range', ['--workers', '0'], undefined],
+  ] as const)(
+    '%s: %s',
+    async (_, code, flags, replay) => {
+      const taken = flags.map((flag) => (flag === 'redis' ? `127.0.0.1:${redis.port}` : flag));
+      const workers = flags.includes('--workers' as never) ? [] : ['--workers', '2'];
+      const args = [...verifierArgs(source, folder()), ...workers, '--log-level', 'silent', ...taken];
+      const { code: exit, stderr } = await runToEnd(args, replay ?? redis.url);
+      expect(stderr).toEqual([expect.stringMatching(new RegExp(`^error: ${code}: `))]);
+      expect(exit).toBe(2);
+    },
+    WAIT_MS,
+  );
+
+  it('leaves no process behind', () => {
+    const all = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' });
+    expect(
+      all.split('\n').filter((line) => line.includes(folder()) && line.includes('--log-level silent')),
+    ).toEqual([]);
+  });
+});
