@@ -88,6 +88,11 @@ function parseSingle(url: string): SingleEndpoint {
     );
   }
   if (parsed.hostname === '') throw new RedisSettingError('the Redis URL names no host');
+  if (!HOST_AND_PORT.test(parsed.hostname)) {
+    throw new RedisSettingError(
+      'a redis:// URL names one host: several are for redis-sentinel and redis-cluster',
+    );
+  }
   if (parsed.search !== '' || parsed.hash !== '') {
     throw new RedisSettingError('the Redis URL takes no query and no fragment');
   }

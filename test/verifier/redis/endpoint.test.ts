@@ -1,0 +1,109 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { parseRedisEndpoint, RedisSettingError } from '../../../src/verifier/redis/endpoint.ts';
+
+/** Without the function that reveals the password, which compares with nothing. */
+function parsed(url: string) {
+  const { login, ...rest } = parseRedisEndpoint(url);
+  return { ...rest, username: login.username, password: login.revealPassword() };
+}
+
+const NOBODY = { username: undefined, password: undefined };
+const SOMEBODY = { username: 'us:er', password: 'p@ss/wo,rd' };
+const CREDENTIALS = 'us%3Aer:p%40ss%2Fwo%2Crd@';
+
+describe('the URL of Redis', () => {
+  it('names one server', () => {
+    const address = { host: 'redis.example', port: 6379 };
+    const single = { kind: 'single', tls: false, address, databaseNumber: 0, ...NOBODY };
+    expect(parsed('redis://redis.example')).toEqual(single);
+    expect(parsed('redis://redis.example/')).toEqual(single);
+    expect(parsed(`rediss://${CREDENTIALS}[2001:db8::1]:6380/15`)).toEqual({
+      ...single,
+      tls: true,
+      address: { host: '2001:db8::1', port: 6380 },
+      databaseNumber: 15,
+      ...SOMEBODY,
+    });
+  });
+
+  it('names Sentinels and a primary', () => {
+    expect(parsed('redis-sentinel://one.example,10.0.0.2:26380,[::1],[fe80::1]:7/my-primary.1')).toEqual({
+      kind: 'sentinel',
+      tls: false,
+      sentinels: [
+        { host: 'one.example', port: 26379 },
+        { host: '10.0.0.2', port: 26380 },
+        { host: '::1', port: 26379 },
+        { host: 'fe80::1', port: 7 },
+      ],
+      primaryName: 'my-primary.1',
+      databaseNumber: 0,
+      ...NOBODY,
+    });
+    const whole = parsed(`rediss-sentinel://${CREDENTIALS}one.example:1/replay/3`);
+    expect(whole).toMatchObject({ tls: true, primaryName: 'replay', databaseNumber: 3, ...SOMEBODY });
+  });
+
+  it('names nodes of a Cluster', () => {
+    expect(parsed('redis-cluster://one.example,two.example:7001')).toEqual({
+      kind: 'cluster',
+      tls: false,
+      seeds: [
+        { host: 'one.example', port: 6379 },
+        { host: 'two.example', port: 7001 },
+      ],
+      ...NOBODY,
+    });
+    expect(parsed(`rediss-cluster://${CREDENTIALS}one.example/`)).toMatchObject({ tls: true, ...SOMEBODY });
+    expect(parsed('redis-cluster://:only-a-password@one.example')).toMatchObject({
+      username: undefined,
+      password: 'only-a-password',
+    });
+  });
+
+  it.each([
+    'redis:',
+    'redis://user:verysecret@',
+    'redis://:verysecret@host/database',
+    'redis://:verysecret@host?db=1',
+    'redis://:verysecret@host#fragment',
+    'redis://:verysecret@one,two',
+    'http://:verysecret@host',
+    'redis-sentinel://:verysecret@host',
+    'redis-sentinel://:verysecret@host/',
+    'redis-sentinel://:verysecret@host/na%20me',
+    'redis-sentinel://:verysecret@host/name/x',
+    'redis-sentinel://:verysecret@host/name/1/2',
+    'redis-sentinel://:verysecret@/name',
+    'redis-sentinel://:verysecret@host,/name',
+    'redis-sentinel://:verysecret@host:0/name',
+    'redis-sentinel://:verysecret@host:65536/name',
+    'redis-sentinel://:verysecret@host:port/name',
+    'redis-sentinel://:verysecret@host,host:26379/name',
+    'redis-sentinel://:verysecret@::1/name',
+    'redis-sentinel://:verysecret@host/name?db=1',
+    'redis-sentinel://:very@secret@host/name',
+    'redis-sentinel://:verysecret%zz@host/name',
+    'redis-cluster://:verysecret@host/1',
+    'redis-cluster://:verysecret@host one',
+    'redis-cluster://:verysecret@',
+    'redis-ring://:verysecret@host',
+    `redis-cluster://:verysecret@${Array.from({ length: 33 }, (_, at) => `h${at}`).join(',')}`,
+  ])('is refused without telling a secret: %s', (url) => {
+    expect(() => parseRedisEndpoint(url)).toThrow(RedisSettingError);
+    expect(() => parseRedisEndpoint(url)).not.toThrow(/secret|very/);
+  });
+
+  it('hides its password from whoever prints it', () => {
+    for (const url of [
+      'redis://:verysecret@host',
+      'redis-sentinel://:verysecret@host/n',
+      'redis-cluster://:verysecret@host',
+    ]) {
+      const endpoint = parseRedisEndpoint(url);
+      expect(inspect(endpoint, { depth: 9, showHidden: true })).not.toContain('verysecret');
+      expect(JSON.stringify(endpoint)).not.toContain('verysecret');
+    }
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, it } from '@jest/globals';
+import { latestView, parseSentinelView } from '../../../src/verifier/redis/sentinel-answers.ts';
+
+const PRIMARY = ['name', 'replay', 'ip', '10.0.0.1', 'port', '6379', 'config-epoch', '4'];
+const replica = (priority: string) => ['name', 'any', 'slave-priority', priority];
+
+describe('what a Sentinel says', () => {
+  it('is a primary, an epoch, and how many may be promoted', () => {
+    const expected = { primary: { host: '10.0.0.1', port: 6379 }, configEpoch: 4, promotableReplicas: 2 };
+    const replicas = [replica('100'), replica('0'), ['name', 'not-known-yet']];
+    expect(parseSentinelView(PRIMARY, replicas)).toEqual(expected);
+    // RESP3 gives maps.
+    const pairs = PRIMARY.flatMap((name, at) => (at % 2 ? [] : [[name, PRIMARY[at + 1]] as const]));
+    expect(parseSentinelView(new Map(pairs), replicas)).toEqual(expected);
+    expect(parseSentinelView(Object.fromEntries(pairs), replicas)).toEqual(expected);
+  });
+
+  it.each([
+    [null, []],
+    ['OK', []],
+    [PRIMARY, null],
+    [PRIMARY.slice(0, 4), []],
+    [PRIMARY.map((word) => (word === '6379' ? '65536' : word)), []],
+    [PRIMARY.map((word) => (word === '4' ? '-1' : word)), []],
+    [PRIMARY.map((word) => (word === '10.0.0.1' ? '' : word)), []],
+  ])('is not believed when it is no such answer: %j', (primary, replicas) => {
+    expect(parseSentinelView(primary, replicas)).toBeUndefined();
+  });
+
+  it('counts by the latest failover, with as many replicas as anybody knows', () => {
+    const view = (host: string, configEpoch: number, promotableReplicas: number) => ({
+      primary: { host, port: 1 },
+      configEpoch,
+      promotableReplicas,
+    });
+    const found = latestView([view('old', 1, 5), undefined, view('new', 2, 0), view('new', 2, 2)]);
+    expect(found).toEqual(view('new', 2, 2));
+    expect(latestView([undefined])).toBeUndefined();
+  });
+});
