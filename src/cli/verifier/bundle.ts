@@ -108,14 +108,25 @@ function newRefresher({
 export async function readSigners(settings: VerifierSettings) {
   const bundleKeys = await readKeys(settings.bundleKeys);
   const freshnessKeys = await readKeys(settings.freshnessKeys);
-  const { bundleThreshold: threshold } = settings;
-  if (threshold > new Set(bundleKeys.map(({ thumbprint }) => thumbprint)).size) {
-    throw usageError('bundle_threshold_too_high', '--bundle-threshold is more than there are bundle keys');
-  }
+  const { bundleThreshold, freshnessThreshold } = settings;
+  const statedBy = freshnessKeys.length > 0 ? freshnessKeys : bundleKeys;
   return {
-    bundleSigners: { keys: bundleKeys, threshold },
-    freshnessSigners: { keys: freshnessKeys.length > 0 ? freshnessKeys : bundleKeys, threshold: 1 },
+    bundleSigners: signersOf(bundleKeys, bundleThreshold, 'bundle'),
+    freshnessSigners: signersOf(statedBy, freshnessThreshold, 'freshness'),
   };
+}
+
+/** @throws CliError `bundle_threshold_too_high`, `freshness_threshold_too_high`: nothing could ever be taken */
+function signersOf(
+  keys: readonly PublicKey[],
+  threshold: number,
+  role: 'bundle' | 'freshness',
+): { readonly keys: readonly PublicKey[]; readonly threshold: number } {
+  if (threshold > new Set(keys.map(({ thumbprint }) => thumbprint)).size) {
+    const text = `--${role}-threshold is more than there are ${role} keys`;
+    throw usageError(`${role}_threshold_too_high`, text);
+  }
+  return { keys, threshold };
 }
 
 function readKeys(paths: readonly string[]): Promise<readonly PublicKey[]> {

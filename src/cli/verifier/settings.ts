@@ -40,6 +40,13 @@ export const VERIFIER_SETTINGS = {
   freshnessKeys: list(
     text('--freshness-key <file>', 'public key that signs freshness statements; default: the bundle keys'),
   ),
+  freshnessThreshold: withDefault(
+    integer('--freshness-threshold <count>', 'how many of the keys for freshness must have signed', {
+      min: 1,
+      max: 16,
+    }),
+    '1',
+  ),
   stateDir: required(
     text('--state-dir <directory>', 'keeps the highest revision ever accepted, and what came from Control'),
   ),
