@@ -29,17 +29,36 @@ export interface AdminListener {
   close(): Promise<void>;
 }
 
-/** Most time for a client to send its request, milliseconds. */
-const REQUEST_TIMEOUT_MS = 5_000;
+/** What one client, or all of them, may hold. A scrape is a few milliseconds' work that decisions wait for. */
+const LIMITS = {
+  /** Most time for a client to send its request's head, and all of it, milliseconds. */
+  headersTimeout: 5_000,
+  requestTimeout: 5_000,
+  /** Between two requests of one connection, milliseconds. */
+  keepAliveTimeout: 5_000,
+  connectionsCheckingInterval: 1_000,
+  /** Bytes of a request's head. */
+  maxHeaderSize: 8 * 1024,
+} as const;
+const MAX_CONNECTIONS = 32;
+const MAX_REQUESTS_OF_CONNECTION = 100;
+const MAX_HEADERS = 50;
+/** A client that does not take its answer, milliseconds. */
+const IDLE_TIMEOUT_MS = 10_000;
 
 /** @throws Error of the system when the address cannot be listened on. */
 export async function openAdminListener(options: AdminOptions): Promise<AdminListener> {
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
-    answer(request, response, options).catch(() => {
+  const shared = { ...options, metrics: sharedRendering(options.metrics) };
+  const server = createServer(LIMITS, (request, response) => {
+    answer(request, response, shared).catch(() => {
       if (!response.headersSent) response.writeHead(500);
       response.end();
     });
   });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.maxRequestsPerSocket = MAX_REQUESTS_OF_CONNECTION;
+  server.maxHeadersCount = MAX_HEADERS;
+  server.setTimeout(IDLE_TIMEOUT_MS, (socket) => socket.destroy());
   await listen(server, options);
   const { address, family, port } = server.address() as AddressInfo;
   return {
@@ -52,7 +71,18 @@ export async function openAdminListener(options: AdminOptions): Promise<AdminLis
   };
 }
 
-function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
+/** Whoever asks while a text is being made gets that one. */
+function sharedRendering(render: AdminOptions['metrics']): AdminOptions['metrics'] {
+  let rendering: ReturnType<AdminOptions['metrics']> | undefined;
+  return () => {
+    rendering ??= render().finally(() => {
+      rendering = undefined;
+    });
+    return rendering;
+  };
+}
+
+function listen(server: Server, { host, port }: Pick<AdminOptions, 'host' | 'port'>): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -65,7 +95,8 @@ async function answer(
   options: AdminOptions,
 ): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.writeHead(405, { allow: 'GET, HEAD' }).end();
+    // What may follow as its body is not waited for.
+    response.writeHead(405, { allow: 'GET, HEAD', connection: 'close' }).end();
     return;
   }
   switch (request.url?.split('?', 1)[0]) {

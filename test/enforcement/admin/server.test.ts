@@ -1,5 +1,6 @@
 /** The admin listener: probes and metrics, nothing else. */
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
   type AdminListener,
@@ -7,6 +8,7 @@ import {
   openAdminListener,
   type ReadinessCheck,
 } from '../../../src/enforcement/admin/server.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
 
 const opened: AdminListener[] = [];
 
@@ -137,5 +139,90 @@ describe('its address', () => {
     const again = createServer();
     await new Promise<void>((resolve) => again.listen(port, '127.0.0.1', resolve));
     await new Promise((resolve) => again.close(resolve));
+  });
+});
+
+describe('what one client may hold', () => {
+  const sockets: Socket[] = [];
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+  });
+
+  async function dial({ address }: AdminListener): Promise<Socket> {
+    const socket = connect(Number(address.split(':')[1]), '127.0.0.1');
+    socket.on('error', () => undefined);
+    sockets.push(socket);
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  /** All that comes until the other side closes. */
+  async function said(socket: Socket): Promise<string> {
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    await once(socket, 'close');
+    return Buffer.concat(chunks).toString('latin1');
+  }
+
+  it('scrapes at the same time are one', async () => {
+    let renderings = 0;
+    let finish: () => void = () => undefined;
+    const isRendered = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const metrics = async () => {
+      renderings += 1;
+      const text = `up ${renderings}\n`;
+      await isRendered;
+      return { contentType: 'text/plain', text };
+    };
+    const listener = await open({ metrics });
+    const socket = await dial(listener);
+    socket.write('GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20));
+    const others = [0, 1, 2].map(() => ask(listener, '/metrics'));
+    // Answered after those before it on other connections have been read.
+    await ask(listener, '/livez');
+    finish();
+    for (const response of await Promise.all(others)) expect(await response.text()).toBe('up 1\n');
+    expect(renderings).toBe(1);
+    expect(await (await ask(listener, '/metrics')).text()).toBe('up 2\n');
+  });
+
+  it('requests on one connection have an end, also when none is waited for', async () => {
+    const listener = await open();
+    const socket = await dial(listener);
+    socket.write('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(300));
+    const answers = await said(socket);
+    expect(answers.match(/HTTP\/1\.1 200 /g)).toHaveLength(100);
+    expect((await ask(listener, '/livez')).status).toBe(200);
+  });
+
+  it('connections have an end, and others wait for none of them', async () => {
+    const listener = await open();
+    const held = [];
+    for (let at = 0; at < 32; at += 1) held.push(await dial(listener));
+    expect(await said(await dial(listener))).toBe('');
+    held[0]?.destroy();
+    await waitFor('room', 20_000, async () =>
+      (await ask(listener, '/livez')).status === 200 ? true : undefined,
+    );
+  });
+
+  it('a head has an end', async () => {
+    const socket = await dial(await open());
+    socket.write(`GET /livez HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(9_000)}\r\n\r\n`);
+    expect(await said(socket)).toMatch(/^HTTP\/1\.1 431 /);
+  });
+
+  it('a head that does not come is not waited for', async () => {
+    const socket = await dial(await open());
+    socket.write('GET /livez HTTP/1.1\r\n');
+    expect(await said(socket)).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it('a body is not waited for', async () => {
+    const socket = await dial(await open());
+    socket.write('POST /metrics HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\na');
+    expect(await said(socket)).toMatch(/^HTTP\/1\.1 405 /);
   });
 });
