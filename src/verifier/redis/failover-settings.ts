@@ -27,21 +27,23 @@ const SAFETY_SECONDS = 2;
 
 /**
  * Whether the server may remember anything in a group where primaries are replaced, and F there.
- * `promotableReplicas`: how many the Sentinels know; undefined where none do.
+ * `replicas`: how many the Sentinels know, if any may be promoted; undefined where there are no Sentinels. All of
+ * them are needed: when one is promoted, the others may stay with the primary that it replaces, and that must
+ * notice. (In a Cluster a primary that is cut off notices by itself, after the node time-out.)
  * Rejects as commands of the link do.
  */
 export async function examineFailover(
   link: RedisLink,
   kind: RedisEndpoint['kind'],
   declared: DeclaredFailoverSettings,
-  promotableReplicas: number | undefined,
+  replicas: number | undefined,
 ): Promise<Examination> {
   if (kind === 'single') return { kind: 'fit', fenceMarginSeconds: 0 };
   const known = (await askedSettings(link)) ?? declared;
   const { minReplicasToWrite, minReplicasMaxLagSeconds, clusterNodeTimeoutMs } = known;
   if (minReplicasToWrite === undefined) return unknown(link, 'minReplicasToWrite');
   if (minReplicasMaxLagSeconds === undefined) return unknown(link, 'minReplicasMaxLagSeconds');
-  const required = kind === 'cluster' ? 1 : (promotableReplicas ?? 1);
+  const required = kind === 'cluster' ? 1 : (replicas ?? 1);
   if (minReplicasToWrite < required) {
     return unusable(
       `Redis at ${link.label} has min-replicas-to-write ${minReplicasToWrite}, and needs ${required} at least: ` +

@@ -52,11 +52,14 @@ export function dataConnection(options: PrimariesOptions): ConnectionSettings {
   };
 }
 
-/** A link to the primary at the address, checked as the kind of endpoint demands. */
+/**
+ * A link to the primary at the address, checked as the kind of endpoint demands.
+ * `replicas`: see `examineFailover`.
+ */
 export function openPrimaryLink(
   options: PrimariesOptions,
   address: RedisAddress,
-  promotableReplicas: () => number | undefined,
+  replicas: () => number | undefined,
 ): RedisLink {
   const { kind } = options.endpoint;
   return new RedisLink({
@@ -65,7 +68,7 @@ export function openPrimaryLink(
     examine: async (link) => {
       const problem = findServerProblem(await link.call('INFO'), addressLabel(address), kind);
       if (problem !== undefined) return { kind: 'unfit', problem };
-      return await examineFailover(link, kind, options.declaredFailoverSettings, promotableReplicas());
+      return await examineFailover(link, kind, options.declaredFailoverSettings, replicas());
     },
     prepare: options.prepare,
   });

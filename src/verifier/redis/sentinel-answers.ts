@@ -6,8 +6,11 @@ export interface SentinelView {
   readonly primary: RedisAddress;
   /** Rises with every failover; a Sentinel that was cut off still tells an old one. */
   readonly configEpoch: number;
-  /** Replicas that may become the primary, reachable at this moment or not. */
-  readonly promotableReplicas: number;
+  /**
+   * How many replicas there are, reachable at this moment or not, when any of them may become the primary; 0 when
+   * none may. One that may not be promoted counts as well: it could stay with a primary that was replaced.
+   */
+  readonly replicas: number;
 }
 
 /** From `SENTINEL MASTER` and `SENTINEL REPLICAS`; undefined when they are no such answers. */
@@ -21,7 +24,7 @@ export function parseSentinelView(primary: unknown, replicas: unknown): Sentinel
   return {
     primary: { host, port },
     configEpoch,
-    promotableReplicas: replicas.filter(isPromotable).length,
+    replicas: replicas.some(isPromotable) ? replicas.length : 0,
   };
 }
 
@@ -43,7 +46,5 @@ export function latestView(views: readonly (SentinelView | undefined)[]): Sentin
 }
 
 function withMoreReplicas(view: SentinelView, other: SentinelView): SentinelView {
-  return other.promotableReplicas > view.promotableReplicas
-    ? { ...view, promotableReplicas: other.promotableReplicas }
-    : view;
+  return other.replicas > view.replicas ? { ...view, replicas: other.replicas } : view;
 }

@@ -142,8 +142,8 @@ class SentinelPrimary implements Primaries {
     const isSame = before !== undefined && addressLabel(before.primary) === addressLabel(view.primary);
     if (!isSame) {
       void this.#link?.close();
-      this.#link = openPrimaryLink(this.#options, view.primary, () => this.#view?.promotableReplicas);
-    } else if (view.promotableReplicas > before.promotableReplicas) {
+      this.#link = openPrimaryLink(this.#options, view.primary, () => this.#view?.replicas);
+    } else if (view.replicas > before.replicas) {
       this.#link?.requalify();
     }
   }

@@ -5,10 +5,11 @@ const PRIMARY = ['name', 'replay', 'ip', '10.0.0.1', 'port', '6379', 'config-epo
 const replica = (priority: string) => ['name', 'any', 'slave-priority', priority];
 
 describe('what a Sentinel says', () => {
-  it('is a primary, an epoch, and how many may be promoted', () => {
-    const expected = { primary: { host: '10.0.0.1', port: 6379 }, configEpoch: 4, promotableReplicas: 2 };
+  it('is a primary, an epoch, and how many replicas there are if any may be promoted', () => {
+    const expected = { primary: { host: '10.0.0.1', port: 6379 }, configEpoch: 4, replicas: 3 };
     const replicas = [replica('100'), replica('0'), ['name', 'not-known-yet']];
     expect(parseSentinelView(PRIMARY, replicas)).toEqual(expected);
+    expect(parseSentinelView(PRIMARY, [replica('0'), replica('0')])?.replicas).toBe(0);
     // RESP3 gives maps.
     const pairs = PRIMARY.flatMap((name, at) => (at % 2 ? [] : [[name, PRIMARY[at + 1]] as const]));
     expect(parseSentinelView(new Map(pairs), replicas)).toEqual(expected);
@@ -28,10 +29,10 @@ describe('what a Sentinel says', () => {
   });
 
   it('counts by the latest failover, with as many replicas as anybody knows', () => {
-    const view = (host: string, configEpoch: number, promotableReplicas: number) => ({
+    const view = (host: string, configEpoch: number, replicas: number) => ({
       primary: { host, port: 1 },
       configEpoch,
-      promotableReplicas,
+      replicas,
     });
     const found = latestView([view('old', 1, 5), undefined, view('new', 2, 0), view('new', 2, 2)]);
     expect(found).toEqual(view('new', 2, 2));

@@ -120,12 +120,16 @@ describe('redis under Sentinels: what must not be used', () => {
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
   });
 
-  it('needs no more replicas than may be promoted', async () => {
-    const [, second] = await group.replicas();
-    await second?.server.ask('CONFIG', 'SET', 'replica-priority', '0');
+  it('needs every replica, also one that may not be promoted: it could stay with a replaced primary', async () => {
+    const replicas = await group.replicas();
+    await replicas[1]?.server.ask('CONFIG', 'SET', 'replica-priority', '0');
     await configure(group.nodes, 'min-replicas-to-write', '1');
     try {
-      await openServing({ recheckIntervalMs: 50 });
+      const store = open({ recheckIntervalMs: 50 });
+      await waitUntil(() => /min-replicas-to-write 1, and needs 2 at least/.test(problemOf(store)));
+      // With none that may be promoted no primary is ever replaced.
+      await replicas[0]?.server.ask('CONFIG', 'SET', 'replica-priority', '0');
+      await waitUntil(() => servingLinks(store) === 1, PATIENCE_MS);
     } finally {
       await group.candidates();
       await configure(group.nodes, 'min-replicas-to-write', '2');
