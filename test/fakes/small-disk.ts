@@ -1,4 +1,4 @@
-/** A file system of some 64 KiB, to be filled. Mounting takes privileges: whoever has none gets none. */
+/** A small file system, to be filled. Mounting takes privileges: whoever has none gets none. */
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,9 +14,9 @@ export interface SmallDisk {
 }
 
 /** @returns undefined where nothing may be mounted */
-export function mountSmallDisk(): SmallDisk | undefined {
+export function mountSmallDisk(kibibytes = 64): SmallDisk | undefined {
   const path = mkdtempSync(join(tmpdir(), 'proofgate-disk-'));
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,mode=700', 'tmpfs', path]);
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${kibibytes}k,mode=700`, 'tmpfs', path]);
   if (mounted.status !== 0) {
     rmdirSync(path);
     return undefined;

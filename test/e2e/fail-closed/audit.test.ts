@@ -39,6 +39,28 @@ function expectRecorded(campaign: Campaign, trail: string): void {
   expect(ids.filter((id) => !allowed.has(id))).toEqual([]);
 }
 
+/** On a machine that is busy testing, Envoy does not wait for each answer. */
+const NO_ANSWER = 'verifier_unavailable/no_answer';
+
+/** Nothing is let through, and all that is answered says why. */
+function expectRefused(campaign: Campaign): void {
+  const {
+    [NOT_RECORDED]: notRecorded = 0,
+    [NO_ANSWER]: _,
+    ...others
+  } = Object.fromEntries(campaign.duringFault());
+  expect(others).toEqual({});
+  expect(notRecorded).toBeGreaterThan(OTHER_REQUESTS / 3);
+}
+
+/** As many as were refused for it, those that nobody waited for among them. */
+function expectGapsTold(campaign: Campaign, trail: string): void {
+  const { lost } = readTrailOf(trail);
+  const notRecorded = campaign.all().get(NOT_RECORDED) ?? 0;
+  expect(lost).toBeGreaterThanOrEqual(notRecorded);
+  expect(lost).toBeLessThanOrEqual(notRecorded + (campaign.all().get(NO_ANSWER) ?? 0));
+}
+
 async function expectNotReady(verifier: VerifierProcess, code: string): Promise<void> {
   const { status, text } = await verifier.probe('/readyz');
   const problem = `decisions cannot be recorded (${code})`;
@@ -48,14 +70,14 @@ async function expectNotReady(verifier: VerifierProcess, code: string): Promise<
   ]);
 }
 
-const disk = mountSmallDisk();
+/** Room for a record of each request, and then some. */
+const disk = mountSmallDisk(64 + 2 * OTHER_REQUESTS);
 (disk === undefined ? it.skip : it)(
   'the disk is full',
   async () => {
     if (disk === undefined) return;
     stage.onEnd(disk.remove);
     const auditFile = join(disk.path, 'audit.jsonl');
-    // Of those that go ahead some fill the disk, in the middle of a line.
     const { campaign, verifier } = await begin(auditFile);
     const underWay = campaign.send(tenth);
     disk.fill();
@@ -66,8 +88,8 @@ const disk = mountSmallDisk();
     });
     await campaign.send(64);
     campaign.failing();
-    await campaign.send(OTHER_REQUESTS - 3 * tenth);
-    expect([...campaign.duringFault().keys()]).toEqual([NOT_RECORDED]);
+    await campaign.send(OTHER_REQUESTS - 2 * tenth);
+    expectRefused(campaign);
     await expectNotReady(verifier, 'enospc');
     const before = readFileSync(auditFile, 'utf8');
     disk.free();
@@ -79,8 +101,7 @@ const disk = mountSmallDisk();
     const after = readFileSync(auditFile, 'utf8');
     expect(after.startsWith(before)).toBe(true);
     expectRecorded(campaign, after);
-    const { lost } = readTrailOf(after);
-    expect(lost).toBe(campaign.all().get(NOT_RECORDED));
+    expectGapsTold(campaign, after);
     tell('the disk is full', campaign);
   },
   CAMPAIGN_TIMEOUT_MS,
@@ -101,10 +122,8 @@ it(
     });
     await campaign.send(64);
     campaign.failing();
-    await campaign.send(OTHER_REQUESTS - 3 * tenth);
-    // A short record may still fit where a longer one did not; none of these belongs to a request that was allowed.
-    expect(campaign.duringFault().get('200')).toBeUndefined();
-    expect(campaign.duringFault().get(NOT_RECORDED)).toBeGreaterThan(OTHER_REQUESTS / 3);
+    await campaign.send(OTHER_REQUESTS - 2 * tenth);
+    expectRefused(campaign);
     await expectNotReady(verifier, 'eagain');
     reader.resume();
     await untilReady(verifier);
@@ -114,7 +133,7 @@ it(
     await verifier.stop();
     await reader.ended;
     expectRecorded(campaign, reader.text);
-    expect(readTrailOf(reader.text).lost).toBe(campaign.all().get(NOT_RECORDED));
+    expectGapsTold(campaign, reader.text);
     tell('a FIFO that nobody reads', campaign);
   },
   CAMPAIGN_TIMEOUT_MS,

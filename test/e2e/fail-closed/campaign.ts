@@ -12,7 +12,7 @@ import { derivedKeyCaller } from '../world/callers.ts';
 import { type Gateway, startGateway } from '../world/gateway.ts';
 import type { Site } from '../world/site.ts';
 import type { VerifierProcess } from '../world/verifier.ts';
-import { type PlannedRequest, RequestPlan } from './plan.ts';
+import { type PlannedRequest, type RequestKind, RequestPlan } from './plan.ts';
 
 const CONCURRENCY = 64;
 
@@ -21,11 +21,15 @@ const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 400);
 export const SIDECAR_REQUESTS = REQUESTS;
 export const OTHER_REQUESTS = Math.max(200, Math.floor(REQUESTS / 5));
 /** Callers that wait half a second for each answer are slow. */
-export const CAMPAIGN_TIMEOUT_MS = 60_000 + REQUESTS * 60;
+export const CAMPAIGN_TIMEOUT_MS = 180_000 + REQUESTS * 120;
+
+const OPEN_TIMEOUT_MS = 90_000;
+/** Allowed, but Envoy had no connection to the API in time: on a busy machine the upstream of the tests is slow too. */
+const API_UNREACHABLE = 'api_unreachable';
 
 interface Answered {
   readonly planned: PlannedRequest;
-  /** `200`, or `reason/detail`. */
+  /** `200`, `reason/detail`, or {@link API_UNREACHABLE}. */
   readonly outcome: string;
   readonly isDuringFault: boolean;
 }
@@ -87,9 +91,9 @@ export async function startCampaign(site: Site, verifier: VerifierProcess): Prom
     duringFault: () => counted(({ isDuringFault }) => isDuringFault),
     all: () => counted(() => true),
     async untilOpen() {
-      const deadlineMs = performance.now() + 30_000;
+      const deadlineMs = performance.now() + OPEN_TIMEOUT_MS;
       while ((await sendOne()) !== '200') {
-        if (performance.now() > deadlineMs) throw new Error('nothing is let through within 30 s');
+        if (performance.now() > deadlineMs) throw new Error('nothing is let through');
       }
     },
     reckon: () =>
@@ -111,16 +115,22 @@ function exchange(client: WireClient, { request }: PlannedRequest): Promise<Wire
 
 const FAILED_CHECKS: readonly string[] = ['no_answer', 'no_decision'] satisfies readonly FailedCheck[];
 const DENIAL_STATUSES = [401, 403, 503];
+/** What a request that may be allowed can be. */
+const OF_PROOFS: ReadonlySet<RequestKind> = new Set<RequestKind>(['valid', 'replayed']);
 
 /** Every answer is the API's, or says what failed: in a header, and the same in the body. */
 function outcomeOf(response: WireResponse, { kind, number }: PlannedRequest): string {
   const [reason, ...more] = headerValues(response.headers, 'x-proofgate-reason');
   if (response.status === 200) {
-    expect([reason, kind === 'valid' || kind === 'replayed']).toEqual([undefined, true]);
+    expect([reason, OF_PROOFS.has(kind)]).toEqual([undefined, true]);
     return '200';
   }
   const what = `${kind} ${number}: ${response.status} ${response.body.toString('utf8')}`;
   expect([what, DENIAL_STATUSES.includes(response.status), more]).toEqual([what, true, []]);
+  if (reason === undefined && /^upstream connect error/.test(response.body.toString('utf8'))) {
+    expect([what, response.status, OF_PROOFS.has(kind)]).toEqual([what, 503, true]);
+    return API_UNREACHABLE;
+  }
   const problem: { readonly reason: string; readonly detail?: string } = JSON.parse(response.body.toString());
   expect([what, problem.reason]).toEqual([what, reason]);
   expect(REASONS).toContain(reason);
@@ -145,8 +155,12 @@ function reckon(
   expect(arrived.filter(({ isDecided, isSigned }) => !isSigned || !isDecided)).toEqual([]);
   const numbers = arrived.map(({ number }) => number);
   expect(repeated(numbers)).toEqual([]);
-  const allowed = answered.filter(({ outcome }) => outcome === '200').map(({ planned }) => planned.number);
-  expect(ascending(allowed)).toEqual(ascending(numbers));
+  const answeredBy = (wanted: string) =>
+    answered.filter(({ outcome }) => outcome === wanted).map(({ planned }) => planned.number);
+  const unreachable = new Set(answeredBy(API_UNREACHABLE));
+  expect(ascending(answeredBy('200'))).toEqual(
+    ascending(numbers.filter((number) => !unreachable.has(number))),
+  );
 }
 
 const ascending = (numbers: readonly number[]) => [...numbers].sort((a, b) => a - b);

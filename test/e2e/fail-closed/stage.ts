@@ -67,7 +67,7 @@ export function keepDoing(step: () => Promise<void>): { stop(): Promise<void> } 
 }
 
 export function untilReady(verifier: VerifierProcess): Promise<true> {
-  return waitFor('the verifier to be ready again', 30_000, async () =>
+  return waitFor('the verifier to be ready again', 60_000, async () =>
     (await verifier.probe('/readyz')).status === 200 ? true : undefined,
   );
 }

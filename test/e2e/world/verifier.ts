@@ -62,6 +62,7 @@ export async function startVerifier(site: Site, options: VerifierOptions): Promi
     ],
     {
       env: { PROOFGATE_REPLAY: options.replay },
+      readyTimeoutMs: READY_TIMEOUT_MS,
       readyUrl: (lines) => {
         const admin = listening(lines)?.admin_listen;
         return admin === undefined ? undefined : `http://${admin}/${options.awaited ?? 'readyz'}`;
@@ -70,6 +71,9 @@ export async function startVerifier(site: Site, options: VerifierOptions): Promi
   );
   return verifierProcess(service, auditFile);
 }
+
+/** With the fence of an empty store, on a machine that is busy testing. */
+const READY_TIMEOUT_MS = 60_000;
 
 const AUDIT_FILE: {
   readonly [A in NonNullable<VerifierOptions['audit']>]: (folder: string) => string;

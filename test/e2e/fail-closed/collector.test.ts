@@ -1,0 +1,98 @@
+/**
+ * A verifier that sends its audit events to a collector: each answer's event arrives, also after the collector was away, and none of it
+ * keeps a request or the end of the process waiting.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { startAuditCollector } from '../../fakes/audit-collector.ts';
+import { headerValues } from '../harness/exchange.ts';
+import { waitFor } from '../harness/wait.ts';
+import { CAMPAIGN_TIMEOUT_MS, type Campaign } from './campaign.ts';
+import { setFailingStage } from './stage.ts';
+import { readTrailOf } from './trail-of.ts';
+
+const stage = setFailingStage();
+const REQUESTS = 100;
+
+async function begin(flags: readonly string[]) {
+  const collector = await startAuditCollector();
+  stage.onEnd(collector.stop);
+  const tokenFile = join(stage.site.directory, 'collector-token');
+  await writeFile(tokenFile, 'first-token\n');
+  const { url } = await stage.redis();
+  const verifier = await stage.verifier({
+    replay: url,
+    flags: [
+      '--audit-url',
+      collector.url,
+      '--audit-token-file',
+      tokenFile,
+      '--redis-timeout',
+      '400ms',
+      ...flags,
+    ],
+  });
+  const campaign = await stage.campaign(verifier);
+  await campaign.untilOpen();
+  const collected = () => readTrailOf(collector.taken.map(({ text }) => text).join(''));
+  return { campaign, collected, collector, tokenFile, verifier };
+}
+
+function forwardedIds(campaign: Campaign): readonly string[] {
+  return campaign.gateways
+    .flatMap(({ upstream }) => upstream.requests)
+    .flatMap(({ headers }) => headerValues(headers, 'x-proofgate-decision-id'));
+}
+
+it.each([[[]], [['--audit-gzip']]])(
+  'gets every event beside the file (%j)',
+  async (flags) => {
+    const { campaign, collected, collector, tokenFile, verifier } = await begin(flags);
+    await campaign.send(REQUESTS);
+    await waitFor('the first batch', 10_000, () => (collector.taken.length > 0 ? true : undefined));
+    collector.behave({ status: 401 });
+    await writeFile(tokenFile, 'second-token\n');
+    await campaign.send(REQUESTS);
+    await waitFor('a refused batch', 10_000, () =>
+      collector.received.length > collector.taken.length ? true : undefined,
+    );
+    // Its readiness does not hang on the collector.
+    const { status, text } = await verifier.probe('/readyz');
+    expect([status, JSON.parse(text).checks]).toEqual([
+      200,
+      expect.arrayContaining([
+        { name: 'audit', ok: true, warning: 'decisions cannot be sent to the collector (http_401)' },
+      ]),
+    ]);
+    collector.behave(({ headers }) => ({
+      status: headers.authorization === 'Bearer second-token' ? 204 : 401,
+    }));
+    await campaign.send(REQUESTS);
+    await verifier.stop();
+    const { allowed, decisions, lost, torn } = collected();
+    const events = await verifier.auditEvents();
+    expect([torn, lost, decisions]).toEqual([[], 0, events.length]);
+    expect(events.length).toBeGreaterThanOrEqual(3 * REQUESTS);
+    expect(forwardedIds(campaign).filter((id) => !allowed.has(id))).toEqual([]);
+    campaign.reckon();
+  },
+  CAMPAIGN_TIMEOUT_MS,
+);
+
+it(
+  'is not waited for when it is silent',
+  async () => {
+    const { campaign, collector, verifier } = await begin([]);
+    collector.behave('silence');
+    await campaign.send(REQUESTS);
+    const { text } = await verifier.probe('/metrics');
+    expect(Number(/^proofgate_audit_queue_bytes\{sink="http"\} (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(0);
+    campaign.reckon();
+    expect(campaign.all().get('200')).toBeGreaterThan(0);
+    // Exit code 0, in its time: stop() says otherwise.
+    await verifier.stop();
+    expect(readTrailOf(collector.taken.map(({ text: taken }) => taken).join('')).torn).toEqual([]);
+  },
+  CAMPAIGN_TIMEOUT_MS,
+);
