@@ -43,6 +43,8 @@ const TOKEN = 'target-token';
 /** Revisions that it may take before it is killed, and a moment more. */
 const MOST_REVISIONS = 8;
 const MOST_MOMENT_MS = 40;
+/** Requests that each verifier answers. */
+const LEAST_ANSWERS = 10;
 /** Each so many kills, the verifier is killed once more while it starts. */
 const START_KILL_EVERY = 4;
 const WAIT_MS = 60_000;
@@ -160,18 +162,27 @@ export class KillCampaign {
     const verifier = await startVerifier(this.#settings);
     this.#startMs = performance.now() - startedMs;
     this.#verifier = verifier;
-    const loaded = /"msg":"bundle loaded"/;
-    const first = verifier.child.stderrLines.find((line) => loaded.test(line));
-    const revision = first === undefined ? 0 : JSON.parse(first).revision;
-    if (floor > 0 && !(revision >= floor)) this.findings.push(`started with ${revision}, below ${floor}`);
+    this.#judgeStart(verifier.child.stderrLines, floor);
     this.#load.pointTo(verifier.address);
+  }
+
+  /** Control would heal what was lost: it must not have to. */
+  #judgeStart(lines: readonly string[], floor: number): void {
+    const [first] = lines.filter((line) => line.includes('"msg":"bundle loaded"'));
+    const { revision, source } = first === undefined ? {} : JSON.parse(first);
+    if (floor === 0) return;
+    if (!(revision >= floor)) this.findings.push(`started with ${revision}, below ${floor}`);
+    if (source !== 'state') this.findings.push(`started from ${source}, not from what was kept`);
+    this.findings.push(...lines.filter((line) => line.includes('"msg":"bundle refused')));
   }
 
   /** Some revisions, and into the next one. */
   async #follow(): Promise<void> {
     const revision = this.#publisher.acknowledged + Math.floor(Math.random() * MOST_REVISIONS);
-    const isThere = () => (this.#publisher.acknowledged >= revision ? true : undefined);
-    await waitFor(`revision ${revision} to be acknowledged`, WAIT_MS, isThere);
+    const answers = this.#load.answers.size + LEAST_ANSWERS;
+    const isThere = () =>
+      this.#publisher.acknowledged >= revision && this.#load.answers.size >= answers ? true : undefined;
+    await waitFor(`revision ${revision} to be acknowledged, and some answers`, WAIT_MS, isThere);
     await sleep(Math.random() * MOST_MOMENT_MS);
   }
 

@@ -10,7 +10,7 @@ const MOST_PAUSE_MS = 24;
 /** Revisions that it is ahead of who follows, without a longer pause. */
 const MOST_AHEAD = 3;
 /** Of ten steps in the chain so many are whole bundles, and so many are linked. */
-const WHOLES_IN_TEN = 3;
+const WHOLES_IN_TEN = 1;
 const LINKED_IN_TEN = 2;
 
 export class Publisher {
