@@ -78,11 +78,17 @@ export async function openSharedMark(settings: VerifierSettings): Promise<Shared
   return refusingBadSettings(() => createRedisSharedMark(redis));
 }
 
+/** The same for a command that names its Redis by `--redis`. @throws CliError `bad_replay_store` */
+export async function openSharedMarkAt(url: string, settings: RedisTrustSettings): Promise<SharedMark> {
+  const { createRedisSharedMark } = await import('../../verifier/redis/shared-mark.ts');
+  const redis = { url, ...(await readRedisTrust(settings)) };
+  return refusingBadSettings(() => createRedisSharedMark(redis), 'redis');
+}
+
 async function readRedisAccess(settings: VerifierSettings) {
   return {
     url: settings.replay,
-    ...(await readAuthorities(settings)),
-    ...(await readSentinelLogin(settings)),
+    ...(await readRedisTrust(settings)),
     declaredFailoverSettings: {
       minReplicasToWrite: settings.redisMinReplicasToWrite,
       // Rounded up: a fence that reaches too far is a fence.
@@ -92,12 +98,22 @@ async function readRedisAccess(settings: VerifierSettings) {
   };
 }
 
-async function readAuthorities({ redisCaFile }: VerifierSettings) {
+/** Files that belong to a URL of Redis. @throws CliError what they are refused for */
+export async function readRedisTrust(settings: RedisTrustSettings) {
+  return { ...(await readAuthorities(settings)), ...(await readSentinelLogin(settings)) };
+}
+
+export type RedisTrustSettings = Pick<
+  VerifierSettings,
+  'redisCaFile' | 'redisSentinelPasswordFile' | 'redisSentinelUser'
+>;
+
+async function readAuthorities({ redisCaFile }: RedisTrustSettings) {
   if (redisCaFile === undefined) return {};
   return { certificateAuthorities: await readInputText(redisCaFile, MAX_CA_FILE_BYTES) };
 }
 
-async function readSentinelLogin(settings: VerifierSettings): Promise<{ sentinelLogin?: RedisLogin }> {
+async function readSentinelLogin(settings: RedisTrustSettings): Promise<{ sentinelLogin?: RedisLogin }> {
   const { redisSentinelPasswordFile: file, redisSentinelUser: username } = settings;
   if (file === undefined) return {};
   const password = (await readInputText(file, MAX_PASSWORD_FILE_BYTES)).replace(/\r?\n$/, '');
@@ -108,12 +124,13 @@ function ceilSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.ceil(ms / 1000);
 }
 
-async function refusingBadSettings<T>(use: () => T): Promise<T> {
+/** @param flag that names the URL */
+async function refusingBadSettings<T>(use: () => T, flag = 'replay'): Promise<T> {
   const { RedisSettingError } = await import('../../verifier/redis/endpoint.ts');
   try {
     return use();
   } catch (error) {
     if (!(error instanceof RedisSettingError)) throw error;
-    throw usageError('bad_replay_store', `--replay: ${error.message}`);
+    throw usageError('bad_replay_store', `--${flag}: ${error.message}`);
   }
 }

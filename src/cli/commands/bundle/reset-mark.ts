@@ -1,13 +1,20 @@
 /** `proofgate bundle reset-mark`: the way out when a revision was accepted that should never have been. */
 import { hostname, userInfo } from 'node:os';
+import { type SharedMark, SharedMarkError } from '../../../bundle/shared-mark.ts';
 import type { ResetMark } from '../../../bundle/state/reset-mark.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
-import { usageError } from '../../errors.ts';
+import { CliError, usageError } from '../../errors.ts';
 import type { Environment } from '../../output.ts';
 import { optional, required, type SettingValues, text, toggle } from '../../settings.ts';
 
 const SETTINGS = {
   stateDir: required(text('--state-dir <directory>', 'of the verifier, which must have been ended')),
+  redis: optional(text('--redis <url>', "the verifier's Redis, as its --replay: the shared mark goes too")),
+  redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
+  redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name that the Sentinels want')),
+  redisSentinelPasswordFile: optional(
+    text('--redis-sentinel-password-file <file>', 'password that the Sentinels want, one line'),
+  ),
   confirm: optional(text('--confirm <site>', "the Auth Site's name once more")),
   yes: toggle('--yes', 'instead of --confirm, for scripts', false),
 };
@@ -36,15 +43,19 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
   const { resetMark } = await import('../../../bundle/state/reset-mark.ts');
   const { fromBundleError } = await import('../../bundle/errors.ts');
   await assertStateDirectory(settings.stateDir);
+  const shared = await openShared(settings);
   const cleared = await resetMark({
     stateDirectory: settings.stateDir,
     authSite,
+    shared,
     sharedTimeoutMs: SHARED_TIMEOUT_MS,
     by: whoAsks(env),
     now: () => new Date(),
-  }).catch((error: unknown) => {
-    throw fromBundleError(error);
-  });
+  })
+    .catch((error: unknown) => {
+      throw fromSharedMarkError(fromBundleError(error));
+    })
+    .finally(() => shared?.close());
   const { markMembers } = await import('../../../bundle/state/reset-mark.ts');
   output.result(linesOf(authSite, cleared), {
     auth_site: authSite,
@@ -52,6 +63,18 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
     shared_mark: cleared.shared === 'not_asked' ? 'not_asked' : markMembers(cleared.shared),
     kept_bundle: cleared.keptBundle ?? null,
   });
+}
+
+async function openShared(settings: Values): Promise<SharedMark | undefined> {
+  if (settings.redis === undefined) return undefined;
+  const { openSharedMarkAt } = await import('../../verifier/open-replay-store.ts');
+  return openSharedMarkAt(settings.redis, settings);
+}
+
+/** Nothing was forgotten then: it can be called again. */
+function fromSharedMarkError(error: unknown): unknown {
+  if (!(error instanceof SharedMarkError)) return error;
+  return new CliError('unreachable', 'shared_mark_unavailable', `nothing was forgotten: ${error.message}`);
 }
 
 /** What keeps older bundles out is not taken away by a slip. */
