@@ -9,6 +9,7 @@ import {
   type ExtAuthzGrpcOptions,
   openExtAuthzGrpcDoor,
 } from '../../../src/enforcement/ext-authz-grpc/server.ts';
+import type { DecisionTracer } from '../../../src/telemetry/decision-trace.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
@@ -63,9 +64,18 @@ function newSession({ address }: ExtAuthzGrpcDoor): ClientHttp2Session {
   return session;
 }
 
-function begin(session: ClientHttp2Session, path = CHECK_PATH, timeout?: string): ClientHttp2Stream {
+function begin(
+  session: ClientHttp2Session,
+  path = CHECK_PATH,
+  timeout?: string,
+  traceparent?: string,
+): ClientHttp2Stream {
   const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
-  const stream = session.request({ ...headers, ...(timeout && { 'grpc-timeout': timeout }) });
+  const stream = session.request({
+    ...headers,
+    ...(timeout && { 'grpc-timeout': timeout }),
+    ...(traceparent && { traceparent }),
+  });
   stream.on('error', () => undefined);
   return stream;
 }
@@ -267,6 +277,49 @@ describe('who has gone', () => {
       'verifier_unavailable/overloaded 503',
     );
     expect([store.claims.length, events.length]).toEqual([1, 2]);
+  });
+});
+
+describe('a traced Check', () => {
+  it('has the trace of the call first, then that of the request', async () => {
+    const begun: (readonly (string | undefined)[])[] = [];
+    const told: string[] = [];
+    const tracer: DecisionTracer = {
+      begin: (...parents) => {
+        begun.push(parents);
+        return {
+          stepTook: (step) => told.push(step),
+          decided: ({ outcome, routeId }) => told.push(`${outcome} ${routeId}`),
+        };
+      },
+      close: async () => undefined,
+    };
+    const session = newSession(await open({ tracer }));
+    const { wire } = signRequest(keys, { caller: 'billing', route: 'everything' });
+    const headers = [...wire.headers, { name: 'traceparent', value: 'of the request' }];
+    const traced = framed(encodeCheckRequest(rawCheckRequest({ ...wire, headers })));
+    for (const [message, traceparent] of [
+      [traced, 'of the call'],
+      [traced, undefined],
+      [validRequest(), undefined],
+    ] as const) {
+      const stream = begin(session, CHECK_PATH, undefined, traceparent);
+      stream.end(message);
+      await end(stream);
+    }
+    expect(begun).toEqual([
+      ['of the call', 'of the request'],
+      [undefined, 'of the request'],
+      [undefined, undefined],
+    ]);
+    expect(told.slice(0, 3)).toEqual(['pipeline', 'replay', 'allowed everything']);
+  });
+
+  it('is decided all the same when its trace cannot begin', async () => {
+    const session = newSession(
+      await open({ tracer: { begin: () => undefined, close: async () => undefined } }),
+    );
+    expect(await checked(session)).toBe('allowed');
   });
 });
 

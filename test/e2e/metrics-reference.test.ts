@@ -1,0 +1,84 @@
+/** The reference of metrics in docs/enforcement.md against what a running verifier shows: names, types and labels. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
+import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { createRefreshMetrics } from '../../src/telemetry/refresh-metrics.ts';
+import { createReplayMetrics } from '../../src/telemetry/replay-metrics.ts';
+import { createOtlpTracer } from '../../src/telemetry/tracing.ts';
+import { readText } from '../docs/markdown.ts';
+import { createSite, type Site } from './world/site.ts';
+import { startVerifier, type VerifierProcess } from './world/verifier.ts';
+
+let site: Site;
+let verifier: VerifierProcess;
+beforeAll(async () => {
+  site = await createSite();
+  const bundleDirectory = await site.makeBundle();
+  const flags = ['--otlp-endpoint', 'http://127.0.0.1:1'];
+  verifier = await startVerifier(site, { replay: 'memory', bundleDirectory, flags });
+});
+afterAll(async () => {
+  await verifier.stop();
+  await site.remove();
+});
+
+interface Documented {
+  readonly type: string;
+  readonly labels: readonly string[];
+}
+
+/** Rows of the reference: a name, then its type and labels. */
+function documented(): ReadonlyMap<string, Documented> {
+  const [, rest = ''] = readText('docs/enforcement.md').split('\n### Metrics\n');
+  const [section = ''] = rest.split('\n### ');
+  const rows = section.matchAll(/^\| `([a-z_]+)`[^|]*\| ([a-z]+)([^|]*)\|/gm);
+  return new Map(
+    [...rows].map(([, name = '', type = '', labels = '']) => [
+      name,
+      { type, labels: [...labels.matchAll(/`([a-z_]+)`/g)].map(([, label = '']) => label).sort() },
+    ]),
+  );
+}
+
+const isOurs = (name: string) => /^(?:proofgate|grpc)_/.test(name);
+
+/** Every registry that the verifier's process puts together, with the labels that each metric is declared with. */
+async function declaredLabels(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { registry } = createVerifierMetrics(() => undefined);
+  createRefreshMetrics(registry, () => undefined);
+  createAuditMetrics(registry);
+  createReplayMetrics(registry, [], () => undefined);
+  const endpoint = new URL('http://127.0.0.1:1');
+  const tracer = createOtlpTracer({
+    endpoint,
+    registry,
+    authSite: '',
+    version: '',
+    onFailure: () => undefined,
+  });
+  await tracer.close();
+  const labelled = registry.getMetricsAsArray().map((metric) => {
+    const labels: unknown = Reflect.get(metric, 'labelNames');
+    if (!Array.isArray(labels)) throw new Error(`${metric.name} says nothing of its labels`);
+    return [metric.name, labels.map(String).sort()] as const;
+  });
+  return new Map(labelled.filter(([name]) => isOurs(name)));
+}
+
+it('has each metric of the process, with its type, and no other', async () => {
+  const { text } = await verifier.probe('/metrics');
+  const shown = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].filter(([, name = '']) => isOurs(name));
+  expect(shown.length).toBeGreaterThan(20);
+  const types = [...documented()].map(([name, { type }]) => `${name} ${type}`);
+  expect(types.sort()).toEqual(shown.map(([, name, type]) => `${name} ${type}`).sort());
+});
+
+it('has the labels that each is declared with, and none names a caller, a key or a proof', async () => {
+  const declared = await declaredLabels();
+  const told = new Map([...documented()].map(([name, { labels }]) => [name, labels]));
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(declared));
+  const all = new Set([...declared.values()].flat());
+  const known =
+    'outcome reason route_id step why state code sink kind activity grpc_type grpc_service grpc_method grpc_code';
+  expect([...all].filter((label) => !known.split(' ').includes(label))).toEqual([]);
+});
