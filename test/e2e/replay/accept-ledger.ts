@@ -1,11 +1,12 @@
 /** The oracle: what every door said of every proof, kept outside of all that is tested. */
 
-/** What a verifier may say while its replay store is in trouble (docs/protocol.md "Decision"). */
+/** What a verifier may say while its replay store or its machine is in trouble (docs/protocol.md "Decision"). */
 const KNOWN_OUTCOMES = new Set([
   'allowed',
   'jti_replay 403',
   'replay_store_unavailable/store 503',
   'replay_store_unavailable/fenced 503',
+  'verifier_unavailable/overloaded 503',
 ]);
 
 export interface Accept {

@@ -30,12 +30,18 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   { name: 'the primary is cut off from all but its callers', isLoss: true, strike: cutOff },
 ];
 
-/** The hash tag under which the verifiers keep what they know of the one caller. */
+const callerTags = new WeakMap<TestRedisCluster, string>();
+
+/** The hash tag under which the verifiers keep what they know of the one caller, who was there within the last minute. */
 export async function callerTag(redis: TestRedisCluster): Promise<string> {
+  const known = callerTags.get(redis);
+  if (known !== undefined) return known;
   for (const { server } of await redis.primaries()) {
     const keys = await server.ask('KEYS', 'proofgate:*:quota:*');
     const tag = Array.isArray(keys) ? /\{([^}]+)\}/.exec(String(keys[0]))?.[1] : undefined;
-    if (tag !== undefined) return tag;
+    if (tag === undefined) continue;
+    callerTags.set(redis, tag);
+    return tag;
   }
   throw new Error('no verifier keeps anything of a caller');
 }

@@ -1,4 +1,4 @@
-/** A site of one caller and one route, and proofs for it: every one different, every one properly signed. */
+/** A site of one client and one route, and proofs of its callers: every one different, every one properly signed. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,6 @@ export const AUTH_SITE = 'replay-e2e';
 export const SKEW_SECONDS = 1;
 const AUTHORITY = 'api.shop.example';
 const AUDIENCE = 'https://api.shop.example';
-const KEY_ID = 'dk_replay';
 const CALLER = { issuer: 'https://control.shop.example/sites/replay-e2e', subject: 'client:billing' };
 /** Longest that a proof may live: whatever was consumed in a campaign is good until its end. */
 export const LONGEST_LIFE_SECONDS = 300;
@@ -48,25 +47,25 @@ export class ProofSource {
   readonly directory: string;
   readonly bundleDirectory: string;
   readonly bundleKeyFile: string;
-  readonly #holder: SigningKey;
+  readonly #holders: readonly Holder[];
   #proofs = 0;
-  #passport = { issuedAtSeconds: 0, jws: '' };
 
-  private constructor(directory: string, holder: SigningKey) {
+  private constructor(directory: string, holders: readonly Holder[]) {
     this.directory = directory;
     this.bundleDirectory = join(directory, 'bundle');
     this.bundleKeyFile = join(directory, 'bundle-key.jwk.json');
-    this.#holder = holder;
+    this.#holders = holders;
   }
 
-  static async create({ singleVerifier = false } = {}): Promise<ProofSource> {
+  static async create({ singleVerifier = false, holderCount = 1 } = {}): Promise<ProofSource> {
     const directory = await mkdtemp(join(tmpdir(), 'pg-replay-'));
-    const source = new ProofSource(directory, newKey());
+    const holders = Array.from({ length: holderCount }, (_, at) => new Holder(`dk_replay_${at}`));
+    const source = new ProofSource(directory, holders);
     const bundleSigner = newKey();
     await mkdir(source.bundleDirectory);
     await writeFile(source.bundleKeyFile, JSON.stringify(bundleSigner.publicKey.jwk));
     await signBundle({
-      yamlText: JSON.stringify(bundleContent(source.#holder, singleVerifier)),
+      yamlText: JSON.stringify(bundleContent(holders, singleVerifier)),
       fileName: 'replay.yaml',
       signingKeys: [bundleSigner],
       outDirectory: source.bundleDirectory,
@@ -76,17 +75,20 @@ export class ProofSource {
     return source;
   }
 
+  /** By each holder in turn. */
   mint(times: ProofTimes = {}): Proof {
     const { issuedAtSeconds = systemSeconds(), lifeSeconds = LONGEST_LIFE_SECONDS } = times;
     const expiresAtSeconds = issuedAtSeconds + lifeSeconds;
     this.#proofs += 1;
     const target = `/v1/orders/${this.#proofs}`;
-    const passport = this.#passportOf(issuedAtSeconds);
+    const holder = this.#holders[this.#proofs % this.#holders.length];
+    if (holder === undefined) throw new Error('there is no holder');
+    const passport = holder.passportOf(issuedAtSeconds);
     const jti = newJti();
     const proof = signTranscript(
       {
         authSite: AUTH_SITE,
-        keyId: KEY_ID,
+        keyId: holder.keyId,
         passportSha256: passportSha256(passport),
         ...CALLER,
         audience: AUDIENCE,
@@ -101,7 +103,7 @@ export class ProofSource {
         contentSha256: NOT_BOUND,
         headers: [],
       },
-      this.#holder,
+      holder.key,
     );
     const headers: readonly HeaderLine[] = [
       ['authorization', `Passport ${passport}`],
@@ -115,22 +117,33 @@ export class ProofSource {
   remove(): Promise<void> {
     return rm(this.directory, { recursive: true, force: true });
   }
+}
+
+/** A derived key of the client. */
+class Holder {
+  readonly keyId: string;
+  readonly key = newKey();
+  #passport = { issuedAtSeconds: 0, jws: '' };
+
+  constructor(keyId: string) {
+    this.keyId = keyId;
+  }
 
   /** One for all proofs of a second: verifiers know passports again, as they do in use. */
-  #passportOf(issuedAtSeconds: number): string {
+  passportOf(issuedAtSeconds: number): string {
     if (this.#passport.issuedAtSeconds === issuedAtSeconds) return this.#passport.jws;
     const jws = signPassport(
       {
-        keyId: KEY_ID,
+        keyId: this.keyId,
         ...CALLER,
         trustDomain: 'shop.example',
         audience: AUDIENCE,
         issuedAtSeconds,
         expiresAtSeconds: issuedAtSeconds + LONGEST_LIFE_SECONDS,
         keyBinding: 'software',
-        holderJwk: this.#holder.publicKey.jwk,
+        holderJwk: this.key.publicKey.jwk,
       },
-      this.#holder,
+      this.key,
     );
     this.#passport = { issuedAtSeconds, jws };
     return jws;
@@ -158,7 +171,7 @@ function encoded({ method, target, authority, headers = [] }: WireRequest): Buff
   return encodeCheckRequest({ attributes: { request: { http } } });
 }
 
-function bundleContent(holder: SigningKey, singleVerifier: boolean): object {
+function bundleContent(holders: readonly Holder[], singleVerifier: boolean): object {
   const expires_at = formatTime(systemSeconds() + 86_400);
   return {
     format: 'proofgate.bundle/v1',
@@ -176,16 +189,14 @@ function bundleContent(holder: SigningKey, singleVerifier: boolean): object {
         grants: [{ resource: 'orders', access: 'read' }],
       },
     ],
-    derived_keys: [
-      {
-        key_id: KEY_ID,
-        client_id: 'billing',
-        jwk: holder.publicKey.jwk,
-        status: 'active',
-        expires_at,
-        provenance: {},
-      },
-    ],
+    derived_keys: holders.map(({ key, keyId }) => ({
+      key_id: keyId,
+      client_id: 'billing',
+      jwk: key.publicKey.jwk,
+      status: 'active',
+      expires_at,
+      provenance: {},
+    })),
     routes: [
       {
         route_id: 'orders-read',
