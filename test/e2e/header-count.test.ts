@@ -1,0 +1,40 @@
+/** How many headers a request may have: Envoy counts again when the verifier's are added, and refuses by itself. */
+import { describe, expect, it } from '@jest/globals';
+import { envoyVersions } from './harness/envoy.ts';
+import { type HeaderLine, headerValues } from './harness/exchange.ts';
+import { derivedKeyCaller } from './world/callers.ts';
+import { ROUTES } from './world/routes.ts';
+import { signedRequest } from './world/signed-request.ts';
+import { setStage } from './world/stage.ts';
+
+const stage = setStage(['usual']);
+
+const caseOf = (lines: number, ...expected: readonly (number | string)[]) => ({ lines, expected });
+
+/** Of the shipped `max_headers_count: 100`; lines beside `Host`, the proof's three among them. */
+const CASES = [
+  caseOf(80, 200, '', 1),
+  caseOf(90, 503, 'verifier_unavailable', 0),
+  // Envoy's own limit: nobody is asked.
+  caseOf(110, 431, '', 0),
+];
+
+describe.each(envoyVersions)('Envoy %s', (version) => {
+  it.each(CASES)('answers a request with $lines headers: $expected', async ({ lines, expected }) => {
+    const gateway = await stage.gateway(version);
+    const others = Array.from({ length: lines - 3 }, (_, at): HeaderLine => [`x-extra-${at}`, '1']);
+    gateway.upstream.clear();
+    const request = signedRequest(stage.site, {
+      caller: derivedKeyCaller(stage.site),
+      route: ROUTES.readOrder,
+      otherHeaders: others,
+    });
+    const { headers, status } = await gateway.client('HTTP/1.1').send(request);
+    const [reason = ''] = headerValues(headers, 'x-proofgate-reason');
+    expect([status, reason, gateway.upstream.requests.length]).toEqual(expected);
+  });
+});
+
+it('lets no secret out', async () => {
+  expect(await stage.leaks()).toEqual([]);
+});
