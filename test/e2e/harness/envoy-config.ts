@@ -27,6 +27,8 @@ export interface EnvoyAdaptation {
   readonly optionalBlocks?: boolean;
   /** The block of TLS towards the verifier, which the shipped file has commented out with `#+`. Default false. */
   readonly verifierTls?: boolean;
+  /** Threads that serve. Default 1. */
+  readonly concurrency?: number;
   /** Applied last, in order. */
   readonly edits?: readonly ConfigEdit[];
 }

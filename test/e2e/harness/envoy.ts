@@ -80,7 +80,10 @@ export async function startEnvoy(version: string, adaptation: EnvoyAdaptation): 
   };
   try {
     await writeFile(configPath, yaml, { mode: 0o600 });
-    child = startChild({ command: binary, args: envoyArgs(configPath, adminAddressPath) });
+    child = startChild({
+      command: binary,
+      args: envoyArgs(configPath, adminAddressPath, adaptation.concurrency),
+    });
     const adminPort = await waitUntilLive(child, adminAddressPath);
     return {
       version,
@@ -100,8 +103,8 @@ export async function startEnvoy(version: string, adaptation: EnvoyAdaptation): 
   }
 }
 
-function envoyArgs(configPath: string, adminAddressPath: string): readonly string[] {
-  const args = `--concurrency 1 --disable-hot-restart --log-level warning --file-flush-interval-msec 50`;
+function envoyArgs(configPath: string, adminAddressPath: string, concurrency = 1): readonly string[] {
+  const args = `--concurrency ${concurrency} --disable-hot-restart --log-level warning --file-flush-interval-msec 50`;
   return [...args.split(' '), '-c', configPath, '--admin-address-path', adminAddressPath];
 }
 

@@ -1,6 +1,7 @@
 /** Several verifier processes behind one address: who gets the work, what is accepted, and what happens when one dies. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CompiledCli, compileCli } from '../../cli/compiled-cli.ts';
@@ -61,7 +62,8 @@ function closeAll(clients: readonly CheckClient[]): void {
   for (const client of clients) client.close();
 }
 
-const lines = (file: string) => readFileSync(file, 'utf8').split('\n').filter(Boolean);
+const lines = (file: string) =>
+  existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
 
 describe('one address, several processes', () => {
   let workers: RunningWorkers;
@@ -128,6 +130,34 @@ describe('one address, several processes', () => {
   );
 });
 
+it('SIGHUP to the primary has all of them open the audit file anew', async () => {
+  const workers = await start();
+  const clients = connections(workers, WORKERS);
+  const send = () => Promise.all(clients.map((client) => outcomeOf(client, source.mint())));
+  expect(new Set(await send())).toEqual(new Set(['allowed']));
+  const rotated = `${workers.auditFile}.1`;
+  await waitFor(
+    'the first events',
+    WAIT_MS,
+    async () => lines(workers.auditFile).length === WORKERS || undefined,
+  );
+  await rename(workers.auditFile, rotated);
+  workers.service.signal('SIGHUP');
+  await waitFor('all to say so', WAIT_MS, async () => {
+    const said = workers.service.stderrLines.filter((line) => line.includes('audit file reopened by signal'));
+    return new Set(said.map((line) => JSON.parse(line).worker)).size === WORKERS || undefined;
+  });
+  await send();
+  await waitFor(
+    'the next events',
+    WAIT_MS,
+    async () => lines(workers.auditFile).length === WORKERS || undefined,
+  );
+  expect(lines(rotated)).toHaveLength(WORKERS);
+  closeAll(clients);
+  await workers.service.stop();
+}, 120_000);
+
 describe('when workers die', () => {
   it('under load, one after the other: nothing is accepted twice, and all serve again', async () => {
     const workers = await start();
@@ -191,6 +221,29 @@ describe('when workers die', () => {
       async () => (await workers.get('/readyz')).status === 200 || undefined,
     );
     expect(workers.workerPids()).not.toContain(pid);
+    await workers.service.stop();
+  }, 120_000);
+
+  it('one that cannot start again is tried again, and readiness fails meanwhile', async () => {
+    const trail = await mkdtemp(join(source.directory, 'trail-'));
+    const workers = await start({ workers: 2, auditFile: join(trail, 'audit.jsonl') });
+    await rm(trail, { recursive: true });
+    const [pid = 0] = workers.workerPids();
+    process.kill(pid, 'SIGKILL');
+    await workers.service.waitForLine(/"code":"audit_file_unusable"/, WAIT_MS);
+    await workers.service.waitForLine(/"restart_ms":400/, WAIT_MS);
+    const { status, text } = await workers.get('/readyz');
+    expect(status).toBe(503);
+    expect(text).toContain('1 of 2 workers do not run');
+    const client = workers.connect();
+    expect(await outcomeOf(client, source.mint())).toBe('allowed');
+    client.close();
+    await mkdir(trail);
+    await waitFor(
+      'both to run',
+      WAIT_MS,
+      async () => (await workers.get('/readyz')).status === 200 || undefined,
+    );
     await workers.service.stop();
   }, 120_000);
 

@@ -49,6 +49,7 @@ export class WorkerPool {
   #onStarted: (address: string) => void = () => undefined;
   #onFailed: (error: CliError) => void = () => undefined;
   #lastScrape = 0;
+  #hasStarted = false;
   #isStopping = false;
   #watch: NodeJS.Timeout | undefined;
 
@@ -110,13 +111,18 @@ export class WorkerPool {
     switch (message.kind) {
       case 'state':
         seat.checks = message.checks;
-        if (this.#seats.every(({ checks }) => checks !== undefined)) this.#onStarted(message.address);
+        if (this.#seats.every(({ checks }) => checks !== undefined)) {
+          this.#hasStarted = true;
+          this.#onStarted(message.address);
+        }
         return;
       case 'metrics':
         this.#scrapes.get(message.id)?.(message.text);
         return;
       case 'failed':
-        // Once all have started this changes nothing: the worker is started again like one that died.
+        // Once all have started, the worker is started again like one that died.
+        if (this.#hasStarted)
+          this.#options.logger.error({ worker: seat.number, code: message.code }, message.message);
         this.#onFailed(new CliError('usage', message.code, message.message));
     }
   }
