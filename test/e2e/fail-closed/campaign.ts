@@ -131,6 +131,7 @@ function outcomeOf(response: WireResponse, { kind, number }: PlannedRequest): st
     expect([what, response.status, OF_PROOFS.has(kind)]).toEqual([what, 503, true]);
     return API_UNREACHABLE;
   }
+  expect([what, reason === undefined]).toEqual([what, false]);
   const problem: { readonly reason: string; readonly detail?: string } = JSON.parse(response.body.toString());
   expect([what, problem.reason]).toEqual([what, reason]);
   expect(REASONS).toContain(reason);

@@ -95,6 +95,31 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     expect(idsOf(join(`${directory}.moved`, 'audit.jsonl'))).toEqual([0, 1]);
   });
 
+  it('of two writers, as workers are', async () => {
+    const { directory, file } = newTrail();
+    const writers = [open(file, mode), open(file, mode)];
+    const count = 5000;
+    for (const number of upTo(count)) {
+      for (const { sink } of writers) {
+        expect(sink.record(numberedEvent(number, 'x'.repeat(number % 500)))).toBe(true);
+      }
+      if (number % 500 !== 499) continue;
+      await nextTurn();
+      if (isThere(file)) renameSync(file, `${file}.${number}`);
+      // One hears of it a while after the other.
+      for (const { sink } of writers) {
+        sink.reopen();
+        await nextTurn();
+      }
+      if (number % 1000 === 999) await until(() => isThere(file));
+    }
+    for (const { sink } of writers) await sink.close();
+    const names = readdirSync(directory);
+    expect(names.length).toBeGreaterThan(4);
+    const ids = names.flatMap((name) => idsOf(join(directory, name)));
+    expect(ids.sort((a, b) => a - b)).toEqual(upTo(2 * count).map((at) => Math.floor(at / 2)));
+  });
+
   it('cut, as copytruncate does', async () => {
     const { file } = newTrail();
     const { observer, sink } = open(file, mode);
