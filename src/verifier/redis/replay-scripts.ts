@@ -28,13 +28,13 @@ export interface ReplayScripts {
   /**
    * Keys: epoch, hash of the record, quota of the holder. Arguments: identifier, nonce, issued-at, expires-at,
    * most difference of clocks, the verifier's clock, quota a minute, largest skew that the verifier has seen,
-   * F. Answers one of `CONSUME_CODES`.
+   * F, latest issued-at that it had consumed lately (0: none). Answers one of `CONSUME_CODES`.
    */
   readonly consume: RedisScript;
   /**
    * Sees to it that there is an epoch, so that the fence runs before the first request, and deletes what is over.
    * Keys: epoch. Arguments: what hashes of records begin with, most difference of clocks, the verifier's clock,
-   * largest skew that this verifier has seen (0: none yet), F.
+   * largest skew that this verifier has seen (0: none yet), F, latest issued-at that it had consumed lately (0: none).
    * Answers the server's clock, the moment of the fence, the largest skew, why the fence was raised last, and
    * the lowest expires-at that is taken. The moment is 0 and nothing is written when clocks are too far apart.
    */
@@ -133,7 +133,8 @@ local function isWhole(epoch, prefix)
   return false
 end
 
-local function lookAtData(epoch, prefix, skew, margin)
+-- A new moment covers what the verifier knows to have been consumed, also when its clock and ours went back since.
+local function lookAtData(epoch, prefix, skew, margin, latest)
   local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
   assert(replid, 'no master_replid')
   local why
@@ -144,12 +145,12 @@ local function lookAtData(epoch, prefix, skew, margin)
   elseif epoch.largest > 0 and epoch.largest < skew then
     why = 'skew_raised'
   end
+  if epoch.largest < skew then epoch.largest, epoch.changed = skew, true end
   if why then
-    epoch.moment = math.max(epoch.moment, seconds + margin)
+    epoch.moment = math.max(epoch.moment, seconds + margin, latest - 2 * epoch.largest)
     epoch.replid = replid
     raise(epoch, why)
   end
-  if epoch.largest < skew then epoch.largest, epoch.changed = skew, true end
 end
 
 -- The lower end is raised by whoever deletes, in the same step, and is written first.
@@ -179,10 +180,10 @@ local function save(key, epoch)
   epoch.forgotten = {}
 end
 
-local function look(key, prefix, skew, margin)
+local function look(key, prefix, skew, margin, latest)
   local epoch = read(key, prefix)
   lookAtClock(epoch)
-  lookAtData(epoch, prefix, skew, margin)
+  lookAtData(epoch, prefix, skew, margin, latest)
   forget(epoch, prefix)
   return epoch
 end
@@ -193,7 +194,7 @@ const CONSUME_LUA = `
 local identifier, nonce = ARGV[1], ARGV[2]
 local issued, expires, apart = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local now, quota = tonumber(ARGV[6]), tonumber(ARGV[7])
-local skew, margin = tonumber(ARGV[8]), tonumber(ARGV[9])
+local skew, margin, latest = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 
 -- First, so that a server whose clock is wrong sets no epoch.
 if not (math.abs(seconds - now) <= apart) then return ${CONSUME_CODES.clock} end
@@ -203,7 +204,7 @@ local number = math.floor(expires / ${BUCKET_SECONDS})
 local text = string.format('%d', number)
 local prefix = string.sub(KEYS[2], 1, -1 - #text)
 assert(prefix .. text == KEYS[2], 'not the hash of this proof')
-local epoch = look(KEYS[1], prefix, skew, margin)
+local epoch = look(KEYS[1], prefix, skew, margin, latest)
 
 local function verdict()
   local isBeyond = issued > math.max(epoch.moment, epoch.cut) + 2 * epoch.largest
@@ -243,9 +244,9 @@ return code
 
 const PREPARE_LUA = `
 local prefix, apart, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local skew, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
+local skew, margin, latest = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 if not (math.abs(seconds - now) <= apart) then return { seconds, 0, 0, 'clock', 0 } end
-local epoch = look(KEYS[1], prefix, skew, margin)
+local epoch = look(KEYS[1], prefix, skew, margin, latest)
 save(KEYS[1], epoch)
 return { seconds, math.max(epoch.moment, epoch.cut), epoch.largest, epoch.why, epoch.low * ${BUCKET_SECONDS} }
 `;

@@ -15,6 +15,8 @@ export interface PreparationInputs {
   readonly largestSkewSeconds: number;
   /** Most difference of clocks. */
   readonly toleranceSeconds: number;
+  /** Of what this verifier had consumed lately; 0: nothing. */
+  readonly latestIssuedSeconds: number;
 }
 
 export interface Preparation {
@@ -54,6 +56,7 @@ async function prepareShard(
       inputs.nowSeconds,
       inputs.largestSkewSeconds,
       link.fenceMarginSeconds,
+      inputs.latestIssuedSeconds,
     ]);
     return parseEpoch(reply);
   } catch (error) {

@@ -11,6 +11,7 @@ import { openPrimaries } from '../redis/open-primaries.ts';
 import type { Primaries } from '../redis/primaries.ts';
 import { BUCKET_SECONDS, CONSUME_CODES, REPLAY_SCRIPTS, replayKeys } from '../redis/replay-scripts.ts';
 import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, DEFAULT_SKEW_SECONDS, systemClockSeconds } from './defaults.ts';
+import { LatestIssued } from './latest-issued.ts';
 import { RedisFences } from './redis-fences.ts';
 import { redisHealth } from './redis-health.ts';
 import { prepareShards } from './redis-preparation.ts';
@@ -94,6 +95,7 @@ class RedisReplayStore implements ReplayStore {
   #nonceCount = 0;
   /** Largest skew that a claim has shown; 0 before the first one. */
   #largestSkewSeconds = 0;
+  readonly #latestIssued = new LatestIssued();
   #nextFenceLookMs = 0;
 
   constructor(options: RedisReplayStoreOptions) {
@@ -140,8 +142,9 @@ class RedisReplayStore implements ReplayStore {
       this.#holderQuotaPerMinute,
       this.#largestSkewSeconds,
       link.fenceMarginSeconds,
+      this.#latestIssued.seconds,
     ];
-    return this.#consumeInRedis({ link, bucketKey, identifier, nonce, keysAndArguments });
+    return this.#consumeInRedis({ link, bucketKey, identifier, nonce, keysAndArguments }, claim);
   }
 
   /** A holder's records, quota and epoch lie together: the first bits of its thumbprint say where. */
@@ -149,7 +152,15 @@ class RedisReplayStore implements ReplayStore {
     return this.#keys.length === 1 ? 0 : packSextets(holderThumbprint, 0) >> SHIFT_TO_SHARD;
   }
 
-  async #consumeInRedis(attempt: Attempt): Promise<ReplayOutcome> {
+  async #consumeInRedis(attempt: Attempt, claim: ReplayClaim): Promise<ReplayOutcome> {
+    const outcome = await this.#attempt(attempt);
+    // What a verifier lets through is issued at most a skew ahead.
+    const mostSeconds = claim.nowSeconds + claim.skewSeconds;
+    if (outcome === CONSUMED) this.#latestIssued.note(Math.min(claim.issuedAtSeconds, mostSeconds));
+    return outcome;
+  }
+
+  async #attempt(attempt: Attempt): Promise<ReplayOutcome> {
     const { keysAndArguments, link } = attempt;
     try {
       return this.#outcomeOf(link, await link.runScript(REPLAY_SCRIPTS.consume, keysAndArguments));
@@ -232,6 +243,7 @@ class RedisReplayStore implements ReplayStore {
       nowSeconds: this.#nowSeconds(),
       largestSkewSeconds: this.#largestSkewSeconds,
       toleranceSeconds,
+      latestIssuedSeconds: this.#latestIssued.seconds,
     });
     for (const shard of shards) this.#refusedShards.delete(shard);
     for (const [shard, code] of refused) this.#refusedShards.set(shard, code);
