@@ -5,7 +5,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import type { ChainPosition } from '../../../src/bundle/chain.ts';
 import { signFreshness, signWholeBundle } from '../../../src/bundle/publishing-documents.ts';
 import type { BundleContent } from '../../../src/bundle/schema.ts';
