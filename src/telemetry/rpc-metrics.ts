@@ -27,17 +27,23 @@ interface Counts {
   started: number;
   received: number;
   sent: number;
+  readonly handled: Map<string, { count: number }>;
 }
 
 export function createRpcMetrics(registry: Registry): RpcMetrics {
-  const registers = [registry];
   const counted: Counts[] = [];
   readWhenScraped(registry, counted, 'started', 'grpc_server_started_total', 'RPCs started.');
-  const handled = new Counter({
+  new Counter({
     name: 'grpc_server_handled_total',
     help: 'RPCs completed, by code.',
     labelNames: [...METHOD_LABELS, 'grpc_code'],
-    registers,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { handled, labels } of counted) {
+        for (const [grpc_code, { count }] of handled) this.inc({ ...labels, grpc_code }, count);
+      }
+    },
   });
   readWhenScraped(registry, counted, 'received', 'grpc_server_msg_received_total', 'Messages received.');
   readWhenScraped(registry, counted, 'sent', 'grpc_server_msg_sent_total', 'Messages sent.');
@@ -50,10 +56,9 @@ export function createRpcMetrics(registry: Registry): RpcMetrics {
   return (path, type) => {
     const [, grpc_service = '', grpc_method = ''] = path.split('/');
     const labels = { grpc_type: type, grpc_service, grpc_method };
-    const counts: Counts = { labels, started: 0, received: 0, sent: 0 };
+    const counts: Counts = { labels, started: 0, received: 0, sent: 0, handled: new Map() };
     counted.push(counts);
     const observe = handling.series(labels);
-    const byCode = new Map<string, Counter.Internal>();
     return {
       started: () => {
         counts.started += 1;
@@ -65,12 +70,9 @@ export function createRpcMetrics(registry: Registry): RpcMetrics {
         counts.sent += 1;
       },
       handled: (grpc_code, seconds) => {
-        let counter = byCode.get(grpc_code);
-        if (counter === undefined) {
-          counter = handled.labels({ ...labels, grpc_code });
-          byCode.set(grpc_code, counter);
-        }
-        counter.inc();
+        const ofCode = counts.handled.get(grpc_code);
+        if (ofCode === undefined) counts.handled.set(grpc_code, { count: 1 });
+        else ofCode.count += 1;
         observe(seconds);
       },
     };

@@ -20,7 +20,9 @@ export interface OpenCallOptions {
 }
 
 export interface CallRegistry {
-  began(call: OpenCall, metadata: Metadata): void;
+  began(call: OpenCall): void;
+  /** Its handler is called now, and asks for it. */
+  handled(call: OpenCall | undefined): void;
   ended(call: OpenCall): void;
 }
 
@@ -38,53 +40,56 @@ const CANCEL = 8;
 /** However long the asker says that it waits, a request that has waited this long unseen is refused. */
 const MAX_QUEUE_MS = 1_000;
 
-/** Extends the library's class for its type alone: nothing of it runs per message. */
+/**
+ * Extends the library's class for its type alone: nothing of it runs per message. Its fields are plain ones, for there is
+ * one of these for each Check.
+ */
 export class OpenCall extends ServerInterceptingCall implements Asker, Listener {
   readonly isUnary: boolean;
   trace: DecisionTrace | undefined;
-  readonly #inner: Inner;
-  readonly #hasOneRequest: boolean;
-  readonly #metrics: RpcMethodMetrics;
-  readonly #registry: CallRegistry;
+  private readonly inner: Inner;
+  private readonly hasOneRequest: boolean;
+  private readonly metrics: RpcMethodMetrics;
+  private readonly registry: CallRegistry;
   /** All of `performance.now()`. */
-  readonly #startedMs: number;
-  readonly #deadlineMs: number;
-  readonly #refuseAtMs: number;
-  #completeMs: number | undefined;
-  #listener: Listener | undefined;
-  #isRefused = false;
-  #isAnswered = false;
-  #isCounted = false;
-  #isOver = false;
-  #sweeps = 0;
-  #bytesAtFirstSweep = 0;
+  private readonly startedMs: number;
+  private readonly deadlineMs: number;
+  private readonly refuseAtMs: number;
+  private completeMs: number | undefined;
+  private listener: Listener | undefined;
+  private isRefused = false;
+  private isAnswered = false;
+  private isCounted = false;
+  private isOver = false;
+  private sweeps = 0;
+  private bytesAtFirstSweep = 0;
 
   constructor({ hasOneRequest, inner, isUnary, metrics, registry, stalledMs }: OpenCallOptions) {
     super(inner);
     this.isUnary = isUnary;
-    this.#inner = inner;
-    this.#hasOneRequest = hasOneRequest;
-    this.#metrics = metrics;
-    this.#registry = registry;
-    this.#startedMs = performance.now();
+    this.inner = inner;
+    this.hasOneRequest = hasOneRequest;
+    this.metrics = metrics;
+    this.registry = registry;
+    this.startedMs = performance.now();
     const deadline = Number(inner.getDeadline());
     const patienceMs = deadline === Number.POSITIVE_INFINITY ? deadline : deadline - Date.now();
-    this.#deadlineMs = this.#startedMs + patienceMs;
+    this.deadlineMs = this.startedMs + patienceMs;
     // What is left of the time is needed to decide, and for the answer's way back.
-    this.#refuseAtMs = this.#startedMs - stalledMs + Math.min(patienceMs / 2, MAX_QUEUE_MS);
+    this.refuseAtMs = this.startedMs - stalledMs + Math.min(patienceMs / 2, MAX_QUEUE_MS);
   }
 
   get waitedTooLong(): boolean {
-    return this.#isOver || performance.now() >= this.#refuseAtMs;
+    return this.isOver || performance.now() >= this.refuseAtMs;
   }
 
   isGone(): boolean {
-    return this.#isOver || performance.now() >= this.#deadlineMs;
+    return this.isOver || performance.now() >= this.deadlineMs;
   }
 
   /** Before it has begun. */
   refuse(): void {
-    this.#isRefused = true;
+    this.isRefused = true;
   }
 
   /** Ends a stream that is not at fault. */
@@ -93,7 +98,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   }
 
   abort(): void {
-    if (!closeStream(this.#inner, CANCEL)) {
+    if (!closeStream(this.inner, CANCEL)) {
       this.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: 'not complete in time' });
     }
     this.onCancel();
@@ -105,84 +110,86 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
    * @returns undefined while it is not its peer that it waits for
    */
   sweep(bytes: number): TransferAge | undefined {
-    const isReceiving = this.#hasOneRequest && this.#completeMs === undefined;
-    if (!isReceiving && !this.#isAnswered) return undefined;
-    if (this.#sweeps === 0) this.#bytesAtFirstSweep = bytes;
-    this.#sweeps += 1;
-    return { sweeps: this.#sweeps, bytes: isReceiving ? bytes - this.#bytesAtFirstSweep : 0 };
+    const isReceiving = this.hasOneRequest && this.completeMs === undefined;
+    if (!isReceiving && !this.isAnswered) return undefined;
+    if (this.sweeps === 0) this.bytesAtFirstSweep = bytes;
+    this.sweeps += 1;
+    return { sweeps: this.sweeps, bytes: isReceiving ? bytes - this.bytesAtFirstSweep : 0 };
   }
 
   override start(listener: Listener): void {
-    this.#listener = listener;
-    this.#inner.start(this);
+    this.listener = listener;
+    this.inner.start(this);
   }
 
   override startRead(): void {
-    this.#inner.startRead();
+    this.inner.startRead();
   }
 
   override sendMetadata(metadata: Metadata): void {
-    this.#inner.sendMetadata(metadata);
+    this.inner.sendMetadata(metadata);
   }
 
   override sendMessage(message: unknown, callback: () => void): void {
-    this.#metrics.sent();
+    this.metrics.sent();
     // From here on it is the peer's turn, to take the answer.
-    if (this.isUnary) this.#answered();
-    this.#inner.sendMessage(message, callback);
+    if (this.isUnary) this.answered();
+    this.inner.sendMessage(message, callback);
   }
 
   override sendStatus(ended: Status): void {
-    this.#count(status[ended.code ?? status.UNKNOWN] ?? 'UNKNOWN');
-    this.#answered();
-    this.#inner.sendStatus(ended);
+    this.count(status[ended.code ?? status.UNKNOWN] ?? 'UNKNOWN');
+    this.answered();
+    this.inner.sendStatus(ended);
   }
 
   onReceiveMetadata(metadata: Metadata): void {
-    this.#metrics.started();
-    if (this.#isRefused) {
+    this.metrics.started();
+    if (this.isRefused) {
       this.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: 'too many calls' });
       return;
     }
-    this.#registry.began(this, metadata);
-    this.#listener?.onReceiveMetadata(metadata);
+    this.registry.began(this);
+    this.listener?.onReceiveMetadata(metadata);
   }
 
   onReceiveMessage(message: unknown): void {
-    this.#metrics.received();
-    this.#listener?.onReceiveMessage(message);
+    this.metrics.received();
+    this.listener?.onReceiveMessage(message);
   }
 
   onReceiveHalfClose(): void {
-    this.#completeMs = performance.now();
-    this.#sweeps = 0;
-    this.#listener?.onReceiveHalfClose();
+    this.completeMs = performance.now();
+    this.sweeps = 0;
+    this.registry.handled(this);
+    this.listener?.onReceiveHalfClose();
+    this.registry.handled(undefined);
   }
 
   /** Comes once when the RPC is over, well or not; also when its deadline has passed. */
   onCancel(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.isOver) return;
+    this.isOver = true;
     // The library's timer goes by another clock, and may be early by a part of a millisecond.
-    const isLate = performance.now() + 2 >= this.#deadlineMs;
-    this.#count(isLate ? 'DEADLINE_EXCEEDED' : 'CANCELLED');
+    const isLate = performance.now() + 2 >= this.deadlineMs;
+    this.count(isLate ? 'DEADLINE_EXCEEDED' : 'CANCELLED');
     // Over for us, but the peer may still be sending, and what it sent would be kept (RFC 9113 section 8.1).
     // Its status is on its way and goes first.
-    if (this.#completeMs === undefined) setImmediate(() => closeStream(this.#inner, NO_ERROR));
-    this.#registry.ended(this);
-    this.#listener?.onCancel();
+    if (this.completeMs === undefined) setImmediate(() => closeStream(this.inner, NO_ERROR));
+    this.registry.ended(this);
+    this.listener?.onCancel();
   }
 
-  #answered(): void {
-    if (this.#isAnswered) return;
-    this.#isAnswered = true;
-    this.#sweeps = 0;
+  private answered(): void {
+    if (this.isAnswered) return;
+    this.isAnswered = true;
+    this.sweeps = 0;
   }
 
-  #count(code: string): void {
-    if (this.#isCounted) return;
-    this.#isCounted = true;
-    this.#metrics.handled(code, (performance.now() - (this.#completeMs ?? this.#startedMs)) / 1000);
+  private count(code: string): void {
+    if (this.isCounted) return;
+    this.isCounted = true;
+    this.metrics.handled(code, (performance.now() - (this.completeMs ?? this.startedMs)) / 1000);
   }
 }
 

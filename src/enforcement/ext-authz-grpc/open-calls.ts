@@ -3,7 +3,7 @@
  * many there are nor how long a request may stay incomplete, and it goes on holding one whose deadline has passed.
  * Source: docs/enforcement.md "Overload, limits and time-outs".
  */
-import type { Metadata, ServerInterceptor } from '@grpc/grpc-js';
+import type { ServerInterceptor } from '@grpc/grpc-js';
 import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
 import { watchLoopStalls } from './loop-stall.ts';
@@ -41,11 +41,11 @@ export class OpenCalls {
   readonly #options: OpenCallsOptions;
   /** In the order in which they began. */
   readonly #open = new Set<OpenCall>();
-  readonly #byMetadata = new WeakMap<Metadata, OpenCall>();
   readonly #methods = new Map<string, RpcMethodMetrics>();
   readonly #stall = watchLoopStalls();
   readonly #sweeping: NodeJS.Timeout;
   #streams = 0;
+  #handled: OpenCall | undefined;
 
   constructor(options: OpenCallsOptions) {
     this.#options = options;
@@ -71,16 +71,20 @@ export class OpenCalls {
     return call;
   };
 
-  /** The RPC that a handler was given, by the metadata that came with it. */
-  callOf(metadata: Metadata): OpenCall | undefined {
-    return this.#byMetadata.get(metadata);
+  /** The RPC whose handler is running; it is called while the end of the request is told. */
+  current(): OpenCall | undefined {
+    return this.#handled;
+  }
+
+  /** For calls alone. */
+  handled(call: OpenCall | undefined): void {
+    this.#handled = call;
   }
 
   /** For calls alone: this one has begun. */
-  began(call: OpenCall, metadata: Metadata): void {
+  began(call: OpenCall): void {
     this.#open.add(call);
-    if (call.isUnary) this.#byMetadata.set(metadata, call);
-    else this.#streams += 1;
+    if (!call.isUnary) this.#streams += 1;
   }
 
   /** For calls alone: nothing of this one is left. */

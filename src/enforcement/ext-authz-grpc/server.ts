@@ -216,7 +216,7 @@ function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDef
     let encoded: Buffer | Promise<Buffer>;
     try {
       const facts = factsOfCheckRequest(call.request, bodyMode);
-      const asker = calls.callOf(call.metadata);
+      const asker = calls.current();
       if (tracer !== undefined && asker !== undefined) beginTrace(tracer, asker, call, facts);
       const decision = verifier.check(facts, asker);
       encoded =
