@@ -21,7 +21,7 @@ import { ProblemRecord } from './problem-record.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { KeptChain } from './state/kept-chain.ts';
 import type { IncomingBase } from './state/state-directory.ts';
-import { StatementKeeper } from './statement-keeper.ts';
+import { Statements } from './statements.ts';
 import { TimeSlice } from './time-slice.ts';
 
 export type { BundleListener, BundleLoad, BundleStatus } from './holder-events.ts';
@@ -59,8 +59,7 @@ export class BundleHolder {
   readonly #directory: LocalDirectory | undefined;
   readonly #source: DirectorySource | undefined;
   readonly #problems: { readonly [S in BundleSource]: ProblemRecord };
-  readonly #statements: { readonly directory: StatementKeeper; readonly control: StatementKeeper };
-  readonly #statementProblems: { readonly directory: ProblemRecord; readonly control: ProblemRecord };
+  readonly #statements: Statements;
   /** Everything that changes what is loaded. */
   readonly #changes = new OneAtATime();
   readonly #bundlePass = new Coalesced(() => this.#runBundlePass());
@@ -79,29 +78,19 @@ export class BundleHolder {
       state: problemOf('state'),
       control: problemOf('control'),
     };
-    const statementProblem = () =>
-      new ProblemRecord(nowSeconds, (error) => listener?.freshnessRefused?.(error));
-    this.#statementProblems = { directory: statementProblem(), control: statementProblem() };
-    this.#statements = {
-      directory: this.#newKeeper(this.#statementProblems.directory),
-      control: this.#newKeeper(this.#statementProblems.control),
-    };
     this.#active = new ActiveBundle({
       ...options,
       stepRecord: options.kept,
       onChange: (change) => this.#changed(change),
     });
+    this.#statements = new Statements(this.#active, {
+      ...options,
+      hasDirectory: options.directory !== undefined,
+    });
     if (options.directory !== undefined) {
       this.#directory = new LocalDirectory(options.directory);
       this.#source = this.#newSource(this.#directory, options.kept);
     }
-  }
-
-  #newKeeper(problem: ProblemRecord): StatementKeeper {
-    const { authSite, freshnessSigners: signers, listener } = this.#options;
-    const onIgnored: BundleListener['freshnessIgnored'] = (why, statement) =>
-      listener?.freshnessIgnored?.(why, statement);
-    return new StatementKeeper({ authSite, signers, problem, onIgnored });
   }
 
   #newSource(directory: LocalDirectory, kept: KeptChain | undefined): DirectorySource {
@@ -138,20 +127,13 @@ export class BundleHolder {
 
   status(): BundleStatus {
     const { directory, state, control } = this.#problems;
-    const statements = this.#statementSource;
     return {
       snapshot: this.#active.snapshot,
       loadedAtSeconds: this.#active.loadedAtSeconds,
       problem: control.current ?? state.current ?? directory.current,
-      freshnessProblem: this.#statementProblems[statements].current,
-      freshnessIgnored: this.#statements[statements].ignored,
+      freshnessProblem: this.#statements.problem,
+      freshnessIgnored: this.#statements.ignored,
     };
-  }
-
-  /** Whose statements are expected to be about what is loaded. */
-  get #statementSource(): 'directory' | 'control' {
-    const source = this.#active.source ?? (this.#directory === undefined ? 'control' : 'directory');
-    return source === 'directory' ? 'directory' : 'control';
   }
 
   /** Loads what was kept and what is in the directory, then keeps watching. Never rejects: see {@link BundleHolder.status}. */
@@ -249,27 +231,11 @@ export class BundleHolder {
           (error: unknown) => keeper.fail(error),
         );
     }
-    if (this.#applyStatements()) this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
-  }
-
-  /** @returns whether what is loaded became younger */
-  #applyStatements(): boolean {
-    const nowSeconds = this.#options.nowSeconds();
-    let isYounger = false;
-    for (const source of ['directory', 'control'] as const) {
-      const { snapshot } = this.#active;
-      if (snapshot === undefined) continue;
-      const isRelevant = source === this.#statementSource;
-      const younger = this.#statements[source].apply(snapshot, nowSeconds, isRelevant);
-      if (younger === undefined) continue;
-      this.#active.freshen(younger);
-      isYounger = true;
-    }
-    return isYounger;
+    if (this.#statements.apply()) this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
   }
 
   #changed(change: BundleChange): void {
-    this.#applyStatements();
+    this.#statements.apply();
     // What was kept has been replaced, or carried on.
     if (change.source !== 'state') this.#problems.state.clear();
     this.#tell((listener, snapshot) => {
@@ -335,7 +301,7 @@ export class BundleHolder {
   /** A statement from Control; kept when it makes what is loaded younger. Never rejects. */
   async offerStatement(bytes: Buffer): Promise<void> {
     const { control: keeper } = this.#statements;
-    if (!keeper.offer(bytes) || !this.#applyStatements()) return;
+    if (!keeper.offer(bytes) || !this.#statements.apply()) return;
     this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
     await this.#options.kept?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
   }
