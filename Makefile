@@ -46,6 +46,14 @@ soak: build tools system-packages envoy ## what test does in short, in full: Con
 	@PROOFGATE_TEST_REQUESTS=5000 $(JEST) --runInBand test/e2e/fail-closed
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
 
+.PHONY: fuzz
+fuzz: node_modules/.installed ## a million inputs into each surface that takes bytes from strangers; TARGETS="path bundle" fuzzes some, PROOFGATE_FUZZ_RUNS sets how many
+	@node scripts/fuzz.mjs $(TARGETS)
+
+.PHONY: mutation
+mutation: node_modules/.installed system-packages ## whether the tests notice changes of src/protocol and src/verifier; fails under 85 %; FILES="src/protocol/a.ts" for some
+	@npx stryker run $(if $(FILES),--mutate $(FILES))
+
 .PHONY: bench
 bench: build tools system-packages envoy-demo ## what the request plane costs, against floors measured in the same run; PARTS="check denials" runs some
 	@node .build/bench/main.js $(PARTS)

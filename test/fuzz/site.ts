@@ -1,0 +1,58 @@
+/** The site of the test vectors, at their moment, with a store that knows no `jti`: what can be allowed, is. */
+import { compileBundle } from '../../src/bundle/compile.ts';
+import { asBundleContent } from '../../src/bundle/shape.ts';
+import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import type { Decision } from '../../src/verifier/decision.ts';
+import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
+import type { RequestFacts } from '../../src/verifier/request-facts.ts';
+import { createVerifier } from '../../src/verifier/verifier.ts';
+import type { RequestVector } from '../vectors/make/format.ts';
+import { ALLOWED, contentOf, DENIED } from '../vectors/published.ts';
+import { mustHold } from './target.ts';
+
+const BUNDLE = 'site';
+export const NOW_SECONDS = 1_795_233_600;
+const REALTIME_STALENESS_SECONDS = 10;
+
+export const SITE_CONTENT = asBundleContent(contentOf(BUNDLE), BUNDLE);
+const snapshot = await compileBundle(SITE_CONTENT, { file: BUNDLE, head: 'A'.repeat(43) });
+
+/** Vectors in these very circumstances. */
+export const SITE_ALLOWED: readonly RequestVector[] = ALLOWED.filter(isHere);
+export const SITE_DENIED: readonly RequestVector[] = DENIED.filter(isHere);
+
+function isHere({ bundle, now, realtime_staleness_seconds }: RequestVector): boolean {
+  return (
+    bundle === BUNDLE && now === NOW_SECONDS && realtime_staleness_seconds === REALTIME_STALENESS_SECONDS
+  );
+}
+
+let internalError: unknown;
+const store = createMemoryReplayStore({ clockSeconds: () => 0, maxRecords: 1 });
+
+const verifier = createVerifier({
+  currentSnapshot: () => snapshot,
+  replayStore: { ...store, consume: () => ({ kind: 'consumed' }) },
+  auditSink: { record: () => true, close: async () => undefined },
+  auditMode: 'required',
+  metrics: createVerifierMetrics(() => undefined),
+  nowMs: () => NOW_SECONDS * 1000,
+  realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS,
+  externalOrigin: undefined,
+  maxInFlight: 1,
+  onInternalError: (error) => {
+    internalError = error;
+  },
+});
+
+/** What the verifier decides; that it came to a decision of its own must hold. */
+export function decideAtSite(facts: RequestFacts): Decision {
+  const decision = verifier.check(facts);
+  mustHold(!(decision instanceof Promise), 'a store that answers at once is answered at once');
+  if (internalError !== undefined) {
+    const error = internalError;
+    internalError = undefined;
+    throw error;
+  }
+  return decision;
+}
