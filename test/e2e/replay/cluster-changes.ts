@@ -1,6 +1,7 @@
 /** What happens to the part of a Cluster that remembers the caller's proofs. Each ends with a Cluster that is well. */
 
-import type { ClusterNode, TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import type { ClusterNode } from '../../fakes/redis-cluster-nodes.ts';
 import { infoFields } from '../../fakes/redis-reply.ts';
 import type { ReplayCampaign } from './campaign.ts';
 
