@@ -31,9 +31,13 @@ export interface Destination {
   close(): void;
 }
 
-/** @throws Error of the file system when the destination can never be written to */
-export function openDestination(path: string): Destination {
-  return path === '-' ? new StandardOutput() : new FileDestination(path);
+/**
+ * @param isShared other processes append to the same file: what one of them leaves torn, when it is killed or the disk is
+ *   full, must not spoil a line of another
+ * @throws Error of the file system when the destination can never be written to
+ */
+export function openDestination(path: string, isShared = false): Destination {
+  return path === '-' ? new StandardOutput() : new FileDestination(path, isShared);
 }
 
 class StandardOutput implements Destination {
@@ -54,8 +58,7 @@ class StandardOutput implements Destination {
 
 /** Nobody but its owner reads what callers did. */
 const FILE_MODE = 0o600;
-const FLAGS =
-  constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOCTTY;
+const FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOCTTY;
 const LINE_BREAK = 0x0a;
 
 class FileDestination implements Destination {
@@ -63,10 +66,12 @@ class FileDestination implements Destination {
   #descriptor: number | undefined;
   #identity: FileIdentity | undefined;
   #isPipe = false;
-  isTorn = false;
+  readonly #isShared: boolean;
+  #isTorn = false;
 
-  constructor(path: string) {
+  constructor(path: string, isShared: boolean) {
     this.#path = path;
+    this.#isShared = isShared;
     const failure = this.#open();
     if (failure !== undefined && !isUnreadFifo(path, failure)) throw failure;
   }
@@ -77,6 +82,21 @@ class FileDestination implements Destination {
 
   get isPipe(): boolean {
     return this.#isPipe;
+  }
+
+  get isTorn(): boolean {
+    return this.#isTorn || (this.#isShared && this.#isTornByOthers());
+  }
+
+  set isTorn(isTorn: boolean) {
+    this.#isTorn = isTorn;
+  }
+
+  /** A write is in the file as a whole before the next one, so its last byte tells. */
+  #isTornByOthers(): boolean {
+    if (this.#descriptor === undefined) return false;
+    const { size } = fstatSync(this.#descriptor);
+    return size > 0 && !isLineBreakAt(this.#descriptor, size - 1);
   }
 
   follow(force: boolean): string | undefined {
@@ -96,7 +116,11 @@ class FileDestination implements Destination {
   /** @returns what went wrong; the descriptor that was there then stays */
   #open(): unknown {
     try {
-      const descriptor = openSync(this.#path, FLAGS, FILE_MODE);
+      const descriptor = openSync(
+        this.#path,
+        FLAGS | (this.#isShared ? constants.O_RDWR : constants.O_WRONLY),
+        FILE_MODE,
+      );
       const stats = fstatSync(descriptor);
       this.close();
       this.#descriptor = descriptor;
@@ -138,14 +162,18 @@ function endsInLineBreak(path: string, size: number): boolean {
   try {
     const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const last = Buffer.alloc(1);
-      return readSync(descriptor, last, 0, 1, size - 1) < 1 || last[0] === LINE_BREAK;
+      return isLineBreakAt(descriptor, size - 1);
     } finally {
       closeSync(descriptor);
     }
   } catch {
     return true;
   }
+}
+
+function isLineBreakAt(descriptor: number, position: number): boolean {
+  const byte = Buffer.alloc(1);
+  return readSync(descriptor, byte, 0, 1, position) < 1 || byte[0] === LINE_BREAK;
 }
 
 /**

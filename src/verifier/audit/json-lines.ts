@@ -15,6 +15,8 @@ export interface JsonLinesOptions {
   readonly observer: AuditObserver;
   /** Default 16 MiB. */
   readonly maxQueueBytes?: number;
+  /** Whether other processes append to the same file. Default false. */
+  readonly isShared?: boolean;
 }
 
 const MAX_QUEUE_BYTES = 16 * 1024 * 1024;
@@ -25,7 +27,7 @@ const PIPE_BATCH_BYTES = 4096;
 /** @throws Error of the file system when the destination cannot be opened */
 export function createJsonLinesSink(options: JsonLinesOptions): OperatedAuditSink {
   const { mode, observer, maxQueueBytes = MAX_QUEUE_BYTES } = options;
-  const destination = openDestination(options.destination);
+  const destination = openDestination(options.destination, options.isShared);
   if (mode === 'required') return new WriteThroughSink(destination, observer);
   const carrier = new FileCarrier(destination, (code) => observer.failed(code));
   return new BatchingSink(carrier, observer, {
