@@ -1,4 +1,5 @@
 /** The audit trail of the verifier: its sinks, what they say in log and metrics, and the signal that reopens files. */
+import cluster from 'node:cluster';
 import { type AuditMetrics, createAuditMetrics } from '../../telemetry/audit-metrics.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
@@ -70,7 +71,13 @@ function openRecorder(plan: AuditPlan, metrics: AuditMetrics, logger: Logger): W
   );
   let sink: OperatedAuditSink | undefined;
   try {
-    sink = createJsonLinesSink({ destination: file, mode, observer: watch, maxQueueBytes });
+    sink = createJsonLinesSink({
+      destination: file,
+      mode,
+      observer: watch,
+      maxQueueBytes,
+      isShared: cluster.isWorker,
+    });
     return { sink, watch };
   } catch (error) {
     throw usageError(

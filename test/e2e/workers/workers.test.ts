@@ -1,6 +1,6 @@
 /** Several verifier processes behind one address: who gets the work, what is accepted, and what happens when one dies. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -22,6 +22,7 @@ import {
 const WORKERS = 3;
 const CONNECTIONS = 6;
 const PROOFS = 80;
+const TORN = '{"event":"proofgate.decision","ti';
 const COPIES = 64;
 const WAIT_MS = 60_000;
 /** A busy machine may have a process say that it is overloaded. */
@@ -147,12 +148,16 @@ it('SIGHUP to the primary has all of them open the audit file anew', async () =>
     const said = workers.service.stderrLines.filter((line) => line.includes('audit file reopened by signal'));
     return new Set(said.map((line) => JSON.parse(line).worker)).size === WORKERS || undefined;
   });
+  // As one that was killed within a write leaves it: whoever writes next begins on a line of its own.
+  appendFileSync(workers.auditFile, TORN);
   await send();
   await waitFor(
     'the next events',
     WAIT_MS,
-    async () => lines(workers.auditFile).length === WORKERS || undefined,
+    async () => lines(workers.auditFile).length === WORKERS + 1 || undefined,
   );
+  const whole = lines(workers.auditFile).filter((line) => line !== TORN);
+  expect(whole.map((line) => JSON.parse(line).outcome)).toEqual(Array(WORKERS).fill('allowed'));
   expect(lines(rotated)).toHaveLength(WORKERS);
   closeAll(clients);
   await workers.service.stop();
