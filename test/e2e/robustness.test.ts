@@ -196,10 +196,12 @@ describe('secrets', () => {
     const ways = await waysTo(verifier);
     for (const { client } of ways) {
       const { headers } = await client.send(signed());
-      expect(headerValues(headers, 'x-proofgate-reason')).toEqual(['replay_store_unavailable']);
+      // A new verifier takes no bundle before Redis has said how far the site's others are.
+      expect(headerValues(headers, 'x-proofgate-reason')).toEqual(['bundle_policy_missing']);
     }
     const readiness = await verifier.probe('/readyz');
     expect([readiness.status, site.secrets.foundIn(readiness.text)]).toEqual([503, []]);
+    expect(readiness.text).toContain('mark_unavailable');
     expect(await leaks(site, [verifier], gatewaysOf(ways))).toEqual([]);
   });
 
