@@ -26,8 +26,6 @@ export interface ReplayVerifier {
   readonly port: number;
   readonly door: Door;
   probe(path: '/readyz' | '/metrics'): Promise<ProbeAnswer>;
-  /** By its own count. */
-  allowedCount(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -63,18 +61,12 @@ export async function startReplayVerifier(
     port: Number(port),
     door,
     probe: (path) => httpGet(`http://${admin_listen}${path}`),
-    allowedCount: async () => {
-      const { text } = await httpGet(`http://${admin_listen}/metrics`);
-      return [...text.matchAll(ALLOWED_LINE)].reduce((sum, [, count]) => sum + Number(count), 0);
-    },
     stop: async () => {
       door.close();
       await service.stop(defaultStopTimeoutMs);
     },
   };
 }
-
-const ALLOWED_LINE = /^proofgate_decisions_total\{outcome="allowed"[^}]*\} (\d+)$/gm;
 
 interface ListeningLine {
   readonly listen: string;
