@@ -1,0 +1,34 @@
+// One seed, so that a mutant fares the same each time; and few rounds of what `make test` does many of.
+process.env.PROOFGATE_TEST_SEED ??= '1';
+process.env.PROOFGATE_TEST_MUTATIONS ??= '300';
+
+/**
+ * Mutants of the request plane: `make mutation`. What they are put to is in `jest.mutation.config.mjs`.
+ * @type {import('@stryker-mutator/api/core').PartialStrykerOptions}
+ */
+export default {
+  mutate: ['src/protocol/**/*.ts', 'src/verifier/**/*.ts', '!src/**/*.d.ts'],
+  plugins: ['@stryker-mutator/jest-runner'],
+  testRunner: 'jest',
+  testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
+  jest: { configFile: 'jest.mutation.config.mjs', enableFindRelatedTests: false },
+  coverageAnalysis: 'perTest',
+  // A mutant in what a module does while it loads reaches every test, so that each would cost a whole run.
+  ignoreStatic: true,
+  concurrency: Number(process.env.PROOFGATE_MUTATION_WORKERS ?? 2),
+  // Machines differ, and a mutant that is only slow must not count as killed.
+  timeoutMS: 60_000,
+  timeoutFactor: 4,
+  dryRunTimeoutMinutes: 20,
+  // Types are stripped, not checked.
+  disableTypeChecks: false,
+  ignorePatterns: ['dist', '.build', '.venv', 'bench', 'demo', 'docs/openapi.json', 'test/e2e'],
+  tempDirName: '.build/mutation',
+  incremental: true,
+  incrementalFile: '.build/mutation-results.json',
+  reporters: ['clear-text', 'json', 'html'],
+  jsonReporter: { fileName: '.build/mutation-report.json' },
+  htmlReporter: { fileName: '.build/mutation-report.html' },
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
+  thresholds: { high: 95, low: 90, break: 85 },
+};
