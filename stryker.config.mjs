@@ -26,7 +26,7 @@ export default {
   tempDirName: '.build/mutation',
   incremental: true,
   incrementalFile: '.build/mutation-results.json',
-  reporters: ['clear-text', 'json', 'html'],
+  reporters: ['progress-append-only', 'clear-text', 'json', 'html'],
   jsonReporter: { fileName: '.build/mutation-report.json' },
   htmlReporter: { fileName: '.build/mutation-report.html' },
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },

@@ -37,6 +37,7 @@ function checkParsed(jws: string): Passport | undefined {
     isDeepStrictEqual(JSON.parse(claims), claimsOf(passport)),
     'what was read is all that the token says',
   );
+  mustHold(membersIn(claims) === membersOf(JSON.parse(claims)), 'no member is there twice');
   const { algorithm: alg, keyId: kid } = passport;
   mustHold(
     isDeepStrictEqual(JSON.parse(header), { typ: 'proofgate-passport+jwt', alg, kid }),
@@ -47,6 +48,16 @@ function checkParsed(jws: string): Passport | undefined {
     'texts are visible',
   );
   return passport;
+}
+
+/** Colons outside of strings: one for each member. */
+function membersIn(json: string): number {
+  return json.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1;
+}
+
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce((sum: number, member) => sum + 1 + membersOf(member), 0);
 }
 
 /** The claims as JSON would give them. */
