@@ -64,7 +64,8 @@ export class HttpCarrier implements Carrier {
       });
       return await settle(response);
     } catch (error) {
-      return { kind: 'failed', code: networkCode(error) };
+      // Given up by whoever closes the sink.
+      return { kind: 'failed', code: signal.aborted ? 'aborted' : networkCode(error) };
     }
   }
 

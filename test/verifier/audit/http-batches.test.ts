@@ -147,7 +147,9 @@ describe('a collector that answers', () => {
     sink.record(numberedEvent(1));
     await until(() => observer.codes.length > 2);
     await sink.close();
-    expect(new Set(observer.codes)).toEqual(new Set(['http_307']));
+    // The one that was under way when the sink was closed may have been given up.
+    const codes = observer.codes.filter((code) => code !== 'aborted');
+    expect(new Set(codes)).toEqual(new Set(['http_307']));
     expect(elsewhere.received).toEqual([]);
     expect(observer.droppedEvents).toBe(1);
   });

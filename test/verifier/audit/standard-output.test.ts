@@ -48,7 +48,8 @@ const KINDS: { readonly [kind: string]: (mode: AuditMode) => Promise<Ended> } = 
     const path = folder.newPath();
     const server = createServer({ pauseOnConnect: true }).listen(path);
     await once(server, 'listening');
-    const reader = connect(path);
+    // Paused, or it would read ahead as much as its own buffer holds.
+    const reader = connect(path).pause();
     const [writer]: Socket[] = await once(server, 'connection');
     if (writer === undefined) throw new Error('nobody connected');
     const report = await reportOf(start(mode, writer));
