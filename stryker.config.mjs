@@ -17,8 +17,8 @@ export default {
   ignoreStatic: true,
   concurrency: Number(process.env.PROOFGATE_MUTATION_WORKERS ?? 2),
   // Machines differ, and a mutant that is only slow must not count as killed.
-  timeoutMS: 60_000,
-  timeoutFactor: 4,
+  timeoutMS: 30_000,
+  timeoutFactor: 2.5,
   dryRunTimeoutMinutes: 20,
   // Types are stripped, not checked.
   disableTypeChecks: false,

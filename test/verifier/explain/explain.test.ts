@@ -14,7 +14,8 @@ import { expectAgreement, explainNow, verdictOf } from './agreement.ts';
 const keys = newSiteKeys();
 const sound = await compileSite(siteContent(keys));
 const CALLERS: readonly TableCaller[] = ['billing', 'broker'];
-const TRIES = 3000;
+// Less where every test is run for each of thousands of mutants.
+const TRIES = Math.min(3000, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 3000));
 /** Of each fault, spread over those that come after it. */
 const PARTNERS = 6;
 
