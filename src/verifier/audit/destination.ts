@@ -92,7 +92,7 @@ class FileDestination implements Destination {
     this.#isTorn = isTorn;
   }
 
-  /** A write is in the file as a whole before the next one, so its last byte tells. */
+  /** Its last byte tells. In the middle of another's long write it may be taken for torn: that costs an empty line. */
   #isTornByOthers(): boolean {
     if (this.#descriptor === undefined) return false;
     const { size } = fstatSync(this.#descriptor);

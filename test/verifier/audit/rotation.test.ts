@@ -14,7 +14,16 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
-import { idsOf, numberedEvent, RecordingObserver, TrailFolder, until, upTo, wholeIds } from './trail.ts';
+import {
+  idsOf,
+  idsOfShared,
+  numberedEvent,
+  RecordingObserver,
+  TrailFolder,
+  until,
+  upTo,
+  wholeIds,
+} from './trail.ts';
 
 const folder = new TrailFolder();
 afterAll(() => folder.remove());
@@ -49,7 +58,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     await sink.close();
     const names = readdirSync(directory);
     expect(names.length).toBeGreaterThan(10);
-    const ids = names.flatMap((name) => idsOf(join(directory, name)));
+    const ids = names.flatMap((name) => idsOfShared(join(directory, name)));
     expect(ids.sort((a, b) => a - b)).toEqual(upTo(count));
     expect(names.map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual(names.map(() => 0o600));
     expect(observer).toMatchObject({ writtenEvents: count, droppedEvents: 0, codes: [] });
@@ -116,7 +125,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     for (const { sink } of writers) await sink.close();
     const names = readdirSync(directory);
     expect(names.length).toBeGreaterThan(4);
-    const ids = names.flatMap((name) => idsOf(join(directory, name)));
+    const ids = names.flatMap((name) => idsOfShared(join(directory, name)));
     expect(ids.sort((a, b) => a - b)).toEqual(upTo(2 * count).map((at) => Math.floor(at / 2)));
   });
 

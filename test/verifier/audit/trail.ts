@@ -96,6 +96,8 @@ export function wholeIds(text: string): readonly number[] {
 }
 
 export const idsOf = (file: string) => wholeIds(readFileSync(file, 'utf8'));
+/** Who comes while another process is writing may take its line for a torn one, and end it: an empty line. */
+export const idsOfShared = (file: string) => wholeIds(readFileSync(file, 'utf8').replaceAll(/\n{2,}/g, '\n'));
 export const upTo = (count: number) => Array.from({ length: count }, (_, number) => number);
 
 /** The test's own time-out ends it. */
