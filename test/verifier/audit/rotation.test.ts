@@ -58,7 +58,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     await sink.close();
     const names = readdirSync(directory);
     expect(names.length).toBeGreaterThan(10);
-    const ids = names.flatMap((name) => idsOfShared(join(directory, name)));
+    const ids = names.flatMap((name) => idsOf(join(directory, name)));
     expect(ids.sort((a, b) => a - b)).toEqual(upTo(count));
     expect(names.map((name) => statSync(join(directory, name)).mode & 0o777)).toEqual(names.map(() => 0o600));
     expect(observer).toMatchObject({ writtenEvents: count, droppedEvents: 0, codes: [] });
