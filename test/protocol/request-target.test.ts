@@ -314,3 +314,13 @@ describe('parseOrigin', () => {
     expect(parseOrigin(text)).toBeUndefined();
   });
 });
+
+it('an authority has at most 512 characters', () => {
+  expect(isCanonicalAuthority('https', 'a'.repeat(512))).toBe(true);
+  expect(isCanonicalAuthority('https', 'a'.repeat(513))).toBe(false);
+});
+
+it('a scheme without a default port leaves the end of an authority alone', () => {
+  expect(normalizeAuthority('ftp', 'API.undefined')).toBe('api.undefined');
+  expect(normalizeAuthority('ws', 'api:80')).toBe('api:80');
+});

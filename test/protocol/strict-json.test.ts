@@ -227,4 +227,13 @@ describe('hasExactMembers', () => {
     expect(hasExactMembers({}, ['toString'])).toBe(false);
     expect(hasExactMembers(Object.create({ a: 1 }), ['a'])).toBe(false);
   });
+
+  it.each([
+    [{ a: 1 }, false],
+    [{ b: 1 }, false],
+    [{ a: 1, b: 1 }, true],
+    [{ a: 1, b: 1, c: 1 }, false],
+  ])('wants each of several: %j', (object, expected) => {
+    expect(hasExactMembers(object, ['a', 'b'])).toBe(expected);
+  });
 });
