@@ -75,8 +75,10 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     const deadline = Number(inner.getDeadline());
     const patienceMs = deadline === Number.POSITIVE_INFINITY ? deadline : deadline - Date.now();
     this.deadlineMs = this.startedMs + patienceMs;
-    // What is left of the time is needed to decide, and for the answer's way back.
-    this.refuseAtMs = this.startedMs - stalledMs + Math.min(patienceMs / 2, MAX_QUEUE_MS);
+    // What is left of the time is needed to decide, and for the answer's way back. Without a deadline only our own
+    // delay counts: a peer may take its time between a request's headers and its message.
+    const isLate = stalledMs >= MAX_QUEUE_MS;
+    this.refuseAtMs = isLate ? this.startedMs : this.startedMs - stalledMs + patienceMs / 2;
   }
 
   get waitedTooLong(): boolean {
