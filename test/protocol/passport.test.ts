@@ -314,3 +314,8 @@ function jwsOfLength(length: number): string {
   }
   throw new Error('no passport has that length');
 }
+
+it('reads a claim of every visible character, the last of which is the tilde', () => {
+  const subject = Array.from({ length: 0x7e - 0x20 }, (_, at) => String.fromCharCode(0x21 + at)).join('');
+  expect(parsePassport(withClaim('sub', subject))?.claims.subject).toBe(subject);
+});
