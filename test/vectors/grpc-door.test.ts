@@ -37,8 +37,17 @@ afterAll(() => closeStand(stand));
 describeVectors('ext_authz over gRPC', async (request, bench) => {
   stand ??= openStand(bench);
   const { client } = await stand;
-  return answerOf(await client.check(rawCheckRequest(wireRequestOf(request))));
+  return await answerWhenHeard(() => client.check(rawCheckRequest(wireRequestOf(request))));
 });
+
+/** A process that was held up says `overloaded`, uses nothing, and wants to be asked again. */
+async function answerWhenHeard(check: () => Promise<CheckResponse>): Promise<Answered> {
+  for (let triesLeft = 10; ; triesLeft -= 1) {
+    const answer = answerOf(await check());
+    const isOverloaded = 'detail' in answer && answer.detail === 'overloaded';
+    if (!isOverloaded || triesLeft === 0) return answer;
+  }
+}
 
 function answerOf({ denied_response, ok_response, status }: CheckResponse): Answered {
   if (status?.code === 0 && ok_response !== undefined && denied_response === undefined) {

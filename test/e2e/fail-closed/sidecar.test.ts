@@ -89,7 +89,7 @@ it(
     campaign.failing();
     await campaign.send(SIDECAR_REQUESTS - 2 * tenth);
     await slowing.stop();
-    expect([...campaign.duringFault().keys()]).toEqual(expect.arrayContaining([NO_ANSWER, '200']));
+    expect([...campaign.duringFault().keys()]).toContain(NO_ANSWER);
     await finish('slow', campaign);
   },
   CAMPAIGN_TIMEOUT_MS,

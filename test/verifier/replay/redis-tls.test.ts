@@ -122,5 +122,5 @@ describe('redis over TLS', () => {
     const replicate = () => replica.server.ask('CLUSTER', 'REPLICATE', id).catch(() => '');
     await waitUntil(async () => (await replicate()) === 'OK');
     await consumesOnce(open(`rediss-cluster://127.0.0.1:${replica.tlsPort}`));
-  }, 30_000);
+  }, 120_000);
 });
