@@ -66,11 +66,11 @@ describe('redis under Sentinels', () => {
     const [moment] = String(await primary.server.ask('GET', 'proofgate:{0}:epoch')).split(' ');
     const beyondFence = claimAt(now, { issuedAtSeconds: Number(moment) + 2 * SKEW_SECONDS + 1 });
     expect(await store.consume(beyondFence)).toEqual(CONSUMED);
+    stores.raised = [];
     await primary.server.kill();
     group.heal();
     await group.promoted(primary);
     await primary.server.startAgain();
-    stores.raised = [];
     const again = () => store.consume({ ...beyondFence, nowSeconds: nowSeconds() });
     expect(await untilAnswered(again)).toEqual(UNAVAILABLE.fenced);
     expect(await store.consume({ ...lost, nowSeconds: nowSeconds() })).toEqual(UNAVAILABLE.fenced);
