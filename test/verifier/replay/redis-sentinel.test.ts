@@ -74,7 +74,9 @@ describe('redis under Sentinels', () => {
     const again = () => store.consume({ ...beyondFence, nowSeconds: nowSeconds() });
     expect(await untilAnswered(again)).toEqual(UNAVAILABLE.fenced);
     expect(await store.consume({ ...lost, nowSeconds: nowSeconds() })).toEqual(UNAVAILABLE.fenced);
-    await waitUntil(() => stores.raised.includes('primary_changed'), PATIENCE_MS);
+    await waitUntil(() => stores.raised.includes('primary_changed'), PATIENCE_MS).catch((error: unknown) => {
+      throw new Error(`${error}: ${JSON.stringify({ raised: stores.raised, health: store.health() })}`);
+    });
     expect(store.health().fence?.why).toBe('primary_changed');
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
     await group.candidates();
