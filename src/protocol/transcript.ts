@@ -207,9 +207,14 @@ export function firstDifference(
   return differing === undefined ? undefined : `header.${differing.name}`;
 }
 
-type ComparedLine = readonly [TranscriptLineName, (t: Transcript | RebuiltTranscript) => string | undefined];
+/** A line's name, and its value: undefined where the request does not show it exactly. */
+export type TranscriptLine = readonly [
+  name: string,
+  read: (t: Transcript | RebuiltTranscript) => string | undefined,
+];
 
-const COMPARED_LINES: readonly ComparedLine[] = [
+type ComparedLine = readonly [TranscriptLineName, TranscriptLine[1]];
+const COMPARED_BEFORE_TIMES: readonly ComparedLine[] = [
   ['auth-site', (t) => t.authSite],
   ['key-id', (t) => t.keyId],
   ['passport-sha256', (t) => t.passportSha256],
@@ -221,8 +226,20 @@ const COMPARED_LINES: readonly ComparedLine[] = [
   ['scheme', (t) => t.scheme],
   ['authority', (t) => t.authority],
   ['target', (t) => t.target],
+];
+const COMPARED_AFTER_TIMES: readonly ComparedLine[] = [
   ['content-sha256', (t) => t.contentSha256],
-  ['headers', (t) => t.headers.map(({ name }) => name).join(',')],
+  ['headers', (t) => (t.headers.length === 0 ? NOT_BOUND : t.headers.map(({ name }) => name).join(','))],
+];
+const COMPARED_LINES = [...COMPARED_BEFORE_TIMES, ...COMPARED_AFTER_TIMES];
+
+/** The lines between the version and the signed headers, in order. */
+export const FIXED_LINES: readonly TranscriptLine[] = [
+  ...COMPARED_BEFORE_TIMES,
+  ['jti', (t) => t.jti],
+  ['issued-at', (t) => String(t.issuedAtSeconds)],
+  ['expires-at', (t) => String(t.expiresAtSeconds)],
+  ...COMPARED_AFTER_TIMES,
 ];
 
 /** Decodes the header's base64url; undefined when it is not canonical or too long. */

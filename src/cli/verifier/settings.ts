@@ -13,6 +13,7 @@ import {
   toggle,
   withDefault,
 } from '../settings.ts';
+import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from './decision-settings.ts';
 
 export const VERIFIER_SETTINGS = {
   authSite: required(text('--auth-site <name>', 'the Auth Site that this verifier serves')),
@@ -37,16 +38,7 @@ export const VERIFIER_SETTINGS = {
     }),
     '1',
   ),
-  freshnessKeys: list(
-    text('--freshness-key <file>', 'public key that signs freshness statements; default: the bundle keys'),
-  ),
-  freshnessThreshold: withDefault(
-    integer('--freshness-threshold <count>', 'how many of the keys for freshness must have signed', {
-      min: 1,
-      max: 16,
-    }),
-    '1',
-  ),
+  ...FRESHNESS_SIGNERS,
   stateDir: required(
     text('--state-dir <directory>', 'keeps the highest revision ever accepted, and what came from Control'),
   ),
@@ -118,17 +110,7 @@ export const VERIFIER_SETTINGS = {
       },
     ),
   ),
-  externalOrigin: optional(
-    text('--external-origin <origin>', 'behind a proxy that rewrites host or scheme: the one origin served'),
-  ),
-  envoyBody: withDefault(
-    choice('--envoy-body <mode>', 'whether Envoy sends bodies with the check', ['buffered', 'none']),
-    'buffered',
-  ),
-  realtimeStalenessMs: withDefault(
-    duration('--realtime-staleness <duration>', 'most age of the bundle on realtime routes', { minMs: 1000 }),
-    '10s',
-  ),
+  ...DECISION_SETTINGS,
   auditFile: optional(
     text(
       '--audit-file <file>',

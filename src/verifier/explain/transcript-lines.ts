@@ -4,7 +4,7 @@
  * Source: docs/protocol.md "Transcript".
  */
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import { NOT_BOUND, type RebuiltTranscript, type Transcript } from '../../protocol/transcript.ts';
+import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../protocol/transcript.ts';
 
 /** What the request shows for a line. */
 export type RebuiltValue =
@@ -55,32 +55,12 @@ function whyUnknown(line: string, headers: RequestHeaders) {
   return found.kind === 'absent' ? 'header_missing' : 'header_repeated';
 }
 
-type AnyTranscript = Transcript | RebuiltTranscript;
-type TranscriptLine = readonly [name: string, value: string | undefined];
+type LineValue = readonly [name: string, value: string | undefined];
 
 /** Every line after the version, in order. */
-export function transcriptLines(transcript: AnyTranscript): readonly TranscriptLine[] {
+export function transcriptLines(transcript: Transcript | RebuiltTranscript): readonly LineValue[] {
   return [
-    ...FIXED_LINES.map(([name, read]): TranscriptLine => [name, read(transcript)]),
-    ...transcript.headers.map(({ name, value }): TranscriptLine => [`${HEADER_LINE}${name}`, value]),
+    ...FIXED_LINES.map(([name, read]): LineValue => [name, read(transcript)]),
+    ...transcript.headers.map(({ name, value }): LineValue => [`${HEADER_LINE}${name}`, value]),
   ];
 }
-
-const FIXED_LINES: readonly (readonly [name: string, read: (t: AnyTranscript) => string | undefined])[] = [
-  ['auth-site', (t) => t.authSite],
-  ['key-id', (t) => t.keyId],
-  ['passport-sha256', (t) => t.passportSha256],
-  ['issuer', (t) => t.issuer],
-  ['subject', (t) => t.subject],
-  ['audience', (t) => t.audience],
-  ['route-id', (t) => t.routeId],
-  ['method', (t) => t.method],
-  ['scheme', (t) => t.scheme],
-  ['authority', (t) => t.authority],
-  ['target', (t) => t.target],
-  ['jti', (t) => t.jti],
-  ['issued-at', (t) => String(t.issuedAtSeconds)],
-  ['expires-at', (t) => String(t.expiresAtSeconds)],
-  ['content-sha256', (t) => t.contentSha256],
-  ['headers', (t) => (t.headers.length === 0 ? NOT_BOUND : t.headers.map(({ name }) => name).join(','))],
-];
