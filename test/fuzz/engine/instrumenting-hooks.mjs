@@ -8,8 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { load as loadTypescript } from '../../fakes/typescript-hooks.mjs';
 
-const requireOfJazzer = createRequire(createRequire(import.meta.url).resolve('@jazzer.js/core'));
-const instrumentor = requireOfJazzer.resolve('@jazzer.js/instrumentor');
+const instrumentor = createRequire(import.meta.url).resolve('@jazzer.js/instrumentor');
 const requireOfInstrumentor = createRequire(instrumentor);
 const { transformSync, types: t } = requireOfInstrumentor('@babel/core');
 const { makeCoverageVisitor } = requireOfInstrumentor(
