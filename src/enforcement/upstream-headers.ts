@@ -44,6 +44,7 @@ export function usualNamesToRemove(forwardAuthorization: boolean): readonly stri
 }
 
 const REWRITING: ReadonlySet<string> = new Set(REQUEST_REWRITING_HEADERS);
+const REWRITING_LENGTHS: ReadonlySet<number> = new Set(REQUEST_REWRITING_HEADERS.map((name) => name.length));
 const ALWAYS_SET: ReadonlySet<string> = new Set(
   Object.values(CONTEXT_HEADERS).filter((name) => name !== CONTEXT_HEADERS.clientId),
 );
@@ -81,5 +82,6 @@ function mustGo(name: string): boolean {
   if (first !== 0x78 && first !== 0x58) return false;
   if (name === TRANSCRIPT_HEADER || name === SIGNATURE_HEADER) return false;
   const lower = name.toLowerCase();
-  return VENDOR_SPELLING.test(lower) || REWRITING.has(lower.replace(/[^a-z0-9]/g, '-'));
+  if (lower.startsWith('proofgate', 2)) return VENDOR_SPELLING.test(lower);
+  return REWRITING_LENGTHS.has(lower.length) && REWRITING.has(lower.replace(/[^a-z0-9]/g, '-'));
 }

@@ -131,8 +131,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const decisionId = randomUUID();
     const decidedMs = performance.now();
     const recorded = options.auditSink.record(
-      describeDecision({
-        ...pass,
+      describeDecision(pass, {
         decisionId,
         durationUs: Math.round((decidedMs - pass.startedMs) * 1000),
         callerVerified: verified !== undefined,

@@ -76,72 +76,86 @@ function readRequest(reader: Reader): { http?: HttpRequest } {
   return http === undefined ? {} : { http };
 }
 
+type MergedHeaders = { [name: string]: string };
+type HttpRequestInMaking = Omit<Writable<HttpRequest>, 'headers'> & { headers?: MergedHeaders };
+
+// From here on plain loops: what a check decodes is nearly all in these, and a function for each message costs.
 function readHttpRequest(reader: Reader): HttpRequest {
-  const http: Writable<HttpRequest> = {};
-  let merged: { [name: string]: string } | undefined;
-  readMessage(reader, (tag) => {
-    switch (tag) {
-      case METHOD:
-        http.method = reader.string();
-        return true;
-      case HEADERS_ENTRY:
-        // Names are the caller's: one may be called `__proto__`.
-        merged ??= Object.create(null) as { [name: string]: string };
-        readMergedHeader(reader, merged);
-        return true;
-      case PATH:
-        http.path = reader.string();
-        return true;
-      case HOST:
-        http.host = reader.string();
-        return true;
-      case SCHEME:
-        http.scheme = reader.string();
-        return true;
-      case QUERY:
-        http.query = reader.string();
-        return true;
-      case FRAGMENT:
-        http.fragment = reader.string();
-        return true;
-      case BODY:
-        http.body = readBytes(reader);
-        return true;
-      case RAW_BODY:
-        http.raw_body = readBytes(reader);
-        return true;
-      case HEADER_MAP:
-        refuseSecond(http.header_map);
-        http.header_map = { headers: readHeaderLines(reader) };
-        return true;
-      default:
-        return false;
-    }
-  });
-  if (merged !== undefined) http.headers = merged;
+  const http: HttpRequestInMaking = {};
+  const end = endOfMessage(reader);
+  while (reader.pos < end) readHttpField(reader, http);
+  assertEndedAt(reader, end);
   return http;
 }
 
-function readMergedHeader(reader: Reader, headers: { [name: string]: string }): void {
+function readHttpField(reader: Reader, http: HttpRequestInMaking): void {
+  const tag = reader.uint32();
+  switch (tag) {
+    case METHOD:
+      http.method = reader.string();
+      break;
+    case HEADERS_ENTRY:
+      // Names are the caller's: one may be called `__proto__`.
+      http.headers ??= Object.create(null) as MergedHeaders;
+      readMergedHeader(reader, http.headers);
+      break;
+    case PATH:
+      http.path = reader.string();
+      break;
+    case HOST:
+      http.host = reader.string();
+      break;
+    case SCHEME:
+      http.scheme = reader.string();
+      break;
+    case QUERY:
+      http.query = reader.string();
+      break;
+    case FRAGMENT:
+      http.fragment = reader.string();
+      break;
+    case BODY:
+      http.body = readBytes(reader);
+      break;
+    case RAW_BODY:
+      http.raw_body = readBytes(reader);
+      break;
+    case HEADER_MAP:
+      refuseSecond(http.header_map);
+      http.header_map = { headers: readHeaderLines(reader) };
+      break;
+    default:
+      reader.skipType(tag & 7);
+  }
+}
+
+function readMergedHeader(reader: Reader, headers: MergedHeaders): void {
   let name = '';
   let value = '';
-  readMessage(reader, (tag) => {
+  const end = endOfMessage(reader);
+  while (reader.pos < end) {
+    const tag = reader.uint32();
     if (tag === KEY) name = reader.string();
     else if (tag === VALUE) value = reader.string();
-    else return false;
-    return true;
-  });
+    else reader.skipType(tag & 7);
+  }
+  assertEndedAt(reader, end);
   headers[name] = value;
 }
 
 function readHeaderLines(reader: Reader): readonly HeaderValue[] {
   const lines: HeaderValue[] = [];
-  readMessage(reader, (tag) => {
-    if (tag !== HEADER_MAP_LINE) return false;
+  const end = endOfMessage(reader);
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag !== HEADER_MAP_LINE) {
+      reader.skipType(tag & 7);
+      continue;
+    }
     if (lines.length >= MAX_HEADER_LINES) throw new RangeError('too many header lines');
     lines.push(readHeaderLine(reader));
-    return true;
-  });
+  }
+  assertEndedAt(reader, end);
   return lines;
 }
 
