@@ -62,7 +62,8 @@ function serve(steps: readonly Step[], fixedAnswer: Buffer | undefined): void {
     { Check: { path: CHECK_PATH, requestStream: false, responseStream: false, ...codec } },
     { Check: answer },
   );
-  server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (_error, port) => {
+  server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) => {
+    if (error !== null) throw error;
     process.stdout.write(`${JSON.stringify({ port })}\n`);
   });
 }

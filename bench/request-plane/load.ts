@@ -5,6 +5,8 @@ import { cpuUsOf } from '../process-cpu.ts';
 
 const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check';
 const IN_FLIGHT = 64;
+/** So long without any answer, and the run is void: an answer must have been lost. */
+const SILENCE_MS = 30_000;
 /** Requests that are waited for at most when they are sent by the clock; more are a server that does not keep up. */
 const MOST_WAITING = 20_000;
 
@@ -77,11 +79,28 @@ export async function byTheClock(
 
 async function withClient<T>(target: GrpcTarget, use: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client(target.address, credentials.createInsecure());
+  const silence = watchForSilence();
   try {
-    return await use(client);
+    return await Promise.race([use(client), silence.failed]);
   } finally {
+    silence.end();
     client.close();
   }
+}
+
+let answers = 0;
+
+/** A run that stands still must not stand still for ever. */
+function watchForSilence(): { readonly failed: Promise<never>; end(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  const failed = new Promise<never>((_, reject) => {
+    let seen = answers;
+    timer = setInterval(() => {
+      if (seen === answers) reject(new Error(`void run: no answer for ${SILENCE_MS / 1000} s`));
+      seen = answers;
+    }, SILENCE_MS);
+  });
+  return { failed, end: () => clearInterval(timer) };
 }
 
 async function sendAll(
@@ -109,6 +128,7 @@ const same = (bytes: Buffer): Buffer => bytes;
 function send(client: Client, request: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     client.makeUnaryRequest(CHECK_PATH, same, same, request, (error, answer) => {
+      answers += 1;
       if (error !== null) reject(error);
       else resolve(answer ?? Buffer.alloc(0));
     });
