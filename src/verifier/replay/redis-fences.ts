@@ -22,6 +22,8 @@ interface ShardFence {
   /** The last issued-at that is refused. */
   readonly throughSeconds: number;
   readonly why: ReplayFenceReason;
+  /** By the server's clock at the look that found it: a clock that goes back puts it up again. */
+  readonly wasUp: boolean;
 }
 
 const WHY: { readonly [R in ReplayFenceReason]: string } = {
@@ -49,11 +51,7 @@ export class RedisFences {
       const before = this.#fences[shard];
       const fence = fenceOf(epoch, skewSeconds);
       this.#fences[shard] = fence;
-      const isNew =
-        before === undefined
-          ? fence.throughSeconds >= epoch.serverSeconds
-          : before.momentSeconds !== fence.momentSeconds;
-      if (isNew) raised.add(fence.why);
+      if (hasGoneUp(before, fence)) raised.add(fence.why);
       if (before === undefined) {
         this.#startsThroughSeconds = Math.max(this.#startsThroughSeconds, fence.throughSeconds);
       }
@@ -98,12 +96,24 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
+/** A moment that has changed is a fence that went up since, though it may be down again. */
+function hasGoneUp(before: ShardFence | undefined, fence: ShardFence): boolean {
+  if (before === undefined) return fence.wasUp;
+  if (before.momentSeconds !== fence.momentSeconds) return true;
+  if (!fence.wasUp) return false;
+  return !before.wasUp || (before.why !== fence.why && before.throughSeconds < fence.throughSeconds);
+}
+
 function fenceOf(epoch: ReplayEpoch, skewSeconds: number): ShardFence {
   const { lowestExpirySeconds, momentSeconds } = epoch;
   const byMoment = momentSeconds + 2 * Math.max(epoch.largestSkewSeconds, skewSeconds);
   // Deleted up to there, by a clock that has gone back since.
   const byDeletion = lowestExpirySeconds - DEFAULT_PROOF_SECONDS - 1;
-  return byDeletion > byMoment
-    ? { momentSeconds, throughSeconds: byDeletion, why: 'clock' }
-    : { momentSeconds, throughSeconds: byMoment, why: epoch.why };
+  const throughSeconds = Math.max(byMoment, byDeletion);
+  return {
+    momentSeconds,
+    throughSeconds,
+    why: byDeletion > byMoment ? 'clock' : epoch.why,
+    wasUp: throughSeconds >= epoch.serverSeconds,
+  };
 }

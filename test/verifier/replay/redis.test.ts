@@ -203,6 +203,25 @@ describe('redis: what operators see of fences', () => {
     });
   });
 
+  it('tells of what was deleted by a clock that has gone back since', async () => {
+    const replid = /master_replid:([0-9a-f]+)/.exec(await server.command('INFO', 'replication'))?.[1];
+    const settledWith = (lowest: number) =>
+      `${nowSeconds() - 100} ${replid} ${SKEW_SECONDS} 0 ${nowSeconds()} 0 ${lowest} epoch_missing `;
+    await server.command('SET', EPOCH_KEY, settledWith(0));
+    const raised: string[] = [];
+    const observer = { fenceRaised: (why: string) => raised.push(why) };
+    const store = await openServing({ observer, recheckIntervalMs: 20 });
+    expect(store.health()).toMatchObject({ ready: true });
+    const lowest = Math.floor((nowSeconds() + 3_600) / 32);
+    await server.command('SET', EPOCH_KEY, settledWith(lowest));
+    await waitUntil(() => store.health().fence !== undefined);
+    expect(store.health()).toMatchObject({ fence: { why: 'clock' } });
+    expect(raised).toEqual(['clock']);
+    const now = nowSeconds();
+    const fresh = claimAt(now, { issuedAtSeconds: now, expiresAtSeconds: now + 60 });
+    expect(await store.consume(fresh)).toEqual(UNAVAILABLE.fenced);
+  });
+
   it('tells of a fence that a claim has raised, and of a larger skew', async () => {
     const raised: string[] = [];
     const store = await openServing({ observer: { fenceRaised: (why) => raised.push(why) } });
