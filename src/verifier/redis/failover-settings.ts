@@ -16,6 +16,9 @@ export interface DeclaredFailoverSettings {
   readonly clusterNodeTimeoutMs?: number | undefined;
 }
 
+/** What is needed of the link to a server that is examined. */
+export type ExaminedLink = Pick<RedisLink, 'call' | 'label'>;
+
 const NAMES = {
   minReplicasToWrite: 'min-replicas-to-write',
   minReplicasMaxLagSeconds: 'min-replicas-max-lag',
@@ -33,7 +36,7 @@ const SAFETY_SECONDS = 2;
  * Rejects as commands of the link do.
  */
 export async function examineFailover(
-  link: RedisLink,
+  link: ExaminedLink,
   kind: RedisEndpoint['kind'],
   declared: DeclaredFailoverSettings,
   replicas: number | undefined,
@@ -61,7 +64,7 @@ export async function examineFailover(
 }
 
 /** Undefined where the server, or whoever runs it, refuses to tell. */
-async function askedSettings(link: RedisLink): Promise<DeclaredFailoverSettings | undefined> {
+async function askedSettings(link: ExaminedLink): Promise<DeclaredFailoverSettings | undefined> {
   try {
     const fields = parsePairs(await link.call('CONFIG', 'GET', ...Object.values(NAMES)));
     return {
@@ -83,7 +86,7 @@ function unusable(problem: string): Examination {
   return { kind: 'unfit', problem };
 }
 
-function unknown(link: RedisLink, name: keyof typeof NAMES): Examination {
+function unknown(link: ExaminedLink, name: keyof typeof NAMES): Examination {
   const setting = NAMES[name];
   return unusable(
     `Redis at ${link.label} does not tell its ${setting} (CONFIG GET): give --redis-${setting}`,

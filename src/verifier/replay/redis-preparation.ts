@@ -7,6 +7,9 @@ import type { RedisLink } from '../redis/link.ts';
 import { REPLAY_SCRIPTS, type ReplayKeys } from '../redis/replay-scripts.ts';
 import { parseEpoch, type ReplayEpoch } from './redis-fences.ts';
 
+/** What is needed of the link to a primary that is looked at. */
+export type PreparedLink = Pick<RedisLink, 'fenceMarginSeconds' | 'label' | 'loadScript' | 'runScript'>;
+
 export interface PreparationInputs {
   /** By shard; those that lie on this primary. */
   readonly keys: ReadonlyMap<number, ReplayKeys>;
@@ -28,7 +31,7 @@ export interface Preparation {
 }
 
 /** Rejects when the server does not answer. */
-export async function prepareShards(link: RedisLink, inputs: PreparationInputs): Promise<Preparation> {
+export async function prepareShards(link: PreparedLink, inputs: PreparationInputs): Promise<Preparation> {
   const epochs = new Map<number, ReplayEpoch>();
   const refused = new Map<number, string>();
   await link.loadScript(REPLAY_SCRIPTS.consume);
@@ -44,7 +47,7 @@ export async function prepareShards(link: RedisLink, inputs: PreparationInputs):
 
 /** The code of a refusal; undefined for an answer that is none of our script's. */
 async function prepareShard(
-  link: RedisLink,
+  link: PreparedLink,
   keys: ReplayKeys,
   inputs: PreparationInputs,
 ): Promise<ReplayEpoch | string | undefined> {
@@ -67,7 +70,7 @@ async function prepareShard(
 }
 
 function findProblem(
-  link: RedisLink,
+  link: PreparedLink,
   { keys, nowSeconds, toleranceSeconds }: PreparationInputs,
   epochs: ReadonlyMap<number, ReplayEpoch>,
   refused: ReadonlyMap<number, string>,
