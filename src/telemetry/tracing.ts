@@ -18,6 +18,7 @@ import { AlwaysOnSampler, BasicTracerProvider } from '@opentelemetry/sdk-trace-b
 import { Counter, type Registry } from 'prom-client';
 import type { DecisionTrace, DecisionTracer, TracedDecision, TracedStep } from './decision-trace.ts';
 import { SpanQueue } from './span-queue.ts';
+import { parseTraceparent } from './traceparent.ts';
 
 export interface OtlpTracerOptions {
   /** Base of the collector; `/v1/traces` is appended unless it is there. */
@@ -71,16 +72,12 @@ function tracesUrl(endpoint: URL): string {
   return base.endsWith(TRACES_PATH) ? base : `${base}${TRACES_PATH}`;
 }
 
-/** W3C Trace Context section 3.2.2; version ff and IDs of zeros alone are not valid, versions to come may add members. */
-const TRACEPARENT =
-  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-
 function beginTrace(tracer: Tracer, parents: readonly (string | undefined)[]): DecisionTrace | undefined {
   for (const parent of parents) {
-    const [, version, traceId, spanId, flags = '', rest] = TRACEPARENT.exec(parent ?? '') ?? [];
-    if (traceId === undefined || spanId === undefined) continue;
-    if (version === '00' && rest !== undefined) continue;
-    if ((Number.parseInt(flags, 16) & TraceFlags.SAMPLED) === 0) return undefined;
+    const parsed = parseTraceparent(parent);
+    if (parsed === undefined) continue;
+    if (!parsed.isSampled) return undefined;
+    const { spanId, traceId } = parsed;
     const remote = { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true };
     return new OtlpTrace(tracer, trace.setSpanContext(ROOT_CONTEXT, remote));
   }

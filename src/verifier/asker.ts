@@ -9,6 +9,8 @@ export interface Asker {
   readonly waitedTooLong: boolean;
   /** Undefined unless this request is traced. */
   readonly trace: DecisionTrace | undefined;
+  /** W3C `traceparent` that the asking itself came with, beside the request's own. */
+  traceparent(): string | undefined;
   /** Whether the asker has given up by now, or its deadline has passed: no answer reaches it any more. */
   isGone(): boolean;
 }

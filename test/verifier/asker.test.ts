@@ -12,7 +12,12 @@ const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));
 const facts = () => signRequest(keys, { caller: 'billing', route: 'everything' }).facts;
 
-const patient: Asker = { waitedTooLong: false, trace: undefined, isGone: () => false };
+const patient: Asker = {
+  waitedTooLong: false,
+  trace: undefined,
+  traceparent: () => undefined,
+  isGone: () => false,
+};
 const gone: Asker = { ...patient, isGone: () => true };
 const OVERLOADED = 'verifier_unavailable/overloaded 503';
 

@@ -57,6 +57,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   private readonly refuseAtMs: number;
   private completeMs: number | undefined;
   private listener: Listener | undefined;
+  private metadata: Metadata | undefined;
   private isRefused = false;
   private isAnswered = false;
   private isCounted = false;
@@ -87,6 +88,10 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
 
   isGone(): boolean {
     return this.isOver || performance.now() >= this.deadlineMs;
+  }
+
+  traceparent(): string | undefined {
+    return this.metadata?.get('traceparent')[0]?.toString();
   }
 
   /** Before it has begun. */
@@ -151,6 +156,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
       this.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: 'too many calls' });
       return;
     }
+    this.metadata = metadata;
     this.registry.began(this);
     this.listener?.onReceiveMetadata(metadata);
   }

@@ -217,7 +217,7 @@ function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDef
     try {
       const facts = factsOfCheckRequest(call.request, bodyMode);
       const asker = calls.current();
-      if (tracer !== undefined && asker !== undefined) beginTrace(tracer, asker, call, facts);
+      if (tracer !== undefined && asker !== undefined) beginTrace(tracer, asker, facts);
       const decision = verifier.check(facts, asker);
       encoded =
         decision instanceof Promise
@@ -232,15 +232,9 @@ function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDef
 }
 
 /** Envoy's span of the Check itself is nearer than the one that the request came with. */
-function beginTrace(
-  tracer: DecisionTracer,
-  asker: OpenCall,
-  { metadata }: CheckCall,
-  facts: RequestFacts,
-): void {
-  const [ofCheck] = metadata.get('traceparent');
-  const ofRequest = facts.headers.lookup('traceparent');
-  asker.trace = tracer.begin(ofCheck?.toString(), ofRequest.kind === 'single' ? ofRequest.value : undefined);
+function beginTrace(tracer: DecisionTracer, asker: OpenCall, { headers }: RequestFacts): void {
+  const ofRequest = headers.lookup('traceparent');
+  asker.trace = tracer.begin(asker.traceparent(), ofRequest.kind === 'single' ? ofRequest.value : undefined);
 }
 
 function internalDenial(): DeniedDecision {

@@ -3,6 +3,8 @@ import { hash } from 'node:crypto';
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../telemetry/decision-event.ts';
+import { parseTraceparent } from '../../telemetry/traceparent.ts';
+import type { Asker } from '../asker.ts';
 import type { Evidence } from '../decide.ts';
 import type { RequestFacts } from '../request-facts.ts';
 
@@ -10,6 +12,7 @@ import type { RequestFacts } from '../request-facts.ts';
 export interface SeenRequest {
   readonly nowMs: number;
   readonly facts: RequestFacts;
+  readonly asker: Asker | undefined;
   readonly snapshot: Snapshot | undefined;
   readonly evidence: Evidence;
 }
@@ -52,7 +55,7 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     bundle_revision: snapshot?.revision,
     bundle_head: snapshot?.head,
     matched_rule: matchedRule?.index,
-    trace_id: traceIdOf(facts),
+    trace_id: traceIdOf(seen),
     duration_us: decided.durationUs,
   };
 }
@@ -65,10 +68,9 @@ function textOfTime(ms: number): string {
   return lastTime.text;
 }
 
-/** W3C Trace Context section 3.2: version, trace ID, parent ID, flags. */
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-function traceIdOf({ headers }: RequestFacts): string | undefined {
-  const header = headers.lookup('traceparent');
-  return header.kind === 'single' ? TRACEPARENT.exec(header.value)?.[1] : undefined;
+/** A proxy that begins traces itself tells of them in its question alone. */
+function traceIdOf({ asker, facts }: SeenRequest): string | undefined {
+  const header = facts.headers.lookup('traceparent');
+  const own = header.kind === 'single' ? parseTraceparent(header.value) : undefined;
+  return (own ?? parseTraceparent(asker?.traceparent()))?.traceId;
 }

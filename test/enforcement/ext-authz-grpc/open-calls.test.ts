@@ -315,6 +315,16 @@ describe('a traced Check', () => {
     expect(told.slice(0, 3)).toEqual(['pipeline', 'replay', 'allowed everything']);
   });
 
+  it('is recorded with the trace of the call where the request has none', async () => {
+    const ofCheck = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const { events, ...door } = await open();
+    const session = newSession(door);
+    const stream = begin(session, CHECK_PATH, undefined, `00-${ofCheck}-00f067aa0ba902b7-01`);
+    stream.end(validRequest());
+    await end(stream);
+    expect(events).toMatchObject([{ outcome: 'allowed', trace_id: ofCheck }]);
+  });
+
   it('is decided all the same when its trace cannot begin', async () => {
     const session = newSession(
       await open({ tracer: { begin: () => undefined, close: async () => undefined } }),

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import { REASONS } from '../../../src/protocol/reasons.ts';
+import type { Asker } from '../../../src/verifier/asker.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
 import { scriptedReplayStore } from '../../fakes/replay-store.ts';
@@ -19,20 +20,24 @@ const schema: { readonly properties: { readonly reason: { readonly enum: readonl
 );
 
 /** The event as it is written: without members that are undefined. */
-function eventOf(plan: RequestPlan, edits: RequestEdits = {}): { readonly [name: string]: unknown } {
+function eventOf(
+  plan: RequestPlan,
+  edits: RequestEdits = {},
+  asker?: Asker,
+): { readonly [name: string]: unknown } {
   const { events, verifier } = createTestVerifier({ snapshot: site });
-  checkNow(verifier, signRequest(keys, plan, edits).facts);
+  checkNow(verifier, signRequest(keys, plan, edits).facts, asker);
   expect(events).toHaveLength(1);
   return JSON.parse(JSON.stringify(events[0]));
 }
 
 const trace = '0af7651916cd43dd8448eb211c80319c';
-const traced: RequestEdits = {
-  received: (request) => ({
-    ...request,
-    headers: [...request.headers, { name: 'traceparent', value: `00-${trace}-b7ad6b7169203331-01` }],
-  }),
-};
+const traceOfCheck = '4bf92f3577b34da6a3ce929d0e0e4736';
+const traced: RequestEdits = { received: withTraceparent(`00-${trace}-b7ad6b7169203331-01`) };
+
+function withTraceparent(value: string): NonNullable<RequestEdits['received']> {
+  return (request) => ({ ...request, headers: [...request.headers, { name: 'traceparent', value }] });
+}
 
 describe('an event', () => {
   it('of an allowed request says who was let through, where, by which rule and bundle', () => {
@@ -121,18 +126,32 @@ describe('an event', () => {
     expect(Schema.Check(schema, event)).toBe(true);
   });
 
-  it.each(['', 'x', `00-${trace}-b7ad6b7169203331-01,`, `00-${trace.toUpperCase()}-b7ad6b7169203331-01`])(
-    'has no trace for %j',
-    (value) => {
-      const received: RequestEdits['received'] = (request) => ({
-        ...request,
-        headers: [...request.headers, { name: 'traceparent', value }],
-      });
-      expect(eventOf({ caller: 'billing', route: 'orders-read' }, { received })).not.toHaveProperty(
-        'trace_id',
-      );
-    },
-  );
+  it.each([
+    [trace, traced],
+    [traceOfCheck, {}],
+    [traceOfCheck, { received: withTraceparent('x') }],
+  ])('has the trace %s: of the request, or else of whoever asks', (traceId, edits: RequestEdits) => {
+    const asker: Asker = {
+      waitedTooLong: false,
+      trace: undefined,
+      traceparent: () => `00-${traceOfCheck}-00f067aa0ba902b7-00`,
+      isGone: () => false,
+    };
+    expect(eventOf({ caller: 'billing', route: 'orders-read' }, edits, asker)).toMatchObject({
+      trace_id: traceId,
+    });
+  });
+
+  it.each([
+    '',
+    'x',
+    `00-${'0'.repeat(32)}-b7ad6b7169203331-01`,
+    `00-${trace}-b7ad6b7169203331-01,`,
+    `00-${trace.toUpperCase()}-b7ad6b7169203331-01`,
+  ])('has no trace for %j', (value) => {
+    const edits = { received: withTraceparent(value) };
+    expect(eventOf({ caller: 'billing', route: 'orders-read' }, edits)).not.toHaveProperty('trace_id');
+  });
 });
 
 describe('every event of the decision table', () => {
