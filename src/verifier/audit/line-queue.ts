@@ -51,7 +51,6 @@ export class LineQueue {
     }
     if (this.#gap.lost > 0) this.#tellGap();
     this.#append(line);
-    this.#events += 1;
     return true;
   }
 
@@ -113,6 +112,7 @@ export class LineQueue {
   #append(line: string): void {
     if (this.#text.length + line.length > this.#options.batchBytes) this.#seal();
     this.#text += line;
+    this.#events += 1;
     if (this.#text.length >= this.#options.batchBytes) this.#seal();
   }
 
