@@ -1,11 +1,18 @@
 /** Whether the store in Redis takes proofs now, and if not, or not all, why. */
+import type { RedisLink } from '../redis/link.ts';
 import type { Primaries } from '../redis/primaries.ts';
 import { describeFence, type RedisFences } from './redis-fences.ts';
 import type { ReplayFence, ReplayHealth, ReplayLinks } from './store.ts';
 
+/** What is looked at of the primaries. */
+export interface SeenPrimaries extends Pick<Primaries, 'problem' | 'tags'> {
+  linkOf(shard: number): Pick<RedisLink, 'isServing'> | undefined;
+  links(): readonly Pick<RedisLink, 'isServing' | 'problem'>[];
+}
+
 /** `refusedShards`: those that their primary refused at the last look, with the code. */
 export function redisHealth(
-  primaries: Primaries,
+  primaries: SeenPrimaries,
   fences: RedisFences,
   refusedShards: ReadonlyMap<number, string>,
   nowSeconds: number,
@@ -34,7 +41,10 @@ export function redisHealth(
   return warning === undefined ? { ready: true, ...details } : { ready: true, warning, ...details };
 }
 
-function findTrouble(primaries: Primaries, refusedShards: ReadonlyMap<number, string>): string | undefined {
+function findTrouble(
+  primaries: SeenPrimaries,
+  refusedShards: ReadonlyMap<number, string>,
+): string | undefined {
   const problem = primaries.problem();
   if (problem !== undefined) return problem;
   for (const link of primaries.links()) {
@@ -44,7 +54,7 @@ function findTrouble(primaries: Primaries, refusedShards: ReadonlyMap<number, st
   return code === undefined ? undefined : `Redis refuses some keys of the replay store (${code})`;
 }
 
-function countLinks(primaries: Primaries): ReplayLinks {
+function countLinks(primaries: SeenPrimaries): ReplayLinks {
   const links = primaries.links();
   const serving = links.filter((link) => link.isServing).length;
   return { serving, unfit: links.length - serving };
