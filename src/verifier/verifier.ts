@@ -108,12 +108,24 @@ export function createVerifier(options: VerifierOptions): Verifier {
     };
     if ('kind' in outcome) return conclude(outcome);
     inFlight += 1;
-    return Promise.resolve(outcome)
-      .then(conclude)
-      .catch((error: unknown) => fail(pass, error))
-      .finally(() => {
+    return Promise.resolve(outcome).then(
+      (answer) => {
         inFlight -= 1;
-      });
+        return guarded(pass, () => conclude(answer));
+      },
+      (error: unknown) => {
+        inFlight -= 1;
+        return fail(pass, error);
+      },
+    );
+  }
+
+  function guarded(pass: Pass, conclude: () => Decision): Decision {
+    try {
+      return conclude();
+    } catch (error) {
+      return fail(pass, error);
+    }
   }
 
   function fail(pass: Pass | undefined, error: unknown): Decision {

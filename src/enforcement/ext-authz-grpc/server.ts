@@ -14,10 +14,11 @@ import {
 } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
+import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import type { DeniedDecision } from '../../verifier/decision.ts';
+import type { Decision, DeniedDecision } from '../../verifier/decision.ts';
 import type { RequestFacts } from '../../verifier/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
@@ -200,34 +201,61 @@ class Inlet {
 type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;
 type Answer = sendUnaryData<Buffer>;
 
-function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDefinition, calls: OpenCalls) {
-  const { bodyMode, tracer, verifier } = options;
-  const report = options.onInternalError ?? (() => undefined);
+interface SafeEncoder {
+  encode(decision: Decision, inbound: RequestHeaders): Buffer;
+  /** A denial, after a fault of ours. */
+  refuse(error: unknown): Buffer;
+}
+
+/** Nothing that goes wrong with one answer may end in an RPC error. */
+function createSafeEncoder(definition: PackageDefinition, report: (error: unknown) => void): SafeEncoder {
   const serializers = responseSerializers(definition);
   const encode = createResponseEncoder(serializers);
-  // Made beforehand: nothing that goes wrong with one answer may end in an RPC error.
   const refusal = serializers.checkResponse(deniedResponse(internalDenial()));
   const refuse = (error: unknown): Buffer => {
     report(error);
     return refusal;
   };
+  return {
+    encode(decision, inbound) {
+      try {
+        return encode(decision, inbound);
+      } catch (error) {
+        return refuse(error);
+      }
+    },
+    refuse,
+  };
+}
+
+function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDefinition, calls: OpenCalls) {
+  const { bodyMode, tracer, verifier } = options;
+  const report = options.onInternalError ?? (() => undefined);
+  const { encode, refuse } = createSafeEncoder(definition, report);
   return (call: CheckCall, answer: Answer): void => {
-    const send = (encoded: Buffer) => answer(null, encoded);
-    let encoded: Buffer | Promise<Buffer>;
+    const send = (bytes: Buffer) => answer(null, bytes);
+    let facts: RequestFacts;
+    let decision: Decision | Promise<Decision>;
     try {
-      const facts = factsOfCheckRequest(call.request, bodyMode);
+      facts = factsOfCheckRequest(call.request, bodyMode);
       const asker = calls.current();
       if (tracer !== undefined && asker !== undefined) beginTrace(tracer, asker, facts);
-      const decision = verifier.check(facts, asker);
-      encoded =
-        decision instanceof Promise
-          ? decision.then((late) => encode(late, facts.headers))
-          : encode(decision, facts.headers);
+      decision = verifier.check(facts, asker);
     } catch (error) {
-      encoded = refuse(error);
+      send(refuse(error));
+      return;
     }
-    if (encoded instanceof Promise) encoded.catch(refuse).then(send).catch(report);
-    else send(encoded);
+    const { headers } = facts;
+    if (decision instanceof Promise) {
+      decision
+        .then(
+          (late) => send(encode(late, headers)),
+          (error: unknown) => send(refuse(error)),
+        )
+        .catch(report);
+    } else {
+      send(encode(decision, headers));
+    }
   };
 }
 

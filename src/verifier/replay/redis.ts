@@ -74,9 +74,9 @@ interface Attempt {
   /** Where it was sent: nobody else can say what became of it. */
   readonly link: RedisLink;
   readonly bucketKey: string;
-  readonly identifier: string;
   readonly nonce: string;
   readonly keysAndArguments: readonly (string | number)[];
+  readonly claim: ReplayClaim;
 }
 
 class RedisReplayStore implements ReplayStore {
@@ -128,12 +128,11 @@ class RedisReplayStore implements ReplayStore {
     const bucketKey = keys.bucketPrefix + Math.floor(claim.expiresAtSeconds / BUCKET_SECONDS);
     this.#nonceCount += 1;
     const nonce = this.#noncePrefix + this.#nonceCount.toString(36);
-    const { identifier } = claim;
     const keysAndArguments = [
       keys.epoch,
       bucketKey,
       keys.quotaPrefix + claim.holderThumbprint,
-      identifier,
+      claim.identifier,
       nonce,
       claim.issuedAtSeconds,
       claim.expiresAtSeconds,
@@ -144,7 +143,7 @@ class RedisReplayStore implements ReplayStore {
       link.fenceMarginSeconds,
       this.#latestIssued.seconds,
     ];
-    return this.#consumeInRedis({ link, bucketKey, identifier, nonce, keysAndArguments }, claim);
+    return this.#attempt({ link, bucketKey, nonce, keysAndArguments, claim });
   }
 
   /** A holder's records, quota and epoch lie together: the first bits of its thumbprint say where. */
@@ -152,18 +151,10 @@ class RedisReplayStore implements ReplayStore {
     return this.#keys.length === 1 ? 0 : packSextets(holderThumbprint, 0) >> SHIFT_TO_SHARD;
   }
 
-  async #consumeInRedis(attempt: Attempt, claim: ReplayClaim): Promise<ReplayOutcome> {
-    const outcome = await this.#attempt(attempt);
-    // What a verifier lets through is issued at most a skew ahead.
-    const mostSeconds = claim.nowSeconds + claim.skewSeconds;
-    if (outcome === CONSUMED) this.#latestIssued.note(Math.min(claim.issuedAtSeconds, mostSeconds));
-    return outcome;
-  }
-
   async #attempt(attempt: Attempt): Promise<ReplayOutcome> {
     const { keysAndArguments, link } = attempt;
     try {
-      return this.#outcomeOf(link, await link.runScript(REPLAY_SCRIPTS.consume, keysAndArguments));
+      return this.#outcomeOf(attempt, await link.runScript(REPLAY_SCRIPTS.consume, keysAndArguments));
     } catch (error) {
       const fault = classifyFault(error);
       if (fault.kind === 'no_answer') return await this.#settle(attempt);
@@ -175,17 +166,17 @@ class RedisReplayStore implements ReplayStore {
   async #consumeInFull(attempt: Attempt): Promise<ReplayOutcome> {
     const { keysAndArguments, link } = attempt;
     try {
-      return this.#outcomeOf(link, await link.runScriptInFull(REPLAY_SCRIPTS.consume, keysAndArguments));
+      return this.#outcomeOf(attempt, await link.runScriptInFull(REPLAY_SCRIPTS.consume, keysAndArguments));
     } catch (error) {
       if (classifyFault(error).kind === 'no_answer') return await this.#settle(attempt);
       return this.#refuse(link);
     }
   }
 
-  #outcomeOf(link: RedisLink, code: unknown): ReplayOutcome {
+  #outcomeOf({ claim, link }: Attempt, code: unknown): ReplayOutcome {
     switch (code) {
       case CONSUME_CODES.consumed:
-        return CONSUMED;
+        return this.#consumed(claim);
       case CONSUME_CODES.replayed:
         return REPLAYED;
       case CONSUME_CODES.raised:
@@ -201,6 +192,12 @@ class RedisReplayStore implements ReplayStore {
         link.suspect();
         return UNAVAILABLE.store;
     }
+  }
+
+  #consumed({ issuedAtSeconds, nowSeconds, skewSeconds }: ReplayClaim): ReplayOutcome {
+    // What a verifier lets through is issued at most a skew ahead.
+    this.#latestIssued.note(Math.min(issuedAtSeconds, nowSeconds + skewSeconds));
+    return CONSUMED;
   }
 
   /** Another verifier may have met the fence first. */
@@ -220,7 +217,7 @@ class RedisReplayStore implements ReplayStore {
   /** After no answer: consumed when the record is there and our own; otherwise nobody can say. */
   async #settle(attempt: Attempt): Promise<ReplayOutcome> {
     this.#refuse(attempt.link);
-    return (await this.#holdsWithinTimeout(attempt)) ? CONSUMED : UNAVAILABLE.store;
+    return (await this.#holdsWithinTimeout(attempt)) ? this.#consumed(attempt.claim) : UNAVAILABLE.store;
   }
 
   /** Whether the record is there and our own; not to know in time is no. */
@@ -270,10 +267,10 @@ class RedisReplayStore implements ReplayStore {
 }
 
 /** Asks the primary that the attempt was sent to, and no other. */
-async function holds({ bucketKey, identifier, link, nonce }: Attempt): Promise<boolean> {
+async function holds({ bucketKey, claim, link, nonce }: Attempt): Promise<boolean> {
   await link.whenServing();
   try {
-    return (await link.readField(bucketKey, identifier)) === nonce;
+    return (await link.readField(bucketKey, claim.identifier)) === nonce;
   } catch {
     return false;
   }
