@@ -68,6 +68,9 @@ async function epochOf(shard: number): Promise<{ readonly moment: number; readon
 /** Beyond the shard's fence as it is, and within any that goes up from now on. */
 async function barelyFresh(shard: number): Promise<ReplayClaim> {
   const { moment } = await epochOf(shard);
+  // What is set up within one second would meet a later fence of the same second, which reaches no further.
+  const startSeconds = nowSeconds();
+  await waitUntil(() => nowSeconds() > startSeconds);
   return claimIn(shard, { issuedAtSeconds: moment + 2 * SKEW_SECONDS + 1 });
 }
 
