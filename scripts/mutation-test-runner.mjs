@@ -1,15 +1,24 @@
 /**
  * What makes thousands of mutants affordable. Of the test files only those are run that hold a test which reaches the
  * mutant: Stryker names these tests by a pattern, and Jest alone would load every file to find that nothing in it matches.
- * The quickest file is first, and none is run after one has failed: one is enough to know that a mutant is noticed.
+ * First comes the file that will most likely notice soon, and none is run after one has noticed.
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import Runner from 'jest-runner';
 
 /** Beside the copy that the mutants are in. Written by the run without mutants, read by all others. */
 const FILES_SEEN = new URL('../.build/mutation-test-files.json', import.meta.url).pathname;
+/** Outlives the process, which Stryker replaces before it has grown too much. Of several processes the last to write wins. */
+const FILES_NOTICED = new URL('../.build/mutation-noticed-by.json', import.meta.url).pathname;
 const ACTIVE_MUTANT = '__STRYKER_ACTIVE_MUTANT__';
+/** What loading a file costs, about, however few of its tests are run. */
+const LOADING_MS = 150;
+/** How much of what was seen of a file is kept each time it is run: neighbouring mutants are noticed by the same. */
+const KEPT = 0.8;
+
+/** Of each file: how often it was run for a mutant, and how often it noticed, the latest counting most. */
+const noticedBy = new Map(Object.entries(readOr(FILES_NOTICED, {})));
 
 export default class SelectingRunner extends Runner {
   async runTests(tests, watcher, options) {
@@ -17,12 +26,11 @@ export default class SelectingRunner extends Runner {
     const { rootDir, testNamePattern } = this._globalConfig;
     const wanted = new RegExp(testNamePattern ?? '', 'i');
     const seen = JSON.parse(readFileSync(FILES_SEEN, 'utf8'));
-    // A file that the first run did not see is run, and first: leaving it out could only hide that it kills.
-    const seenOf = ({ path }) => seen[relative(rootDir, path)];
-    const durationOf = (test) => seenOf(test)?.durationMs ?? 0;
     const reaching = tests
-      .filter((test) => seenOf(test)?.names.some((name) => wanted.test(name)) ?? true)
-      .sort((a, b) => durationOf(a) - durationOf(b));
+      .map((test) => ({ test, ...expectationOf(test.path, seen[relative(rootDir, test.path)], wanted) }))
+      .filter(({ isReaching }) => isReaching)
+      .sort((a, b) => a.costMs - b.costMs)
+      .map(({ test }) => test);
     await this.#runUntilOneFails(reaching, watcher, options);
   }
 
@@ -34,9 +42,7 @@ export default class SelectingRunner extends Runner {
     });
     await super.runTests(tests, watcher, options);
     forget();
-    mkdirSync(dirname(FILES_SEEN), { recursive: true });
-    writeFileSync(`${FILES_SEEN}.new`, JSON.stringify(seen));
-    renameSync(`${FILES_SEEN}.new`, FILES_SEEN);
+    write(FILES_SEEN, seen);
   }
 
   async #runUntilOneFails(tests, watcher, options) {
@@ -50,9 +56,37 @@ export default class SelectingRunner extends Runner {
       }),
     ];
     for (const test of tests) {
-      if (hasFailed) break;
       await super.runTests([test], watcher, options);
+      remember(test.path, hasFailed);
+      if (hasFailed) break;
     }
     for (const forget of marks) forget();
+    write(FILES_NOTICED, Object.fromEntries(noticedBy));
   }
+}
+
+/** Whether a file can notice, and the time that it takes over the odds that it does. */
+function expectationOf(path, seen, wanted) {
+  // A file that the first run did not see is run, and first: leaving it out could only hide that it notices.
+  if (seen === undefined) return { isReaching: true, costMs: 0 };
+  const reachingCount = seen.names.filter((name) => wanted.test(name)).length;
+  const durationMs = LOADING_MS + (seen.durationMs * reachingCount) / Math.max(1, seen.names.length);
+  const { runs, notices } = noticedBy.get(path) ?? { runs: 0, notices: 0 };
+  return { isReaching: reachingCount > 0, costMs: durationMs / ((notices + 0.2) / (runs + 1)) };
+}
+
+function remember(path, hasNoticed) {
+  const { runs, notices } = noticedBy.get(path) ?? { runs: 0, notices: 0 };
+  noticedBy.set(path, { runs: runs * KEPT + 1, notices: notices * KEPT + (hasNoticed ? 1 : 0) });
+}
+
+function readOr(file, otherwise) {
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : otherwise;
+}
+
+function write(file, value) {
+  const partial = `${file}.${process.pid}`;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(partial, JSON.stringify(value));
+  renameSync(partial, file);
 }
