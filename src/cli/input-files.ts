@@ -38,11 +38,11 @@ export async function readInputText(path: string, maxBytes: number): Promise<str
   }
 }
 
-const MAX_CA_BYTES = 4 * 1024 * 1024;
+const MAX_PEM_BYTES = 4 * 1024 * 1024;
 
-/** Certificates to trust; undefined when no file is named. @throws CliError as {@link readInputText} */
-export async function readCaFile(path: string | undefined): Promise<string | undefined> {
-  return path === undefined ? undefined : readInputText(path, MAX_CA_BYTES);
+/** Certificates as text, whatever it is; undefined when no file is named. @throws CliError as {@link readInputText} */
+export async function readPemFile(path: string | undefined): Promise<string | undefined> {
+  return path === undefined ? undefined : readInputText(path, MAX_PEM_BYTES);
 }
 
 async function openForReading(path: string): Promise<FileHandle> {

@@ -34,7 +34,7 @@ async function enrollByPlan(
   output: Output,
 ): Promise<EnrolledKeyRecord> {
   const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
-  const { readCaFile } = await import('../input-files.ts');
+  const { readCaFile } = await import('../ca-file.ts');
   const { enrollWithFiles } = await import('../enroll/enroll-with-files.ts');
   const { EnrollProgress } = await import('../enroll/progress.ts');
   const { untilStopped } = await import('../stop-signal.ts');

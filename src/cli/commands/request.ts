@@ -44,7 +44,7 @@ async function request(
   const { sendRequest } = await import('../../client/send-request.ts');
   const { signFromSettings } = await import('../signing/inputs.ts');
   const { showAnswer } = await import('../answer.ts');
-  const { readCaFile } = await import('../input-files.ts');
+  const { readCaFile } = await import('../ca-file.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);
   try {

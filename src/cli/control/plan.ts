@@ -10,7 +10,7 @@ import { type IssuerNetwork, parseIssuerNetwork } from '../../control/issuers/ad
 import { readIssuerCa } from '../../control/issuers/outbound-fetch.ts';
 import type { IdentityProviderOptions } from '../../control/operators/identity-provider.ts';
 import { usageError } from '../errors.ts';
-import { readCaFile } from '../input-files.ts';
+import { readPemFile } from '../input-files.ts';
 import { type HostAndPort, parseHostAndPort } from '../listen-address.ts';
 import { assertStateDirectory } from '../state-directory.ts';
 import { readMountedSecret } from './secret-files.ts';
@@ -91,7 +91,7 @@ async function readTls({ tlsCert, tlsKey }: ControlSettings): Promise<ControlPla
 
 /** @throws CliError `tls_pair_invalid`, or as files are refused */
 export async function readTlsMaterial({ certFile, keyFile }: TlsFiles): Promise<TlsMaterial> {
-  const cert = (await readCaFile(certFile)) ?? '';
+  const cert = (await readPemFile(certFile)) ?? '';
   const key = await readMountedSecret(keyFile);
   try {
     createSecureContext({ cert, key });
@@ -153,7 +153,7 @@ function readNetwork(text: string): IssuerNetwork {
 }
 
 async function readIssuerCaFile(path: string | undefined): Promise<readonly string[] | undefined> {
-  const pem = await readCaFile(path);
+  const pem = await readPemFile(path);
   if (pem === undefined) return undefined;
   const certificates = readIssuerCa(pem);
   if (certificates !== undefined) return certificates;

@@ -2,9 +2,9 @@
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
 import type { ControlApi } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
+import { readCaFile } from '../ca-file.ts';
 import type { CliContext } from '../define-command.ts';
 import { CliError } from '../errors.ts';
-import { readCaFile } from '../input-files.ts';
 import { optional, required, type SettingValues, text } from '../settings.ts';
 import { type CtlCredentials, readCredentials } from './credentials.ts';
 

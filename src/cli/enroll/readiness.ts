@@ -6,7 +6,7 @@ import type { EnrollmentState } from '../../client/enroll/enrollment-state.ts';
 import { describeFault } from '../../client/enroll/explanations.ts';
 import { UndiciControlHttp } from '../../client/enroll/undici-control-http.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
-import { readCaFile } from '../input-files.ts';
+import { readCaFile } from '../ca-file.ts';
 
 export interface ReadinessQuestion {
   readonly controlUrl: string | undefined;

@@ -2,8 +2,8 @@
 import { isIP } from 'node:net';
 import type { AuditMode } from '../../verifier/audit/sink.ts';
 import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../bearer-token-file.ts';
+import { readCaFile } from '../ca-file.ts';
 import { usageError } from '../errors.ts';
-import { readCaFile } from '../input-files.ts';
 import type { VerifierSettings } from './settings.ts';
 
 export interface AuditPlan {

@@ -12,7 +12,7 @@ import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { readMountedSecret } from '../control/secret-files.ts';
 import { CliError, usageError } from '../errors.ts';
-import { readCaFile } from '../input-files.ts';
+import { readPemFile } from '../input-files.ts';
 import type { VerifierSettings } from './settings.ts';
 
 export interface TlsFiles {
@@ -52,8 +52,8 @@ export async function planDoorTls(settings: VerifierSettings): Promise<DoorTlsPl
 /** @throws CliError `tls_pair_invalid`, `tls_client_ca_invalid`, or as files are refused */
 export async function readTlsMaterial(files: TlsFiles): Promise<TlsMaterial> {
   const { certFile, clientCaFile, keyFile } = files;
-  const cert = (await readCaFile(certFile)) ?? '';
-  const clientCa = await readCaFile(clientCaFile);
+  const cert = (await readPemFile(certFile)) ?? '';
+  const clientCa = await readPemFile(clientCaFile);
   const material = { cert, clientCa, key: await readMountedSecret(keyFile) };
   try {
     tlsOptions(material);

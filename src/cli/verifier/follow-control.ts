@@ -3,8 +3,8 @@ import { isIP } from 'node:net';
 import { ControlConnection } from '../../bundle/refresh/control-connection.ts';
 import { ControlFailure } from '../../bundle/refresh/control-failure.ts';
 import { readBearerTokenFile } from '../bearer-token-file.ts';
+import { readCaFile } from '../ca-file.ts';
 import { CliError, usageError } from '../errors.ts';
-import { readCaFile } from '../input-files.ts';
 import type { VerifierSettings } from './settings.ts';
 
 /**

@@ -2,13 +2,24 @@
 import type { SharedMark } from '../../bundle/shared-mark.ts';
 import type { RedisLogin } from '../../verifier/redis/endpoint.ts';
 import type { ReplayObserver, ReplayStore } from '../../verifier/replay/store.ts';
+import { readCaFile } from '../ca-file.ts';
 import { usageError } from '../errors.ts';
 import { readInputText } from '../input-files.ts';
 import type { VerifierSettings } from './settings.ts';
 
-const MAX_CA_FILE_BYTES = 1024 * 1024;
 const MAX_PASSWORD_FILE_BYTES = 4096;
 const REDIS_SCHEME = /^rediss?(?:-[a-z]+)?:\/\//;
+
+/** What is said of Redis alone. */
+const REDIS_FLAGS: { readonly [S in Extract<keyof VerifierSettings, `redis${string}`>]: string } = {
+  redisTimeoutMs: '--redis-timeout',
+  redisCaFile: '--redis-ca-file',
+  redisSentinelUser: '--redis-sentinel-user',
+  redisSentinelPasswordFile: '--redis-sentinel-password-file',
+  redisMinReplicasToWrite: '--redis-min-replicas-to-write',
+  redisMinReplicasMaxLagMs: '--redis-min-replicas-max-lag',
+  redisClusterNodeTimeoutMs: '--redis-cluster-node-timeout',
+};
 
 export function usesEmbeddedReplay(replay: string): boolean {
   return replay === 'memory';
@@ -16,14 +27,14 @@ export function usesEmbeddedReplay(replay: string): boolean {
 
 /**
  * Looks at the settings alone, so that a slip in them is told before anything is started.
- * @throws CliError `bad_replay_store`, `max_replay_records_unused`
+ * @throws CliError `bad_replay_store`, `max_replay_records_unused`, `redis_setting_unused`
  */
 export async function assertReplaySetting(settings: VerifierSettings): Promise<void> {
   const { redisSentinelPasswordFile, redisSentinelUser, replay } = settings;
+  if (usesEmbeddedReplay(replay)) return assertNothingSaidOfRedis(settings);
   if (redisSentinelUser !== undefined && redisSentinelPasswordFile === undefined) {
     throw usageError('bad_replay_store', '--redis-sentinel-user needs --redis-sentinel-password-file');
   }
-  if (usesEmbeddedReplay(replay)) return;
   if (settings.maxReplayRecords !== undefined) {
     const text = '--max-replay-records is for --replay memory; what Redis may hold is its maxmemory';
     throw usageError('max_replay_records_unused', text);
@@ -36,6 +47,16 @@ export async function assertReplaySetting(settings: VerifierSettings): Promise<v
   }
   const { parseRedisEndpoint } = await import('../../verifier/redis/endpoint.ts');
   await refusingBadSettings(() => parseRedisEndpoint(replay));
+}
+
+/** Whoever says something of Redis may believe that it is asked. */
+function assertNothingSaidOfRedis(settings: VerifierSettings): void {
+  const said = new Set(
+    Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : name)),
+  );
+  const [, flag] = Object.entries(REDIS_FLAGS).find(([name]) => said.has(name)) ?? [];
+  if (flag === undefined) return;
+  throw usageError('redis_setting_unused', `${flag} is for a URL of Redis in --replay, which is memory`);
 }
 
 export interface ReplayStoreInputs {
@@ -62,7 +83,12 @@ export async function openReplayStore(
     });
   }
   const { createRedisReplayStore } = await import('../../verifier/replay/redis.ts');
-  const redis = { ...common, ...(await readRedisAccess(settings)), timeoutMs: settings.redisTimeoutMs };
+  const { redisTimeoutMs: timeoutMs } = settings;
+  const redis = {
+    ...common,
+    ...(await readRedisAccess(settings)),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  };
   return refusingBadSettings(() => createRedisReplayStore(redis));
 }
 
@@ -109,8 +135,8 @@ export type RedisTrustSettings = Pick<
 >;
 
 async function readAuthorities({ redisCaFile }: RedisTrustSettings) {
-  if (redisCaFile === undefined) return {};
-  return { certificateAuthorities: await readInputText(redisCaFile, MAX_CA_FILE_BYTES) };
+  const certificateAuthorities = await readCaFile(redisCaFile);
+  return certificateAuthorities === undefined ? {} : { certificateAuthorities };
 }
 
 async function readSentinelLogin(settings: RedisTrustSettings): Promise<{ sentinelLogin?: RedisLogin }> {

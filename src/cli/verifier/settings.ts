@@ -72,12 +72,11 @@ export const VERIFIER_SETTINGS = {
       'memory (one verifier process, bundle says single_verifier), or redis://…, redis-sentinel://…, redis-cluster://…',
     ),
   ),
-  redisTimeoutMs: withDefault(
-    duration('--redis-timeout <duration>', 'within this long Redis must answer', {
+  redisTimeoutMs: optional(
+    duration('--redis-timeout <duration>', 'within this long Redis must answer (default: 100ms)', {
       minMs: 10,
       maxMs: 10_000,
     }),
-    '100ms',
   ),
   redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
   redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name that the Sentinels want')),
