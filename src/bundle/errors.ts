@@ -49,6 +49,7 @@ export type BundleErrorCode =
   | 'revision_conflict'
   | 'revision_step'
   | 'chain_broken'
+  | 'mark_missing'
   | 'mark_corrupt'
   | 'mark_unavailable'
   | 'mark_of_another_site'

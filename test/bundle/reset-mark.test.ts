@@ -103,6 +103,58 @@ describe('resetting a mark', () => {
   });
 });
 
+describe('a directory where no verifier has kept anything', () => {
+  const resetIn = (stateDirectory: string, shared?: FakeSharedMark) =>
+    resetMark({
+      stateDirectory,
+      authSite: AUTH_SITE,
+      shared,
+      sharedTimeoutMs: 1000,
+      by: { user: 'olga' },
+      now: () => new Date(0),
+    });
+  const sharedMark = () => {
+    const shared = new FakeSharedMark();
+    shared.put(AUTH_SITE, higher);
+    return shared;
+  };
+
+  it.each([
+    ['empty', async () => undefined],
+    ['of a bundle', (directory: string) => writeFile(join(directory, 'bundle.jws.json'), '{}')],
+    ['with a link of others', (directory: string) => symlink('releases/7', join(directory, 'current'))],
+  ])('is refused, and nothing written into it: %s', async (_what, fill) => {
+    const directory = await newDirectory();
+    await fill(directory);
+    const before = await readdir(directory);
+    expect(await rejection(() => resetIn(directory))).toMatchObject({ code: 'mark_missing' });
+    expect(await readdir(directory)).toEqual(before);
+  });
+
+  it('is refused with the shared mark, too, where it holds files of others', async () => {
+    const [directory, shared] = [await newDirectory(), sharedMark()];
+    await writeFile(join(directory, 'bundle.jws.json'), '{}');
+    expect(await rejection(() => resetIn(directory, shared))).toMatchObject({ code: 'mark_missing' });
+    expect(await shared.read(AUTH_SITE, 0)).toEqual(higher);
+  });
+
+  it('is that of a newcomer which the shared mark binds', async () => {
+    const [directory, shared] = [await newDirectory(), sharedMark()];
+    await mkdir(join(directory, 'bases'));
+    expect(await resetIn(directory, shared)).toMatchObject({ own: undefined, shared: higher });
+    expect(await shared.read(AUTH_SITE, 0)).toBeUndefined();
+  });
+
+  it('may hold a kept bundle, or what was no mark', async () => {
+    const kept = await newDirectory();
+    await symlink('bases/7-0123456789abcdef', join(kept, 'current'));
+    expect(await resetIn(kept)).toMatchObject({ own: undefined, keptBundle: 'bases/7-0123456789abcdef' });
+    const corrupt = await newDirectory();
+    await writeFile(join(corrupt, MARK_FILE), '{');
+    expect(await resetIn(corrupt)).toMatchObject({ own: 'unreadable' });
+  });
+});
+
 describe('a verifier at work', () => {
   it('keeps the mark from being reset, and no longer once it has ended', async () => {
     const { recorded, reset, stateDirectory } = await stateWithMark();

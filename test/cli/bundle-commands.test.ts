@@ -182,6 +182,12 @@ describe('reset-mark', () => {
       exitCode: 2,
       stderr: expect.stringMatching(/^error: state_dir_unusable: /),
     });
+    const elsewhere = await run('reset-mark', AUTH_SITE, '--state-dir', at('out'), '--yes');
+    expect(elsewhere).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringMatching(/^error: mark_missing: /),
+    });
+    await expect(readFile(at('out/mark-resets.jsonl'))).rejects.toMatchObject({ code: 'ENOENT' });
     expect(await readFile(at(MARK_FILE), 'utf8')).toContain(mark.head);
   });
 });

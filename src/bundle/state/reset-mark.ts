@@ -5,7 +5,7 @@
  * Source: docs/bundle.md "Resetting the mark".
  */
 import { constants } from 'node:fs';
-import { open, readlink, unlink } from 'node:fs/promises';
+import { access, open, readdir, readlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ChainPosition } from '../chain.ts';
 import { BundleError, bundleError } from '../errors.ts';
@@ -13,7 +13,7 @@ import { fileError, fileNotWritten, syncDirectory } from '../files.ts';
 import { FileMark, MARK_FILE } from '../high-water-mark.ts';
 import type { SharedMark } from '../shared-mark.ts';
 import { isOccupied } from './occupancy.ts';
-import { CURRENT_LINK } from './state-directory.ts';
+import { BASES_FOLDER, CURRENT_LINK } from './state-directory.ts';
 
 /** One line of JSON for each step of each reset; never removed by us. */
 export const RESET_LOG_FILE = 'mark-resets.jsonl';
@@ -42,14 +42,15 @@ export interface ResetMark {
 
 /**
  * Forgets the own mark and the kept bundle last: a reset that fails half-way can be done again.
- * @throws BundleError `state_dir_in_use` while a verifier is at work there, `mark_of_another_site`, `file_not_written`;
- *   SharedMarkError: then nothing else was forgotten
+ * @throws BundleError `state_dir_in_use` while a verifier is at work there, `mark_of_another_site`, `mark_missing` where
+ *   no verifier has kept anything, `file_not_written`; SharedMarkError: then nothing else was forgotten
  */
 export async function resetMark(options: ResetMarkOptions): Promise<ResetMark> {
   const { authSite, shared, sharedTimeoutMs, stateDirectory } = options;
   await assertFree(stateDirectory);
   const own = await readOwn(options);
   const keptBundle = await readlink(join(stateDirectory, CURRENT_LINK)).catch(() => undefined);
+  if (own === undefined && !keptBundle?.startsWith(`${BASES_FOLDER}/`)) await assertOfVerifier(options);
   await record(options, 'begun', { own_mark: markMembers(own), kept_bundle: keptBundle ?? null });
   const sharedMark = shared === undefined ? 'not_asked' : await shared.reset(authSite, sharedTimeoutMs);
   await remove(stateDirectory, CURRENT_LINK);
@@ -72,6 +73,35 @@ async function assertFree(stateDirectory: string): Promise<void> {
   if (!isInUse) return;
   const text = 'a verifier is at work in it; end it, reset the mark, then start it';
   throw bundleError('state_dir_in_use', stateDirectory, '', text);
+}
+
+/**
+ * A slip in the directory's name must neither look like a reset nor leave a record among somebody else's files.
+ * @throws BundleError `mark_missing`
+ */
+async function assertOfVerifier({ shared, stateDirectory }: ResetMarkOptions): Promise<void> {
+  if (await isThere(join(stateDirectory, RESET_LOG_FILE))) return;
+  // Of a verifier that has loaded nothing, for the shared mark binds it.
+  if (shared !== undefined && (await holdsNothingOfOthers(stateDirectory))) return;
+  const text = `holds neither a mark nor a kept bundle, and was never reset: is it the verifier's --state-dir?`;
+  throw bundleError('mark_missing', stateDirectory, '', text);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** What a verifier has there before it accepts anything; `lost+found` is the file system's. */
+const WITHOUT_MARK: ReadonlySet<string> = new Set([BASES_FOLDER, 'lost+found']);
+
+async function holdsNothingOfOthers(stateDirectory: string): Promise<boolean> {
+  const names = await readdir(stateDirectory).catch((error: unknown) => {
+    throw fileError(error, stateDirectory);
+  });
+  return names.every((name) => name.startsWith('.') || WITHOUT_MARK.has(name));
 }
 
 async function readOwn({ authSite, stateDirectory }: ResetMarkOptions): Promise<ClearedMark> {
