@@ -109,8 +109,10 @@ class ClusterPrimaries implements Primaries {
       address,
       commandTimeoutMs: Math.min(NODE_TIMEOUT_MS, connectTimeoutMs),
     });
+    // What `connect` then rejects with says no more than that there is no connection.
+    let cause: unknown;
     client.on('error', (error: unknown) => {
-      this.#problem = describeConnectionError(error, label);
+      cause ??= error;
       // It would try again.
       client.disconnect();
     });
@@ -118,7 +120,7 @@ class ClusterPrimaries implements Primaries {
       await client.connect();
       return await askClusterView((...words) => client.call(...words), address);
     } catch (error) {
-      this.#problem = describeConnectionError(error, label);
+      this.#problem = describeConnectionError(cause ?? error, label);
       return undefined;
     } finally {
       client.disconnect();

@@ -1,0 +1,135 @@
+/**
+ * Speaks Redis' protocol (RESP 2) on a free loopback port and says what a test has it say, for states that real servers
+ * get into seldom: views of the past, epochs that disagree, answers that never come.
+ */
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { RedisErrorReply, type RedisReply } from './redis-reply.ts';
+
+/** `SILENCE`: the answer never comes. */
+export type SpokenReply = RedisReply | RedisErrorReply | typeof SILENCE;
+export const SILENCE = Symbol('silence');
+
+/** Command and words, as they came. */
+export type Spoken = (words: readonly string[]) => SpokenReply;
+
+const OK = '+OK\r\n';
+
+export class RedisSpeaker {
+  readonly port: number;
+  /** What was asked beyond greetings and logins, in order. */
+  readonly asked: (readonly string[])[] = [];
+  /** Replaced when the server is to say something else. */
+  spoken: Spoken;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(server: Server, spoken: Spoken) {
+    this.#server = server;
+    this.spoken = spoken;
+    this.port = (server.address() as AddressInfo).port;
+    server.on('connection', (socket) => this.#serve(socket));
+  }
+
+  static async start(spoken: Spoken, port = 0): Promise<RedisSpeaker> {
+    const server = createServer();
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return new RedisSpeaker(server, spoken);
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  get address(): { readonly host: string; readonly port: number } {
+    return { host: '127.0.0.1', port: this.port };
+  }
+
+  /** How often this was asked, by its first words. */
+  countOf(...first: readonly string[]): number {
+    return this.asked.filter((words) => first.every((word, at) => words[at] === word)).length;
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    if (!this.#server.listening) return;
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('error', () => undefined);
+    let pending = '';
+    socket.on('data', (chunk) => {
+      pending += chunk.toString('latin1');
+      for (let command = takeCommand(pending); command !== undefined; command = takeCommand(pending)) {
+        pending = pending.slice(command.length);
+        this.#answer(socket, command.words);
+      }
+    });
+  }
+
+  #answer(socket: Socket, words: readonly string[]): void {
+    const [command = ''] = words;
+    switch (command.toUpperCase()) {
+      case 'PING':
+        socket.write('+PONG\r\n');
+        return;
+      case 'HELLO':
+      case 'CLIENT':
+      case 'SELECT':
+        socket.write(OK);
+        return;
+      case 'QUIT':
+        socket.end(OK);
+        return;
+      default: {
+        this.asked.push(words);
+        const reply = this.spoken(words);
+        if (reply !== SILENCE) socket.write(encode(reply));
+      }
+    }
+  }
+}
+
+/** What `INFO` and `CLUSTER INFO` are made of. */
+export function infoText(fields: { readonly [name: string]: string | number }): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}:${value}\r\n`)
+    .join('');
+}
+
+interface Command {
+  readonly words: readonly string[];
+  readonly length: number;
+}
+
+/** Undefined until it is there as a whole. An inline command is one line of words. */
+function takeCommand(text: string): Command | undefined {
+  const end = text.indexOf('\r\n');
+  if (end < 0) return undefined;
+  if (!text.startsWith('*')) return { words: text.slice(0, end).split(' '), length: end + 2 };
+  const words: string[] = [];
+  let at = end + 2;
+  for (let left = Number(text.slice(1, end)); left > 0; left -= 1) {
+    const lineEnd = text.indexOf('\r\n', at);
+    if (lineEnd < 0) return undefined;
+    const start = lineEnd + 2;
+    const length = Number(text.slice(at + 1, lineEnd));
+    if (text.length < start + length + 2) return undefined;
+    words.push(text.slice(start, start + length));
+    at = start + length + 2;
+  }
+  return { words, length: at };
+}
+
+function encode(reply: Exclude<SpokenReply, typeof SILENCE>): string {
+  if (reply === null) return '$-1\r\n';
+  if (reply instanceof RedisErrorReply) return `-${reply.message}\r\n`;
+  if (typeof reply === 'number') return `:${reply}\r\n`;
+  if (typeof reply === 'string') return `$${Buffer.byteLength(reply)}\r\n${reply}\r\n`;
+  return `*${reply.length}\r\n${reply.map(encode).join('')}`;
+}
