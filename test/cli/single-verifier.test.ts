@@ -9,19 +9,16 @@ import { freePort, waitUntil } from '../fakes/redis-server.ts';
 import { runInProcess, startInProcess } from './in-process.ts';
 
 const TIMEOUT_MS = 60_000;
-const forMany = edited(
-  bundleContent(newTestKeys()),
-  { at: '/revision' },
-  { at: '/issued_at' },
-  { at: '/expires_at' },
-);
+const content = bundleContent(newTestKeys());
 
 let folder = '';
 const at = (name: string) => join(folder, name);
 
 /** Signs the next revision into a folder of its own. */
 async function sign(name: string, singleVerifier: boolean, previous?: string): Promise<void> {
-  await writeFile(at('bundle.yaml'), stringify({ ...forMany, single_verifier: singleVerifier }));
+  const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
+  const written = edited({ ...content, single_verifier: singleVerifier }, ...setBySigning);
+  await writeFile(at('bundle.yaml'), stringify(written));
   const chained = previous === undefined ? [] : ['--previous', at(previous)];
   const signed = await runInProcess([
     ...['bundle', 'sign', at('bundle.yaml'), '--key', at('key.pem'), '--out', at(name), ...chained],
