@@ -9,6 +9,7 @@ import {
   importPublicKey,
   type PublicJwk,
   parsePublicJwk,
+  sameJwk,
   thumbprintOf,
 } from '../../src/protocol/public-key.ts';
 import { ed25519KeyOfSeed, hexToBase64url, P256_KEY, TEST_1 } from './fixtures.ts';
@@ -235,5 +236,28 @@ describe('P-256 points', () => {
   ])('are refused: %s', (_, jwk) => {
     expect(parsePublicJwk({ ...jwk })).toEqual(jwk);
     expect(importPublicKey(jwk)).toBeUndefined();
+  });
+});
+
+describe('sameJwk', () => {
+  const ec = (x: string, y: string): PublicJwk => ({ kty: 'EC', crv: 'P-256', x, y });
+  const one = hexToBase64url('01'.repeat(32));
+  const two = hexToBase64url('02'.repeat(32));
+
+  it.each([
+    ['two of Ed25519', ed25519Jwk(one), ed25519Jwk(one)],
+    ['two of P-256', ec(one, two), ec(one, two)],
+  ])('is so for %s with the same members', (_, a, b) => {
+    expect([sameJwk(a, b), sameJwk(b, a)]).toEqual([true, true]);
+  });
+
+  it.each([
+    ['another x', ed25519Jwk(one), ed25519Jwk(two)],
+    ['another x, on P-256', ec(one, one), ec(two, one)],
+    ['another y', ec(one, one), ec(one, two)],
+    ['another kind with the same x', ed25519Jwk(one), ec(one, one)],
+    ['another kind and another x', ed25519Jwk(one), ec(two, one)],
+  ])('is not so with %s', (_, a, b) => {
+    expect([sameJwk(a, b), sameJwk(b, a)]).toEqual([false, false]);
   });
 });

@@ -33,6 +33,7 @@ describe('parseStrictYaml', () => {
     ['a tag', 'a: 1\nb: !!binary aGk=\n', 'line 2'],
     ['a tag of its own', 'a: !env SECRET\n', 'line 1'],
     ['a name that is no string', 'a:\n  1: x\n', 'line 2'],
+    ['a name that is no string, behind one that is', 'a: 1\n2: x\n', 'line 1'],
     ['a name that is a list', '? [a, b]\n: 1\n', 'line 1'],
     ['two documents', 'a: 1\n---\nb: 2\n', 'line 2'],
     ['what does not end', 'a: [1\n', 'line 2'],
