@@ -12,7 +12,7 @@ const QUICK_TESTS = [
   'test/verifier/explain/*.test.ts',
   'test/verifier/audit/!(standard-output).test.ts',
   'test/verifier/redis/!(replay-scripts.property).test.ts',
-  // Groups of servers take half a minute and more: `shared-mark` starts one of each kind.
+  // Groups of real servers take half a minute and more.
   'test/verifier/replay/!(redis-cluster|redis-sentinel).test.ts',
   'test/vectors/in-process.test.ts',
 ];
@@ -27,6 +27,7 @@ const LEFT_OUT = [
   'keeps up with expiry at a steady rate',
   'consumes no proof twice when the clock (creeps|leaps)',
   'renamed and reopened again and again, in the middle of writing',
+  '^the shared mark elsewhere',
   '^of two faults the first in the table wins',
 ];
 

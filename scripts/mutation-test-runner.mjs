@@ -5,6 +5,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
+import { createEmptyTestResult } from '@jest/test-result';
 import Runner from 'jest-runner';
 
 /** Beside the copy that the mutants are in. Written by the run without mutants, read by all others. */
@@ -14,6 +15,8 @@ const FILES_NOTICED = new URL('../.build/mutation-noticed-by.json', import.meta.
 const ACTIVE_MUTANT = '__STRYKER_ACTIVE_MUTANT__';
 /** What loading a file costs, about, however few of its tests are run. */
 const LOADING_MS = 150;
+/** Stands for a test, where a file fails before its first one. */
+const LOADING = '(the file is loaded)';
 /** How much of what was seen of a file is kept each time it is run: neighbouring mutants are noticed by the same. */
 const KEPT = 0.8;
 
@@ -21,6 +24,22 @@ const KEPT = 0.8;
 const noticedBy = new Map(Object.entries(readOr(FILES_NOTICED, {})));
 
 export default class SelectingRunner extends Runner {
+  #resultListeners = [];
+
+  /**
+   * A file that cannot even be loaded any more has noticed the mutant, which loads without it. Stryker would call that an
+   * error of the run and leave the mutant out of its sums: elsewhere, code that does not compile ends like that.
+   */
+  on(eventName, listener) {
+    if (eventName === 'test-file-success') this.#resultListeners.push(listener);
+    if (eventName !== 'test-file-failure' || process.env[ACTIVE_MUTANT] === undefined) {
+      return super.on(eventName, listener);
+    }
+    return super.on(eventName, async ([test, error]) => {
+      for (const take of this.#resultListeners) await take([test, failedResult(test, error)]);
+    });
+  }
+
   async runTests(tests, watcher, options) {
     if (process.env[ACTIVE_MUTANT] === undefined) return this.#runAndRemember(tests, watcher, options);
     const { rootDir, testNamePattern } = this._globalConfig;
@@ -48,10 +67,10 @@ export default class SelectingRunner extends Runner {
   async #runUntilOneFails(tests, watcher, options) {
     let hasFailed = false;
     const marks = [
-      this.on('test-file-success', ([, { numFailingTests, testExecError }]) => {
+      super.on('test-file-success', ([, { numFailingTests, testExecError }]) => {
         hasFailed ||= numFailingTests > 0 || Boolean(testExecError);
       }),
-      this.on('test-file-failure', () => {
+      super.on('test-file-failure', () => {
         hasFailed = true;
       }),
     ];
@@ -63,6 +82,19 @@ export default class SelectingRunner extends Runner {
     for (const forget of marks) forget();
     write(FILES_NOTICED, Object.fromEntries(noticedBy));
   }
+}
+
+/** One failed test, which stands for all of the file. */
+function failedResult(test, error) {
+  const failed = {
+    ancestorTitles: [],
+    failureDetails: [],
+    failureMessages: [String(error?.stack ?? error)],
+    fullName: LOADING,
+    status: 'failed',
+    title: LOADING,
+  };
+  return { ...createEmptyTestResult(), numFailingTests: 1, testFilePath: test.path, testResults: [failed] };
 }
 
 /** Whether a file can notice, and the time that it takes over the odds that it does. */
