@@ -1,0 +1,50 @@
+/**
+ * A process that takes a bundle from a directory and deltas after it into a state directory, and says on its standard
+ * output, at once, what it has taken into use: one `used <revision>` a line. For tests that watch its system calls.
+ */
+import { writeSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FileMark } from '../../src/bundle/high-water-mark.ts';
+import { BundleHolder } from '../../src/bundle/holder.ts';
+import { signDelta, signWholeBundle } from '../../src/bundle/publishing-documents.ts';
+import { KeptChain } from '../../src/bundle/state/kept-chain.ts';
+import { StateDirectory } from '../../src/bundle/state/state-directory.ts';
+import { deltaAfter } from '../bundle/deltas.ts';
+import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from './bundle-content.ts';
+import { scriptSettings } from './run-typescript.ts';
+
+export interface StateWriterSettings {
+  readonly stateDirectory: string;
+  readonly bundleDirectory: string;
+  readonly deltas: number;
+}
+
+const { bundleDirectory, deltas, stateDirectory } = scriptSettings<StateWriterSettings>();
+const keys = newTestKeys();
+const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
+const kept = new KeptChain(new StateDirectory(stateDirectory));
+const use = ({ revision }: { readonly revision: number }) => void writeSync(1, `used ${revision}\n`);
+const holder = new BundleHolder({
+  authSite: AUTH_SITE,
+  directory: bundleDirectory,
+  kept,
+  bundleSigners: signers,
+  freshnessSigners: signers,
+  mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
+  nowSeconds: () => NOW_SECONDS,
+  listener: { loaded: use, advanced: use },
+});
+const whole = signWholeBundle(bundleContent(keys), [keys.bundle]);
+await writeFile(join(bundleDirectory, 'bundle.jws'), whole.document);
+await holder.start();
+let { position } = whole;
+for (let count = 0; count < deltas; count += 1) {
+  const next = signDelta(deltaAfter(position, {}), [keys.bundle]);
+  position = next.position;
+  const file = `delta-${position.revision}.jws`;
+  const refused = await holder.advance([{ kind: 'delta', file, bytes: next.document }]);
+  if (refused !== undefined) throw refused;
+}
+holder.close();
+await kept.close();
