@@ -10,7 +10,7 @@ import { figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median, percentile } from '../statistics.ts';
 import { byTheClock } from './load.ts';
 import { credentialLines, goodPlan } from './requests.ts';
-import { siteArguments, startFloor, startVerifier } from './servers.ts';
+import { startFloor, startSiteVerifier } from './servers.ts';
 import { AUTHORITY, type BenchSite, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
@@ -49,15 +49,9 @@ export const behindEnvoy: Part = {
 
 async function measure(workspace: Workspace): Promise<PartResult> {
   const site = await writeSite(workspace.directory, { routes: 10, keys: 100 });
-  const verifier = workspace.started(
-    await startVerifier({
-      site,
-      source: siteArguments(site),
-      replay: 'memory',
-      workDirectory: workspace.directory,
-      more: ['--external-origin', `https://${AUTHORITY}`],
-    }),
-  );
+  const verifier = await startSiteVerifier(workspace, site, {
+    more: ['--external-origin', `https://${AUTHORITY}`],
+  });
   const echo = workspace.started(await startFloor({ answer: ALLOW }));
   const withVerifier = workspace.started(await envoyBefore(verifier.address));
   const withEcho = workspace.started(await envoyBefore(echo.address));

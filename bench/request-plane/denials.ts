@@ -7,7 +7,7 @@ import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
 import { costOf, type GrpcTarget } from './load.ts';
 import { encodeRequest, fieldsOf, goodPlan, goodRequests, type RequestPlan } from './requests.ts';
-import { siteArguments, startVerifier } from './servers.ts';
+import { refusing, startSiteVerifier } from './servers.ts';
 import { type BenchSite, type ExtraRoute, newKey, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
@@ -124,14 +124,7 @@ export const denials: Part = {
 
 async function measure(workspace: Workspace): Promise<PartResult> {
   const site = await writeSite(workspace.directory, { routes: 10, keys: 100 }, EXTRA_ROUTES);
-  const verifier = workspace.started(
-    await startVerifier({
-      site,
-      source: siteArguments(site),
-      replay: 'memory',
-      workDirectory: workspace.directory,
-    }),
-  );
+  const verifier = await startSiteVerifier(workspace, site);
   const samples = new Map<string, number[]>();
   const sample = async (name: string, target: GrpcTarget, requests: readonly Buffer[]) => {
     const { cpuUs } = await costOf(target, requests);
@@ -140,10 +133,10 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   for (let round = 0; round < ROUNDS; round++) {
     const good = goodRequests(site, REQUESTS_A_ROUND);
     await sample('good', verifier, good);
-    await sample('6: replayed', answering(verifier, ['jti_replay']), good);
+    await sample('6: replayed', refusing(verifier, ['jti_replay']), good);
     await sample('good_fresh', verifier, flood(site, changed({ freshPassport: true })));
     for (const [name, { expected, plan }] of Object.entries(FLOODS)) {
-      await sample(name, answering(verifier, expected), flood(site, plan));
+      await sample(name, refusing(verifier, expected), flood(site, plan));
     }
   }
   return report(samples);
@@ -153,10 +146,6 @@ function flood(site: BenchSite, plan: Flood['plan']): Buffer[] {
   return Array.from({ length: REQUESTS_A_ROUND }, (_, index) =>
     encodeRequest(fieldsOf(plan(goodPlan(site, index), site))),
   );
-}
-
-function answering(target: GrpcTarget, words: readonly string[]): GrpcTarget {
-  return { ...target, isGood: (answer) => words.every((word) => answer.includes(word)) };
 }
 
 function report(samples: ReadonlyMap<string, readonly number[]>): PartResult {

@@ -4,7 +4,7 @@ import { type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median, percentile } from '../statistics.ts';
 import { costOf, latenciesAt } from './load.ts';
 import { goodRequests } from './requests.ts';
-import { type RunningServer, siteArguments, startFloor, startVerifier } from './servers.ts';
+import { type RunningServer, startFloor, startSiteVerifier } from './servers.ts';
 import { type BenchSite, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
@@ -21,15 +21,9 @@ export const latency: Part = {
 async function measure(workspace: Workspace): Promise<PartResult> {
   const site = await writeSite(workspace.directory, { routes: 10, keys: 100 });
   const redis = workspace.started(await TestRedisServer.start('--maxmemory-policy', 'noeviction'));
-  const verifier = async (replay: string) => {
-    const source = siteArguments(site);
-    return workspace.started(
-      await startVerifier({ site, source, replay, workDirectory: workspace.directory }),
-    );
-  };
   const echo = workspace.started(await startFloor({}));
-  const memory = await verifier('memory');
-  const inRedis = await verifier(redis.url);
+  const memory = await startSiteVerifier(workspace, site);
+  const inRedis = await startSiteVerifier(workspace, site, { replay: redis.url });
   return {
     figures: [
       ...(await compare('memory', memory, echo, site)),

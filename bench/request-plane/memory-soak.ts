@@ -1,63 +1,119 @@
-/** Half an hour of steady load, good and bad requests mixed: memory stays where it was. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { figure, type Part, type PartResult } from '../report.ts';
+/**
+ * Half an hour of steady load, good and bad requests mixed, on a verifier that remembers in memory and on one that does in
+ * Redis, both at once: memory stays where it was. Every good request must be allowed, and every bad one refused for its reason.
+ */
+import { TestRedisServer } from '../../test/fakes/redis-server.ts';
+import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { slopeOf } from '../statistics.ts';
-import { latenciesAt } from './load.ts';
+import { type GrpcTarget, latenciesAt } from './load.ts';
 import { encodeRequest, fieldsOf, goodPlan } from './requests.ts';
 import { residentMib } from './scale.ts';
-import { siteArguments, startVerifier } from './servers.ts';
+import { type RunningVerifier, refusing, startSiteVerifier } from './servers.ts';
 import { type BenchSite, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
 const MINUTES = Number(process.env.PROOFGATE_BENCH_SOAK_MINUTES ?? 30);
-const REQUESTS_A_SECOND = 500;
-const SLICE_SECONDS = 10;
-/** Caches and the store's records, kept for five minutes, fill up first. */
+/** To each of the two verifiers. */
+const GOOD_A_SECOND = 300;
+const BAD_A_SECOND = 150;
+/** Shorter where the soak is, so that there are points enough for a slope. */
+const SLICE_SECONDS = Math.min(10, (MINUTES * 60) / 30);
+/** Caches and the stores' records, kept for five minutes, fill up first. */
 const SETTLING_SHARE = 0.4;
-/** Of the resident memory in an hour: noise of the garbage collector stays below, a leak of a few bytes a request does not. */
+/** Of the memory in an hour: noise of the garbage collector stays below, a leak of a few bytes a request does not. */
 const MOST_SHARE_AN_HOUR = 0.1;
 const LEAST_POINTS = 10;
+/** As the answer says them, for {@link badRequests}. */
+const BAD_IS_TOLD = ['request_binding_mismatch', 'target'];
+const MIB = 1024 * 1024;
 
 export const memorySoak: Part = {
   name: 'soak',
-  title: `resident memory over ${MINUTES} minutes at ${REQUESTS_A_SECOND} requests a second, a third of them refused, half with new passports`,
+  title: `memory over ${MINUTES} minutes at ${GOOD_A_SECOND} good and ${BAD_A_SECOND} bad requests a second to each of two verifiers, half with new passports`,
   run: () => inWorkspace(measure),
 };
 
+interface Soaked {
+  readonly name: string;
+  readonly usedMib: () => Promise<number> | number;
+  /** Hours since the start, and MiB. */
+  readonly points: { readonly x: number; readonly y: number }[];
+}
+
 async function measure(workspace: Workspace): Promise<PartResult> {
   const site = await writeSite(workspace.directory, { routes: 10, keys: 100 });
-  const verifier = workspace.started(
-    await startVerifier({
-      site,
-      source: siteArguments(site),
-      replay: 'memory',
-      workDirectory: workspace.directory,
-    }),
-  );
-  const points: { readonly x: number; readonly y: number }[] = [];
+  const redis = workspace.started(await TestRedisServer.start('--maxmemory-policy', 'noeviction'));
+  const inMemory = await startSiteVerifier(workspace, site);
+  const inRedis = await startSiteVerifier(workspace, site, { replay: redis.url });
+  const soaked: readonly Soaked[] = [
+    { name: 'replay in memory', usedMib: () => residentMib(inMemory.pid), points: [] },
+    { name: 'replay in Redis', usedMib: () => residentMib(inRedis.pid), points: [] },
+    { name: 'the Redis server itself', usedMib: () => usedMibOf(redis), points: [] },
+  ];
   const startMs = performance.now();
+  let answered = 0;
   while (performance.now() - startMs < MINUTES * 60_000) {
-    const target = { ...verifier, isGood: (answer: Buffer) => answer.byteLength > 0 };
-    await latenciesAt(target, mixedRequests(site), REQUESTS_A_SECOND);
-    await sleep(0);
-    points.push({ x: (performance.now() - startMs) / 3_600_000, y: residentMib(verifier.pid) });
+    const slices = [...slicesOn(inMemory, site), ...slicesOn(inRedis, site)];
+    const latenciesMs = await Promise.all(
+      slices.map(({ perSecond, requests, target }) => latenciesAt(target, requests, perSecond)),
+    );
+    answered += latenciesMs.flat().length;
+    const hours = (performance.now() - startMs) / 3_600_000;
+    for (const { points, usedMib } of soaked) points.push({ x: hours, y: await usedMib() });
   }
+  const results = soaked.map(reportOf);
+  return {
+    figures: [
+      figure('requests, all answered as they should', '', [answered]),
+      ...results.flatMap(({ figures }) => figures),
+    ],
+    bounds: results.map(({ bound }) => bound),
+  };
+}
+
+interface Slice {
+  readonly target: GrpcTarget;
+  readonly requests: readonly Buffer[];
+  readonly perSecond: number;
+}
+
+/** All are signed before the first is sent. */
+function slicesOn(verifier: RunningVerifier, site: BenchSite): readonly Slice[] {
+  return [
+    { target: verifier, requests: mixed(site, GOOD_A_SECOND), perSecond: GOOD_A_SECOND },
+    {
+      target: refusing(verifier, BAD_IS_TOLD),
+      requests: mixed(site, BAD_A_SECOND, 'x'),
+      perSecond: BAD_A_SECOND,
+    },
+  ];
+}
+
+/** @param added to the path after signing: nothing, and they are good */
+function mixed(site: BenchSite, perSecond: number, added = ''): Buffer[] {
+  return Array.from({ length: Math.floor(perSecond * SLICE_SECONDS) }, (_, index) => {
+    const plan = goodPlan(site, index);
+    const freshPassport = index % 2 === 0;
+    return encodeRequest(fieldsOf({ ...plan, freshPassport, sentPath: plan.path + added }));
+  });
+}
+
+async function usedMibOf(redis: TestRedisServer): Promise<number> {
+  return Number(/used_memory:(\d+)/.exec(await redis.command('INFO', 'memory'))?.[1]) / MIB;
+}
+
+function reportOf({ name, points }: Soaked): { readonly figures: readonly Figure[]; readonly bound: Bound } {
   const settled = points.slice(Math.floor(points.length * SETTLING_SHARE));
   if (settled.length < LEAST_POINTS) throw new Error('void run: too short for a slope');
   const mib = settled.map(({ y }) => y);
   const slope = slopeOf(settled);
   const mean = mib.reduce((sum, value) => sum + value, 0) / mib.length;
   return {
-    figures: [figure('resident memory', 'MiB', mib), figure('slope', 'MiB an hour', [slope])],
-    bounds: [
-      { name: 'growth in an hour, share of the memory', value: slope / mean, atMost: MOST_SHARE_AN_HOUR },
-    ],
+    figures: [figure(`${name}: memory`, 'MiB', mib), figure(`${name}: slope`, 'MiB an hour', [slope])],
+    bound: {
+      name: `${name}: growth in an hour, share of the memory`,
+      value: slope / mean,
+      atMost: MOST_SHARE_AN_HOUR,
+    },
   };
-}
-
-function mixedRequests(site: BenchSite): Buffer[] {
-  return Array.from({ length: REQUESTS_A_SECOND * SLICE_SECONDS }, (_, index) => {
-    const good = { ...goodPlan(site, index), freshPassport: index % 2 === 0 };
-    return encodeRequest(fieldsOf(index % 3 === 0 ? { ...good, sentPath: `${good.path}x` } : good));
-  });
 }

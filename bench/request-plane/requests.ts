@@ -153,12 +153,15 @@ function transcriptOf({ caller, path, routeId, transcript }: RequestPlan, passpo
 }
 
 /** One transcript with its signature, both base64url, for a bare verification of the same size. */
-export function signedTranscript(site: BenchSite): {
+export function signedTranscript(
+  site: BenchSite,
+  index = 1,
+): {
   readonly jwk: PublicJwk;
   readonly message: string;
   readonly signature: string;
 } {
-  const plan = goodPlan(site, 1);
+  const plan = goodPlan(site, index);
   const { signature, transcript } = signTranscript(
     transcriptOf(plan, passportOf(plan.caller, false)),
     plan.caller.key,

@@ -7,6 +7,7 @@ import { type Service, startProofgate } from '../../test/e2e/harness/sidecar.ts'
 import type { FloorJob } from './floors.ts';
 import type { GrpcTarget } from './load.ts';
 import { AUTH_SITE, type BenchSite } from './site.ts';
+import type { Workspace } from './workspace.ts';
 
 export interface RunningServer extends GrpcTarget {
   stop(): Promise<void>;
@@ -49,6 +50,24 @@ export async function startVerifier(options: VerifierOptions): Promise<RunningVe
   return { ...targetOf(service), readyAfterMs, isGood: isAllowed, stop: () => service.stop() };
 }
 
+export interface SiteVerifierOptions {
+  /** Default: `memory`. */
+  readonly replay?: string;
+  readonly more?: readonly string[];
+}
+
+/** On a site's own directory; ends with the workspace. */
+export async function startSiteVerifier(
+  workspace: Workspace,
+  site: BenchSite,
+  { replay = 'memory', more = [] }: SiteVerifierOptions = {},
+): Promise<RunningVerifier> {
+  const source = siteArguments(site);
+  return workspace.started(
+    await startVerifier({ site, source, replay, workDirectory: workspace.directory, more }),
+  );
+}
+
 export function siteArguments(site: BenchSite): readonly string[] {
   return ['--bundle', site.directory];
 }
@@ -68,6 +87,14 @@ function targetOf(service: Service): Pick<RunningServer, 'pid' | 'address'> {
   const address = listening(service.stderrLines, 'listen', (text) => text);
   if (address === undefined) throw new Error('the verifier does not say where it listens');
   return { pid: service.pid, address };
+}
+
+/** The same server, when it is to refuse: every answer holds the words, which are a reason and a detail. */
+export function refusing(target: GrpcTarget, words: readonly string[]): GrpcTarget {
+  return {
+    ...target,
+    isGood: (answer) => !isAllowed(answer) && words.every((word) => answer.includes(word)),
+  };
 }
 
 /** An allowed answer holds the context headers; a denial holds none of them. */
