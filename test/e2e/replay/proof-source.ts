@@ -14,6 +14,7 @@ import {
   signTranscript,
 } from '../../../src/protocol/signing.ts';
 import { NOT_BOUND } from '../../../src/protocol/transcript.ts';
+import { replayIdentifier } from '../../../src/verifier/replay/identifier.ts';
 import { encodeCheckRequest } from '../../fakes/check-client.ts';
 import type { HeaderLine, WireRequest } from '../harness/exchange.ts';
 
@@ -29,6 +30,8 @@ export const LONGEST_LIFE_SECONDS = 300;
 /** One proof, in both forms in which it is presented. */
 export interface Proof {
   readonly jti: string;
+  /** Under which a store remembers it. */
+  readonly identifier: string;
   readonly issuedAtSeconds: number;
   readonly expiresAtSeconds: number;
   /** A CheckRequest, as Envoy sends it with `encode_raw_headers`. */
@@ -111,7 +114,8 @@ export class ProofSource {
       ['x-proofgate-signature', proof.signature],
     ];
     const request = { method: 'GET', target, authority: AUTHORITY, headers };
-    return { jti, issuedAtSeconds, expiresAtSeconds, request, checkRequest: encoded(request) };
+    const identifier = replayIdentifier(AUTH_SITE, holder.key.publicKey.thumbprint, jti);
+    return { jti, identifier, issuedAtSeconds, expiresAtSeconds, request, checkRequest: encoded(request) };
   }
 
   remove(): Promise<void> {
