@@ -43,7 +43,7 @@ check: lint types architecture build system-packages ## the quick form of test, 
 soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/bundle/survival test/e2e/bundles
-	@PROOFGATE_TEST_REQUESTS=5000 $(JEST) --runInBand test/e2e/fail-closed
+	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
 
 .PHONY: fuzz

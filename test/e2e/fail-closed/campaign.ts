@@ -16,7 +16,7 @@ import { type PlannedRequest, type RequestKind, RequestPlan } from './plan.ts';
 
 const CONCURRENCY = 64;
 
-/** `PROOFGATE_TEST_REQUESTS` for a fault of the sidecar itself; a fifth of them for others (`make soak`). */
+/** So many meet a fault of the sidecar itself, a fifth of them one of anything else; more are sent before and after (`make soak`). */
 const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 400);
 export const SIDECAR_REQUESTS = REQUESTS;
 export const OTHER_REQUESTS = Math.max(200, Math.floor(REQUESTS / 5));
@@ -38,6 +38,8 @@ export interface Campaign {
   readonly gateways: readonly Gateway[];
   /** Sends them and comes back when all are answered. */
   send(count: number): Promise<void>;
+  /** Sends until so many that met the fault had this outcome: on a machine that is busy testing, Envoy does not wait for each. */
+  sendUntilTold(outcome: string, count: number): Promise<void>;
   /** What is sent from now on is sent during the fault, until {@link healed}. */
   failing(): void;
   healed(): void;
@@ -73,14 +75,24 @@ export async function startCampaign(site: Site, verifier: VerifierProcess): Prom
 
   const counted = (wanted: (one: Answered) => boolean) =>
     count(answered.filter(wanted).map(({ outcome }) => outcome));
+  const duringFault = () => counted(({ isDuringFault }) => isDuringFault);
+  async function send(total: number): Promise<void> {
+    let left = total;
+    const caller = async () => {
+      while (left-- > 0) await sendOne();
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, caller));
+  }
   return {
     gateways,
-    async send(total) {
-      let left = total;
-      const caller = async () => {
-        while (left-- > 0) await sendOne();
-      };
-      await Promise.all(Array.from({ length: CONCURRENCY }, caller));
+    send,
+    async sendUntilTold(outcome, total) {
+      const deadlineMs = performance.now() + CAMPAIGN_TIMEOUT_MS / 2;
+      const missing = () => total - (duringFault().get(outcome) ?? 0);
+      while (missing() > 0) {
+        if (performance.now() > deadlineMs) throw new Error(`only told: ${describe(duringFault())}`);
+        await send(missing());
+      }
     },
     failing: () => {
       isFailing = true;
@@ -88,7 +100,7 @@ export async function startCampaign(site: Site, verifier: VerifierProcess): Prom
     healed: () => {
       isFailing = false;
     },
-    duringFault: () => counted(({ isDuringFault }) => isDuringFault),
+    duringFault,
     all: () => counted(() => true),
     async untilOpen() {
       const deadlineMs = performance.now() + OPEN_TIMEOUT_MS;
@@ -176,10 +188,24 @@ function count(outcomes: readonly string[]): ReadonlyMap<string, number> {
   return new Map([...counts].sort());
 }
 
+/** That the fault was met by as many requests as the campaign is to have. */
+export function expectMet(campaign: Campaign, requests: number): void {
+  expect(sum(campaign.duringFault())).toBeGreaterThanOrEqual(requests);
+}
+
+function describe(outcomes: ReadonlyMap<string, number>): string {
+  return [...outcomes].map(([outcome, times]) => `${outcome} ${times}`).join(', ');
+}
+
+function sum(counts: ReadonlyMap<string, number>): number {
+  return [...counts.values()].reduce((total, each) => total + each, 0);
+}
+
 /** For whoever reads the run: what was answered how often. */
 export function tell(what: string, campaign: Campaign): void {
-  const sent = [...campaign.all().values()].reduce((sum, each) => sum + each, 0);
-  const forwarded = campaign.gateways.reduce((sum, { upstream }) => sum + upstream.requests.length, 0);
-  const during = [...campaign.duringFault()].map(([outcome, times]) => `${outcome} ${times}`).join(', ');
-  process.stderr.write(`${what}: ${sent} sent, ${forwarded} forwarded; during the fault: ${during}\n`);
+  const sent = sum(campaign.all());
+  const met = sum(campaign.duringFault());
+  const forwarded = campaign.gateways.reduce((total, { upstream }) => total + upstream.requests.length, 0);
+  const during = describe(campaign.duringFault());
+  process.stderr.write(`${what}: ${sent} sent, ${forwarded} forwarded; ${met} during the fault: ${during}\n`);
 }

@@ -7,7 +7,7 @@ import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
 import { numberedEvent, RecordingObserver, readTrail, TrailFolder, until, upTo } from './trail.ts';
 
-const disk = mountSmallDisk();
+const disk = mountSmallDisk(64, 'an audit file on a full disk');
 const folder = new TrailFolder();
 afterAll(() => {
   disk?.remove();
