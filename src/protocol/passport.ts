@@ -8,7 +8,13 @@ import { decodeBase64url } from './base64url.ts';
 import { isIdentifier, isKeyBinding, isKeyId, type KeyBinding } from './identifiers.ts';
 import { type PublicJwk, parsePublicJwk, type SignatureAlgorithm } from './public-key.ts';
 import { SIGNATURE_BYTES } from './signature.ts';
-import { hasExactMembers, isJsonObject, type JsonObject, parseStrictJson } from './strict-json.ts';
+import {
+  hasExactMembers,
+  isJsonObject,
+  type JsonLimits,
+  type JsonObject,
+  parseStrictJson,
+} from './strict-json.ts';
 import { MAX_PASSPORT_BYTES } from './wire-names.ts';
 
 export const PASSPORT_TYPE = 'proofgate-passport+jwt';
@@ -64,27 +70,36 @@ export function parsePassport(jws: string, sha256 = passportSha256(jws)): Passpo
   ) {
     return undefined;
   }
-  const header = parseHeader(decodeJson(headerPart));
-  const claims = parseClaims(decodeJson(claimsPart));
+  // The claims last: they are the costliest to read.
+  const header = parseHeader(decodeJson(headerPart, HEADER_LIMITS));
+  if (header === undefined) return undefined;
   const signature = decodeBase64url(signaturePart);
-  if (header === undefined || claims === undefined || signature?.length !== SIGNATURE_BYTES) return undefined;
+  if (signature?.length !== SIGNATURE_BYTES) return undefined;
+  const claims = parseClaims(decodeJson(claimsPart, CLAIMS_LIMITS));
+  if (claims === undefined) return undefined;
   const signingInput = Buffer.from(`${headerPart}.${claimsPart}`, 'latin1');
   return { sha256, ...header, claims, signingInput, signature };
 }
 
-function decodeJson(part: string): unknown {
-  const bytes = decodeBase64url(part);
-  // Every string in a passport is visible ASCII, so anything beyond cannot be part of one.
-  if (bytes === undefined || bytes.some((byte) => byte > 0x7e)) return undefined;
+/** Every string in a passport is visible ASCII, so anything beyond cannot be part of one. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: white space between the tokens is for the parser to judge
+const ASCII = /^[\x00-\x7e]*$/;
+
+function decodeJson(part: string, limits: JsonLimits): unknown {
+  const text = decodeBase64url(part)?.toString('latin1');
+  if (text === undefined || !ASCII.test(text)) return undefined;
   try {
-    return parseStrictJson(bytes.toString('latin1'));
+    return parseStrictJson(text, limits);
   } catch {
     return undefined;
   }
 }
 
+const HEADER_MEMBERS = ['typ', 'alg', 'kid'];
+const HEADER_LIMITS: JsonLimits = { maxDepth: 1, maxMembers: HEADER_MEMBERS.length };
+
 function parseHeader(value: unknown): Pick<Passport, 'keyId' | 'algorithm'> | undefined {
-  if (!isJsonObject(value) || !hasExactMembers(value, ['typ', 'alg', 'kid'])) return undefined;
+  if (!isJsonObject(value) || !hasExactMembers(value, HEADER_MEMBERS)) return undefined;
   const { typ, alg, kid } = value;
   if (typ !== PASSPORT_TYPE || (alg !== 'Ed25519' && alg !== 'ES256') || !isKeyId(kid)) return undefined;
   return { keyId: kid, algorithm: alg };
@@ -92,6 +107,13 @@ function parseHeader(value: unknown): Pick<Passport, 'keyId' | 'algorithm'> | un
 
 const REQUIRED_CLAIMS = ['iss', 'sub', 'trust_domain', 'aud', 'iat', 'exp', 'key_binding', 'cnf', 'jti'];
 const OPTIONAL_CLAIMS = ['nbf', 'provenance', 'context'];
+/** `jwk`, and what it holds: RFC 7518 section 6.2.1. */
+const CONFIRMATION_MEMBERS = ['jwk', 'kty', 'crv', 'x', 'y'];
+const CLAIMS_LIMITS: JsonLimits = {
+  maxDepth: 3,
+  maxMembers:
+    REQUIRED_CLAIMS.length + OPTIONAL_CLAIMS.length + CONFIRMATION_MEMBERS.length + 2 * MAX_ATTRIBUTES,
+};
 
 function parseClaims(value: unknown): PassportClaims | undefined {
   if (!isJsonObject(value) || !hasExactMembers(value, REQUIRED_CLAIMS, OPTIONAL_CLAIMS)) return undefined;

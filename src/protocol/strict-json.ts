@@ -8,28 +8,82 @@ export class StrictJsonError extends Error {
   override readonly name = 'StrictJsonError';
 }
 
+/** What text may hold at most; whatever holds more is refused before it is parsed. */
+export interface JsonLimits {
+  /** Objects and arrays within one another; 1: one object of plain values. */
+  readonly maxDepth: number;
+  /** Of all objects together. */
+  readonly maxMembers: number;
+}
+
+const NO_LIMITS: JsonLimits = { maxDepth: Number.POSITIVE_INFINITY, maxMembers: Number.POSITIVE_INFINITY };
+
 /** Parses; throws {@link StrictJsonError}. */
-export function parseStrictJson(text: string): unknown {
+export function parseStrictJson(text: string, limits: JsonLimits = NO_LIMITS): unknown {
+  const memberCount = countMembers(text, limits);
+  if (memberCount === undefined) throw new StrictJsonError('too many members, or nested too deep');
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     throw new StrictJsonError('not valid JSON');
   }
-  const duplicate = findDuplicateMember(text);
-  if (duplicate !== undefined) {
-    throw new StrictJsonError(`member ${JSON.stringify(duplicate)} occurs twice in one object`);
+  // Of two members of one name the parser keeps one.
+  if (countParsedMembers(value) !== memberCount) {
+    throw new StrictJsonError(
+      `member ${JSON.stringify(findDuplicateMember(text))} occurs twice in one object`,
+    );
   }
   return value;
 }
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+
+/** In text that may not be JSON; undefined beyond the limits. */
+function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): number | undefined {
+  let depth = 0;
+  let members = 0;
+  for (let i = 0; i < text.length; i++) {
+    switch (text.charCodeAt(i)) {
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth += 1;
+        if (depth > maxDepth) return undefined;
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth -= 1;
+        break;
+      case COLON:
+        members += 1;
+        if (members > maxMembers) return undefined;
+        break;
+      case QUOTE:
+        i = endOfString(text, i);
+        break;
+    }
+  }
+  return members;
+}
+
+/** Not by recursion: text may be nested deeper than the call stack is. */
+function countParsedMembers(value: unknown): number {
+  let members = 0;
+  const open: object[] = typeof value === 'object' && value !== null ? [value] : [];
+  for (let object = open.pop(); object !== undefined; object = open.pop()) {
+    const values: readonly unknown[] = Array.isArray(object) ? object : Object.values(object);
+    if (values !== object) members += values.length;
+    for (const inner of values) if (typeof inner === 'object' && inner !== null) open.push(inner);
+  }
+  return members;
+}
 
 /** Walks text that JSON.parse has accepted; arrays stand on the stack as `null`. */
 function findDuplicateMember(text: string): string | undefined {
@@ -70,10 +124,18 @@ function findDuplicateMember(text: string): string | undefined {
   return undefined;
 }
 
+/** Where the string that begins at `start` ends; the end of the text where it does not. */
 function endOfString(text: string, start: number): number {
-  let i = start + 1;
-  while (text.charCodeAt(i) !== QUOTE) i += text.charCodeAt(i) === BACKSLASH ? 2 : 1;
-  return i;
+  let end = text.indexOf('"', start + 1);
+  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end < 0 ? text.length : end;
+}
+
+/** Whether an odd number of backslashes stands before it. */
+function isEscaped(text: string, at: number): boolean {
+  let start = at;
+  while (text.charCodeAt(start - 1) === BACKSLASH) start -= 1;
+  return (at - start) % 2 === 1;
 }
 
 export type JsonObject = { readonly [name: string]: unknown };

@@ -74,6 +74,14 @@ describe('parsePassport reads', () => {
     expect(parsePassport(jws)).toMatchObject({ algorithm: 'ES256', claims: { holderJwk: jwk } });
   });
 
+  it('as many members as there can be', () => {
+    const all = attributes(MAX_ATTRIBUTES);
+    const cnf = { jwk: P256_KEY.publicKey.jwk };
+    const claims = { ...claimsDraft(), cnf, nbf: NOW_SECONDS, provenance: all, context: all };
+    const passport = parsePassport(jwsOf({ ...headerDraft(), alg: 'ES256' }, claims, P256_KEY));
+    expect(passport?.claims.context?.size).toBe(MAX_ATTRIBUTES);
+  });
+
   it.each(['nbf', 'provenance', 'context'])('without %s', (name) => {
     const passport = parsePassport(withClaims((claims) => delete claims[name]));
     const member = name === 'nbf' ? 'notBeforeSeconds' : name;

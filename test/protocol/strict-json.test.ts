@@ -70,6 +70,40 @@ describe('parseStrictJson refuses', () => {
   });
 });
 
+describe('parseStrictJson with limits', () => {
+  const limits = { maxDepth: 2, maxMembers: 3 };
+
+  it.each([
+    ['{"a":1,"b":2,"c":3}'],
+    ['{"a":{"b":1},"c":{}}'],
+    ['[[1],{"a":":{[,"}]'],
+    ['{"a":"\\":{\\\\","b":[]}'],
+  ])('takes what is within them: %s', (text) => {
+    expect(parseStrictJson(text, limits)).toEqual(JSON.parse(text));
+  });
+
+  it.each([
+    ['{"a":1,"b":2,"c":3,"d":4}'],
+    ['{"a":{"b":1,"c":1},"d":1}'],
+    ['{"a":{"b":{}}}'],
+    ['[[[]]]'],
+    ['[{"a":[]}]'],
+    ['{"a":1,"b":2,"c":3,"d'],
+    ['[[[not JSON'],
+  ])('refuses what is beyond, whether or not it is JSON: %s', (text) => {
+    expect(() => parseStrictJson(text, limits)).toThrow(StrictJsonError);
+  });
+
+  it('finds the end of every string, whatever is escaped in it', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 3 }), (value) => {
+        const text = JSON.stringify(value);
+        expect(parseStrictJson(text)).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+});
+
 describe('parseStrictJson takes', () => {
   it.each([
     ['the same name in two objects', '[{"a":1},{"a":2}]'],
