@@ -121,6 +121,15 @@ describe.each([1, 5, 60])('with a skew of %d s', (skew) => {
   });
 });
 
+describe('a clock that went back behind the newest freshness statement', () => {
+  it('makes no bundle fresh: what is known is newer than now', async () => {
+    const site = await compileSite(siteContent(keys));
+    const freshAsOf = (seconds: number) => outcome({ ...site, freshAsOfSeconds: seconds }, byBilling);
+    expect(freshAsOf(NOW_SECONDS + site.skewSeconds)).toBe('allowed');
+    expect(freshAsOf(NOW_SECONDS + site.skewSeconds + 1)).toBe('stale_bundle_fail_closed/clock 503');
+  });
+});
+
 describe('how long things may live', () => {
   const site = compileSite(siteContent(keys));
   const passportOf = (ttlSeconds: number): RequestEdits => ({

@@ -12,8 +12,9 @@ export function checkFreshness(
   realtimeStalenessSeconds: number,
 ): Denial | undefined {
   if (rule.kind === 'unknown') return deny('bundle_freshness_unknown');
-  const { issuedAtSeconds, expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
-  if (nowSeconds < issuedAtSeconds - skewSeconds) return deny('stale_bundle_fail_closed', 'clock');
+  const { expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
+  // A clock that went back would make a bundle fresh for as long as it went back.
+  if (nowSeconds < freshAsOfSeconds - skewSeconds) return deny('stale_bundle_fail_closed', 'clock');
   if (nowSeconds >= expiresAtSeconds + skewSeconds) return deny('stale_bundle_fail_closed', 'expired');
   const ageSeconds = nowSeconds - freshAsOfSeconds;
   return ageSeconds <= mostAgeSeconds(rule, realtimeStalenessSeconds)
