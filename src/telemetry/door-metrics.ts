@@ -5,11 +5,11 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /**
- * Why the door did not take a connection or a call: too many of them (`connections`, `calls`); no TLS or no
+ * Why the door did not take a connection or a call: too many of them (`connections`, `calls`); calls that are compressed (`compressed`); no TLS or no
  * certificate that it trusts (`tls`), or one of another client (`client_name`); nothing complete in time (`slow`),
  * or too much that is not complete (`bytes`).
  */
-export type DoorRefusal = 'connections' | 'calls' | 'tls' | 'client_name' | 'slow' | 'bytes';
+export type DoorRefusal = 'connections' | 'calls' | 'compressed' | 'tls' | 'client_name' | 'slow' | 'bytes';
 
 export interface DoorMetrics {
   refused(why: DoorRefusal): void;

@@ -1,4 +1,5 @@
 /** Decision in, CheckResponse out. */
+import { LRUCache } from 'lru-cache';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision.ts';
 import { problemOfDenial } from '../denial-problem.ts';
@@ -43,8 +44,9 @@ export function allowedResponse(decision: AllowedDecision, namesToRemove: readon
 /** Encodes a decision; see {@link createResponseEncoder}. */
 export type ResponseEncoder = (decision: Decision, inbound: RequestHeaders) => Buffer;
 
-/** Answers kept, each a few hundred bytes. */
-const MAX_KEPT_ANSWERS = 10_000;
+/** Of kept answers, each a few hundred bytes, or some thousands where identifiers are long. */
+const MAX_KEPT_BYTES = 8 * 1024 * 1024;
+const KEPT_ALLOWANCE_BYTES = 256;
 
 /** The library's encoder. */
 export interface ResponseSerializers {
@@ -65,7 +67,10 @@ interface KeptAnswer {
  * in further names to remove, which nearly no request has.
  */
 export function createResponseEncoder({ checkResponse }: ResponseSerializers): ResponseEncoder {
-  const kept = new Map<string, KeptAnswer>();
+  const kept = new LRUCache<string, KeptAnswer>({
+    maxSize: MAX_KEPT_BYTES,
+    sizeCalculation: ({ bytes }, id) => bytes.byteLength + id.length + KEPT_ALLOWANCE_BYTES,
+  });
 
   function keptAnswer(decision: AllowedDecision): KeptAnswer {
     const { passportSha256, route, snapshot } = decision;
@@ -74,7 +79,6 @@ export function createResponseEncoder({ checkResponse }: ResponseSerializers): R
     if (answer === undefined) {
       const bytes = checkResponse(allowedResponse({ ...decision, decisionId: DECISION_ID_PLACE }, []));
       answer = { bytes, decisionIdAt: bytes.indexOf(DECISION_ID_PLACE) };
-      if (kept.size >= MAX_KEPT_ANSWERS) kept.clear();
       kept.set(id, answer);
     }
     return answer;

@@ -58,7 +58,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   private completeMs: number | undefined;
   private listener: Listener | undefined;
   private metadata: Metadata | undefined;
-  private isRefused = false;
+  private refusal: Status | undefined;
   private isAnswered = false;
   private isCounted = false;
   private isOver = false;
@@ -95,8 +95,14 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   }
 
   /** Before it has begun. */
-  refuse(): void {
-    this.isRefused = true;
+  refuse(code: status, details: string): void {
+    this.refusal = { code, details };
+  }
+
+  /** Whether its messages may be; the library unpacks them unasked, before anybody sees how large they become. */
+  get isCompressed(): boolean {
+    const encoding: unknown = Reflect.get(this.inner, 'incomingEncoding');
+    return encoding !== undefined && encoding !== 'identity';
   }
 
   /** Ends a stream that is not at fault. */
@@ -152,8 +158,8 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
 
   onReceiveMetadata(metadata: Metadata): void {
     this.metrics.started();
-    if (this.isRefused) {
-      this.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: 'too many calls' });
+    if (this.refusal !== undefined) {
+      this.sendStatus(this.refusal);
       return;
     }
     this.metadata = metadata;

@@ -3,7 +3,7 @@
  * many there are nor how long a request may stay incomplete, and it goes on holding one whose deadline has passed.
  * Source: docs/enforcement.md "Overload, limits and time-outs".
  */
-import type { ServerInterceptor } from '@grpc/grpc-js';
+import { type ServerInterceptor, status } from '@grpc/grpc-js';
 import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
 import { watchLoopStalls } from './loop-stall.ts';
@@ -66,7 +66,10 @@ export class OpenCalls {
     const { maxCalls, maxStreams } = this.#options.limits;
     if (this.#open.size >= maxCalls || (!isUnary && this.#streams >= maxStreams)) {
       this.#options.door.refused('calls');
-      call.refuse();
+      call.refuse(status.RESOURCE_EXHAUSTED, 'too many calls');
+    } else if (call.isCompressed) {
+      this.#options.door.refused('compressed');
+      call.refuse(status.UNIMPLEMENTED, 'compression is not supported');
     }
     return call;
   };

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import {
@@ -68,13 +69,13 @@ function begin(
   session: ClientHttp2Session,
   path = CHECK_PATH,
   timeout?: string,
-  traceparent?: string,
+  more: { readonly [name: string]: string } = {},
 ): ClientHttp2Stream {
   const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
   const stream = session.request({
     ...headers,
     ...(timeout && { 'grpc-timeout': timeout }),
-    ...(traceparent && { traceparent }),
+    ...more,
   });
   stream.on('error', () => undefined);
   return stream;
@@ -179,6 +180,30 @@ describe('a request that stays incomplete', () => {
     }
     expect(await refusals('bytes')).toBe(before + 3);
     expect(await checked(session)).toBe('allowed');
+  });
+});
+
+describe('a call whose messages may be compressed', () => {
+  it.each(['gzip', 'deflate', 'br'])('is refused, and nothing is unpacked: %s', async (encoding) => {
+    const door = await open();
+    const before = await refusals('compressed');
+    const session = newSession(door);
+    const stream = begin(session, CHECK_PATH, undefined, { 'grpc-encoding': encoding });
+    const bomb = framed(gzipSync(Buffer.alloc(3 * MAX_MESSAGE_BYTES)));
+    bomb.writeUInt8(1, 0);
+    stream.end(bomb);
+    // UNIMPLEMENTED (gRPC "Compression", test case 3)
+    expect((await end(stream)).grpcStatus).toBe('12');
+    expect(await refusals('compressed')).toBe(before + 1);
+    expect(await checked(session)).toBe('allowed');
+  });
+
+  it('is taken when it names no compression', async () => {
+    const session = newSession(await open());
+    const stream = begin(session, CHECK_PATH, undefined, { 'grpc-encoding': 'identity' });
+    stream.end(validRequest());
+    const { body } = await end(stream);
+    expect(outcomeOfResponse(decodeCheckResponse(body.subarray(5)))).toBe('allowed');
   });
 });
 
@@ -303,7 +328,7 @@ describe('a traced Check', () => {
       [traced, undefined],
       [validRequest(), undefined],
     ] as const) {
-      const stream = begin(session, CHECK_PATH, undefined, traceparent);
+      const stream = begin(session, CHECK_PATH, undefined, traceparent === undefined ? {} : { traceparent });
       stream.end(message);
       await end(stream);
     }
@@ -319,7 +344,9 @@ describe('a traced Check', () => {
     const ofCheck = '4bf92f3577b34da6a3ce929d0e0e4736';
     const { events, ...door } = await open();
     const session = newSession(door);
-    const stream = begin(session, CHECK_PATH, undefined, `00-${ofCheck}-00f067aa0ba902b7-01`);
+    const stream = begin(session, CHECK_PATH, undefined, {
+      traceparent: `00-${ofCheck}-00f067aa0ba902b7-01`,
+    });
     stream.end(validRequest());
     await end(stream);
     expect(events).toMatchObject([{ outcome: 'allowed', trace_id: ofCheck }]);
