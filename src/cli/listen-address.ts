@@ -14,12 +14,13 @@ export function parseHostAndPort(flag: string, address: string): HostAndPort {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/.exec(address);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
-  if (host === undefined || port > 65_535) {
+  if (host === undefined) {
     throw usageError(
       'bad_address',
       `--${flag} must be HOST:PORT, such as 127.0.0.1:${EXAMPLE_PORT[flag] ?? 9191}`,
     );
   }
+  if (port > 65_535) throw usageError('bad_address', `--${flag}: the port must be 0 to 65535`);
   return { host, port };
 }
 

@@ -126,8 +126,8 @@ export function integer(
   });
 }
 
-/** The longest that Node's timers hold: 24 days and 20 hours. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Node's timers hold 2^31 - 1 ms: so many whole hours, so that a message can say the bound. */
+const MAX_TIMER_MS = 596 * 3_600_000;
 
 export interface DurationBounds {
   readonly minMs?: number;

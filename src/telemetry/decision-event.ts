@@ -17,7 +17,8 @@ export interface DecisionEvent {
   readonly status?: number | undefined;
   readonly auth_site?: string | undefined;
   readonly route_id?: string | undefined;
-  readonly method: string;
+  /** Undefined when the Check could not be read. */
+  readonly method?: string | undefined;
   readonly issuer?: string | undefined;
   readonly subject?: string | undefined;
   readonly trust_domain?: string | undefined;

@@ -29,9 +29,9 @@ export interface Explained {
   readonly recorded: RecordedDecision | undefined;
 }
 
-/** In the words of the specification's "Request evaluation order (adapter)". */
+/** In the words of the specification's "Request evaluation order (adapter)"; the first also reads the credentials. */
 const STEP_NAMES: { readonly [S in StepNumber]: string } = {
-  1: 'Route matches a policy in the loaded bundle',
+  1: 'Route matches a policy in the loaded bundle, and the credentials can be read',
   2: 'Source rule matches issuer, trust domain, subject and key binding',
   3: 'Bundle is fresh enough for the route',
   4: 'Provenance and context policy satisfied',

@@ -4,7 +4,7 @@
  */
 import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
-import { lstatSync, unlinkSync } from 'node:fs';
+import { lstatSync, statSync, unlinkSync } from 'node:fs';
 import {
   type AddressInfo,
   connect,
@@ -13,6 +13,7 @@ import {
   type Server,
   type Socket,
 } from 'node:net';
+import { dirname } from 'node:path';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import { type DoorTls, isNamedClient, type TlsMaterial, tlsOptions } from './tls.ts';
@@ -155,6 +156,11 @@ type Place = { readonly path: string } | { readonly host: string };
 async function placesOf(listen: string): Promise<readonly Place[]> {
   if (listen.startsWith('unix:')) {
     const path = listen.slice('unix:'.length);
+    // The system would say EACCES: libuv takes the one for the other.
+    const folder = dirname(path);
+    if (statSync(folder, { throwIfNoEntry: false }) === undefined) {
+      throw new ListenError(`the folder ${folder} does not exist`);
+    }
     // Of several workers the primary has the socket: it has looked before it started them.
     if (!cluster.isWorker) await removeStaleSocket(path);
     return [{ path }];

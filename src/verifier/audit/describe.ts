@@ -42,7 +42,8 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     status: denial?.status,
     auth_site: snapshot?.authSite,
     route_id: route?.routeId,
-    method: facts.method.slice(0, MAX_METHOD_CHARACTERS),
+    // Empty only where the Check could not be read.
+    method: facts.method.slice(0, MAX_METHOD_CHARACTERS) || undefined,
     issuer: caller?.issuer,
     subject: caller?.subject,
     trust_domain: caller?.trustDomain,
