@@ -1,0 +1,50 @@
+/** What docs/cli.md says of a verifier that ends at its start against what its settings can be refused for: one list, and all of it. */
+import { expect, it } from '@jest/globals';
+import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
+
+const cli = readText('docs/cli.md');
+
+/** Codes of all commands: `2, command line`, `2, files` and the like. */
+const generalRows = tableRows(sectionOf(cli, 'Errors and exit codes')).filter(([exit = '']) =>
+  /^2, (?:command line|settings file|files|keys)$/.test(exit),
+);
+const general = new Set(generalRows.flatMap(([, codes]) => codesIn(codes)));
+
+/** Rows below "What ends it at the start". */
+function documentedCodes(): readonly string[] {
+  const [, rest = ''] = sectionOf(cli, '`verifier`').split('**What ends it at the start**');
+  const [table = ''] = rest.split('\n**');
+  return tableRows(table).flatMap(([cell]) => codesIn(cell));
+}
+
+/** Beside the verifier's own folder: what it shares with other commands. */
+const SHARED = ['src/cli/bearer-token-file.ts', 'src/cli/state-directory.ts', 'src/cli/input-files.ts'];
+const RAISED = /(?:usageError\(\s*|new CliError\(\s*'usage',\s*)(?:'([a-z0-9_]+)'|`([^`]+)`)/g;
+
+/** Codes as they stand there, and as patterns where a part is put in. */
+function raisedCodes(): { readonly codes: ReadonlySet<string>; readonly patterns: readonly RegExp[] } {
+  const files = [...filesOfCheckout('src/cli/verifier', '.ts'), 'src/cli/commands/verifier.ts', ...SHARED];
+  const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)]);
+  const templates = raised.flatMap(([, , template]) => template ?? []);
+  return {
+    codes: new Set(raised.flatMap(([, code]) => code ?? []).filter((code) => !general.has(code))),
+    patterns: templates.map((template) => new RegExp(`^${template.replace(/\$\{[^}]*\}/g, '[a-z_]+')}$`)),
+  };
+}
+
+it('has each of them once, and no other', () => {
+  const { codes, patterns } = raisedCodes();
+  const documented = documentedCodes();
+  expect(codes.size).toBeGreaterThan(20);
+  const literal = documented.filter(
+    (code) => codes.has(code) || !patterns.some((pattern) => pattern.test(code)),
+  );
+  expect(literal.toSorted()).toEqual([...codes].toSorted());
+  expect(patterns.filter((pattern) => !documented.some((code) => pattern.test(code)))).toEqual([]);
+});
+
+it('sends readers of the table of exit codes there', () => {
+  const row = cli.split('\n').find((line) => line.startsWith('| 2, the verifier at its start |'));
+  expect(row).toContain('](#verifier)');
+  expect(codesIn(row)).toEqual([]);
+});
