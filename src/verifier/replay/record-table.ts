@@ -4,7 +4,8 @@
  * Fixed arrays instead of a `Map` of strings: a `Map` of a million strings stops the process while it
  * grows, and gives the garbage collector a million objects to walk. Records hang in a wheel of one
  * bucket a second, so that forgetting is a few steps a request whatever the number of records.
- * 40 bytes a record; the operating system backs the arrays only as far as they are used.
+ * 40 to 48 bytes a record, as the slots are a power of two; the operating system backs the arrays only as far
+ * as they are used.
  */
 import { randomBytes } from 'node:crypto';
 import { mixWords, packSextets, SEXTETS_PER_WORD } from './sextets.ts';
