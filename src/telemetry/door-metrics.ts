@@ -50,6 +50,8 @@ export function createDoorMetrics(registry: Registry): DoorMetrics {
     labelNames: ['outcome'],
     registers,
   });
+  // Series that exist from the start can be alerted on.
+  for (const outcome of ['succeeded', 'failed']) reloads.inc({ outcome }, 0);
   return {
     refused: (why) => refused.inc({ why }),
     connections: (open) => connections.set(open),

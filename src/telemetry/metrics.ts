@@ -65,6 +65,8 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     'Refusals of the replay store.',
     ['why'],
   );
+  // Series that exist from the start can be alerted on.
+  for (const why of ['store', 'fenced', 'quota']) unavailable.inc({ why }, 0);
   const refused = counter(registry, 'proofgate_bundle_refused_total', 'Bundles and statements refused.', [
     'code',
   ]);

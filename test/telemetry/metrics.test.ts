@@ -39,7 +39,9 @@ describe('metrics of the verifier', () => {
       'proofgate_decisions_total{outcome="denied",reason="jti_replay",route_id="orders-read"} 2',
       'proofgate_step_duration_seconds_count{step="pipeline"} 1',
       'proofgate_step_duration_seconds_count{step="replay"} 1',
+      'proofgate_replay_unavailable_total{why="store"} 0',
       'proofgate_replay_unavailable_total{why="fenced"} 1',
+      'proofgate_replay_unavailable_total{why="quota"} 0',
       'proofgate_bundle_refused_total{code="revision_lower"} 1',
       'proofgate_bundle_revision 7',
       'proofgate_bundle_age_seconds 3',
@@ -52,6 +54,7 @@ describe('metrics of the verifier', () => {
       'proofgate_grpc_connections 2',
       'proofgate_grpc_calls_in_flight 1',
       'proofgate_tls_certificate_expiry_timestamp_seconds 1900000000',
+      'proofgate_tls_reloads_total{outcome="succeeded"} 0',
       'proofgate_tls_reloads_total{outcome="failed"} 1',
     ]);
   });

@@ -135,13 +135,18 @@ function lookRegularly(look: () => Promise<void>): NodeJS.Timeout {
 
 function tlsCheck(expirySeconds: number, fault: string | undefined): ReadinessCheck {
   const leftSeconds = expirySeconds - Math.floor(Date.now() / 1000);
-  const problem = leftSeconds > 0 ? undefined : 'the certificate of the gRPC port has expired';
+  const problem =
+    leftSeconds > 0
+      ? undefined
+      : 'the certificate of the gRPC port has expired: put a new one into --tls-cert-file';
   const soon =
     leftSeconds < EXPIRES_SOON_SECONDS
-      ? `the certificate of the gRPC port expires in ${leftSeconds} s`
+      ? `the certificate of the gRPC port expires in ${leftSeconds} s: put a new one into --tls-cert-file`
       : undefined;
   const warning =
-    fault === undefined ? soon : `changed TLS files are refused (${fault}): the ones before serve`;
+    fault === undefined
+      ? soon
+      : `changed TLS files are refused (${fault}), the ones before serve: mend them; they are looked at again`;
   return { name: 'tls', problem, warning };
 }
 

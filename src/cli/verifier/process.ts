@@ -11,6 +11,7 @@ import { ListenError } from '../../enforcement/ext-authz-grpc/server.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
+import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
 import type { ReplayStore } from '../../verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import type { CliContext } from '../define-command.ts';
@@ -32,15 +33,24 @@ export interface ProcessRole {
   /** @param doorAddress where the door listens */
   readonly openAdmin: (options: AdminOptions, doorAddress: string) => Promise<AdminListener>;
   readonly logFields: { readonly [name: string]: string | number };
-  /** The log line that says where it listens. */
-  readonly startedText: string;
+  /** The log line that says that it listens. */
+  readonly tellStart: (logger: Logger, started: Started) => void;
+}
+
+interface Started {
+  readonly version: string;
+  readonly authSite: string;
+  /** Where the door listens, and the admin listener. */
+  readonly listen: string;
+  readonly adminListen: string;
 }
 
 const ALONE: ProcessRole = {
   createBundle: createVerifierBundle,
   openAdmin: (options) => openAdminListener(options),
   logFields: {},
-  startedText: 'listening',
+  tellStart: (logger, { adminListen, authSite, listen, version }) =>
+    logger.info({ version, listen, admin_listen: adminListen, auth_site: authSite }, 'listening'),
 };
 
 /** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
@@ -53,15 +63,9 @@ export async function runVerifier(
   const logger = createLogger(settings.logLevel).child(role.logFields);
   const parts = await startParts({ settings, logger, version, role });
   try {
-    logger.info(
-      {
-        version,
-        listen: parts.door.address,
-        admin_listen: parts.admin.address,
-        auth_site: settings.authSite,
-      },
-      role.startedText,
-    );
+    const { admin, door } = parts;
+    const { authSite } = settings;
+    role.tellStart(logger, { version, authSite, listen: door.address, adminListen: admin.address });
     await stopped(stop);
     logger.info('draining');
   } finally {
@@ -172,6 +176,7 @@ async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door'
   });
   let leaving = false;
   const readiness = () => [...inputs.readiness(leaving), ...door.checks()];
+  createReadinessMetrics(metrics.registry, readiness);
   const adminOptions = { ...adminAddress, readiness, metrics: () => scrape(metrics) };
   const admin = await inputs.role.openAdmin(adminOptions, door.address).catch(async (error: unknown) => {
     await door.drain(0);

@@ -8,36 +8,54 @@ const INTERVAL_MS = 200;
 /** Looks now and then regularly. @returns ends it */
 export function reportReadiness(
   readiness: () => readonly ReadinessCheck[],
-  door: ExtAuthzGrpcDoor,
+  door: Pick<ExtAuthzGrpcDoor, 'setServing'>,
   logger: Logger,
 ): () => void {
-  const problems = new Map<string, string>();
+  const log = new ReadinessLog(logger);
   const look = () => {
     const checks = readiness();
     door.setServing(checks.every(({ problem }) => problem === undefined));
-    for (const { name, problem } of checks) logChange(problems, name, problem, logger);
+    for (const check of checks) log.note(check);
   };
   look();
   const timer = setInterval(look, INTERVAL_MS);
   return () => clearInterval(timer);
 }
 
-/** Texts that only count on, as in "for another 3 s", are no change. */
-function logChange(
-  problems: Map<string, string>,
-  name: string,
-  problem: string | undefined,
-  logger: Logger,
-): void {
-  const before = problems.get(name);
-  if (problem === undefined) {
-    if (before === undefined) return;
-    problems.delete(name);
-    logger.info({ check: name }, 'in order');
-    return;
+/** What was last said of a check. Shapes are texts whose numbers only count on, as in "for another 3 s". */
+interface Told {
+  readonly kind: 'problem' | 'warning';
+  readonly shape: string;
+}
+
+class ReadinessLog {
+  readonly #logger: Logger;
+  readonly #told = new Map<string, Told>();
+  /** Warnings that one look has found: what is over by the next, as between two files of a publication, is not told. */
+  readonly #seenOnce = new Map<string, string>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
   }
-  const shape = problem.replace(/\d+/g, '#');
-  if (before === shape) return;
-  problems.set(name, shape);
-  logger.warn({ check: name }, `not ready: ${problem}`);
+
+  note({ name, problem, warning }: ReadinessCheck): void {
+    const before = this.#told.get(name);
+    const shape = (problem ?? warning)?.replace(/\d+/g, '#');
+    const isSeenAgain = problem === undefined && this.#seenOnce.get(name) === shape;
+    this.#seenOnce.delete(name);
+    if (shape === undefined) {
+      if (before !== undefined) this.#logger.info({ check: name }, 'in order');
+      this.#told.delete(name);
+      return;
+    }
+    const kind = problem === undefined ? 'warning' : 'problem';
+    if (before?.kind === kind && before.shape === shape) return;
+    if (kind === 'warning' && !isSeenAgain) {
+      this.#seenOnce.set(name, shape);
+      return;
+    }
+    this.#told.set(name, { kind, shape });
+    if (kind === 'problem') this.#logger.warn({ check: name }, `not ready: ${problem}`);
+    else this.#logger.warn({ check: name }, `ready, with a warning: ${warning}`);
+  }
 }

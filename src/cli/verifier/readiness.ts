@@ -1,4 +1,7 @@
-/** What `/readyz` and the gRPC health service say of the sidecar. */
+/**
+ * What `/readyz` and the gRPC health service say of the sidecar: what is wrong, and what to do about it.
+ * Each text is a row in docs/enforcement.md "Run-book".
+ */
 import type { BundleStatus } from '../../bundle/holder.ts';
 import type { RefreshStatus } from '../../bundle/refresh/refresher.ts';
 import type { Snapshot } from '../../bundle/snapshot.ts';
@@ -31,18 +34,23 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
   ];
 }
 
+const NO_BUNDLE = 'no bundle has been loaded: put one into --bundle, or have Control publish one';
+
 /** A bundle that was refused leaves the one before it at work: that is told, and does not stop the traffic. */
 export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
   const refused = problem && `${problem.error.code}: ${problem.error.message}`;
   return snapshot === undefined
-    ? { name: 'bundle', problem: refused ?? 'no bundle has been loaded yet' }
+    ? { name: 'bundle', problem: refused ?? NO_BUNDLE }
     : { name: 'bundle', problem: undefined, warning: refused };
 }
 
 /** Where a request without a record is refused, a trail that cannot be written stops the traffic. */
 function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck {
-  const notRecorded = recorder && `decisions cannot be recorded (${recorder})`;
-  const notSent = collector && `decisions cannot be sent to the collector (${collector})`;
+  const notRecorded =
+    recorder && `decisions cannot be recorded (${recorder}): mend what --audit-file names; it is tried again`;
+  const notSent =
+    collector &&
+    `decisions cannot be sent to the collector (${collector}): mend what --audit-url names; it is tried again`;
   const problem = mode === 'required' ? notRecorded : undefined;
   return { name: 'audit', problem, warning: problem === undefined ? (notRecorded ?? notSent) : undefined };
 }
@@ -50,7 +58,8 @@ function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck 
 /** Never a problem: what is loaded serves without Control, for as long as it is fresh. */
 export function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
   const warning = problem && `${problem.error.code}: ${problem.error.message}`;
-  const silent = lastContactSeconds === undefined ? 'Control has not answered yet' : undefined;
+  const silent =
+    lastContactSeconds === undefined ? 'Control has not answered yet: is --control-url right?' : undefined;
   return { name: 'control', problem: undefined, warning: warning ?? silent };
 }
 
@@ -68,10 +77,15 @@ function freshnessCheck(status: BundleStatus, realtimeStalenessSeconds: number):
 function freshnessProblemOf(snapshot: Snapshot, realtimeStalenessSeconds: number): string | undefined {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const { expiresAtSeconds, freshAsOfSeconds, issuedAtSeconds, skewSeconds } = snapshot;
-  if (nowSeconds < issuedAtSeconds - skewSeconds) return "the bundle was issued after this machine's clock";
-  if (nowSeconds >= expiresAtSeconds + skewSeconds) return 'the bundle has expired';
+  if (nowSeconds < issuedAtSeconds - skewSeconds)
+    return "the bundle was issued after this machine's clock: set the clock right";
+  if (nowSeconds >= expiresAtSeconds + skewSeconds)
+    return 'the bundle has expired: sign or publish a new revision';
   const mostSeconds = Math.max(snapshot.longestStalenessSeconds ?? 0, realtimeStalenessSeconds);
   const ageSeconds = nowSeconds - freshAsOfSeconds;
   if (ageSeconds <= mostSeconds) return undefined;
-  return `the bundle is ${ageSeconds} s old, more than any route allows (${mostSeconds} s): no freshness statement arrives`;
+  return (
+    `the bundle is ${ageSeconds} s old, more than any route allows (${mostSeconds} s): ` +
+    'see that bundle freshen, or Control, states its freshness and that its statements arrive'
+  );
 }

@@ -39,7 +39,7 @@ const RESERVE_INTERVAL_MS = 1000;
 const MOST_RESERVE_SECONDS = 60;
 
 export interface MemoryReplayStoreOptions {
-  /** Most identifiers remembered at a time; 40 bytes each. Default 1,000,000. */
+  /** Most identifiers remembered at a time; about 45 bytes each. Default 1,000,000. */
   readonly maxRecords?: number;
   /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
@@ -209,9 +209,9 @@ class MemoryReplayStore implements ReplayStore {
 }
 
 const FENCE_CAUSES: { readonly [W in ReplayFenceReason]?: string } = {
-  start: 'has just started',
-  skew_raised: "met a larger skew in the site's bundle",
-  clock: 'remembers a clock that was ahead of this one',
+  start: 'has just started (start)',
+  skew_raised: "met a larger skew in the site's bundle (skew_raised)",
+  clock: 'remembers a clock that was ahead of this one (clock)',
 };
 
 function fenceProblem({ secondsLeft, why }: ReplayFence): string {

@@ -26,12 +26,14 @@ interface ShardFence {
   readonly wasUp: boolean;
 }
 
+/** With the code that metric and log have, and what to do. */
 const WHY: { readonly [R in ReplayFenceReason]: string } = {
-  start: 'this verifier has just started',
-  epoch_missing: 'Redis holds no older replay records',
-  primary_changed: 'another Redis primary answers, or the same one restarted, and may have forgotten',
-  skew_raised: "the site's skew grew",
-  clock: 'a clock jumped',
+  start: 'this verifier has just started (start), nothing to do but wait',
+  epoch_missing: 'Redis was empty, restarted or flushed (epoch_missing), nothing to do but wait',
+  primary_changed:
+    'another Redis primary answers, or the same one restarted (primary_changed), nothing to do but wait',
+  skew_raised: "the site's skew grew (skew_raised), nothing to do but wait",
+  clock: "a clock jumped, Redis' or this machine's (clock), set them right",
 };
 
 export class RedisFences {

@@ -37,8 +37,8 @@ export function redisHealth(
   }
   const part =
     trouble && `of ${primaries.tags.length} parts of the holders ${servedShards} are served: ${trouble}`;
-  const warning = part ?? fenced;
-  return warning === undefined ? { ready: true, ...details } : { ready: true, warning, ...details };
+  const warning = [part, fenced].filter((text) => text !== undefined).join('; ');
+  return warning === '' ? { ready: true, ...details } : { ready: true, warning, ...details };
 }
 
 function findTrouble(

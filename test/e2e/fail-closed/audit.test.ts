@@ -63,7 +63,7 @@ function expectGapsTold(campaign: Campaign, trail: string): void {
 
 async function expectNotReady(verifier: VerifierProcess, code: string): Promise<void> {
   const { status, text } = await verifier.probe('/readyz');
-  const problem = `decisions cannot be recorded (${code})`;
+  const problem = expect.stringContaining(`decisions cannot be recorded (${code}): `);
   expect([status, JSON.parse(text).checks]).toEqual([
     503,
     expect.arrayContaining([{ name: 'audit', ok: false, problem }]),

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CompiledCli, compileCli } from '../../cli/compiled-cli.ts';
+import { codesIn, readText, sectionOf, tableRows } from '../../docs/markdown.ts';
 import type { CheckClient } from '../../fakes/check-client.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { waitFor } from '../harness/wait.ts';
@@ -94,9 +95,38 @@ describe('one address, several processes', () => {
       expect(Math.min(...shares)).toBeGreaterThanOrEqual(sent / CONNECTIONS);
       expect(text).toContain('proofgate_workers_running{worker="primary"} 3');
       expect(text.match(/^# TYPE proofgate_decisions_total /gm)).toHaveLength(1);
+      expect(text).toContain('proofgate_ready{check="workers",worker="primary"} 1');
+      expect(text).toContain('proofgate_ready{check="replay_store",worker="2"} 1');
     },
     WAIT_MS,
   );
+
+  it('metrics are those of the reference, with the type that it says', async () => {
+    const { text } = await workers.get('/metrics');
+    const shown = [...text.matchAll(/^# TYPE ((?:proofgate|grpc)_\S+) (\S+)$/gm)];
+    const documented = new Map(
+      tableRows(sectionOf(readText('docs/enforcement.md'), 'Metrics')).map(([name, type = '']) => [
+        codesIn(name)[0],
+        type.split(':')[0],
+      ]),
+    );
+    expect(shown.map(([, name]) => name)).toEqual(
+      expect.arrayContaining(['proofgate_workers_running', 'proofgate_worker_restarts_total']),
+    );
+    for (const [, name, type] of shown) expect([name, documented.get(name)]).toEqual([name, type]);
+  });
+
+  it('each says once that it listens, the primary where', async () => {
+    const said = workers.service.stderrLines.map((line) => JSON.parse(line));
+    const started = said.filter(({ msg }) => /^(?:worker )?listening$/.test(msg));
+    const told = started.map(({ admin_listen, msg, worker }) => [msg, worker, typeof admin_listen]);
+    expect(told.toSorted()).toEqual([
+      ['listening', undefined, 'string'],
+      ['worker listening', 1, 'undefined'],
+      ['worker listening', 2, 'undefined'],
+      ['worker listening', 3, 'undefined'],
+    ]);
+  });
 
   it(
     `of ${COPIES} copies of a proof one is accepted, whichever processes they reach`,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { RedisFences, type ReplayEpoch } from '../../../src/verifier/replay/redis-fences.ts';
 import { redisHealth, type SeenPrimaries } from '../../../src/verifier/replay/redis-health.ts';
+import { REPLAY_FENCE_REASONS } from '../../../src/verifier/replay/store.ts';
 
 const NOW = 1_800_000_000;
 const SKEW_SECONDS = 5;
@@ -153,13 +154,13 @@ describe('a fence', () => {
     expect(health.fence).toEqual(FENCE);
   });
 
-  it('is told beside what is not served, which is what the warning is about', () => {
-    const fences = fencesOf({ 0: OPEN, 1: OPEN }, { 0: UP, 1: OPEN });
+  it.each(REPLAY_FENCE_REASONS)('(%s) is told beside what is not served, with its code', (why) => {
+    const fences = fencesOf({ 0: OPEN, 1: OPEN }, { 0: { ...UP, why }, 1: OPEN });
     const seen: Seen = { links: [{ shards: [0] }, { shards: [1], problem: 'it is away' }] };
     expect(healthOf(seen, fences)).toMatchObject({
       ready: true,
-      warning: expect.stringContaining('it is away'),
-      fence: FENCE,
+      warning: expect.stringMatching(new RegExp(`it is away; .*\\(${why}\\).*\\b${FENCE.secondsLeft} s$`)),
+      fence: { ...FENCE, why },
       links: { serving: 1, unfit: 1 },
     });
   });

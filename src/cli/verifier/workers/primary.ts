@@ -11,6 +11,7 @@ import {
 import { removeStaleSocket } from '../../../enforcement/ext-authz-grpc/listener.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import { createVerifierMetrics } from '../../../telemetry/metrics.ts';
+import { createReadinessMetrics } from '../../../telemetry/readiness-metrics.ts';
 import { createWorkerMetrics } from '../../../telemetry/worker-metrics.ts';
 import type { CliContext } from '../../define-command.ts';
 import { usageError } from '../../errors.ts';
@@ -43,6 +44,7 @@ export async function runPrimary(settings: VerifierSettings, { version }: CliCon
     stdout: relaysAudit ? process.stdout : undefined,
     onRestart: () => workerMetrics.restarted(),
   });
+  createReadinessMetrics(metrics.registry, () => [...primaryChecks(bundle), pool.check()]);
   const readiness = () => [
     ...mergeChecks([{ process: 'primary', checks: primaryChecks(bundle) }, ...pool.states()]),
     pool.check(),

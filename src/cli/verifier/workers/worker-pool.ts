@@ -121,8 +121,10 @@ export class WorkerPool {
         return;
       case 'failed':
         // Once all have started, the worker is started again like one that died.
-        if (this.#hasStarted)
-          this.#options.logger.error({ worker: seat.number, code: message.code }, message.message);
+        if (this.#hasStarted) {
+          const { code, message: text } = message;
+          this.#options.logger.error({ worker: seat.number, code }, `a worker cannot start: ${text}`);
+        }
         this.#onFailed(new CliError('usage', message.code, message.message));
     }
   }
@@ -144,7 +146,8 @@ export class WorkerPool {
   /** Whether all of them run. */
   check(): ReadinessCheck {
     const missing = this.#seats.filter((seat) => !isRunning(seat)).map(({ number }) => number);
-    const text = `${missing.length} of ${this.#seats.length} workers do not run: ${missing.join(', ')}`;
+    const count = `${missing.length} of ${this.#seats.length} workers do not run (${missing.join(', ')})`;
+    const text = `${count}: they are started again; why they ended is in the log`;
     return { name: 'workers', problem: missing.length === 0 ? undefined : text };
   }
 

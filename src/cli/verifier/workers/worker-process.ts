@@ -13,8 +13,9 @@ export async function runWorker(settings: VerifierSettings, context: CliContext)
   const channel = new WorkerChannel();
   try {
     await runVerifier(settings, context, {
-      logFields: { worker },
-      startedText: 'worker listening',
+      logFields: { worker: Number(worker) },
+      tellStart: (logger, { authSite, listen, version }) =>
+        logger.info({ version, listen, auth_site: authSite }, 'worker listening'),
       createBundle: (_, logger, metrics) => {
         metrics.registry.setDefaultLabels({ worker });
         return createWorkerBundle(settings, logger, metrics);

@@ -1,0 +1,79 @@
+/** The log table of docs/enforcement.md against the calls of the verifier's logger: text, level and members. */
+import { expect, it } from '@jest/globals';
+import ts from 'typescript';
+import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
+
+interface LogLine {
+  /** `…` stands for what is only known when it happens. */
+  readonly text: string;
+  readonly level: string;
+  readonly members: readonly string[];
+}
+
+/** Control has a table of its own. */
+const files = filesOfCheckout('src', '.ts').filter((file) => !/^src\/(?:control|cli\/control)\//.test(file));
+const sources = files.map((file) => {
+  return ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);
+});
+
+function visit(node: ts.Node, look: (node: ts.Node) => void): void {
+  look(node);
+  ts.forEachChild(node, (child) => visit(child, look));
+}
+
+/** @throws Error when nobody could tell what the log will say */
+function textOf(message: ts.Expression | undefined): string {
+  if (message !== undefined && ts.isStringLiteralLike(message)) return message.text;
+  if (message !== undefined && ts.isTemplateExpression(message) && message.head.text !== '') {
+    return `${message.head.text}…`;
+  }
+  throw new Error(`a log line without a text of its own: ${message?.getSourceFile().fileName}`);
+}
+
+function membersOf(fields: ts.Expression | undefined): readonly string[] {
+  if (fields === undefined || !ts.isObjectLiteralExpression(fields)) return [];
+  return fields.properties.map((property) => property.name?.getText() ?? '').sort();
+}
+
+function loggedLines(): readonly LogLine[] {
+  const lines: LogLine[] = [];
+  for (const source of sources) {
+    visit(source, (node) => {
+      if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return;
+      const { expression, name } = node.expression;
+      if (!LEVELS.includes(name.text) || !/logger$/i.test(expression.getText())) return;
+      const fields = node.arguments.length > 1 ? node.arguments[0] : undefined;
+      lines.push({ text: textOf(node.arguments.at(-1)), level: name.text, members: membersOf(fields) });
+    });
+  }
+  return lines;
+}
+
+/** One line can be logged at several places: with the members of all of them. */
+function byText(lines: readonly LogLine[]): ReadonlyMap<string, Omit<LogLine, 'text'>> {
+  const found = new Map<string, Omit<LogLine, 'text'>>();
+  for (const { level, members, text } of lines) {
+    const before = found.get(text);
+    if (before !== undefined && before.level !== level) throw new Error(`two levels: ${text}`);
+    found.set(text, { level, members: [...new Set([...(before?.members ?? []), ...members])].sort() });
+  }
+  return found;
+}
+
+function documentedLines(): readonly LogLine[] {
+  return tableRows(sectionOf(readText('docs/enforcement.md'), 'Log')).map(([text, described = '']) => ({
+    text: codesIn(text)[0] ?? '',
+    level: described.split(':')[0] ?? '',
+    members: codesIn(described).toSorted(),
+  }));
+}
+
+it('has every line, with its level and its members, and no other', () => {
+  const described = documentedLines();
+  const logged = byText(loggedLines());
+  expect(logged.size).toBeGreaterThan(25);
+  expect(new Set(described.map(({ text }) => text)).size).toBe(described.length);
+  expect(Object.fromEntries(byText(described))).toEqual(Object.fromEntries(logged));
+});
