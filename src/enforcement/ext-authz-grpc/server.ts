@@ -23,6 +23,7 @@ import type { RequestFacts } from '../../verifier/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
 import { createResponseEncoder, deniedResponse } from './check-response.ts';
+import { widenConnections } from './connection-window.ts';
 import { type DoorListener, openDoorListener } from './listener.ts';
 import type { CheckRequest } from './messages.ts';
 import type { OpenCall } from './open-call.ts';
@@ -194,6 +195,7 @@ class Inlet {
     // TLS, where there is any, has been spoken before.
     const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#injectors.push(injector);
+    widenConnections(this.#server);
     return injector;
   }
 }

@@ -1,0 +1,43 @@
+/** What a peer may have on its way over one connection to a real door. */
+import { type ClientHttp2Session, connect } from 'node:http2';
+import { afterEach, expect, it } from '@jest/globals';
+import {
+  type ExtAuthzGrpcDoor,
+  openExtAuthzGrpcDoor,
+} from '../../../src/enforcement/ext-authz-grpc/server.ts';
+import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { createTestVerifier } from '../../fakes/test-verifier.ts';
+
+/** Of a connection that nobody has widened: RFC 9113 section 6.9.2. */
+const FIRST_WINDOW_BYTES = 65_535;
+const STREAMS = 1_024;
+const CHECK_BYTES = 4_000;
+
+let door: ExtAuthzGrpcDoor | undefined;
+const sessions: ClientHttp2Session[] = [];
+afterEach(async () => {
+  for (const session of sessions.splice(0)) session.destroy();
+  await door?.drain(0);
+});
+
+it('is room for a Check on every stream, on each connection', async () => {
+  const { verifier } = createTestVerifier({ snapshot: await compileSite(siteContent(newSiteKeys())) });
+  door = await openExtAuthzGrpcDoor({
+    verifier,
+    metrics: createVerifierMetrics(() => undefined),
+    bodyMode: 'buffered',
+    listen: '127.0.0.1:0',
+    maxMessageBytes: 64 * 1024,
+  });
+  for (let connection = 0; connection < 3; connection += 1) {
+    const session = connect(`http://${door.address}`);
+    sessions.push(session);
+    const room = await waitFor('a wider window', 10_000, () => {
+      const { remoteWindowSize = 0 } = session.state;
+      return remoteWindowSize > FIRST_WINDOW_BYTES ? remoteWindowSize : undefined;
+    });
+    expect(room).toBeGreaterThanOrEqual(STREAMS * CHECK_BYTES);
+  }
+});
