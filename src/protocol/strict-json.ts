@@ -6,6 +6,13 @@
 /** Thrown for text that is not JSON, or that names a member twice; the message never quotes a value. */
 export class StrictJsonError extends Error {
   override readonly name = 'StrictJsonError';
+  /** The member that occurs twice; undefined for every other fault. */
+  readonly twice: string | undefined;
+
+  constructor(message: string, twice?: string) {
+    super(message);
+    this.twice = twice;
+  }
 }
 
 /** What text may hold at most; whatever holds more is refused before it is parsed. */
@@ -30,9 +37,8 @@ export function parseStrictJson(text: string, limits: JsonLimits = NO_LIMITS): u
   }
   // Of two members of one name the parser keeps one.
   if (countParsedMembers(value) !== memberCount) {
-    throw new StrictJsonError(
-      `member ${JSON.stringify(findDuplicateMember(text))} occurs twice in one object`,
-    );
+    const twice = findDuplicateMember(text);
+    throw new StrictJsonError(`member ${JSON.stringify(twice)} occurs twice in one object`, twice);
   }
   return value;
 }

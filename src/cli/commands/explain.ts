@@ -1,7 +1,7 @@
 /** `proofgate explain`: why a captured request was allowed or denied. Ends like `grep`: 0 allowed, 1 denied, 2 neither. */
 
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
-import { CliError, toCliError } from '../errors.ts';
+import { CliError, systemErrorCode } from '../errors.ts';
 import { EXPLAIN_SETTINGS, type ExplainSettings } from '../explain/settings.ts';
 
 export function registerExplain(parent: ProofgateCommand, context: CliContext): void {
@@ -35,9 +35,15 @@ async function explain(settings: ExplainSettings, { output }: CliContext): Promi
   if (report.decision.outcome === 'denied') output.endWith(DENIED);
 }
 
-/** Whatever it is, exit 2: a fault must not look like a denial. */
+/**
+ * Whatever it is, exit 2: a fault must not look like a denial. The text of an error that nobody foresaw is left out: it could
+ * quote the capture.
+ */
 async function cannotExplain(error: unknown): Promise<CliError> {
   const { fromBundleError } = await import('../bundle/errors.ts');
-  const { code, message } = toCliError(fromBundleError(error));
-  return new CliError('usage', code, message);
+  const known = fromBundleError(error);
+  if (known instanceof CliError) return new CliError('usage', known.code, known.message);
+  const kind = systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
+  const cause = /^[A-Za-z0-9_]{1,40}$/.test(kind) ? kind : 'unknown';
+  return new CliError('usage', 'internal', `a fault of Proofgate, not of the request: ${cause}`);
 }

@@ -10,6 +10,7 @@ import { readCheckRequest } from './check-request-json.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
 import { parseMoment } from './moments.ts';
 import { type RecordedDecision, readRecordedDecision } from './recorded-decision.ts';
+import { isWellKnownMember } from './well-known-names.ts';
 
 export interface CapturedRequest {
   readonly check: CheckRequest;
@@ -38,10 +39,10 @@ function parseJson(text: string): unknown {
     return parseStrictJson(text);
   } catch (error) {
     if (!(error instanceof StrictJsonError)) throw error;
-    throw usageError(
-      'request_not_json',
-      `the request is ${error.message}`.replace('is member', 'has member'),
-    );
+    const { twice } = error;
+    const member = twice !== undefined && isWellKnownMember(twice) ? `the member ${twice}` : 'a member';
+    const problem = twice === undefined ? 'is not valid JSON' : `has ${member} twice in one object`;
+    throw usageError('request_not_json', `the request ${problem}`);
   }
 }
 

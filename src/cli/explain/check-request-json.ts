@@ -4,7 +4,7 @@
  * Source: https://protobuf.dev/programming-guides/json/, docs/enforcement.md "What ext_authz really sends".
  */
 import type { CheckRequest, HeaderValue, HttpRequest } from '../../enforcement/ext-authz-grpc/messages.ts';
-import { JsonFields, requestInvalid } from './json-fields.ts';
+import { JsonFields, notAMember, requestInvalid } from './json-fields.ts';
 
 export interface ReadCheckRequest {
   readonly check: CheckRequest;
@@ -64,7 +64,7 @@ function message(value: unknown, path: string, members: readonly string[]): Json
   const spelledAs = new Map<string, string>();
   for (const spelled of fields.names) {
     const name = members.find((member) => member === spelled || camelCase(member) === spelled);
-    if (name === undefined) throw requestInvalid(fields.at(spelled), 'is not a member of this message');
+    if (name === undefined) throw notAMember(fields.at(spelled), members);
     if (Object.hasOwn(renamed, name)) throw requestInvalid(fields.at(spelled), 'is there in both spellings');
     renamed[name] = fields.value(spelled);
     spelledAs.set(name, spelled);

@@ -25,7 +25,7 @@ export function clockMembers({ credentials, nowSeconds, snapshot }: Explanation)
 }
 
 /** Moments that a transcript may name and that no calendar holds are shown as their seconds. */
-function shownTime(seconds: number): string {
+export function shownTime(seconds: number): string {
   return seconds < END_OF_CALENDAR_SECONDS ? formatTime(seconds) : String(seconds);
 }
 

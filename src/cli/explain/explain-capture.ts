@@ -6,10 +6,13 @@ import type { RequestFacts } from '../../verifier/request-facts.ts';
 import { usageError } from '../errors.ts';
 import { readInputText, readStandardInput } from '../input-files.ts';
 import { type CapturedRequest, parseCapturedRequest } from './captured-request.ts';
+import { knownTextsOf } from './known-texts.ts';
 import { loadBundle } from './load-bundle.ts';
 import { parseMoment } from './moments.ts';
+import { credentialsOf } from './own-credentials.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
 import type { ExplainSettings } from './settings.ts';
+import { Showing } from './shown-values.ts';
 
 /** A body of 4 MiB in base64, with the headers. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
@@ -26,8 +29,13 @@ export async function explainCapture(settings: ExplainSettings): Promise<Explain
     nowSeconds: moment.seconds,
     realtimeStalenessSeconds: Math.floor(settings.realtimeStalenessMs / 1000),
   });
-  const { recorded } = captured;
-  return reportOf({ explanation, facts, bundle, momentSource: moment.source, recorded });
+  const { check, recorded } = captured;
+  const show = new Showing({
+    known: knownTextsOf(explanation),
+    showValues: settings.showValues,
+    credentials: credentialsOf(check, explanation),
+  });
+  return reportOf({ explanation, facts, bundle, momentSource: moment.source, recorded, show });
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

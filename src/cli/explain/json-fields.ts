@@ -1,12 +1,18 @@
 /**
  * Reads the members of objects in a captured request; a fault is `request_invalid` and names the JSON path. Values are
- * never quoted: the capture holds credentials.
+ * never quoted, nor names that the format does not have: the capture holds credentials, and they may stand anywhere.
  */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { type CliError, usageError } from '../errors.ts';
+import { isWellKnownMember } from './well-known-names.ts';
 
 export function requestInvalid(path: string, problem: string): CliError {
   return usageError('request_invalid', `${path === '' ? '/' : path}: ${problem}`);
+}
+
+/** @param known what could stand there */
+export function notAMember(path: string, known: readonly string[]): CliError {
+  return requestInvalid(path, `is not one of the members there are: ${known.join(', ')}`);
 }
 
 /** An object with a place in the document. */
@@ -30,15 +36,17 @@ export class JsonFields {
     return Object.keys(this.#object);
   }
 
+  /** `/headers/host`; `/headers/member 3` for a name of the caller's own, counted from 1. */
   at(name: string): string {
     const spelled = this.#spelledAs.get(name) ?? name;
-    return `${this.path}/${spelled.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const shown = isWellKnownMember(spelled) ? spelled : `member ${this.names.indexOf(name) + 1}`;
+    return `${this.path}/${shown}`;
   }
 
   /** @throws CliError for a member that is none of these */
   only(known: readonly string[]): void {
     const unknown = this.names.find((name) => !known.includes(name));
-    if (unknown !== undefined) throw requestInvalid(this.at(unknown), 'is not a member of this format');
+    if (unknown !== undefined) throw notAMember(this.at(unknown), known);
   }
 
   /** Null counts as absent, as in the JSON form of protobuf. */

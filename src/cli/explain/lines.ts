@@ -4,6 +4,16 @@ import type { ExplainReport } from './report.ts';
 import { stepLines } from './step-lines.ts';
 
 export function linesOf(report: ExplainReport): readonly string[] {
+  const lines = linesWithoutNote(report);
+  const isVeiled = report.values === 'veiled' && lines.some((line) => VEILED.test(line));
+  return isVeiled ? [...lines, '', VEILED_NOTE] : lines;
+}
+
+const VEILED = /\[[0-9]+ characters?\]/;
+const VEILED_NOTE =
+  'What the request says and the bundle does not is shown by its length; --show-values shows it, but no credentials';
+
+function linesWithoutNote(report: ExplainReport): readonly string[] {
   return [
     headline(report),
     `explained as of ${report.at}, ${MOMENTS[report.at_source]}`,

@@ -6,18 +6,21 @@
 import { hash } from 'node:crypto';
 import { formatTime } from '../../bundle/times.ts';
 import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
-import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { type Denial, isDenial, REASONS } from '../../protocol/reasons.ts';
 import type { Verified } from '../../verifier/decide.ts';
 import type { Explanation } from '../../verifier/explain/explain.ts';
-import type { ComparedLine } from '../../verifier/explain/transcript-lines.ts';
+import { type ComparedLine, HEADER_LINE } from '../../verifier/explain/transcript-lines.ts';
 import type { StepNumber } from '../../verifier/explain/verdicts.ts';
 import type { RequestFacts } from '../../verifier/request-facts.ts';
-import { clockMembers } from './clock.ts';
+import { callerMembers, credentialMembers } from './caller-members.ts';
+import { clockMembers, shownTime } from './clock.ts';
+import { differenceOf } from './difference.ts';
 import { hintFor } from './hints.ts';
+import { isKnownDetail } from './known-details.ts';
 import type { LoadedBundle } from './loaded-bundle.ts';
 import type { RecordedDecision } from './recorded-decision.ts';
-import { quoted, shownAuthority, shownLine, shownTarget } from './shown-values.ts';
+import type { Showing } from './shown-values.ts';
+import { quoted } from './veil.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 
@@ -27,6 +30,7 @@ export interface Explained {
   readonly bundle: LoadedBundle;
   readonly momentSource: MomentSource;
   readonly recorded: RecordedDecision | undefined;
+  readonly show: Showing;
 }
 
 /** In the words of the specification's "Request evaluation order (adapter)"; the first also reads the credentials. */
@@ -43,31 +47,31 @@ const STEP_NAMES: { readonly [S in StepNumber]: string } = {
 export type ExplainReport = ReturnType<typeof reportOf>;
 
 export function reportOf(explained: Explained) {
-  const { bundle, explanation, facts, momentSource } = explained;
+  const { bundle, explanation, facts, momentSource, show } = explained;
   const { decision, nowSeconds } = explanation;
   return {
-    decision: decisionMembers(decision),
+    decision: decisionMembers(decision, show),
     hint: isDenial(decision) ? hintFor(decision) : null,
     at: formatTime(nowSeconds),
     at_source: momentSource,
     bundle: bundleMembers(bundle),
     recorded: recordedMembers(explained),
     request: {
-      method: quoted(facts.method),
-      scheme: quoted(facts.scheme),
-      authority: shownAuthority(facts.authority),
-      target: shownTarget(facts.target),
+      method: show.method(facts.method),
+      scheme: show.scheme(facts.scheme),
+      authority: show.authority(facts.authority),
+      target: show.target(facts.target),
       body: facts.body.kind === 'exact' ? `${facts.body.bytes.byteLength} bytes` : facts.body.kind,
     },
     steps: explanation.steps.map(({ step, verdict, denial }) => ({
       step,
       name: STEP_NAMES[step],
       verdict,
-      ...(denial === undefined ? {} : { reason: denial.reason, detail: shownDetail(denial.detail) }),
+      ...(denial === undefined ? {} : { reason: denial.reason, detail: shownDetail(denial.detail, show) }),
     })),
     route: routeMembers(explanation),
-    credentials: credentialMembers(explanation, facts.headers),
-    caller: callerMembers(explanation),
+    credentials: credentialMembers(explanation, facts.headers, show),
+    caller: callerMembers(explanation, show),
     rules: explanation.rules.map(({ rule, denial }) => ({
       rule: rule.index,
       matches: denial === undefined || denial.detail === 'not_granted',
@@ -82,7 +86,7 @@ export function reportOf(explained: Explained) {
       kind,
       name,
       allowed: [...allowed],
-      actual: actual === undefined ? null : quoted(actual),
+      actual: actual === undefined ? null : show.text(actual),
       fault: denial?.reason ?? null,
     })),
     proof_checks: explanation.proofChecks.map(({ check, verdict, detail }) => ({
@@ -91,25 +95,29 @@ export function reportOf(explained: Explained) {
       detail: detail ?? null,
     })),
     clock: clockMembers(explanation),
-    transcript: transcriptMembers(explanation),
-    upstream_headers: upstreamHeaders(decision),
-    when_made: whenMadeMembers(explanation),
+    transcript: transcriptMembers(explanation, show),
+    upstream_headers: upstreamHeaders(decision, show),
+    when_made: whenMadeMembers(explanation, show),
+    values: show.values,
   };
 }
 
-function decisionMembers(decision: Verified | Denial) {
+function decisionMembers(decision: Verified | Denial, show: Showing) {
   return isDenial(decision)
     ? {
         outcome: 'denied',
         reason: decision.reason,
-        detail: shownDetail(decision.detail),
+        detail: shownDetail(decision.detail, show),
         status: decision.status,
       }
     : { outcome: 'allowed', reason: null, detail: null, status: null };
 }
 
-function shownDetail(detail: string | undefined): string | null {
-  return detail === undefined ? null : quoted(detail);
+/** `header.<name>`, the name of an attribute, or one of those that the format has. */
+function shownDetail(detail: string | undefined, show: Showing): string | null {
+  if (detail === undefined) return null;
+  if (isKnownDetail(detail)) return detail;
+  return detail.startsWith(HEADER_LINE) ? show.lineName(detail) : show.text(detail);
 }
 
 function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
@@ -129,17 +137,17 @@ function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
  * `agrees`: the same decision. `beyond`: it was made after all that is explained here, in step 6 or by the verifier's own
  * state. `differs`: something was otherwise then: bundle, freshness, clock, or what was captured.
  */
-function recordedMembers({ explanation, recorded, bundle }: Explained) {
+function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
   if (recorded === undefined) return null;
   const { decision, credentials } = explanation;
   const reason = REASONS.find((known) => known === recorded.reason) ?? null;
   const transcriptSha256 = credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url');
   return {
     time: formatTime(recorded.timeSeconds),
-    decision_id: recorded.decisionId === undefined ? null : quoted(recorded.decisionId),
+    decision_id: recorded.decisionId === undefined ? null : show.text(recorded.decisionId),
     outcome: recorded.outcome,
     reason,
-    detail: shownDetail(recorded.detail),
+    detail: shownDetail(recorded.detail, show),
     comparison: comparisonOf(decision, recorded),
     same_bundle:
       recorded.bundleHead === bundle.snapshot.head && recorded.bundleRevision === bundle.snapshot.revision,
@@ -181,62 +189,6 @@ function routeMembers({ route }: Explanation) {
   };
 }
 
-/** Which credentials came, by size and hash; what the passport says is unverified unless its check passed. */
-function credentialMembers({ credentials }: Explanation, headers: RequestHeaders) {
-  if (credentials === undefined) {
-    return {
-      readable: false,
-      authorization: headers.lookup('authorization').kind,
-      transcript: headers.lookup('x-proofgate-transcript').kind,
-      signature: headers.lookup('x-proofgate-signature').kind,
-    };
-  }
-  const { passport, proof } = credentials;
-  const { claims } = passport;
-  return {
-    readable: true,
-    passport: {
-      sha256: passport.sha256,
-      key_id: passport.keyId,
-      algorithm: passport.algorithm,
-      passport_id: claims.passportId,
-      issuer: claims.issuer,
-      trust_domain: claims.trustDomain,
-      subject: claims.subject,
-      audience: claims.audience,
-      key_binding: claims.keyBinding,
-    },
-    transcript: {
-      bytes: proof.transcriptBytes.byteLength,
-      sha256: hash('sha256', proof.transcriptBytes, 'base64url'),
-    },
-    signature: { bytes: proof.signature.byteLength },
-  };
-}
-
-function callerMembers({ caller }: Explanation) {
-  if (caller === undefined) return null;
-  const { bundleKey, derivedKey } = caller;
-  return {
-    issuer: caller.issuer,
-    trust_domain: caller.trustDomain,
-    subject: caller.subject,
-    key_id: caller.keyId,
-    key_binding: caller.keyBinding,
-    /** `claimed`: the passport's word, and not the bundle's. */
-    known_from: derivedKey === undefined ? 'claimed' : 'bundle',
-    key: bundleKey?.kind ?? null,
-    key_thumbprint: bundleKey?.key.thumbprint ?? null,
-    key_status: derivedKey?.status ?? null,
-    key_expires_at: derivedKey === undefined ? null : formatTime(derivedKey.expiresAtSeconds),
-    client_id: derivedKey?.client.clientId ?? null,
-    grants:
-      derivedKey === undefined
-        ? null
-        : Object.fromEntries([...derivedKey.client.grants].map(([resource, access]) => [resource, access])),
-  };
-}
-
 function freshnessMembers({ freshness, route }: Explanation) {
   if (freshness === undefined || route === undefined) return null;
   const { freshness: rule } = route;
@@ -247,15 +199,20 @@ function freshnessMembers({ freshness, route }: Explanation) {
   };
 }
 
-function transcriptMembers({ transcript, credentials }: Explanation) {
+function transcriptMembers({ transcript, credentials }: Explanation, show: Showing) {
   const names = new Set(credentials?.proof.transcript.headers.map(({ name }) => name));
-  return transcript.map((line) => ({
-    line: line.name,
-    equal: line.isEqual,
-    signed: line.signed === undefined ? null : shownLine(line.name, line.signed, names),
-    rebuilt: line.rebuilt.kind === 'value' ? shownLine(line.name, line.rebuilt.value, names) : null,
-    why: whyOf(line),
-  }));
+  return transcript.map((line) => {
+    const { isEqual, name, rebuilt, signed } = line;
+    const again = rebuilt.kind === 'value' ? rebuilt.value : undefined;
+    return {
+      line: show.lineName(name),
+      equal: isEqual,
+      signed: signed === undefined ? null : show.line(name, signed, names),
+      rebuilt: again === undefined ? null : show.line(name, again, names),
+      why: whyOf(line),
+      difference: signed === undefined || again === undefined ? null : differenceOf(name, signed, again),
+    };
+  });
 }
 
 function whyOf({ rebuilt, signed }: ComparedLine): string | null {
@@ -264,13 +221,13 @@ function whyOf({ rebuilt, signed }: ComparedLine): string | null {
 }
 
 /** Without the decision's own ID. */
-function upstreamHeaders(decision: Verified | Denial) {
+function upstreamHeaders(decision: Verified | Denial, show: Showing) {
   if (isDenial(decision)) return [];
   const allowed = { ...decision, kind: 'allowed', decisionId: '', passportSha256: '' } as const;
-  return identityHeadersOf(allowed).map(([name, value]) => ({ name, value }));
+  return identityHeadersOf(allowed).map(([name, value]) => ({ name, value: show.text(value) }));
 }
 
-function whenMadeMembers({ whenMade }: Explanation) {
+function whenMadeMembers({ whenMade }: Explanation, show: Showing) {
   if (whenMade === undefined) return null;
-  return { at: formatTime(whenMade.nowSeconds), decision: decisionMembers(whenMade.decision) };
+  return { at: shownTime(whenMade.nowSeconds), decision: decisionMembers(whenMade.decision, show) };
 }

@@ -25,6 +25,11 @@ export const EXPLAIN_SETTINGS = {
       'the moment to explain, such as 2026-11-21T04:00:00Z; now; default: that of the capture',
     ),
   ),
+  showValues: toggle(
+    '--show-values',
+    'show what the request says and the bundle does not: paths, queries, signed headers, identities; no credentials',
+    false,
+  ),
   ...DECISION_SETTINGS,
 };
 

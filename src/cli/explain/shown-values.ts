@@ -1,77 +1,151 @@
 /**
- * How values of a request are shown. Nothing that can be spent is: passport, transcript and signature appear as size and
- * hash, a `jti` as its beginning, and what looks like a credential elsewhere as size and hash.
+ * How texts of a request are shown. One that the bundle says too, or that a published list has, as it is; every other by
+ * its length, wherever it stands: what is a secret cannot be told by its name.
+ * Source: docs/explain.md "What is never shown".
  */
-import { hash } from 'node:crypto';
+import { normalizeAuthority } from '../../protocol/request-target.ts';
+import { NOT_BOUND } from '../../protocol/transcript.ts';
+import { HEADER_LINE } from '../../verifier/explain/transcript-lines.ts';
+import { isCredentialName, looksLikeCredential } from './credential-looks.ts';
+import type { KnownTexts } from './known-texts.ts';
+import { quoted, veiled } from './veil.ts';
+import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
-/** Header and parameter names whose values are nobody's to read. */
-const CREDENTIAL_NAME =
-  /^(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|apikey|api_key|key|code|sig|signature)$|token|secret|passw|credential|session|api-?key/i;
-
-export function looksLikeCredential(name: string): boolean {
-  return CREDENTIAL_NAME.test(name);
+export interface ShowingOptions {
+  readonly known: KnownTexts;
+  /** `--show-values`: all but credentials. */
+  readonly showValues: boolean;
+  /** What the request was authenticated with: never shown. */
+  readonly credentials: readonly string[];
 }
 
-/** Visible ASCII and spaces as they are, everything else escaped: a terminal shows what is there and does nothing. */
-export function quoted(value: string): string {
-  return value.replace(/[^\x20-\x7e]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return code <= 0xff ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`;
-  });
-}
+const SCHEMES = ['http', 'https'] as const;
 
-const HASH_CHARACTERS = 8;
+/** Every text that a request brought goes through here on its way out. */
+export class Showing {
+  readonly #known: KnownTexts;
+  readonly #showValues: boolean;
+  readonly #credentials: readonly string[];
 
-/** `[24 characters, sha256 1a2b3c4d]` */
-export function veiled(value: string): string {
-  const digest = hash('sha256', value, 'hex').slice(0, HASH_CHARACTERS);
-  return `[${value.length} characters, sha256 ${digest}]`;
-}
-
-const JTI_CHARACTERS = 6;
-
-/** `aBcD12… (22 characters)` */
-export function shownJti(jti: string): string {
-  return `${quoted(jti.slice(0, JTI_CHARACTERS))}… (${jti.length} characters)`;
-}
-
-/** Values of parameters that look like credentials are veiled. */
-export function shownTarget(target: string): string {
-  const query = target.indexOf('?');
-  if (query === -1) return quoted(target);
-  const parameters = target.slice(query + 1).split('&');
-  return `${quoted(target.slice(0, query))}?${parameters.map(shownParameter).join('&')}`;
-}
-
-function shownParameter(parameter: string): string {
-  const at = parameter.indexOf('=');
-  const name = at === -1 ? parameter : parameter.slice(0, at);
-  const isSecret = at !== -1 && looksLikeCredential(decoded(name));
-  return isSecret ? `${quoted(name)}=${veiled(parameter.slice(at + 1))}` : quoted(parameter);
-}
-
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
+  constructor({ credentials, known, showValues }: ShowingOptions) {
+    this.#known = known;
+    this.#showValues = showValues;
+    this.#credentials = credentials;
   }
-}
 
-/** Without a user's name and password. */
-export function shownAuthority(authority: string): string {
-  const at = authority.lastIndexOf('@');
-  return at === -1
-    ? quoted(authority)
-    : `${veiled(authority.slice(0, at))}@${quoted(authority.slice(at + 1))}`;
-}
+  get values(): 'veiled' | 'shown' {
+    return this.#showValues ? 'shown' : 'veiled';
+  }
 
-/** @param signedNames headers that the caller signed: others are never shown */
-export function shownLine(line: string, value: string, signedNames: ReadonlySet<string>): string {
-  if (line === 'jti') return shownJti(value);
-  if (line === 'target') return shownTarget(value);
-  if (line === 'authority') return shownAuthority(value);
-  if (!line.startsWith('header.')) return quoted(value);
-  const name = line.slice('header.'.length);
-  return signedNames.has(name) && !looksLikeCredential(name) ? quoted(value) : veiled(value);
+  /** An identity, an identifier, the value of an attribute. */
+  text(value: string): string {
+    if (this.#known.texts.has(value)) return quoted(value);
+    if (this.#showValues) return this.#open(value);
+    const prefix = this.#known.prefixes
+      .filter((candidate) => value.startsWith(candidate))
+      .reduce((longest, candidate) => (candidate.length > longest.length ? candidate : longest), '');
+    return value === prefix ? quoted(prefix) : `${quoted(prefix)}${veiled(value.slice(prefix.length))}`;
+  }
+
+  method(value: string): string {
+    return isWellKnownMethod(value) ? value : this.text(value);
+  }
+
+  scheme(value: string): string {
+    return SCHEMES.some((scheme) => scheme === value) ? value : this.text(value);
+  }
+
+  /** One of the site's; a user's name and password before any other are never shown. */
+  authority(value: string): string {
+    if (this.#isOfSite(value)) return quoted(value);
+    const at = value.lastIndexOf('@');
+    if (!this.#showValues || at === -1) return this.text(value);
+    return `${veiled(value.slice(0, at))}@${this.#open(value.slice(at + 1))}`;
+  }
+
+  #isOfSite(authority: string): boolean {
+    return SCHEMES.some((scheme) =>
+      this.#known.hasOrigin(`${scheme}://${normalizeAuthority(scheme, authority)}`),
+    );
+  }
+
+  /** Its form, with the segments that the route has: `/v1/orders/[2 characters]?[4 characters]=[9 characters]`. */
+  target(value: string): string {
+    const query = value.indexOf('?');
+    const path = query === -1 ? value : value.slice(0, query);
+    const shown = path
+      .split('/')
+      .map((segment) => this.#segment(segment))
+      .join('/');
+    if (query === -1) return shown;
+    const parameters = value.slice(query + 1).split('&');
+    return `${shown}?${parameters.map((parameter) => this.#parameter(parameter)).join('&')}`;
+  }
+
+  #segment(segment: string): string {
+    if (segment === '' || this.#known.segments.has(segment)) return segment;
+    return this.#showValues ? this.#open(segment) : veiled(segment);
+  }
+
+  #parameter(parameter: string): string {
+    const at = parameter.indexOf('=');
+    if (parameter === '') return '';
+    if (at === -1) return this.#showValues ? this.#open(parameter) : veiled(parameter);
+    const [name, value] = [parameter.slice(0, at), parameter.slice(at + 1)];
+    if (!this.#showValues) return `${veiled(name)}=${value === '' ? '' : veiled(value)}`;
+    return `${this.#open(name)}=${isCredentialName(name) ? veiled(value) : this.#open(value)}`;
+  }
+
+  headerName(name: string): string {
+    if (isWellKnownHeader(name) || this.#known.headers.has(name)) return quoted(name);
+    return this.#showValues ? this.#open(name) : veiled(name);
+  }
+
+  /** `header.accept`; all other names of lines are the format's. */
+  lineName(line: string): string {
+    if (!line.startsWith(HEADER_LINE)) return quoted(line);
+    return `${HEADER_LINE}${this.headerName(line.slice(HEADER_LINE.length))}`;
+  }
+
+  /**
+   * The value of a transcript's line.
+   * @param signedNames headers that the caller signed: values of others are never shown
+   */
+  line(line: string, value: string, signedNames: ReadonlySet<string>): string {
+    if (line.startsWith(HEADER_LINE)) {
+      const name = line.slice(HEADER_LINE.length);
+      const isOpen = this.#showValues && signedNames.has(name) && !isCredentialName(name);
+      return isOpen ? this.#open(value) : veiled(value);
+    }
+    switch (line) {
+      case 'jti':
+        return veiled(value);
+      case 'issued-at':
+      case 'expires-at':
+        return value;
+      case 'method':
+        return this.method(value);
+      case 'scheme':
+        return this.scheme(value);
+      case 'authority':
+        return this.authority(value);
+      case 'target':
+        return this.target(value);
+      case 'headers':
+        return value === NOT_BOUND
+          ? value
+          : value
+              .split(',')
+              .map((name) => this.headerName(name))
+              .join(',');
+      default:
+        // The hash of the body too: a small body is found by trying.
+        return value === NOT_BOUND ? value : this.text(value);
+    }
+  }
+
+  /** For who asked to see it: all that does not look like a credential. */
+  #open(value: string): string {
+    return looksLikeCredential(value, this.#credentials) ? veiled(value) : quoted(value);
+  }
 }

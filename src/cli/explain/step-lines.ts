@@ -1,5 +1,6 @@
 /** One step of the report as lines: its verdict, then what it looked at. */
 import type { Verdict } from '../../verifier/explain/verdicts.ts';
+import type { Difference } from './difference.ts';
 import type { ExplainReport } from './report.ts';
 
 type Step = ExplainReport['steps'][number];
@@ -134,9 +135,17 @@ function transcriptLines({ transcript }: ExplainReport): readonly string[] {
   const count = `transcript: ${transcript.length - differing.length} of ${transcript.length} lines equal`;
   return [
     differing.length === 0 ? count : `${count}; - is signed, + is made again from the request`,
-    ...differing.flatMap(({ line, rebuilt, signed, why }) => [
+    ...differing.flatMap(({ difference, line, rebuilt, signed, why }) => [
       signed === null ? `- (${line} is not signed)` : `- ${line}=${signed}`,
       rebuilt === null ? `+ ${line} ${WHY[why ?? ''] ?? ''}` : `+ ${line}=${rebuilt}`,
+      ...(difference === null ? [] : [`  ${differenceText(difference)}`]),
     ]),
   ];
+}
+
+const ONLY_IN = { case: ', in upper and lower case alone', escapes: ', in escapes alone' } as const;
+
+function differenceText({ character, only_in, place }: Difference): string {
+  const where = place === null ? '' : `, in ${place}`;
+  return `they differ from character ${character} on${where}${only_in === null ? '' : ONLY_IN[only_in]}`;
 }

@@ -99,7 +99,11 @@ function withCache(inputs: ExplainInputs): DecisionInputs {
 function assertAgreement(decision: Verified | Denial, fault: Denial | undefined): void {
   const decided = isDenial(decision) ? decision : undefined;
   const agree = decided?.reason === fault?.reason && decided?.detail === fault?.detail;
-  if (!agree) throw new Error('the steps and the decision disagree');
+  if (!agree) throw new StepsDisagree('the steps and the decision disagree');
+}
+
+class StepsDisagree extends Error {
+  override readonly name = 'StepsDisagree';
 }
 
 function explainRules(route: Route, caller: Caller): readonly ExplainedRule[] {

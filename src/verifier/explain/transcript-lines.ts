@@ -42,7 +42,8 @@ export function compareTranscripts(
   });
 }
 
-const HEADER_LINE = 'header.';
+/** Before the name of a signed header. */
+export const HEADER_LINE = 'header.';
 
 function headerLineNames(...sides: readonly ReadonlyMap<string, unknown>[]): readonly string[] {
   const names = new Set(sides.flatMap((lines) => [...lines.keys()]));

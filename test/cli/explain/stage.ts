@@ -2,20 +2,20 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { CheckRequest } from '../../src/enforcement/ext-authz-grpc/messages.ts';
-import { freshnessDocument, putBundle } from '../bundle/bundle-directory.ts';
-import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../fakes/bundle-content.ts';
+import type { CheckRequest } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
+import { freshnessDocument, putBundle } from '../../bundle/bundle-directory.ts';
+import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
 import {
   type RequestEdits,
   type RequestPlan,
   type SignedRequest,
   signRequest,
   type WireRequest,
-} from '../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
-import { createTestVerifier } from '../fakes/test-verifier.ts';
-import { runInProcess } from './in-process.ts';
-import type { CliRun } from './run-cli.ts';
+} from '../../fakes/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { createTestVerifier } from '../../fakes/test-verifier.ts';
+import { runInProcess } from '../in-process.ts';
+import type { CliRun } from '../run-cli.ts';
 
 export const keys = newSiteKeys();
 export const bundleKey = newSigningKey();
@@ -118,7 +118,13 @@ export interface Report {
     readonly warnings: readonly string[];
   };
   readonly recorded: { readonly comparison: string; readonly same_transcript: boolean | null } | null;
-  readonly steps: readonly { readonly step: number; readonly verdict: string; readonly reason?: string }[];
+  readonly request: { readonly authority: string; readonly target: string };
+  readonly steps: readonly {
+    readonly step: number;
+    readonly name: string;
+    readonly verdict: string;
+    readonly reason?: string;
+  }[];
   readonly freshness: { readonly age_seconds: number; readonly limit_seconds: number } | null;
   readonly clock: {
     readonly proof: { readonly ahead_seconds: number; readonly late_seconds: number };
@@ -129,6 +135,7 @@ export interface Report {
     readonly signed: string | null;
     readonly rebuilt: string | null;
     readonly why: string | null;
+    readonly difference: object | null;
   }[];
   readonly caller: { readonly key: string | null } | null;
   readonly when_made: { readonly decision: { readonly outcome: string } } | null;

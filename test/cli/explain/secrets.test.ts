@@ -1,0 +1,92 @@
+/** Whatever secret stands wherever in a capture, nothing that `proofgate explain` says holds a piece of it, or a hash. */
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { SECRET_PLACES } from './secret-places.ts';
+import { captureOf, ExplainStage } from './stage.ts';
+
+const PIECE_CHARACTERS = 8;
+// Less where every test is run for each of thousands of mutants.
+const RUNS = Math.min(6, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 6));
+
+let stage: ExplainStage;
+beforeAll(async () => {
+  stage = await ExplainStage.open();
+});
+afterAll(() => stage.close());
+
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const textOf = (alphabet: string, minLength: number, maxLength: number) =>
+  fc.array(fc.constantFrom(...alphabet), { minLength, maxLength }).map((characters) => characters.join(''));
+
+/** Of no one word, so that no piece of one stands in an explanation by chance. */
+const secrets = fc.oneof(
+  textOf(`${LETTERS}0123456789_-`, 16, 60),
+  textOf(`${LETTERS}0123456789+/=`, 16, 60),
+  textOf(`${LETTERS}0123456789.~!$'()*,:@`, 16, 40),
+  textOf('0123456789abcdef', 24, 64),
+  textOf('abcdefghijklmnopqrstuvwxyz', 16, 40),
+  textOf('0123456789', 14, 20),
+);
+
+function piecesOf(secret: string): readonly string[] {
+  const starts = Array.from({ length: Math.max(1, secret.length - PIECE_CHARACTERS + 1) }, (_, i) => i);
+  return starts.map((start) => secret.slice(start, start + PIECE_CHARACTERS).toLowerCase());
+}
+
+/** Beginnings of hashes by which a short secret would be found by trying. */
+function hashesOf(secret: string): readonly string[] {
+  const hash = createHash('sha256').update(secret).digest();
+  return [hash.toString('hex'), hash.toString('base64url')].map((all) =>
+    all.slice(0, PIECE_CHARACTERS).toLowerCase(),
+  );
+}
+
+function found(said: string, texts: readonly string[]): readonly string[] {
+  const lower = said.toLowerCase();
+  return texts.filter((text) => lower.includes(text));
+}
+
+describe('a secret, and no 8 characters of it, nor its hash, in', () => {
+  it.each(SECRET_PLACES)('$place', async ({ capture }) => {
+    const property = fc.asyncProperty(secrets, fc.constantFrom('text', 'json'), async (secret, format) => {
+      const { exitCode, stderr, stdout } = await stage.explain(capture(stage, secret), '--output', format);
+      expect(exitCode).toBeLessThanOrEqual(2);
+      expect(stderr).not.toContain('a fault of Proofgate');
+      expect(found(`${stdout}${stderr}`, [...piecesOf(secret), ...hashesOf(secret)])).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: RUNS, endOnFailure: true });
+  });
+
+  it('the code of six digits that a request asks for', async () => {
+    const otp = '804712';
+    const target = `/v1/tenants?page=17&otp=${otp}`;
+    const plan = { caller: 'broker', route: 'tenants' } as const;
+    const signed = stage.sign(plan, {
+      transcript: (draft) => Object.assign(draft, { target }),
+      received: (wire) => ({
+        ...wire,
+        target: `${target}0`,
+        body: { kind: 'exact', bytes: Buffer.from(otp) },
+      }),
+    });
+    const { report, run } = await stage.report(captureOf(signed));
+    expect(report.decision).toMatchObject({ detail: 'target' });
+    expect(found(run.stdout, [otp, ...hashesOf(otp)])).toEqual([]);
+  });
+});
+
+describe('what the request was authenticated with, whoever asks to see values, in', () => {
+  it.each(SECRET_PLACES)('$place', async ({ capture }) => {
+    const { jti, jws, signature, transcriptText } = stage.sign({ caller: 'billing', route: 'orders-read' });
+    const transcript = Buffer.from(transcriptText, 'latin1').toString('base64url');
+    for (const credential of [jws, signature.toString('base64url'), transcript, `${jws} ${jti}`]) {
+      for (const format of ['text', 'json']) {
+        const args = ['--output', format, '--show-values'];
+        const { stderr, stdout } = await stage.explain(capture(stage, credential), ...args);
+        const said = found(`${stdout}${stderr}`, [credential.toLowerCase(), jti.toLowerCase()]);
+        expect(said).toEqual([]);
+      }
+    }
+  });
+});
