@@ -1,66 +1,26 @@
 /** Traces as a collector receives them: whose they belong to, what they say, and that they never stand in anybody's way. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import type { DecisionTracer } from '../../src/telemetry/decision-trace.ts';
 import { createOtlpTracer } from '../../src/telemetry/tracing.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
+import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../fakes/otlp-collector.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
 const SAMPLED = `00-${TRACE}-${SPAN}-01`;
 const WAIT_MS = 20_000;
 
-interface CollectedSpan {
-  readonly name: string;
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId: string;
-  readonly kind: number;
-  readonly startTimeUnixNano: string;
-  readonly endTimeUnixNano: string;
-  readonly attributes: readonly { readonly key: string; readonly value: object }[];
-}
-
-interface Collector {
-  readonly url: string;
-  readonly paths: string[];
-  readonly spans: CollectedSpan[];
-  readonly resource: Map<string, object>;
-  stop(): Promise<void>;
-}
-
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-/** Understands OTLP/HTTP with JSON (opentelemetry-proto, ExportTraceServiceRequest), and answers as it is told. */
-async function startCollector(answer?: (response: ServerResponse) => void): Promise<Collector> {
-  const paths: string[] = [];
-  const spans: CollectedSpan[] = [];
-  const resource = new Map<string, object>();
-  const receive = async (request: IncomingMessage, response: ServerResponse) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    paths.push(`${request.method} ${request.url} ${request.headers['content-type']}`);
-    const message = JSON.parse(Buffer.concat(chunks).toString('utf8'));
-    if (answer !== undefined) return answer(response);
-    for (const ofResource of message.resourceSpans) {
-      for (const { key, value } of ofResource.resource.attributes) resource.set(key, value);
-      for (const scope of ofResource.scopeSpans) spans.push(...scope.spans);
-    }
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  };
-  const server: Server = createServer((request, response) => void receive(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const stop = async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
-  stops.push(stop);
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, paths, spans, resource, stop };
+async function startCollector(answer?: (response: ServerResponse) => void): Promise<OtlpCollector> {
+  const collector = await startOtlpCollector(answer);
+  stops.push(collector.stop);
+  return collector;
 }
 
 function open(url: string) {

@@ -1,0 +1,97 @@
+/** What the program tells others when it is told to: spans to a collector, and its services to whoever asks. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { openCheckClient, rpcCode } from '../fakes/check-client.ts';
+import { type CollectedSpan, startOtlpCollector } from '../fakes/otlp-collector.ts';
+import { envoyVersions } from './harness/envoy.ts';
+import { waitFor } from './harness/wait.ts';
+import { derivedKeyCaller } from './world/callers.ts';
+import { startGateway } from './world/gateway.ts';
+import { expectAllowed, observe } from './world/observe.ts';
+import { ROUTES } from './world/routes.ts';
+import { signedRequest } from './world/signed-request.ts';
+import { createSite, type Site } from './world/site.ts';
+import { startVerifier, type VerifierProcess } from './world/verifier.ts';
+
+const { readOrder } = ROUTES;
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const SPAN = '00f067aa0ba902b7';
+const WAIT_MS = 20_000;
+const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
+/** `list_services`, empty. */
+const LIST_SERVICES = Buffer.from([0x3a, 0]);
+
+let site: Site;
+let bundleDirectory: string;
+const stops: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  site = await createSite();
+  bundleDirectory = await site.makeBundle();
+});
+afterAll(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+  await site.remove();
+});
+
+async function verifierWith(flags: readonly string[]): Promise<VerifierProcess> {
+  const verifier = await startVerifier(site, { replay: 'memory', bundleDirectory, listen: 'tcp', flags });
+  stops.push(() => verifier.stop());
+  return verifier;
+}
+
+async function askForServices({ address }: VerifierProcess): Promise<string> {
+  const target = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`;
+  const client = openCheckClient(target);
+  try {
+    const asked = client.stream(REFLECTION, LIST_SERVICES);
+    const code = await rpcCode(asked);
+    return code === 'OK' ? (await asked).toString('latin1') : code;
+  } finally {
+    client.close();
+  }
+}
+
+const attributeOf = ({ attributes }: CollectedSpan, wanted: string): unknown => {
+  const found = attributes.find(({ key }) => key === wanted);
+  return found && Object.values(found.value)[0];
+};
+
+it('--otlp-endpoint and --grpc-reflection', async () => {
+  const collector = await startOtlpCollector();
+  stops.push(collector.stop);
+  const verifier = await verifierWith(['--grpc-reflection', '--otlp-endpoint', collector.url]);
+  const gateway = await startGateway(envoyVersions.at(-1) ?? '1.40.0', verifier);
+  stops.push(() => gateway.stop());
+  expect(await askForServices(verifier)).toContain('envoy.service.auth.v3.Authorization');
+
+  const traced = (flags: '00' | '01') =>
+    signedRequest(site, {
+      caller: derivedKeyCaller(site),
+      route: readOrder,
+      otherHeaders: [['traceparent', `00-${TRACE}-${SPAN}-${flags}`]],
+    });
+  const allowed = { routeId: readOrder.route_id, subject: 'client:billing' };
+  const client = gateway.client('HTTP/1.1');
+  await expectAllowed(gateway, await observe(gateway, client, traced('00')), allowed);
+  await expectAllowed(gateway, await observe(gateway, client, traced('01')), allowed);
+
+  const check = await waitFor('the span of the check', WAIT_MS, () =>
+    collector.spans.find(({ name }) => name === 'proofgate.check'),
+  );
+  expect(check).toMatchObject({ traceId: TRACE, parentSpanId: SPAN });
+  const events = await verifier.auditEvents();
+  expect(events.map(({ trace_id }) => trace_id)).toEqual([TRACE, TRACE]);
+  expect(attributeOf(check, 'proofgate.decision_id')).toBe(events.at(-1)?.decision_id);
+  expect(attributeOf(check, 'proofgate.route_id')).toBe(readOrder.route_id);
+  // What nobody sampled is not sent: the second request has been, and it was the only one.
+  expect(collector.spans.filter(({ name }) => name === 'proofgate.check')).toHaveLength(1);
+  expect(collector.spans.map(({ name }) => name).toSorted()).toEqual([
+    'proofgate.check',
+    'proofgate.pipeline',
+    'proofgate.replay',
+  ]);
+  expect(site.secrets.foundIn(JSON.stringify(collector.spans))).toEqual([]);
+}, 120_000);
+
+it('without them tells nobody of its services', async () => {
+  expect(await askForServices(await verifierWith([]))).toBe('UNIMPLEMENTED');
+}, 120_000);
