@@ -73,14 +73,16 @@ function freshnessCheck(status: BundleStatus, realtimeStalenessSeconds: number):
   return { name: 'freshness', problem, warning };
 }
 
-/** A problem only when no route at all could be served. */
+const AHEAD_OF_CLOCK =
+  "this machine's clock is behind the bundle, or behind its newest freshness statement: set the clock right";
+const EXPIRED = 'the bundle has expired: sign or publish a new revision';
+
+/** A problem only when no route at all could be served: what `steps/freshness.ts` would say of the most patient one. */
 function freshnessProblemOf(snapshot: Snapshot, realtimeStalenessSeconds: number): string | undefined {
   const nowSeconds = Math.floor(Date.now() / 1000);
-  const { expiresAtSeconds, freshAsOfSeconds, issuedAtSeconds, skewSeconds } = snapshot;
-  if (nowSeconds < issuedAtSeconds - skewSeconds)
-    return "the bundle was issued after this machine's clock: set the clock right";
-  if (nowSeconds >= expiresAtSeconds + skewSeconds)
-    return 'the bundle has expired: sign or publish a new revision';
+  const { expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
+  if (nowSeconds < freshAsOfSeconds - skewSeconds) return AHEAD_OF_CLOCK;
+  if (nowSeconds >= expiresAtSeconds + skewSeconds) return EXPIRED;
   const mostSeconds = Math.max(snapshot.longestStalenessSeconds ?? 0, realtimeStalenessSeconds);
   const ageSeconds = nowSeconds - freshAsOfSeconds;
   if (ageSeconds <= mostSeconds) return undefined;

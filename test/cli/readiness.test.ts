@@ -1,0 +1,92 @@
+/** `/readyz` against the steps: what it says of the bundle's freshness is what requests meet. */
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { type ReadinessInputs, verifierReadiness } from '../../src/cli/verifier/readiness.ts';
+import type { ReadinessCheck } from '../../src/enforcement/admin/server.ts';
+import { checkFreshness } from '../../src/verifier/steps/freshness.ts';
+import { NOW_SECONDS } from '../fakes/bundle-content.ts';
+import {
+  BUNDLE_AGE_SECONDS,
+  compileSite,
+  MAX_STALENESS_SECONDS,
+  newSiteKeys,
+  SKEW_SECONDS,
+  siteContent,
+} from '../fakes/snapshot.ts';
+
+const REALTIME_STALENESS_SECONDS = 10;
+const FRESH_AS_OF_SECONDS = NOW_SECONDS - BUNDLE_AGE_SECONDS;
+
+beforeEach(() => {
+  jest.useFakeTimers({ now: NOW_SECONDS * 1000 });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const compiled = await compileSite(siteContent(newSiteKeys()));
+/** Issued long ago, and stated to be the latest since. */
+const snapshot = { ...compiled, issuedAtSeconds: compiled.issuedAtSeconds - 1000 };
+
+const IN_ORDER: ReadinessInputs = {
+  bundle: {
+    snapshot,
+    loadedAtSeconds: NOW_SECONDS,
+    problem: undefined,
+    freshnessProblem: undefined,
+    freshnessIgnored: undefined,
+  },
+  refresh: undefined,
+  replay: { ready: true },
+  audit: { mode: 'required', recorder: undefined, collector: undefined },
+  realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS,
+  leaving: false,
+};
+
+function checkOf(name: string, changes: Partial<ReadinessInputs> = {}): ReadinessCheck | undefined {
+  return verifierReadiness({ ...IN_ORDER, ...changes }).find((check) => check.name === name);
+}
+
+it.each([
+  ['the clock is behind it by more than the skew', FRESH_AS_OF_SECONDS - SKEW_SECONDS - 1, false],
+  ['the clock is behind it by the skew', FRESH_AS_OF_SECONDS - SKEW_SECONDS, true],
+  ['it is young', FRESH_AS_OF_SECONDS, true],
+  ['it is as old as the most patient route allows', FRESH_AS_OF_SECONDS + MAX_STALENESS_SECONDS, true],
+  ['it is older', FRESH_AS_OF_SECONDS + MAX_STALENESS_SECONDS + 1, false],
+  ['it has expired', snapshot.expiresAtSeconds + SKEW_SECONDS, false],
+])('freshness while %s: in order when any route is served', (_what, nowSeconds, isServed) => {
+  jest.setSystemTime(nowSeconds * 1000 + 900);
+  const rule = { kind: 'bounded', maxStalenessSeconds: MAX_STALENESS_SECONDS } as const;
+  const denial = checkFreshness(rule, snapshot, nowSeconds, REALTIME_STALENESS_SECONDS);
+  expect([denial === undefined, checkOf('freshness')?.problem === undefined]).toEqual([isServed, isServed]);
+});
+
+it('audit is a problem where records are required, a warning where they are not and for the collector', () => {
+  const failing = { recorder: 'enospc', collector: undefined };
+  expect(checkOf('audit', { audit: { mode: 'required', ...failing } })).toMatchObject({
+    problem: expect.stringContaining('(enospc)'),
+    warning: undefined,
+  });
+  expect(checkOf('audit', { audit: { mode: 'best_effort', ...failing } })).toMatchObject({
+    problem: undefined,
+    warning: expect.stringContaining('(enospc)'),
+  });
+  const collector = { recorder: undefined, collector: 'http_503' };
+  expect(checkOf('audit', { audit: { mode: 'required', ...collector } })).toMatchObject({
+    problem: undefined,
+    warning: expect.stringContaining('(http_503)'),
+  });
+});
+
+it('a store that is not ready, a leaving verifier and a bundle that is not there are problems', () => {
+  const replay = { ready: false, problem: 'it is away' } as const;
+  expect(checkOf('replay_store', { replay })?.problem).toBe('it is away');
+  expect(checkOf('replay_store', { replay: { ready: true, warning: 'a fence' } })).toMatchObject({
+    problem: undefined,
+    warning: 'a fence',
+  });
+  expect(checkOf('listener', { leaving: true })?.problem).toBeDefined();
+  expect(checkOf('listener')?.problem).toBeUndefined();
+  const bundle = { ...IN_ORDER.bundle, snapshot: undefined };
+  expect(checkOf('bundle', { bundle })?.problem).toBeDefined();
+  expect(verifierReadiness(IN_ORDER).every(({ problem, warning }) => !problem && !warning)).toBe(true);
+});
