@@ -7,7 +7,7 @@ import { captureOf, ExplainStage } from './stage.ts';
 
 const PIECE_CHARACTERS = 8;
 // Less where every test is run for each of thousands of mutants.
-const RUNS = Math.min(6, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 6));
+const RUNS = Math.min(4, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 4));
 
 let stage: ExplainStage;
 beforeAll(async () => {
@@ -80,13 +80,11 @@ describe('what the request was authenticated with, whoever asks to see values, i
   it.each(SECRET_PLACES)('$place', async ({ capture }) => {
     const { jti, jws, signature, transcriptText } = stage.sign({ caller: 'billing', route: 'orders-read' });
     const transcript = Buffer.from(transcriptText, 'latin1').toString('base64url');
-    for (const credential of [jws, signature.toString('base64url'), transcript, `${jws} ${jti}`]) {
-      for (const format of ['text', 'json']) {
-        const args = ['--output', format, '--show-values'];
-        const { stderr, stdout } = await stage.explain(capture(stage, credential), ...args);
-        const said = found(`${stdout}${stderr}`, [credential.toLowerCase(), jti.toLowerCase()]);
-        expect(said).toEqual([]);
-      }
+    const credentials = [jws, signature.toString('base64url'), transcript, `${jws} ${jti}`];
+    for (const [index, credential] of credentials.entries()) {
+      const args = ['--output', index % 2 === 0 ? 'text' : 'json', '--show-values'];
+      const { stderr, stdout } = await stage.explain(capture(stage, credential), ...args);
+      expect(found(`${stdout}${stderr}`, [credential.toLowerCase(), jti.toLowerCase()])).toEqual([]);
     }
   });
 });
