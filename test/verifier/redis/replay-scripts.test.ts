@@ -1,0 +1,339 @@
+/**
+ * The scripts in a real Redis, to the second: where a fence begins and ends, when a hash is deleted, how far clocks may be
+ * apart. They ask a key for the time in place of `TIME`, which no test could set; all else is as it is.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import {
+  BUCKET_SECONDS,
+  CONSUME_CODES,
+  REPLAY_SCRIPTS,
+  replayKeys,
+} from '../../../src/verifier/redis/replay-scripts.ts';
+import { TestRedisServer } from '../../fakes/redis-server.ts';
+
+const SKEW_SECONDS = 5;
+const START = 1_800_000_000;
+const KEYS = replayKeys('0');
+/** As docs/replay.md "Clocks" has them. */
+const GAP_SECONDS = 10;
+const HOLD_SECONDS = 300;
+const LONGEST_LIFE_SECONDS = 600;
+const MOST_AHEAD_SECONDS = 1_000;
+const MOST_BUCKETS = 128;
+
+const withTimeFromKey = (source: string) =>
+  source.replaceAll("redis.call('TIME')[1]", "redis.call('GET', '{0}time')");
+const consumeLua = withTimeFromKey(REPLAY_SCRIPTS.consume.source);
+const prepareLua = withTimeFromKey(REPLAY_SCRIPTS.prepare.source);
+
+let server: TestRedisServer;
+let redis: Redis;
+let count = 0;
+
+beforeAll(async () => {
+  server = await TestRedisServer.start();
+  redis = new Redis(server.port, '127.0.0.1');
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+beforeEach(async () => {
+  await redis.flushall();
+});
+
+interface Call {
+  readonly identifier: string;
+  readonly issued: number;
+  readonly expires: number;
+  /** Most difference of clocks. */
+  readonly apart: number;
+  /** The verifier's clock; default: the server's. */
+  readonly now: number;
+  readonly quota: number;
+  readonly skew: number;
+  readonly margin: number;
+  readonly latest: number;
+}
+
+/** What a verifier sends at a moment of the server's clock, by default of a proof issued then. */
+async function consumeAt(seconds: number, changes: Partial<Call> = {}): Promise<number> {
+  count += 1;
+  const call: Call = {
+    identifier: `proof-${count}`,
+    issued: seconds,
+    expires: seconds + 60,
+    apart: SKEW_SECONDS,
+    now: seconds,
+    quota: 1e9,
+    skew: SKEW_SECONDS,
+    margin: 0,
+    latest: 0,
+    ...changes,
+  };
+  await redis.set('{0}time', seconds);
+  const keys = [KEYS.epoch, bucketOf(call.expires), `${KEYS.quotaPrefix}holder`] as const;
+  const { apart, expires, identifier, issued, latest, margin, now, quota, skew } = call;
+  const words = [identifier, 'nonce', issued, expires, apart, now, quota, skew, margin, latest];
+  return Number(await redis.eval(consumeLua, 3, ...keys, ...words));
+}
+
+interface Epoch {
+  readonly moment: number;
+  readonly largest: number;
+  readonly why: string;
+  readonly lowestExpiry: number;
+}
+
+async function lookAt(seconds: number, changes: Partial<Call> = {}): Promise<Epoch> {
+  const { apart, latest, margin, now, skew } = {
+    apart: SKEW_SECONDS,
+    now: seconds,
+    skew: SKEW_SECONDS,
+    margin: 0,
+    latest: 0,
+    ...changes,
+  };
+  await redis.set('{0}time', seconds);
+  const reply = await redis.eval(
+    prepareLua,
+    1,
+    KEYS.epoch,
+    KEYS.bucketPrefix,
+    apart,
+    now,
+    skew,
+    margin,
+    latest,
+  );
+  const [told, moment, largest, why, lowestExpiry] = Array.isArray(reply) ? reply : [];
+  expect(told).toBe(seconds);
+  return { moment, largest, why, lowestExpiry };
+}
+
+const bucketOf = (expires: number) => `${KEYS.bucketPrefix}${Math.floor(expires / BUCKET_SECONDS)}`;
+const bucketsThere = () => redis.keys(`${KEYS.bucketPrefix}*`);
+
+/** Looks often enough that no gap is seen, to the moment given. */
+async function watchFromTo(from: number, to: number, skew = SKEW_SECONDS): Promise<void> {
+  for (let at = from; at < to; at += GAP_SECONDS) await lookAt(at, { skew });
+  await lookAt(to, { skew });
+}
+
+/** An epoch that began at `START`, whose fence is over. @returns the moment */
+async function begin(skew = SKEW_SECONDS): Promise<number> {
+  await lookAt(START, { skew });
+  const now = START + 2 * skew + 1;
+  await watchFromTo(START, now, skew);
+  return now;
+}
+
+describe('clocks of server and verifier', () => {
+  it.each([1, -1])('may differ by so much and no more (%i)', async (sign) => {
+    const now = await begin();
+    expect(await consumeAt(now, { now: now + sign * SKEW_SECONDS })).toBe(CONSUME_CODES.consumed);
+    expect(await consumeAt(now, { now: now + sign * (SKEW_SECONDS + 1) })).toBe(CONSUME_CODES.clock);
+    expect(await lookAt(now, { now: now + sign * SKEW_SECONDS })).toMatchObject({ moment: START });
+    expect(await lookAt(now, { now: now + sign * (SKEW_SECONDS + 1) })).toMatchObject({ moment: 0 });
+  });
+
+  it('that differ set no epoch', async () => {
+    await lookAt(START, { now: START - 100 });
+    await consumeAt(START, { now: START - 100 });
+    expect(await redis.exists(KEYS.epoch)).toBe(0);
+  });
+
+  it('that are no numbers refuse', async () => {
+    const now = await begin();
+    for (const changes of [{ now: Number.NaN }, { expires: now + MOST_AHEAD_SECONDS + 1 }]) {
+      expect(await consumeAt(now, changes)).toBe(CONSUME_CODES.clock);
+    }
+    expect(await consumeAt(now, { expires: now + MOST_AHEAD_SECONDS })).toBe(CONSUME_CODES.consumed);
+  });
+});
+
+describe('a clock that jumps', () => {
+  const whyAfter = async (seconds: number, skew = SKEW_SECONDS) => (await lookAt(seconds, { skew })).why;
+
+  it.each([1, 5, 60])('back by more than the skew and 2 s raises the fence (skew %i s)', async (skew) => {
+    const now = await begin(skew);
+    expect(await whyAfter(now - skew - 2, skew)).toBe('epoch_missing');
+    await lookAt(now, { skew });
+    const back = await lookAt(now - skew - 3, { skew });
+    expect(back).toMatchObject({ why: 'clock', moment: Math.max(START, now - skew - 3) });
+  });
+
+  it.each([
+    [1, GAP_SECONDS],
+    [5, GAP_SECONDS],
+    [60, 120],
+  ])('ahead, or was not looked at for long, raises the fence (skew %i s: %i s)', async (skew, gap) => {
+    const now = await begin(skew);
+    expect(await whyAfter(now + gap, skew)).toBe('epoch_missing');
+    const ahead = await lookAt(now + gap + gap + 1, { skew });
+    expect(ahead).toMatchObject({ why: 'clock', moment: now + 2 * gap + 1 });
+  });
+
+  it('raises no fence when none of the last ten minutes could have been wrong', async () => {
+    await begin();
+    await watchFromTo(START + 20, START + LONGEST_LIFE_SECONDS);
+    expect(await whyAfter(START + LONGEST_LIFE_SECONDS + 100)).toBe('epoch_missing');
+    await redis.flushall();
+    await begin();
+    await watchFromTo(START + 20, START + LONGEST_LIFE_SECONDS - 1);
+    expect(await whyAfter(START + LONGEST_LIFE_SECONDS + 100)).toBe('clock');
+  });
+
+  it('tells the caller that it raised the fence, and the next one that it is up', async () => {
+    const now = await begin();
+    const later = now + GAP_SECONDS + 1;
+    expect(await consumeAt(later)).toBe(CONSUME_CODES.raised);
+    expect(await consumeAt(later)).toBe(CONSUME_CODES.fenced);
+    expect(await consumeAt(later, { issued: later + 2 * SKEW_SECONDS })).toBe(CONSUME_CODES.fenced);
+    expect(await consumeAt(later, { issued: later + 2 * SKEW_SECONDS + 1 })).toBe(CONSUME_CODES.consumed);
+  });
+
+  it('keeps everything for 300 s', async () => {
+    const now = await begin();
+    expect(await consumeAt(now, { expires: now + 1 })).toBe(CONSUME_CODES.consumed);
+    const jumped = now + 2_000;
+    await lookAt(jumped);
+    await watchFromTo(jumped, jumped + HOLD_SECONDS - 1);
+    expect(await bucketsThere()).toHaveLength(1);
+    await lookAt(jumped + HOLD_SECONDS);
+    expect(await bucketsThere()).toEqual([]);
+  });
+});
+
+describe('data that is lost', () => {
+  it('fences what was issued up to now and F, or what is known to have been consumed', async () => {
+    expect(await lookAt(START, { margin: 7 })).toMatchObject({ moment: START + 7, why: 'epoch_missing' });
+    await redis.flushall();
+    const latest = START + 100;
+    const epoch = await lookAt(START, { margin: 7, latest });
+    expect(epoch.moment).toBe(latest - 2 * SKEW_SECONDS);
+  });
+
+  it('never moves the fence back', async () => {
+    const now = await begin();
+    await redis.set(KEYS.epoch, `${now + 500} gone`);
+    expect(await lookAt(now)).toMatchObject({ moment: now + 500, why: 'epoch_missing' });
+  });
+
+  it('is noticed by any one hash; the others are kept, and deleted in their time', async () => {
+    const now = await begin();
+    const lifetimes = [60, 120, 180];
+    for (const seconds of lifetimes) {
+      expect(await consumeAt(now, { expires: now + seconds })).toBe(CONSUME_CODES.consumed);
+    }
+    await redis.del(bucketOf(now + 120));
+    expect(await lookAt(now + 1)).toMatchObject({ why: 'epoch_missing', moment: now + 1 });
+    expect((await bucketsThere()).sort()).toEqual([60, 180].map((seconds) => bucketOf(now + seconds)).sort());
+    await watchFromTo(now + 1, now + 180 + BUCKET_SECONDS + 3 * SKEW_SECONDS + 2 + HOLD_SECONDS);
+    expect(await bucketsThere()).toEqual([]);
+  });
+
+  it('is presumed on another primary', async () => {
+    const now = await begin();
+    const epoch = String(await redis.get(KEYS.epoch)).split(' ');
+    await redis.set(KEYS.epoch, epoch.with(1, 'abcdef').join(' '));
+    expect(await lookAt(now, { margin: 7 })).toMatchObject({ moment: now + 7, why: 'primary_changed' });
+    expect(await lookAt(now + 1, { margin: 7 })).toMatchObject({ moment: now + 7 });
+  });
+});
+
+describe('a larger skew', () => {
+  it('raises the fence where something may be recorded for the smaller one, and stays', async () => {
+    const now = await begin();
+    expect(await lookAt(now, { skew: 6 })).toMatchObject({ moment: now, largest: 6, why: 'skew_raised' });
+    expect(await lookAt(now + 1, { skew: 5 })).toMatchObject({ moment: now, largest: 6 });
+  });
+
+  it('raises none where nobody has shown a skew yet', async () => {
+    await lookAt(START, { skew: 0 });
+    expect(await lookAt(START + 1, { skew: 60 })).toMatchObject({
+      moment: START,
+      largest: 60,
+      why: 'epoch_missing',
+    });
+  });
+});
+
+describe('a hash', () => {
+  it('is deleted three skews and 2 s after the last proof in it, and what belongs there is refused from then on', async () => {
+    const now = await begin();
+    const expires = now + 60;
+    expect(await consumeAt(now, { expires })).toBe(CONSUME_CODES.consumed);
+    const end = (Math.floor(expires / BUCKET_SECONDS) + 1) * BUCKET_SECONDS;
+    const over = end + 3 * SKEW_SECONDS + 2;
+    await watchFromTo(now, over - 1);
+    expect(await bucketsThere()).toHaveLength(1);
+    expect((await lookAt(over)).lowestExpiry).toBe(end);
+    expect(await bucketsThere()).toEqual([]);
+    // By a clock that has gone back, so that the proof itself would be good.
+    const back = over - SKEW_SECONDS - 2;
+    expect(await consumeAt(back, { expires: end - 1, issued: back })).toBe(CONSUME_CODES.fenced);
+    expect(await consumeAt(back, { expires: end, issued: back })).toBe(CONSUME_CODES.consumed);
+  });
+
+  it('remembers an identifier whatever times it comes with', async () => {
+    const now = await begin();
+    const identifier = 'same';
+    expect(await consumeAt(now, { identifier, expires: now + 60 })).toBe(CONSUME_CODES.consumed);
+    for (const seconds of [60, 61, 150, 300]) {
+      expect(await consumeAt(now, { identifier, expires: now + seconds })).toBe(CONSUME_CODES.replayed);
+    }
+  });
+
+  it('takes no proof that would be forgotten at once', async () => {
+    const now = await begin();
+    const least = now - 3 * SKEW_SECONDS - 2;
+    expect(await consumeAt(now, { expires: least, issued: now })).toBe(CONSUME_CODES.fenced);
+    expect(await consumeAt(now, { expires: least + 1, issued: now })).toBe(CONSUME_CODES.consumed);
+  });
+
+  it('is one of a bounded number', async () => {
+    const now = await begin();
+    expect(await consumeAt(now)).toBe(CONSUME_CODES.consumed);
+    const ahead = Math.floor((now + MOST_AHEAD_SECONDS) / BUCKET_SECONDS);
+    const numbers = Array.from({ length: MOST_BUCKETS - 2 }, (_, index) => `${ahead + 10 + index}`);
+    for (const number of numbers) await redis.hset(`${KEYS.bucketPrefix}${number}`, 'other', 'nonce');
+    const epoch = String(await redis.get(KEYS.epoch));
+    await redis.set(KEYS.epoch, `${epoch},${numbers.join(',')}`);
+    expect(await consumeAt(now, { expires: now + 150 })).toBe(CONSUME_CODES.consumed);
+    expect(await consumeAt(now, { expires: now + 250 })).toBe(CONSUME_CODES.clock);
+    // There is room in those that are there.
+    expect(await consumeAt(now, { expires: now + 150 })).toBe(CONSUME_CODES.consumed);
+  });
+});
+
+describe("a holder's quota", () => {
+  it('is so many a minute, counted for consumes alone', async () => {
+    const now = await begin();
+    const identifier = 'same';
+    expect(await consumeAt(now, { identifier, quota: 2 })).toBe(CONSUME_CODES.consumed);
+    expect(await consumeAt(now, { identifier, quota: 2 })).toBe(CONSUME_CODES.replayed);
+    expect(await consumeAt(now, { quota: 2 })).toBe(CONSUME_CODES.consumed);
+    expect(await consumeAt(now, { quota: 2 })).toBe(CONSUME_CODES.quota);
+    const left = await redis.ttl(`${KEYS.quotaPrefix}holder`);
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThanOrEqual(60);
+  });
+
+  it('ends within a minute, also where a clock that went back has made it longer', async () => {
+    const now = await begin();
+    await consumeAt(now, { quota: 1 });
+    await redis.expire(`${KEYS.quotaPrefix}holder`, 5_000);
+    expect(await consumeAt(now, { quota: 1 })).toBe(CONSUME_CODES.quota);
+    expect(await redis.ttl(`${KEYS.quotaPrefix}holder`)).toBeLessThanOrEqual(60);
+  });
+
+  it('leaves nothing of what it refuses', async () => {
+    const now = await begin();
+    await consumeAt(now, { quota: 1 });
+    const identifier = 'refused';
+    expect(await consumeAt(now, { identifier, quota: 1 })).toBe(CONSUME_CODES.quota);
+    expect(await consumeAt(now, { identifier, quota: 100 })).toBe(CONSUME_CODES.consumed);
+  });
+});
