@@ -6,10 +6,10 @@
 import { importPublicKey } from '../protocol/public-key.ts';
 import { AcceptedKeys } from './accepted-keys.ts';
 import { prepareStep } from './apply-step.ts';
-import { type ChainPosition, judgeChain, judgeStep } from './chain.ts';
+import { type ChainPosition, judgeChain } from './chain.ts';
+import { type ChainTrust, cutWalk, openNext, type Walk, walkChain } from './chain-walk.ts';
 import { compileBundle, type LiveSnapshot } from './compile.ts';
 import { reusingKeysOf } from './compile-keys.ts';
-import type { Signers } from './documents.ts';
 import { asBundleError, type BundleError, bundleError } from './errors.ts';
 import { beforeExpiry, judgeExpiry } from './expiry-rule.ts';
 import { BUNDLE_FILE } from './file-names.ts';
@@ -24,13 +24,11 @@ import type {
 import type { HighWaterMark } from './high-water-mark.ts';
 import type { ResolvedDirectory } from './local-directory.ts';
 import { type OpenedBundle, openBundleInSteps } from './open-bundle.ts';
-import { type OpenedStep, openStep } from './open-step.ts';
+import type { OpenedStep } from './open-step.ts';
 import type { Snapshot } from './snapshot.ts';
 import { TimeSlice } from './time-slice.ts';
 
-export interface ActiveBundleOptions {
-  readonly authSite: string;
-  readonly bundleSigners: Signers;
+export interface ActiveBundleOptions extends ChainTrust {
   readonly mark: HighWaterMark;
   /** Whole seconds since the epoch, rounded down. */
   readonly nowSeconds: () => number;
@@ -94,13 +92,13 @@ export class ActiveBundle {
     const opened = await new TimeSlice().run(
       openBundleInSteps(bytes, { file: BUNDLE_FILE, signers: bundleSigners, authSite }),
     );
-    const walk = await this.#walk(opened.position, found);
+    const walk = await walkChain(opened.position, found, this.#options);
     const known = this.#placeOf(walk, found.source);
     if (known !== undefined) return known === 'superseded' ? superseded() : this.#goOn(found, walk, known);
     await this.#judge(walk, walk.refused);
     const compiled = await this.compile(opened, found.files);
     const { snapshot, taken, refused } = await this.#applySteps(compiled, walk, found);
-    if (taken < walk.positions.length - 1) await this.#judge(cut(walk, taken), refused);
+    if (taken < walk.positions.length - 1) await this.#judge(cutWalk(walk, taken), refused);
     const expired = judgeExpiry(this.#snapshot, snapshot, this.#options.nowSeconds(), BUNDLE_FILE);
     if (expired !== undefined) throw refused ?? expired;
     await found.keep?.({ opened, bytes, positions: walk.positions.slice(1, taken + 1) });
@@ -130,31 +128,6 @@ export class ActiveBundle {
     if (refusal !== undefined) throw bundleError('refused_by_policy', BUNDLE_FILE, '', refusal);
     keys.succeeded();
     return snapshot;
-  }
-
-  /** Follows the chain as far as it goes, without applying anything. */
-  async #walk(base: ChainPosition, found: FoundChain): Promise<Walk> {
-    const positions: [ChainPosition, ...ChainPosition[]] = [base];
-    const slice = new TimeSlice();
-    let from = base;
-    try {
-      for await (const document of found.steps(base.revision)) {
-        from = this.#openNext(from, document).position;
-        positions.push(from);
-        if (slice.isUsedUp) await slice.next();
-      }
-      return { positions, refused: undefined };
-    } catch (error) {
-      return { positions, refused: asBundleError(error, BUNDLE_FILE) };
-    }
-  }
-
-  #openNext(from: ChainPosition, { kind, file, bytes }: StepDocument): OpenedStep {
-    const { authSite, bundleSigners: signers } = this.#options;
-    const step = openStep(kind, bytes, { file, signers, authSite });
-    const error = judgeStep(from, step, file);
-    if (error !== undefined) throw error;
-    return step;
   }
 
   /** Where on the chain we are; undefined when we are not on it. */
@@ -197,7 +170,7 @@ export class ActiveBundle {
     try {
       for await (const document of found.steps(compiled.revision)) {
         if (taken >= most) break;
-        const prepared = await this.#prepare(snapshot, this.#openNext(snapshot, document), slice);
+        const prepared = await this.#prepare(snapshot, openNext(snapshot, document, this.#options), slice);
         snapshot = prepared.commit();
         taken++;
         if (slice.isUsedUp) await slice.next();
@@ -242,7 +215,7 @@ export class ActiveBundle {
     let position = from;
     try {
       for (const document of documents) {
-        const step = this.#openNext(position, document);
+        const step = openNext(position, document, this.#options);
         steps.push({ step, bytes: document.bytes });
         position = step.position;
       }
@@ -294,19 +267,9 @@ export class ActiveBundle {
   }
 }
 
-interface Walk {
-  readonly positions: readonly [ChainPosition, ...ChainPosition[]];
-  /** Why it ends where it does, unless there is no more. */
-  readonly refused: BundleError | undefined;
-}
-
 interface OpenedDocument {
   readonly step: OpenedStep;
   readonly bytes: Buffer;
-}
-
-function cut({ positions: [base, ...steps], refused }: Walk, taken: number): Walk {
-  return { positions: [base, ...steps.slice(0, taken)], refused };
 }
 
 function superseded(): LoadOutcome {
