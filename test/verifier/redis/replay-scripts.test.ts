@@ -260,6 +260,12 @@ describe('a larger skew', () => {
   });
 });
 
+it('a skew that is shown is kept, also within the second in which somebody looked', async () => {
+  await lookAt(START, { skew: 0 });
+  await lookAt(START, { skew: 5 });
+  expect(await lookAt(START, { skew: 0 })).toMatchObject({ largest: 5 });
+});
+
 describe('a hash', () => {
   it('is deleted three skews and 2 s after the last proof in it, and what belongs there is refused from then on', async () => {
     const now = await begin();
