@@ -3,12 +3,9 @@
  * Source: docs/protocol.md "Passport" and "Transcript".
  */
 
-/** Most bytes of an identifier or identity (site, route, issuer, subject, audience, …). */
-export const MAX_IDENTIFIER_BYTES = 512;
-/** Most characters of a `kid` or `key_id`. */
-export const MAX_KEY_ID_CHARACTERS = 128;
-
+/** An identifier or identity: site, route, issuer, subject, audience, … */
 const IDENTIFIER = /^[\x21-\x7e]{1,512}$/;
+/** A `kid` or `key_id`. */
 const KEY_ID = /^[\x21-\x7e]{1,128}$/;
 const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}$/;
 const JTI = /^[A-Za-z0-9_-]{22,128}$/;

@@ -8,8 +8,6 @@ import {
   isMethod,
   isSignableHeaderName,
   KEY_BINDINGS,
-  MAX_IDENTIFIER_BYTES,
-  MAX_KEY_ID_CHARACTERS,
   parsePositiveInteger,
   satisfiesKeyBinding,
   subjectLiesInTrustDomain,
@@ -25,15 +23,14 @@ function acceptedCharacters(check: (value: string) => boolean): string {
 const VISIBLE = Array.from({ length: 0x7e - 0x21 + 1 }, (_, i) => String.fromCharCode(0x21 + i)).join('');
 
 describe.each([
-  ['isIdentifier', isIdentifier, MAX_IDENTIFIER_BYTES, 512],
-  ['isKeyId', isKeyId, MAX_KEY_ID_CHARACTERS, 128],
-])('%s', (_, check, limit, expectedLimit) => {
+  ['isIdentifier', isIdentifier, 512],
+  ['isKeyId', isKeyId, 128],
+])('%s', (_, check, limit) => {
   it('takes 0x21 to 0x7e and nothing else', () => {
     expect(acceptedCharacters(check)).toBe(VISIBLE);
   });
 
-  it(`takes 1 to ${expectedLimit} characters`, () => {
-    expect(limit).toBe(expectedLimit);
+  it(`takes 1 to ${limit} characters`, () => {
     expect(['', 'a', 'a'.repeat(limit), 'a'.repeat(limit + 1)].map(check)).toEqual([
       false,
       true,
