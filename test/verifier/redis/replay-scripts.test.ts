@@ -327,6 +327,15 @@ describe("a holder's quota", () => {
     expect(left).toBeLessThanOrEqual(60);
   });
 
+  it('begins its minute with the first consume, and not anew with each', async () => {
+    const now = await begin();
+    await consumeAt(now);
+    expect(await redis.ttl(`${KEYS.quotaPrefix}holder`)).toBeGreaterThan(0);
+    await redis.expire(`${KEYS.quotaPrefix}holder`, 30);
+    await consumeAt(now);
+    expect(await redis.ttl(`${KEYS.quotaPrefix}holder`)).toBeLessThanOrEqual(30);
+  });
+
   it('ends within a minute, also where a clock that went back has made it longer', async () => {
     const now = await begin();
     await consumeAt(now, { quota: 1 });
