@@ -1,13 +1,10 @@
 /** Decision in, CheckResponse out. */
-import { LRUCache } from 'lru-cache';
-import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision.ts';
+import type { AllowedDecision, DeniedDecision } from '../../verifier/decision.ts';
 import { problemOfDenial } from '../denial-problem.ts';
 import {
   type ContextHeaders,
   decisionHeadersOf,
   identityHeadersOf,
-  otherNamesToRemove,
   usualNamesToRemove,
 } from '../upstream-headers.ts';
 import { type CheckResponse, type HeaderValueOption, OVERWRITE_IF_EXISTS_OR_ADD } from './messages.ts';
@@ -39,64 +36,6 @@ export function allowedResponse(decision: AllowedDecision, namesToRemove: readon
       headers_to_remove: [...usualNamesToRemove(decision.route.forwardAuthorization), ...namesToRemove],
     },
   };
-}
-
-/** Encodes a decision; see {@link createResponseEncoder}. */
-export type ResponseEncoder = (decision: Decision, inbound: RequestHeaders) => Buffer;
-
-/** Of kept answers, each a few hundred bytes, or some thousands where identifiers are long. */
-const MAX_KEPT_BYTES = 8 * 1024 * 1024;
-const KEPT_ALLOWANCE_BYTES = 256;
-
-/** The library's encoder. */
-export interface ResponseSerializers {
-  readonly checkResponse: (response: CheckResponse) => Buffer;
-}
-
-/** Stands for the decision ID in an answer that is kept; as long as one, and no other header can hold it. */
-const DECISION_ID_PLACE = '\0'.repeat(36);
-
-/** An encoded answer to one caller on one route, lacking only the ID of the decision. */
-interface KeptAnswer {
-  readonly bytes: Buffer;
-  readonly decisionIdAt: number;
-}
-
-/**
- * An encoder that keeps what it encoded: allowed answers to a passport on a route differ in the decision's ID alone, and
- * in further names to remove, which nearly no request has.
- */
-export function createResponseEncoder({ checkResponse }: ResponseSerializers): ResponseEncoder {
-  const kept = new LRUCache<string, KeptAnswer>({
-    maxSize: MAX_KEPT_BYTES,
-    sizeCalculation: ({ bytes }, id) => bytes.byteLength + id.length + KEPT_ALLOWANCE_BYTES,
-  });
-
-  function keptAnswer(decision: AllowedDecision): KeptAnswer {
-    const { passportSha256, route, snapshot } = decision;
-    const id = `${snapshot.head}\n${passportSha256}\n${route.routeId}`;
-    let answer = kept.get(id);
-    if (answer === undefined) {
-      const bytes = checkResponse(allowedResponse({ ...decision, decisionId: DECISION_ID_PLACE }, []));
-      answer = { bytes, decisionIdAt: bytes.indexOf(DECISION_ID_PLACE) };
-      kept.set(id, answer);
-    }
-    return answer;
-  }
-
-  function encodeAllowed(decision: AllowedDecision, inbound: RequestHeaders): Buffer {
-    const namesToRemove = otherNamesToRemove(inbound.names(), decision);
-    if (namesToRemove.length > 0 || decision.decisionId.length !== DECISION_ID_PLACE.length) {
-      return checkResponse(allowedResponse(decision, namesToRemove));
-    }
-    const { bytes, decisionIdAt } = keptAnswer(decision);
-    const answer = Buffer.from(bytes);
-    answer.write(decision.decisionId, decisionIdAt, 'latin1');
-    return answer;
-  }
-
-  return (decision, inbound) =>
-    decision.kind === 'denied' ? checkResponse(deniedResponse(decision)) : encodeAllowed(decision, inbound);
 }
 
 function overwriteAll(headers: ContextHeaders): readonly HeaderValueOption[] {

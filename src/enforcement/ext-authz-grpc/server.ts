@@ -4,10 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import {
-  type ConnectionInjector,
   logVerbosity,
   Server,
-  ServerCredentials,
   type ServerUnaryCall,
   type sendUnaryData,
   setLogVerbosity,
@@ -22,12 +20,13 @@ import type { Decision, DeniedDecision } from '../../verifier/decision.ts';
 import type { RequestFacts } from '../../verifier/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
-import { createResponseEncoder, deniedResponse } from './check-response.ts';
-import { widenConnections } from './connection-window.ts';
+import { deniedResponse } from './check-response.ts';
+import { Inlet } from './inlet.ts';
 import { type DoorListener, openDoorListener } from './listener.ts';
 import type { CheckRequest } from './messages.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
+import { createResponseEncoder } from './response-encoder.ts';
 import {
   AUTHORIZATION_SERVICE,
   authorizationService,
@@ -85,8 +84,6 @@ const MAX_CONNECTIONS = 1024;
 const MAX_STREAMS_OF_CONNECTION = 1024;
 /** A peer that answers no ping within the second of these is gone. */
 const KEEPALIVE = { 'grpc.keepalive_time_ms': 30_000, 'grpc.keepalive_timeout_ms': 20_000 };
-/** Nothing ends a connection for its age or idleness: Envoy could be asking just then, and does not ask twice. */
-const FORMER_CLIENTS_LEAVE_MS = 10_000;
 const DESTROY_WAIT_MS = 500;
 
 /** @throws ListenError */
@@ -159,45 +156,6 @@ function addHealth(server: Server): (serving: boolean) => void {
     health.setStatus('', status);
     health.setStatus(AUTHORIZATION_SERVICE, status);
   };
-}
-
-/** Hands connections to gRPC, those of one clients' CA together. */
-class Inlet {
-  readonly #server: Server;
-  readonly #injectors: ConnectionInjector[] = [];
-  #current: ConnectionInjector;
-  #clientCa: string | undefined;
-
-  constructor(server: Server, clientCa: string | undefined) {
-    this.#server = server;
-    this.#clientCa = clientCa;
-    this.#current = this.#add();
-  }
-
-  take(connection: Parameters<ConnectionInjector['injectConnection']>[0]): void {
-    this.#current.injectConnection(connection);
-  }
-
-  trust(clientCa: string | undefined): void {
-    if (clientCa === this.#clientCa) return;
-    this.#clientCa = clientCa;
-    const former = this.#current;
-    this.#current = this.#add();
-    former.drain(FORMER_CLIENTS_LEAVE_MS);
-  }
-
-  /** Ends every connection now. */
-  cut(): void {
-    for (const injector of this.#injectors) injector.drain(0);
-  }
-
-  #add(): ConnectionInjector {
-    // TLS, where there is any, has been spoken before.
-    const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
-    this.#injectors.push(injector);
-    widenConnections(this.#server);
-    return injector;
-  }
 }
 
 type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;

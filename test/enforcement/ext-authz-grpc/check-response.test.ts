@@ -1,11 +1,10 @@
 /** Decisions to answers: what goes to the upstream, what never does, and how it is encoded. */
+import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  allowedResponse,
-  createResponseEncoder,
-} from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
+import { allowedResponse, deniedResponse } from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
 import type { CheckResponse } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
+import { createResponseEncoder } from '../../../src/enforcement/ext-authz-grpc/response-encoder.ts';
 import {
   loadPackageDefinition,
   responseSerializers,
@@ -13,7 +12,7 @@ import {
 import { otherNamesToRemove } from '../../../src/enforcement/upstream-headers.ts';
 import { type Denial, deny } from '../../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
-import type { AllowedDecision, Decision } from '../../../src/verifier/decision.ts';
+import type { AllowedDecision, Decision, DeniedDecision } from '../../../src/verifier/decision.ts';
 import { decodeCheckResponse } from '../../fakes/check-client.ts';
 import { headersOfLines, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
@@ -205,6 +204,36 @@ describe('the two parts of the encoding', () => {
       return decision.kind === 'allowed' ? headerOf(decision, 'x-proofgate-client-id') : 'denied';
     });
     expect(clientIds).toEqual(['billing', 'new-billing', 'billing']);
+  });
+});
+
+describe('bytes of denied requests', () => {
+  const DENIALS: readonly (readonly [Denial, string | undefined])[] = [
+    [deny('jti_replay'), 'orders-read'],
+    [deny('jti_replay'), undefined],
+    [deny('request_binding_mismatch', 'target'), 'orders-read'],
+    [deny('request_binding_mismatch', 'method'), 'orders-read'],
+    [deny('invalid_request_proof', 'proof_expired'), 'orders-read'],
+    [deny('verifier_unavailable', 'overloaded'), undefined],
+  ];
+
+  it('are the encoding of the whole, each with its own ID', () => {
+    const encode = encoder();
+    // Twice: the second time the rest is one that was kept.
+    for (const [denial, routeId] of [...DENIALS, ...DENIALS]) {
+      const decision: DeniedDecision = { kind: 'denied', decisionId: randomUUID(), denial, routeId };
+      expect(encode(decision, inboundOf())).toEqual(serializers.checkResponse(deniedResponse(decision)));
+    }
+  });
+
+  it('are that also for an ID of another length', () => {
+    const decision: DeniedDecision = {
+      kind: 'denied',
+      decisionId: 'short',
+      denial: deny('jti_replay'),
+      routeId: 'r',
+    };
+    expect(encoder()(decision, inboundOf())).toEqual(serializers.checkResponse(deniedResponse(decision)));
   });
 });
 
