@@ -27,6 +27,11 @@ const NAMES = {
 
 /** What a margin has beyond the servers' own limits: clocks tick in seconds, and looks come late. */
 const SAFETY_SECONDS = 2;
+/**
+ * A primary takes proofs for so long after a moment since which its replicas are known to have followed. More than
+ * two looks of a verifier where nobody else asks: one notes how far the stream is, the next one finds it acknowledged.
+ */
+export const FOLLOWED_SECONDS = 10;
 
 /**
  * Whether the server may remember anything in a group where primaries are replaced, and F there.
@@ -41,7 +46,7 @@ export async function examineFailover(
   declared: DeclaredFailoverSettings,
   replicas: number | undefined,
 ): Promise<Examination> {
-  if (kind === 'single') return { kind: 'fit', fenceMarginSeconds: 0 };
+  if (kind === 'single') return { kind: 'fit', fenceMarginSeconds: 0, neededReplicas: 0 };
   const known = (await askedSettings(link)) ?? declared;
   const { minReplicasToWrite, minReplicasMaxLagSeconds, clusterNodeTimeoutMs } = known;
   if (minReplicasToWrite === undefined) return unknown(link, 'minReplicasToWrite');
@@ -58,9 +63,10 @@ export async function examineFailover(
       `Redis at ${link.label} has min-replicas-max-lag 0, which switches min-replicas-to-write off`,
     );
   }
-  if (kind === 'sentinel') return withMargin(minReplicasMaxLagSeconds);
+  if (kind === 'sentinel') return withMargin(minReplicasMaxLagSeconds, minReplicasToWrite);
   if (clusterNodeTimeoutMs === undefined) return unknown(link, 'clusterNodeTimeoutMs');
-  return withMargin(Math.max(minReplicasMaxLagSeconds, Math.ceil(clusterNodeTimeoutMs / 1000)));
+  const limitSeconds = Math.max(minReplicasMaxLagSeconds, Math.ceil(clusterNodeTimeoutMs / 1000));
+  return withMargin(limitSeconds, minReplicasToWrite);
 }
 
 /** Undefined where the server, or whoever runs it, refuses to tell. */
@@ -78,8 +84,9 @@ async function askedSettings(link: ExaminedLink): Promise<DeclaredFailoverSettin
   }
 }
 
-function withMargin(limitSeconds: number): Examination {
-  return { kind: 'fit', fenceMarginSeconds: limitSeconds + SAFETY_SECONDS };
+function withMargin(limitSeconds: number, neededReplicas: number): Examination {
+  const fenceMarginSeconds = Math.max(limitSeconds, FOLLOWED_SECONDS) + SAFETY_SECONDS;
+  return { kind: 'fit', fenceMarginSeconds, neededReplicas };
 }
 
 function unusable(problem: string): Examination {

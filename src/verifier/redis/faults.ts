@@ -30,12 +30,16 @@ const REPLY_CODES = new Set([
   'WRONGTYPE',
 ]);
 
+/** How Redis 7.0 says within a script what is `NOPERM` outside (scriptVerifyACL). */
+const SCRIPT_NOPERM = /^(?:ERR )?The user executing the script can't /;
+
 /** Codes of Node's own errors (`ECONNREFUSED`, `ERR_TLS_…`, `DEPTH_ZERO_SELF_SIGNED_CERT`). */
 const NODE_ERROR_CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
 
 /** Classifies what a command was rejected with. Only an answer of the server is a certain one. */
 export function classifyFault(error: unknown): RedisFault {
   if (!isReplyError(error)) return { kind: 'no_answer' };
+  if (SCRIPT_NOPERM.test(error.message)) return { kind: 'refused', code: 'NOPERM' };
   const firstWord = error.message.split(' ', 1)[0] ?? '';
   return { kind: 'refused', code: REPLY_CODES.has(firstWord) ? firstWord : 'ERR' };
 }

@@ -13,8 +13,16 @@ import type { RedisScript } from './script.ts';
 const UNFIT_RECHECK_MS = 1_000;
 
 export type Examination =
-  /** `fenceMarginSeconds`: F of docs/protocol.md "Replay". */
-  | { readonly kind: 'fit'; readonly fenceMarginSeconds: number }
+  /**
+   * `fenceMarginSeconds`: F of docs/protocol.md "Replay"; `neededReplicas`: how many must follow; `warning`: one line
+   * about what may be wrong, though nothing shows it.
+   */
+  | {
+      readonly kind: 'fit';
+      readonly fenceMarginSeconds: number;
+      readonly neededReplicas: number;
+      readonly warning?: string | undefined;
+    }
   /** One line about what is wrong with the server. */
   | { readonly kind: 'unfit'; readonly problem: string };
 
@@ -39,6 +47,8 @@ export class RedisLink {
   /** Counts connections and changed circumstances, so that a check knows whether it still speaks of the current ones. */
   #generation = 0;
   #fenceMarginSeconds = 0;
+  #neededReplicas = 0;
+  #warning: string | undefined;
   #isFit = false;
   #isChecking = false;
   #isClosed = false;
@@ -78,6 +88,16 @@ export class RedisLink {
   /** F of docs/protocol.md, as the last check found it. */
   get fenceMarginSeconds(): number {
     return this.#fenceMarginSeconds;
+  }
+
+  /** How many replicas must follow the server, as the last check found it. */
+  get neededReplicas(): number {
+    return this.#neededReplicas;
+  }
+
+  /** One line about what may be wrong with a server that is served from. */
+  get warning(): string | undefined {
+    return this.isServing ? this.#warning : undefined;
   }
 
   /** Whether there is a connection, to a server that is fit or not. */
@@ -211,6 +231,8 @@ export class RedisLink {
       const found = await this.#options.examine(this);
       if (found.kind === 'unfit') return found;
       this.#fenceMarginSeconds = found.fenceMarginSeconds;
+      this.#neededReplicas = found.neededReplicas;
+      this.#warning = found.warning;
       const problem = await this.#options.prepare(this);
       return problem === undefined ? { kind: 'fit' } : { kind: 'unfit', problem };
     } catch (error) {

@@ -6,7 +6,7 @@ import type { ConnectionSettings } from './connection.ts';
 import { addressLabel, type RedisAddress, type RedisEndpoint, type RedisLogin } from './endpoint.ts';
 import { type DeclaredFailoverSettings, examineFailover } from './failover-settings.ts';
 import { RedisLink } from './link.ts';
-import { findServerProblem } from './server-requirements.ts';
+import { findServerProblem, findServerWarning } from './server-requirements.ts';
 
 export interface PrimariesOptions {
   readonly endpoint: RedisEndpoint;
@@ -66,9 +66,13 @@ export function openPrimaryLink(
     connection: { ...dataConnection(options), address },
     recheckIntervalMs: options.recheckIntervalMs,
     examine: async (link) => {
-      const problem = findServerProblem(await link.call('INFO'), addressLabel(address), kind);
+      const info = await link.call('INFO');
+      const problem = findServerProblem(info, addressLabel(address), kind);
       if (problem !== undefined) return { kind: 'unfit', problem };
-      return await examineFailover(link, kind, options.declaredFailoverSettings, replicas());
+      const found = await examineFailover(link, kind, options.declaredFailoverSettings, replicas());
+      return found.kind === 'fit'
+        ? { ...found, warning: findServerWarning(info, addressLabel(address), kind) }
+        : found;
     },
     prepare: options.prepare,
   });

@@ -7,6 +7,7 @@
  * the same step they raise `low`, below which every proof is refused. So whatever clocks do, a proof is
  * refused or its hash is there. What a clock cannot do, losing data can: for that there is the epoch.
  */
+import { FOLLOWED_SECONDS } from './failover-settings.ts';
 import { type RedisScript, redisScript } from './script.ts';
 
 /** What the consume script answers; anything else is no answer. */
@@ -28,28 +29,31 @@ export interface ReplayScripts {
   /**
    * Keys: epoch, hash of the record, quota of the holder. Arguments: identifier, nonce, issued-at, expires-at,
    * most difference of clocks, the verifier's clock, quota a minute, largest skew that the verifier has seen,
-   * F, latest issued-at that it had consumed lately (0: none). Answers one of `CONSUME_CODES`.
+   * F, latest issued-at that it had consumed lately (0: none), how many replicas must follow. Answers one of
+   * `CONSUME_CODES`, or the error `NOREPLICAS`.
    */
   readonly consume: RedisScript;
   /**
    * Sees to it that there is an epoch, so that the fence runs before the first request, and deletes what is over.
    * Keys: epoch. Arguments: what hashes of records begin with, most difference of clocks, the verifier's clock,
-   * largest skew that this verifier has seen (0: none yet), F, latest issued-at that it had consumed lately (0: none).
+   * largest skew that this verifier has seen (0: none yet), F, latest issued-at that it had consumed lately (0: none),
+   * how many replicas must follow.
    * Answers the server's clock, the moment of the fence, the largest skew, why the fence was raised last, and
-   * the lowest expires-at that is taken. The moment is 0 and nothing is written when clocks are too far apart.
+   * the lowest expires-at that is taken; or the error `NOREPLICAS`. The moment is 0 and nothing is written when clocks
+   * are too far apart.
    */
   readonly prepare: RedisScript;
 }
 
 /**
- * Seconds between two looks, beyond which the clock may have jumped ahead; twice the skew where that is more, since
- * a fence reaches so far beyond a moment that is wrong. Every verifier looks each 5 s.
+ * Seconds between two looks, beyond which the clock may have jumped ahead, or the server stood still while others
+ * took its place. Every verifier looks each 5 s. Less than any F that is not 0: docs/replay.md "Pauses".
  */
 const GAP_SECONDS = 10;
 /** After a jump nothing is deleted for so long: a clock that soon goes back has deleted nothing. */
 const HOLD_SECONDS = 300;
-/** Longer than any proof that was consumed can be good again: 300 s, three skews of 60 s, and some. */
-const LONGEST_LIFE_SECONDS = 600;
+/** An error, as Redis' own is, that the caller knows; what was found is written all the same. */
+const NOT_FOLLOWED = `redis.error_reply('NOREPLICAS replicas have not acknowledged lately')`;
 /** A proof that ends later than this after now is none that a verifier lets through. */
 const MOST_AHEAD_SECONDS = 1_000;
 /** More hashes than proofs of one timeline need: about 20 with the longest proofs and the largest skew. */
@@ -66,6 +70,10 @@ const MOST_BUCKETS = 128;
  *   low      number of the lowest hash that was not deleted
  *   why      the fence was raised last
  *   numbers of the hashes that are there, separated by commas
+ * and where replicas must follow:
+ *   followed the server's clock at a moment since which enough replicas are known to have followed
+ *   marked   the server's clock when `sent` was noted
+ *   sent     offset of the replication stream before that note itself was written
  */
 const EPOCH_LUA = `
 local seconds = tonumber(redis.call('TIME')[1])
@@ -84,8 +92,8 @@ end
 
 local function read(key, prefix)
   local stored = redis.call('GET', key) or ''
-  local moment, replid, largest, cut, seen, held, low, why, numbers = string.match(stored,
-    '^(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%a[%a_]*) ([%d,]*)$')
+  local moment, replid, largest, cut, seen, held, low, why, numbers, followed, marked, sent = string.match(stored,
+    '^(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%a[%a_]*) ([%d,]*) ?(%d*) ?(%d*) ?(%d*)$')
   if not moment then
     -- Never lower than before, also where the rest cannot be read.
     moment = tonumber(string.match(stored, '^%d+') or 0)
@@ -95,25 +103,24 @@ local function read(key, prefix)
   local list = {}
   for text in string.gmatch(numbers, '%d+') do list[#list + 1] = text end
   return { moment = tonumber(moment), replid = replid, largest = tonumber(largest), cut = tonumber(cut),
-    seen = tonumber(seen), held = tonumber(held), low = tonumber(low), why = why, numbers = list }
+    seen = tonumber(seen), held = tonumber(held), low = tonumber(low), why = why, numbers = list,
+    followed = tonumber(followed), marked = tonumber(marked), sent = tonumber(sent) }
 end
 
 local function raise(epoch, why)
   epoch.why, epoch.raised, epoch.changed = why, true, true
 end
 
--- The clock jumped, or nobody looked for a while, which cannot be told apart. If data was lost under a clock
--- that was wrong, not long ago, the moment was wrong as well.
-local function lookAtClock(epoch)
+-- The clock jumped, or nobody looked for a while, which cannot be told apart: data may have been lost under a clock that
+-- was wrong, the server may have been put back to what it knew then, or others took its place. Hence F.
+local function lookAtClock(epoch, margin)
   local passed = seconds - epoch.seen
   if passed == 0 then return end
   epoch.isLater, epoch.changed = true, true
-  if passed > math.max(${GAP_SECONDS}, 2 * epoch.largest) or passed < -(epoch.largest + 2) then
-    local isRecent = epoch.seen - math.max(epoch.moment, epoch.cut) < ${LONGEST_LIFE_SECONDS}
-    if isRecent or epoch.cut > seconds then
-      epoch.cut = seconds
-      raise(epoch, 'clock')
-    end
+  if passed < 0 then epoch.followed, epoch.sent = nil, nil end
+  if passed > ${GAP_SECONDS} or passed < -(epoch.largest + 2) then
+    epoch.cut = seconds + margin
+    raise(epoch, 'clock')
     epoch.held = seconds + ${HOLD_SECONDS}
   end
   epoch.seen = seconds
@@ -134,8 +141,8 @@ local function isWhole(epoch, prefix)
 end
 
 -- A new moment covers what the verifier knows to have been consumed, also when its clock and ours went back since.
-local function lookAtData(epoch, prefix, skew, margin, latest)
-  local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+local function lookAtData(epoch, info, prefix, skew, margin, latest)
+  local replid = string.match(info, 'master_replid:(%x+)')
   assert(replid, 'no master_replid')
   local why
   if not epoch.replid or not isWhole(epoch, prefix) then
@@ -148,9 +155,31 @@ local function lookAtData(epoch, prefix, skew, margin, latest)
   if epoch.largest < skew then epoch.largest, epoch.changed = skew, true end
   if why then
     epoch.moment = math.max(epoch.moment, seconds + margin, latest - 2 * epoch.largest)
+    if epoch.replid ~= replid then epoch.followed, epoch.sent = nil, nil end
     epoch.replid = replid
     raise(epoch, why)
   end
+end
+
+-- Once in a second. Whoever acknowledges more than was sent before a moment followed us after it, however long the
+-- acknowledgement was under way and however long we stood still. (What Redis and INFO tell of a replica's lag is reckoned
+-- from when its word was read, and Redis' own count of replicas is a second old.)
+local function lookAtReplicas(epoch, info, needed)
+  if needed == 0 or (epoch.sent and not epoch.isLater) then return end
+  if epoch.sent then
+    local followers = 0
+    for offset in string.gmatch(info, 'state=online,offset=(%d+)') do
+      if tonumber(offset) > epoch.sent then followers = followers + 1 end
+    end
+    if not (followers >= needed) then return end
+    epoch.followed = epoch.marked
+  end
+  epoch.marked, epoch.sent = seconds, tonumber(string.match(info, 'master_repl_offset:(%d+)'))
+  epoch.changed = true
+end
+
+local function isFollowed(epoch, needed)
+  return needed == 0 or (epoch.followed and seconds - epoch.followed <= ${FOLLOWED_SECONDS})
 end
 
 -- The lower end is raised by whoever deletes, in the same step, and is written first.
@@ -173,17 +202,21 @@ end
 
 local function save(key, epoch)
   if not epoch.changed then return end
-  redis.call('SET', key, string.format('%d %s %d %d %d %d %d %s %s', epoch.moment, epoch.replid, epoch.largest,
-    epoch.cut, epoch.seen, epoch.held, epoch.low, epoch.why, table.concat(epoch.numbers, ',')))
+  local text = string.format('%d %s %d %d %d %d %d %s %s', epoch.moment, epoch.replid, epoch.largest,
+    epoch.cut, epoch.seen, epoch.held, epoch.low, epoch.why, table.concat(epoch.numbers, ','))
+  if epoch.sent then text = string.format('%s %d %d %d', text, epoch.followed or 0, epoch.marked, epoch.sent) end
+  redis.call('SET', key, text)
   epoch.changed = false
   if #epoch.forgotten > 0 then redis.call('UNLINK', unpack(epoch.forgotten)) end
   epoch.forgotten = {}
 end
 
-local function look(key, prefix, skew, margin, latest)
+local function look(key, prefix, skew, margin, latest, needed)
   local epoch = read(key, prefix)
-  lookAtClock(epoch)
-  lookAtData(epoch, prefix, skew, margin, latest)
+  local info = redis.call('INFO', 'replication')
+  lookAtClock(epoch, margin)
+  lookAtData(epoch, info, prefix, skew, margin, latest)
+  lookAtReplicas(epoch, info, needed)
   forget(epoch, prefix)
   return epoch
 end
@@ -194,7 +227,7 @@ const CONSUME_LUA = `
 local identifier, nonce = ARGV[1], ARGV[2]
 local issued, expires, apart = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local now, quota = tonumber(ARGV[6]), tonumber(ARGV[7])
-local skew, margin, latest = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local skew, margin, latest, needed = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 
 -- First, so that a server whose clock is wrong sets no epoch.
 if not (math.abs(seconds - now) <= apart) then return ${CONSUME_CODES.clock} end
@@ -204,11 +237,13 @@ local number = math.floor(expires / ${BUCKET_SECONDS})
 local text = string.format('%d', number)
 local prefix = string.sub(KEYS[2], 1, -1 - #text)
 assert(prefix .. text == KEYS[2], 'not the hash of this proof')
-local epoch = look(KEYS[1], prefix, skew, margin, latest)
+local epoch = look(KEYS[1], prefix, skew, margin, latest, needed)
 
 local function verdict()
   local isBeyond = issued > math.max(epoch.moment, epoch.cut) + 2 * epoch.largest
+  -- Refused by a fence first: that says to sign anew.
   if not isBeyond then return epoch.raised and ${CONSUME_CODES.raised} or ${CONSUME_CODES.fenced} end
+  if not isFollowed(epoch, needed) then return ${NOT_FOLLOWED} end
   if not (number >= epoch.low) then return ${CONSUME_CODES.fenced} end
   if not (expires + 3 * epoch.largest + 2 > seconds) then return ${CONSUME_CODES.fenced} end
 
@@ -244,10 +279,14 @@ return code
 
 const PREPARE_LUA = `
 local prefix, apart, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local skew, margin, latest = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local skew, margin, latest, needed = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 if not (math.abs(seconds - now) <= apart) then return { seconds, 0, 0, 'clock', 0 } end
-local epoch = look(KEYS[1], prefix, skew, margin, latest)
+local epoch = look(KEYS[1], prefix, skew, margin, latest, needed)
 save(KEYS[1], epoch)
+-- Whoever may not delete shall hear of it now, not when the first hash is over. (Last: after a write that needs no memory
+-- Redis lets a script write more, though it is full.)
+redis.call('UNLINK', prefix .. 'none')
+if not isFollowed(epoch, needed) then return ${NOT_FOLLOWED} end
 return { seconds, math.max(epoch.moment, epoch.cut), epoch.largest, epoch.why, epoch.low * ${BUCKET_SECONDS} }
 `;
 

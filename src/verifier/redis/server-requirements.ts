@@ -40,6 +40,22 @@ export function findServerProblem(
   return undefined;
 }
 
+/**
+ * One line about what may be wrong though the server is fit: whoever gives one server promises that no other ever takes
+ * its place (an address that moves, a proxy before a group), and one that has replicas is often there to be replaced.
+ */
+export function findServerWarning(
+  info: unknown,
+  label: string,
+  kind: RedisEndpoint['kind'],
+): string | undefined {
+  if (kind !== 'single' || parseInfo(info).get('connected_slaves') === '0') return undefined;
+  return (
+    `Redis at ${label} has replicas: if one of them may ever take its place, used proofs pass again; ` +
+    'give redis-sentinel:// or redis-cluster:// then'
+  );
+}
+
 const REPLICA_ADVICE: { readonly [K in RedisEndpoint['kind']]: string } = {
   single: ': give the primary',
   sentinel: ', though the Sentinels call it the primary: a failover is under way',

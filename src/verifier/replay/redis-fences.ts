@@ -33,7 +33,8 @@ const WHY: { readonly [R in ReplayFenceReason]: string } = {
   primary_changed:
     'another Redis primary answers, or the same one restarted (primary_changed), nothing to do but wait',
   skew_raised: "the site's skew grew (skew_raised), nothing to do but wait",
-  clock: "a clock jumped, Redis' or this machine's (clock), set them right",
+  clock:
+    "Redis' clock jumped, or Redis was asked nothing for more than 10 s (clock), set clocks right if they are not",
 };
 
 export class RedisFences {

@@ -7,7 +7,7 @@ import type { ReplayFence, ReplayHealth, ReplayLinks } from './store.ts';
 /** What is looked at of the primaries. */
 export interface SeenPrimaries extends Pick<Primaries, 'problem' | 'tags'> {
   linkOf(shard: number): Pick<RedisLink, 'isServing'> | undefined;
-  links(): readonly Pick<RedisLink, 'isServing' | 'problem'>[];
+  links(): readonly Pick<RedisLink, 'isServing' | 'problem' | 'warning'>[];
 }
 
 /** `refusedShards`: those that their primary refused at the last look, with the code. */
@@ -37,7 +37,8 @@ export function redisHealth(
   }
   const part =
     trouble && `of ${primaries.tags.length} parts of the holders ${servedShards} are served: ${trouble}`;
-  const warning = [part, fenced].filter((text) => text !== undefined).join('; ');
+  const doubt = primaries.links().find((link) => link.warning !== undefined)?.warning;
+  const warning = [part, fenced, doubt].filter((text) => text !== undefined).join('; ');
   return warning === '' ? { ready: true, ...details } : { ready: true, warning, ...details };
 }
 

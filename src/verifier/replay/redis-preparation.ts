@@ -8,7 +8,10 @@ import { REPLAY_SCRIPTS, type ReplayKeys } from '../redis/replay-scripts.ts';
 import { parseEpoch, type ReplayEpoch } from './redis-fences.ts';
 
 /** What is needed of the link to a primary that is looked at. */
-export type PreparedLink = Pick<RedisLink, 'fenceMarginSeconds' | 'label' | 'loadScript' | 'runScript'>;
+export type PreparedLink = Pick<
+  RedisLink,
+  'fenceMarginSeconds' | 'label' | 'loadScript' | 'neededReplicas' | 'runScript'
+>;
 
 export interface PreparationInputs {
   /** By shard; those that lie on this primary. */
@@ -60,6 +63,7 @@ async function prepareShard(
       inputs.largestSkewSeconds,
       link.fenceMarginSeconds,
       inputs.latestIssuedSeconds,
+      link.neededReplicas,
     ]);
     return parseEpoch(reply);
   } catch (error) {

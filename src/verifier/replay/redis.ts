@@ -142,6 +142,7 @@ class RedisReplayStore implements ReplayStore {
       this.#largestSkewSeconds,
       link.fenceMarginSeconds,
       this.#latestIssued.seconds,
+      link.neededReplicas,
     ];
     return this.#attempt({ link, bucketKey, nonce, keysAndArguments, claim });
   }

@@ -35,7 +35,8 @@ export type ReplayOutcome =
  * Why a store refuses proofs that were issued up to some moment: what was consumed before it may be forgotten.
  * `start`: the embedded store has just started; `epoch_missing`: Redis knows nothing of earlier consumes
  * (restarted empty, flushed, used for the first time); `primary_changed`: another primary answers, or the same
- * one restarted; `skew_raised`: the site's skew grew; `clock`: a clock jumped.
+ * one restarted; `skew_raised`: the site's skew grew; `clock`: a clock jumped,
+ * or nobody asked Redis for a while.
  */
 export const REPLAY_FENCE_REASONS = [
   'start',

@@ -86,7 +86,7 @@ describe('the primaries of a Cluster', () => {
     ).toEqual([labelOf(first), labelOf(second)].sort());
     expect(links.map((link) => link && primaries.shardsOf(link))).toEqual([FIRST_HALF, SECOND_HALF]);
     expect(primaries.problem()).toBeUndefined();
-    expect(links[0]?.fenceMarginSeconds).toBe(6);
+    expect(links[0]?.fenceMarginSeconds).toBe(16);
     expect(servers.prepared.sort()).toEqual([labelOf(first), labelOf(second)].sort());
   });
 

@@ -40,27 +40,41 @@ const DECLARED: DeclaredFailoverSettings = {
   clusterNodeTimeoutMs: 7_000,
 };
 
-const fitWith = (fenceMarginSeconds: number) => ({ kind: 'fit', fenceMarginSeconds });
+const fitWith = (fenceMarginSeconds: number, neededReplicas: number) => ({
+  kind: 'fit',
+  fenceMarginSeconds,
+  neededReplicas,
+});
 const unfitNaming = (word: string) => ({ kind: 'unfit', problem: expect.stringContaining(word) });
 
 describe('F, by which a fence reaches beyond a promotion', () => {
   it('is 0 on a single server, which is asked for nothing', async () => {
-    expect(await examineFailover(rejecting(MUTE), 'single', {}, undefined)).toEqual(fitWith(0));
+    expect(await examineFailover(rejecting(MUTE), 'single', {}, undefined)).toEqual(fitWith(0, 0));
   });
 
-  it('is the largest lag and 2 s with Sentinels', async () => {
-    expect(await examineFailover(telling(SOUND), 'sentinel', {}, 2)).toEqual(fitWith(12));
+  it.each([
+    ['30', 32],
+    ['11', 13],
+    ['10', 12],
+    ['1', 12],
+  ])('is the largest lag %s s, or 10 s where that is more, and 2 s with Sentinels', async (lag, f) => {
+    const settings = { ...SOUND, 'min-replicas-max-lag': lag };
+    expect(await examineFailover(telling(settings), 'sentinel', {}, 2)).toEqual(fitWith(f, 2));
   });
 
   it.each([
     ['10', '15000', 17],
     ['10', '15001', 18],
-    ['10', '9000', 12],
+    ['12', '9000', 14],
     ['10', '1', 12],
-  ])('is the larger of lag %s s and node time-out %s ms, and 2 s, on a Cluster', async (lag, timeout, f) => {
-    const settings = { ...SOUND, 'min-replicas-max-lag': lag, 'cluster-node-timeout': timeout };
-    expect(await examineFailover(telling(settings), 'cluster', {}, undefined)).toEqual(fitWith(f));
-  });
+    ['1', '1', 12],
+  ])(
+    'is the largest of lag %s s, node time-out %s ms and 10 s, and 2 s, on a Cluster',
+    async (lag, timeout, f) => {
+      const settings = { ...SOUND, 'min-replicas-max-lag': lag, 'cluster-node-timeout': timeout };
+      expect(await examineFailover(telling(settings), 'cluster', {}, undefined)).toEqual(fitWith(f, 2));
+    },
+  );
 });
 
 describe('the replicas that a primary must have to write', () => {
@@ -68,9 +82,9 @@ describe('the replicas that a primary must have to write', () => {
     examineFailover(telling({ ...SOUND, 'min-replicas-to-write': toWrite }), kind, {}, replicas);
 
   it('are all that the Sentinels know', async () => {
-    expect(await examine('3', 'sentinel', 3)).toEqual(fitWith(12));
+    expect(await examine('3', 'sentinel', 3)).toEqual(fitWith(12, 3));
     expect(await examine('2', 'sentinel', 3)).toEqual(unfitNaming(LABEL));
-    expect(await examine('0', 'sentinel', 0)).toEqual(fitWith(12));
+    expect(await examine('0', 'sentinel', 0)).toEqual(fitWith(12, 0));
   });
 
   it('are one where nobody knows how many there are, and on a Cluster', async () => {
@@ -86,9 +100,9 @@ describe('the replicas that a primary must have to write', () => {
     const settings = { ...SOUND, 'min-replicas-max-lag': '0' };
     expect(await examineFailover(telling(settings), 'sentinel', {}, 1)).toEqual(unfitNaming(LABEL));
     expect(await examineFailover(telling(settings), 'cluster', {}, undefined)).toEqual(unfitNaming(LABEL));
-    expect(await examineFailover(telling(settings), 'sentinel', {}, 0)).toEqual(fitWith(2));
+    expect(await examineFailover(telling(settings), 'sentinel', {}, 0)).toEqual(fitWith(12, 2));
     const least = { ...SOUND, 'min-replicas-max-lag': '1' };
-    expect(await examineFailover(telling(least), 'sentinel', {}, 1)).toEqual(fitWith(3));
+    expect(await examineFailover(telling(least), 'sentinel', {}, 1)).toEqual(fitWith(12, 2));
   });
 
   it('are told of otherwise than a lag that switches them off', async () => {
@@ -100,8 +114,10 @@ describe('the replicas that a primary must have to write', () => {
 
 describe('a server that does not tell', () => {
   it('is taken at the word of the operator', async () => {
-    expect(await examineFailover(rejecting(FORBIDDEN), 'sentinel', DECLARED, 1)).toEqual(fitWith(6));
-    expect(await examineFailover(rejecting(FORBIDDEN), 'cluster', DECLARED, undefined)).toEqual(fitWith(9));
+    expect(await examineFailover(rejecting(FORBIDDEN), 'sentinel', DECLARED, 1)).toEqual(fitWith(12, 1));
+    expect(await examineFailover(rejecting(FORBIDDEN), 'cluster', DECLARED, undefined)).toEqual(
+      fitWith(12, 1),
+    );
     expect(await examineFailover(rejecting(FORBIDDEN), 'sentinel', DECLARED, 2)).toEqual(unfitNaming(LABEL));
   });
 
@@ -118,7 +134,7 @@ describe('a server that does not tell', () => {
 
   it('needs no node time-out with Sentinels', async () => {
     const declared = { ...DECLARED, clusterNodeTimeoutMs: undefined };
-    expect(await examineFailover(rejecting(FORBIDDEN), 'sentinel', declared, 1)).toEqual(fitWith(6));
+    expect(await examineFailover(rejecting(FORBIDDEN), 'sentinel', declared, 1)).toEqual(fitWith(12, 1));
   });
 
   it('is asked itself where it tells something, whatever the operator says', async () => {

@@ -38,6 +38,13 @@ describe('what a command was rejected with', () => {
     expect(classifyFault(replyError(code))).toEqual({ kind: 'refused', code });
   });
 
+  it.each([
+    "ERR The user executing the script can't run this command or subcommand script: 5d, on @user_script:1.",
+    "The user executing the script can't access at least one of the keys mentioned in the command arguments",
+  ])('what a script was not allowed is NOPERM: %s', (message) => {
+    expect(classifyFault(replyError(message))).toEqual({ kind: 'refused', code: 'NOPERM' });
+  });
+
   it.each([`${SECRET} is wrong`, `ERR unknown ${SECRET}`, 'MOVEDX 1', ' MOVED 1', 'moved 1', ''])(
     'every other answer is a refusal without its text: %j',
     (message) => {

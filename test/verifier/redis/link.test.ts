@@ -7,7 +7,12 @@ import { redisScript } from '../../../src/verifier/redis/script.ts';
 import { freePort, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
 
 const SELDOM_MS = 3_600_000;
-const FIT: Examination = { kind: 'fit', fenceMarginSeconds: 12 };
+const FIT: Examination = {
+  kind: 'fit',
+  fenceMarginSeconds: 12,
+  neededReplicas: 2,
+  warning: 'it has replicas',
+};
 const UNFIT: Examination = { kind: 'unfit', problem: 'it evicts' };
 
 let server: TestRedisServer;
@@ -97,6 +102,7 @@ describe('a link', () => {
     gate.open();
     await serving;
     expect([link.isServing, link.problem, link.fenceMarginSeconds]).toEqual([true, undefined, 12]);
+    expect([link.neededReplicas, link.warning]).toEqual([2, 'it has replicas']);
     expect([plan.examined, plan.prepared]).toEqual([1, 1]);
     await link.whenServing();
   });

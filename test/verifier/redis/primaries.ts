@@ -23,7 +23,7 @@ export function primaryOf(kind: 'sentinel' | 'cluster', more: Spoken = () => nul
       });
     }
     if (words[0] === 'CONFIG') {
-      return ['min-replicas-to-write', '1', 'min-replicas-max-lag', '3', 'cluster-node-timeout', '4000'];
+      return ['min-replicas-to-write', '1', 'min-replicas-max-lag', '13', 'cluster-node-timeout', '14000'];
     }
     return more(words);
   };

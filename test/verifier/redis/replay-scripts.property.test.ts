@@ -103,6 +103,7 @@ class World {
           SKEW_SECONDS,
           0,
           this.latestIssuedAt,
+          0,
         ],
       ),
     );
@@ -122,6 +123,7 @@ class World {
       SKEW_SECONDS,
       0,
       this.latestIssuedAt,
+      0,
     ];
     const reply = await redis.eval(prepareLua, 1, KEYS.epoch, ...args);
     return Array.isArray(reply) ? reply : [];
@@ -377,11 +379,28 @@ describe('the replay scripts: service after a jump', () => {
     expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
   });
 
-  it('does not fence whoever comes after a quiet night', async () => {
+  it.each([0, 700])(
+    'fences whoever comes after %i s and a quiet night, for twice the skew',
+    async (seconds) => {
+      const world = await readyWorld();
+      await world.pass(seconds);
+      world.trueSeconds += 8 * 3_600;
+      const early = world.sign(60);
+      expect(await world.present(early)).toBe(CONSUME_CODES.raised);
+      await world.pass(2 * SKEW_SECONDS + 1);
+      expect(await world.present(early)).toBe(CONSUME_CODES.fenced);
+      expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+    },
+  );
+
+  it('is not disturbed by looks that come 10 s apart, and is by 11 s', async () => {
     const world = await readyWorld();
-    await world.pass(700);
-    world.trueSeconds += 8 * 3_600;
-    expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+    for (let look = 0; look < 3; look += 1) {
+      world.trueSeconds += 10;
+      expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.consumed);
+    }
+    world.trueSeconds += 11;
+    expect(await world.present(world.sign(60))).toBe(CONSUME_CODES.raised);
   });
 
   it('deletes what is over', async () => {

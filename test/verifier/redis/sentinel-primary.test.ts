@@ -58,7 +58,7 @@ describe('the primary that Sentinels name', () => {
     expect(primaries.links()).toEqual([link]);
     expect(primaries.links().map((one) => primaries.shardsOf(one))).toEqual([[0]]);
     expect(primaries.problem()).toBeUndefined();
-    expect(link?.fenceMarginSeconds).toBe(5);
+    expect(link?.fenceMarginSeconds).toBe(15);
     expect(servers.prepared).toEqual([labelOf(primary)]);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RedisEndpoint } from '../../../src/verifier/redis/endpoint.ts';
-import { findServerProblem } from '../../../src/verifier/redis/server-requirements.ts';
+import { findServerProblem, findServerWarning } from '../../../src/verifier/redis/server-requirements.ts';
 
 const LABEL = 'redis.example:6379';
 const KINDS: readonly RedisEndpoint['kind'][] = ['single', 'sentinel', 'cluster'];
@@ -76,6 +76,15 @@ describe.each(KINDS)('a server given as %s', (kind) => {
 it('an answer that is none of Redis is a fault', () => {
   for (const reply of [undefined, 'PONG', 7])
     expect(findServerProblem(reply, LABEL, 'single')).toContain(LABEL);
+});
+
+it('a server that is given as the only one and has replicas is warned of, and no other', () => {
+  const warningWith = (kind: RedisEndpoint['kind'], connected_slaves: string | undefined) =>
+    findServerWarning(infoWith(kind, { connected_slaves }), LABEL, kind);
+  expect(warningWith('single', '0')).toBeUndefined();
+  for (const replicas of ['1', '12', undefined]) expect(warningWith('single', replicas)).toContain(LABEL);
+  expect(warningWith('sentinel', '2')).toBeUndefined();
+  expect(warningWith('cluster', '1')).toBeUndefined();
 });
 
 it('a replica is told of in a way of its own for each kind', () => {

@@ -55,6 +55,22 @@ describe('the shared mark in Redis', () => {
     await keepsTheContract(open());
   });
 
+  it('needs no more rights than docs/replay.md names, and says NOPERM where one is missing', async () => {
+    const rights = '-@all +info +eval +get +set +type +del +ping +hello +auth +client +select +quit';
+    const ask = (...words: readonly string[]) =>
+      server.ask('ACL', 'SETUSER', 'least', 'on', '>a-secret', '~proofgate:*', ...words);
+    await ask(...rights.split(' '));
+    const url = server.url.replace('://', '://least:a-secret@');
+    await keepsTheContract(open({ url }));
+    for (const right of ['type', 'del']) {
+      await open({ url }).raise(SITE, markAt(7), TIMEOUT_MS);
+      await ask(`-${right}`);
+      await expect(open({ url }).reset(SITE, TIMEOUT_MS)).rejects.toThrow(/\(NOPERM\)/);
+      await ask(`+${right}`);
+    }
+    await server.ask('ACL', 'DELUSER', 'least');
+  });
+
   it('is the highest of those that many raise at once, and never expires', async () => {
     const [first, second] = [open(), open()];
     const revisions = Array.from({ length: 100 }, (_, at) => ((at * 37) % 100) + 1);

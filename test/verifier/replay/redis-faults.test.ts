@@ -91,6 +91,15 @@ describe('redis: a server that cannot write', () => {
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
   });
 
+  it('may not delete, which it does only when a hash is over: it is told at the start', async () => {
+    await server.ask('ACL', 'SETUSER', 'keeper', 'on', '>a-secret', '~proofgate:*', '+@all', '-unlink');
+    const store = stores.open(server.url.replace('://', '://keeper:a-secret@'));
+    await waitUntil(() => /\(NOPERM\)/.test(problemOf(store)));
+    expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
+    await server.ask('ACL', 'SETUSER', 'keeper', '+unlink');
+    await waitUntil(() => servingLinks(store) === 1);
+  });
+
   it('needs no more rights than docs/replay.md names', async () => {
     const rights = '-@all +info +eval +evalsha +script|load +get +set +hget +hexists +hsetnx +exists';
     const more = '+unlink +incr +expire +ttl +time +config|get +ping +hello +auth +client +select +quit';

@@ -9,7 +9,11 @@ const OPEN: Partial<ReplayEpoch> = { momentSeconds: NOW - 1000 };
 
 interface Seen {
   /** Of each primary, with the shards that it has; a problem says that it does not serve. */
-  readonly links: readonly { readonly shards: readonly number[]; readonly problem?: string }[];
+  readonly links: readonly {
+    readonly shards: readonly number[];
+    readonly problem?: string;
+    readonly warning?: string;
+  }[];
   readonly shardCount?: number;
   readonly problem?: string;
 }
@@ -19,6 +23,7 @@ function primariesOf({ links, problem, shardCount = 2 }: Seen): SeenPrimaries {
     shards: link.shards,
     isServing: link.problem === undefined,
     problem: link.problem,
+    warning: link.warning,
   }));
   return {
     tags: Array.from({ length: shardCount }, (_, shard) => `${shard}`),
@@ -59,6 +64,14 @@ describe('the store in Redis', () => {
       ready: true,
       links: { serving: 2, unfit: 0 },
     });
+  });
+
+  it('is ready and warns of a server that may be the wrong one, beside what else it warns of', () => {
+    const seen: Seen = { links: [{ shards: [0] }, { shards: [1], warning: 'it has replicas' }] };
+    const health = healthOf(seen, fencesOf({ 0: OPEN, 1: OPEN }));
+    expect(health).toMatchObject({ ready: true, warning: 'it has replicas' });
+    const missing = healthOf({ ...seen, shardCount: 3 }, fencesOf({ 0: OPEN, 1: OPEN }), [[2, 'ASK']]);
+    expect(missing).toMatchObject({ ready: true, warning: expect.stringMatching(/ASK.*; it has replicas$/) });
   });
 
   it('is not ready before the first look', () => {

@@ -20,6 +20,7 @@ interface Sent {
 class AnsweringLink implements PreparedLink {
   readonly label = LABEL;
   readonly fenceMarginSeconds = 12;
+  readonly neededReplicas = 2;
   readonly loaded: string[] = [];
   readonly sent: Sent[] = [];
   readonly #answers: ReadonlyMap<string, unknown>;
@@ -69,7 +70,7 @@ describe('the look at a primary', () => {
     expect(link.sent).toEqual(
       KEYS.slice(0, 2).map(({ bucketPrefix, epoch }) => ({
         script: 'prepare',
-        words: [epoch, bucketPrefix, 5, NOW, 3, 12, NOW - 7],
+        words: [epoch, bucketPrefix, 5, NOW, 3, 12, NOW - 7, 2],
       })),
     );
     expect([...epochs.keys()].sort()).toEqual([0, 1]);

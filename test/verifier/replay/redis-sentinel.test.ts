@@ -14,7 +14,8 @@ import {
 } from './redis-stores.ts';
 
 const MAX_LAG_SECONDS = 2;
-const MARGIN_SECONDS = MAX_LAG_SECONDS + 2;
+/** At least 10 s, and 2 s. */
+const MARGIN_SECONDS = 12;
 /** What a store is told of a promotion. */
 const PROMOTION: readonly string[] = ['primary_changed', 'epoch_missing'];
 
@@ -40,7 +41,7 @@ async function configure(nodes: readonly GuardedServer[], name: string, value: s
 }
 
 describe('redis under Sentinels', () => {
-  it('serves from the primary that the Sentinels name, with F of its max lag', async () => {
+  it('serves from the primary that the Sentinels name, with F of 12 s, as its max lag is less', async () => {
     const before = nowSeconds();
     const store = await openServing();
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
