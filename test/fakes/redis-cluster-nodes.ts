@@ -84,11 +84,15 @@ export async function introduce(nodes: readonly ClusterNode[]): Promise<void> {
     await first?.server.ask('CLUSTER', 'MEET', '127.0.0.1', `${gate.port}`, `${busGate.port}`);
   }
   for (const [at, { server }] of nodes.slice(PRIMARY_COUNT).entries()) {
-    const primaryId = nodes[at]?.id ?? '';
-    const replicate = async () =>
-      (await server.ask('CLUSTER', 'REPLICATE', primaryId).catch(() => '')) === 'OK';
-    await waitUntil(replicate, INTRODUCTION_TIMEOUT_MS);
+    await follow({ server }, nodes[at]?.id ?? '');
   }
+}
+
+/** Resolves when the node has heard of the primary and becomes its replica. */
+export async function follow({ server }: Pick<ClusterNode, 'server'>, primaryId: string): Promise<void> {
+  const replicate = async () =>
+    (await server.ask('CLUSTER', 'REPLICATE', primaryId).catch(() => '')) === 'OK';
+  await waitUntil(replicate, INTRODUCTION_TIMEOUT_MS);
 }
 
 export async function stopAll(nodes: readonly ClusterNode[]): Promise<void> {

@@ -6,6 +6,7 @@
 import {
   type ClusterNode,
   type ClusterOptions,
+  follow,
   introduce,
   NODE_COUNT,
   PRIMARY_COUNT,
@@ -23,10 +24,16 @@ const MIGRATE_TIMEOUT_MS = 5_000;
 export type { ClusterNode, ClusterOptions };
 
 export class TestRedisCluster {
-  readonly nodes: readonly ClusterNode[];
+  readonly #nodes: ClusterNode[];
+  readonly #options: ClusterOptions;
 
-  private constructor(nodes: readonly ClusterNode[]) {
-    this.nodes = nodes;
+  private constructor(nodes: ClusterNode[], options: ClusterOptions) {
+    this.#nodes = nodes;
+    this.#options = options;
+  }
+
+  get nodes(): readonly ClusterNode[] {
+    return this.#nodes;
   }
 
   /** Takes some seconds: all slots are served and all replicas follow when it resolves. */
@@ -35,7 +42,7 @@ export class TestRedisCluster {
     try {
       for (let at = 0; at < NODE_COUNT; at += 1) started.push(await startNode(at, options));
       await introduce(started);
-      const fake = new TestRedisCluster(started);
+      const fake = new TestRedisCluster(started, options);
       await fake.settled();
       return fake;
     } catch (error) {
@@ -68,6 +75,16 @@ export class TestRedisCluster {
     const ranges = await primary.server.ask('CLUSTER', 'SLOTS');
     const own = (Array.isArray(ranges) ? ranges : []).map(idsOfRange).find(([id]) => id === primary.id);
     return this.#nodeWithId(own?.[1] ?? '');
+  }
+
+  /** One more; resolves when it follows. */
+  async addReplica(primary: ClusterNode): Promise<void> {
+    const added = await startNode(this.#nodes.length, this.#options);
+    this.#nodes.push(added);
+    const { gate, busGate } = added;
+    await primary.server.ask('CLUSTER', 'MEET', '127.0.0.1', `${gate.port}`, `${busGate.port}`);
+    await follow(added, primary.id);
+    await this.settled();
   }
 
   /** The slot goes to another primary with its keys. */
@@ -202,7 +219,7 @@ export class TestRedisCluster {
       const cluster = infoFields(await node.server.ask('CLUSTER', 'INFO'));
       if (cluster.get('cluster_state') !== 'ok') return false;
       if (cluster.get('cluster_slots_ok') !== `${SLOT_COUNT}`) return false;
-      if (Number(cluster.get('cluster_known_nodes')) !== NODE_COUNT) return false;
+      if (Number(cluster.get('cluster_known_nodes')) !== this.#nodes.length) return false;
       const replication = infoFields(await node.server.ask('INFO', 'replication'));
       if (replication.get('role') === 'master') primaries.add(node);
       else if (replication.get('master_link_status') !== 'up') return false;
@@ -234,7 +251,8 @@ function idsOfRange(range: RedisReply): readonly string[] {
 
 function describeRange(range: RedisReply): string {
   const [first, last] = Array.isArray(range) ? range : [];
-  return `${first}-${last} ${idsOfRange(range).join(' ')}`;
+  const [primaryId, ...replicaIds] = idsOfRange(range);
+  return `${first}-${last} ${primaryId} ${replicaIds.sort().join(' ')}`;
 }
 
 function ownerIn(slots: RedisReply | undefined, slot: number): string | undefined {

@@ -16,8 +16,8 @@ const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
 const FAULTS = ROUNDS > 1 ? CLUSTER_FAULTS : CLUSTER_FAULTS.filter(({ isLoss }) => isLoss);
 const MAX_LAG_SECONDS = 2;
 const NODE_TIMEOUT_MS = 2_000;
-/** docs/replay.md: F is the larger of `min-replicas-max-lag` and `cluster-node-timeout`, + 2 s. */
-const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, NODE_TIMEOUT_MS / 1000) + 2 + 2 * SKEW_SECONDS + 1;
+/** docs/replay.md: F is the largest of `min-replicas-max-lag`, `cluster-node-timeout` and 10 s, + 2 s. */
+const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, NODE_TIMEOUT_MS / 1000, 10) + 2 + 2 * SKEW_SECONDS + 1;
 /** To find the new owner, and for a machine that does other things too. */
 const ALLOWANCE_SECONDS = 15;
 

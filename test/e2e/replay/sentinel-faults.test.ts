@@ -13,8 +13,8 @@ import { type Failover, SENTINEL_FAILOVERS } from './sentinel-failovers.ts';
 
 const FAILOVERS = Number(process.env.PROOFGATE_TEST_FAILOVERS ?? 3);
 const MAX_LAG_SECONDS = 2;
-/** docs/replay.md: F is `min-replicas-max-lag` + 2 s. */
-const FENCE_SECONDS = MAX_LAG_SECONDS + 2 + 2 * SKEW_SECONDS + 1;
+/** docs/replay.md: F is the larger of `min-replicas-max-lag` and 10 s, + 2 s. */
+const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, 10) + 2 + 2 * SKEW_SECONDS + 1;
 /** To find the new primary, and for a machine that does other things too. */
 const ALLOWANCE_SECONDS = 12;
 

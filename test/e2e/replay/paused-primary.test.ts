@@ -1,0 +1,65 @@
+/**
+ * A primary of a Cluster stands still together with the verifier beside it, while its replica is promoted and the other
+ * verifier goes on: when they go on, nothing is accepted twice. `PROOFGATE_TEST_FAULTS` says how often each kind of pause
+ * happens; with 1, the default, the worst of them does (`make soak`).
+ */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { AcceptLedger } from './accept-ledger.ts';
+import { ReplayCampaign } from './campaign.ts';
+import { callerTag } from './cluster-changes.ts';
+import { PAUSES, type PauseStage, standStill } from './paused-primary.ts';
+import { ReplayStage } from './replay-stage.ts';
+
+const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
+const MAX_LAG_SECONDS = 2;
+const NODE_TIMEOUT_MS = 2_000;
+/** By a verifier that was asked while it stood still. */
+const GIVEN_UP = 'rpc CANCELLED';
+
+let stage: ReplayStage;
+let redis: TestRedisCluster;
+let campaign: ReplayCampaign;
+const naive = new AcceptLedger();
+beforeAll(async () => {
+  stage = await ReplayStage.set();
+  redis = await TestRedisCluster.start({
+    minReplicasMaxLagSeconds: MAX_LAG_SECONDS,
+    nodeTimeoutMs: NODE_TIMEOUT_MS,
+  });
+  stage.endsWith(() => redis.stop());
+  await stage.startTwo(redis.url);
+  const doors = stage.verifiers.map(({ door }) => door);
+  campaign = new ReplayCampaign({ source: stage.source, doors, ledger: new AcceptLedger([GIVEN_UP]) });
+  await campaign.untilServing();
+  // A replica that is promoted needs one itself.
+  await redis.addReplica(await redis.ownerOf(await redis.slotOf(`{${await callerTag(redis)}}`)));
+}, 120_000);
+afterAll(() => stage?.strike());
+
+const rounds = ROUNDS > 1 ? Array.from({ length: ROUNDS }, () => PAUSES).flat() : PAUSES.slice(0, 1);
+
+describe.each(rounds)('a primary and its verifier stand still $name', (kind) => {
+  it('accepts nothing twice and resumes by itself', async () => {
+    await standStill(pauseStage(), kind);
+    await campaign.untilServing();
+    await campaign.presentAgain();
+    expect(campaign.ledger.doubles).toEqual([]);
+    expect(campaign.ledger.unknown).toEqual([]);
+  }, 180_000);
+});
+
+it('a store that goes by the replicas that Redis counts accepts twice: the campaign finds it', async () => {
+  const { ledger } = campaign;
+  const found = { accepts: ledger.acceptCount, outcomes: Object.fromEntries(ledger.outcomes) };
+  process.stdout.write(`paused primary: ${JSON.stringify({ ...found, naive: naive.doubles.length })}\n`);
+  await campaign.presentEverything();
+  expect(ledger.doubles).toEqual([]);
+  expect(naive.doubles.length).toBeGreaterThan(0);
+}, 120_000);
+
+function pauseStage(): PauseStage {
+  const [paused, running] = stage.verifiers;
+  if (paused === undefined || running === undefined) throw new Error('there are no two verifiers');
+  return { redis, campaign, paused, running, naive };
+}

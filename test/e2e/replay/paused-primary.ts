@@ -1,0 +1,156 @@
+/**
+ * A machine that stands still with a primary of the Cluster and one of the verifiers on it, while all others go on: they
+ * promote a replica and accept. When the machine goes on, what it has not read yet may tell it that its replicas are there.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { type ClusterNode, roleOf } from '../../fakes/redis-cluster.ts';
+import { waitUntil } from '../../fakes/redis-server.ts';
+import type { AcceptLedger } from './accept-ledger.ts';
+import type { ReplayCampaign } from './campaign.ts';
+import { callerTag } from './cluster-changes.ts';
+import type { Proof } from './proof-source.ts';
+import type { ReplayVerifier } from './verifier-process.ts';
+
+export interface PauseStage {
+  readonly redis: TestRedisCluster;
+  readonly campaign: ReplayCampaign;
+  /** On the machine that stands still. */
+  readonly paused: ReplayVerifier;
+  readonly running: ReplayVerifier;
+  /** Of the stores that go by Redis' own count of replicas, as which the same proofs are told. */
+  readonly naive: AcceptLedger;
+}
+
+export interface Pause {
+  readonly name: string;
+  /** Replicas acknowledge after the machine stopped, and before the network was cut: it reads that when it goes on. */
+  readonly isAcknowledged: boolean;
+  /** Until the others accept; otherwise until one of them was promoted. */
+  readonly isLong: boolean;
+}
+
+export const PAUSES: readonly Pause[] = [
+  { name: 'until others accept, and finds old acknowledgements', isAcknowledged: true, isLong: true },
+  { name: 'until others accept', isAcknowledged: false, isLong: true },
+  { name: 'until another is promoted, and finds old acknowledgements', isAcknowledged: true, isLong: false },
+];
+
+/** Replicas acknowledge each second. */
+const ACKNOWLEDGED_MS = 1_500;
+/** Longer than a fence is old that matters by itself: 300 s, and three skews. */
+const FENCE_AGE_SECONDS = 900;
+const ACCEPTED_BY_OTHERS = 20;
+/**
+ * How often in a second Redis does a part of what it does each second. With the usual it may count its replicas anew as the
+ * first thing after its return, once in ten times; with the most it answers first.
+ */
+const USUAL_TICKS = 10;
+const MOST_TICKS = 500;
+/** After its return, with nobody there: longer than its lease, and than the largest lag and the node time-out. */
+const ALONE_MS = 15_000;
+const PROMOTION_TIMEOUT_MS = 30_000;
+
+/** Ends with a Cluster that is well. */
+export async function standStill(stage: PauseStage, { isAcknowledged, isLong }: Pause): Promise<void> {
+  const { redis, campaign, paused, running, naive } = stage;
+  const tag = await callerTag(redis);
+  const primary = await redis.ownerOf(await redis.slotOf(`{${tag}}`));
+  const replicas = await replicasOf(redis, primary);
+  await ageFence(primary, tag);
+  await campaign.untilServing();
+  const client = new Redis(primary.server.port, '127.0.0.1', { maxRetriesPerRequest: null });
+  await client.config('SET', 'hz', MOST_TICKS);
+  try {
+    primary.server.freeze();
+    process.kill(paused.pid, 'SIGSTOP');
+    if (isAcknowledged) await pause(ACKNOWLEDGED_MS);
+    redis.partition([primary], [paused.pid]);
+    const promoted = await promotedOf(replicas);
+    if (isLong) await acceptSome(campaign, running);
+    // It finds them when it goes on, before it finds out that it is alone.
+    const accepted = campaign.latest(ACCEPTED_BY_OTHERS);
+    const presented = accepted.map((proof) => campaign.presentOne(proof, paused.door));
+    const told = tellNaive({ naive, tag, promoted, client }, accepted);
+    primary.server.thaw();
+    process.kill(paused.pid, 'SIGCONT');
+    await Promise.all([...presented, told, presentWhileAlone(campaign)]);
+  } finally {
+    primary.server.thaw();
+    process.kill(paused.pid, 'SIGCONT');
+    redis.heal();
+    await client.config('SET', 'hz', USUAL_TICKS).finally(() => client.disconnect());
+  }
+  await redis.settled();
+}
+
+/** Whatever either of them accepts, both are given, all the time. */
+async function presentWhileAlone(campaign: ReplayCampaign): Promise<void> {
+  await campaign.underLoad(async () => {
+    const untilMs = performance.now() + ALONE_MS;
+    while (performance.now() < untilMs) {
+      await campaign.presentAgain();
+      await pause(20);
+    }
+  });
+}
+
+async function acceptSome(campaign: ReplayCampaign, running: ReplayVerifier): Promise<void> {
+  for (let accepted = 0; accepted < ACCEPTED_BY_OTHERS; accepted += 1) {
+    await campaign.untilServing([running.door]);
+  }
+}
+
+/** The fence of the primary is long over, as it is in a site that runs for some time. */
+async function ageFence({ server }: ClusterNode, tag: string): Promise<void> {
+  const lua =
+    "local moment, rest = string.match(redis.call('GET', KEYS[1]), '^(%d+)( .*)$') " +
+    "return redis.call('SET', KEYS[1], string.format('%d%s', tonumber(moment) - ARGV[1], rest))";
+  await server.ask('EVAL', lua, '1', `proofgate:{${tag}}:epoch`, `${FENCE_AGE_SECONDS}`);
+}
+
+async function replicasOf(redis: TestRedisCluster, primary: ClusterNode): Promise<readonly ClusterNode[]> {
+  const nodes = String(await primary.server.ask('CLUSTER', 'NODES')).split('\n');
+  const ids = nodes.map((line) => line.split(' ')).filter(([, , , followed]) => followed === primary.id);
+  return redis.nodes.filter((node) => ids.some(([id]) => id === node.id));
+}
+
+async function promotedOf(replicas: readonly ClusterNode[]): Promise<ClusterNode> {
+  let promoted: ClusterNode | undefined;
+  await waitUntil(async () => {
+    const roles = await Promise.all(replicas.map(roleOf));
+    promoted = replicas.find((_, at) => roles[at] === 'master');
+    return promoted !== undefined;
+  }, PROMOTION_TIMEOUT_MS);
+  if (promoted === undefined) throw new Error('nothing was promoted');
+  return promoted;
+}
+
+interface NaiveStores {
+  readonly naive: AcceptLedger;
+  readonly tag: string;
+  readonly promoted: ClusterNode;
+  /** Connected to the primary that stands still. */
+  readonly client: Redis;
+}
+
+/** As a store does that remembers with `SET NX`, on both: what is asked of the one that stands still it finds at once. */
+async function tellNaive({ naive, tag, promoted, client }: NaiveStores, proofs: readonly Proof[]) {
+  const tell = async (door: string, jti: string, answer: Promise<unknown>) => {
+    const outcome = await answer.then(
+      (reply) => (reply === 'OK' ? 'allowed' : 'jti_replay 403'),
+      () => 'replay_store_unavailable/store 503',
+    );
+    naive.record(jti, door, outcome);
+  };
+  await Promise.all(
+    proofs.flatMap(({ jti }) => {
+      const key = `naive:{${tag}}:${jti}`;
+      return [
+        tell('paused', jti, client.set(key, '1', 'EX', 310, 'NX')),
+        tell('running', jti, promoted.server.ask('SET', key, '1', 'NX', 'EX', '310')),
+      ];
+    }),
+  );
+}
