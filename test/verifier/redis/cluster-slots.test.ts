@@ -39,11 +39,44 @@ describe('the answer to CLUSTER SLOTS', () => {
     expect(map?.[63]).toBeUndefined();
   });
 
+  it('goes by the first and the last slot of a range, which are in it', () => {
+    const slots = [0, 63].map((shard) => slotOfTag(CLUSTER_TAGS[shard] ?? ''));
+    for (const [at, slot] of slots.entries()) {
+      const shard = at === 0 ? 0 : 63;
+      const of = (first: number, last: number) =>
+        parseClusterSlots([[first, last, ['10.0.0.1', 7001]]], ASKED)?.[shard];
+      expect(of(slot, slot)).toEqual({ host: '10.0.0.1', port: 7001 });
+      expect([of(slot + 1, 20_000), of(-1, slot - 1)]).toEqual([undefined, undefined]);
+    }
+  });
+
+  it('takes every port, and no host that is no name', () => {
+    const of = (...node: unknown[]) => parseClusterSlots([[0, 16_383, node]], ASKED)?.[0];
+    expect([of('10.0.0.1', 1), of('10.0.0.1', 65_535)]).toEqual([
+      { host: '10.0.0.1', port: 1 },
+      { host: '10.0.0.1', port: 65_535 },
+    ]);
+    expect([of(7, 7001), of(undefined, 7001), of(['10.0.0.1'], 7001)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(parseClusterSlots([[0, 16_383, '10.0.0.1:7001']], ASKED)?.[0]).toBeUndefined();
+  });
+
   it('leaves out what nobody serves', () => {
     expect(parseClusterSlots([], ASKED)).toEqual(CLUSTER_TAGS.map(() => undefined));
   });
 
-  it.each([['text'], [null], [[1]], [[['0', '1', []]]], [[[0]]]])('is none: %j', (reply) => {
+  it.each([
+    ['text'],
+    [null],
+    [[1]],
+    [[['0', '1', []]]],
+    [[[0]]],
+    [[['0', 16_383, []]]],
+    [[[0, '16383', []]]],
+  ])('is none: %j', (reply) => {
     expect(parseClusterSlots(reply, ASKED)).toBeUndefined();
   });
 

@@ -89,10 +89,57 @@ describe('the URL of Redis', () => {
     'redis-cluster://:verysecret@host one',
     'redis-cluster://:verysecret@',
     'redis-ring://:verysecret@host',
+    'x-redis-cluster://:verysecret@host',
+    'redis://:verysecret@host/1x',
+    'redis://:verysecret@host/x1',
+    'redis://:verysecret@host/123456',
+    'redis-sentinel://:verysecret@host/name/1x',
+    'redis-sentinel://:verysecret@host/name/x1',
     `redis-cluster://:verysecret@${Array.from({ length: 33 }, (_, at) => `h${at}`).join(',')}`,
   ])('is refused without telling a secret: %s', (url) => {
     expect(() => parseRedisEndpoint(url)).toThrow(RedisSettingError);
     expect(() => parseRedisEndpoint(url)).not.toThrow(/secret|very/);
+  });
+
+  it('goes as far as it may', () => {
+    const hosts = Array.from({ length: 32 }, (_, at) => `h${at}`);
+    expect(parsed(`redis-cluster://${hosts.join(',')}`)).toMatchObject({ kind: 'cluster' });
+    expect(parsed('redis-cluster://one:1,two:65535')).toMatchObject({
+      seeds: [{ port: 1 }, { port: 65_535 }],
+    });
+    expect(parsed('redis://host/12345')).toMatchObject({ databaseNumber: 12_345 });
+    expect(parsed('redis-cluster://only-a-user@one')).toMatchObject({
+      username: 'only-a-user',
+      password: undefined,
+    });
+  });
+
+  it('tells what is wrong, each fault otherwise', () => {
+    const lineOf = (url: string) => {
+      try {
+        parseRedisEndpoint(url);
+        return 'taken';
+      } catch (error) {
+        return error instanceof RedisSettingError ? `${error.name}: ${error.message}` : 'thrown';
+      }
+    };
+    const lines = [
+      'redis-sentinel://host/name?db=1',
+      'redis://%zz host',
+      'http://host',
+      'redis:',
+      'redis://one,two',
+      'redis://host?db=1',
+      'redis-cluster://host/1',
+      'redis-sentinel://host/',
+      'redis-cluster://host:0',
+      `redis-cluster://${Array.from({ length: 33 }, (_, at) => `h${at}`).join(',')}`,
+      'redis-cluster://host,host',
+      'redis://host/x',
+      'redis-cluster://user%zz@host',
+    ].map(lineOf);
+    expect(new Set(lines).size).toBe(lines.length);
+    for (const line of lines) expect(line).toMatch(/^RedisSettingError: .{10}/);
   });
 
   it('hides its password from whoever prints it', () => {

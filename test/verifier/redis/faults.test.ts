@@ -87,6 +87,7 @@ describe('a connection that failed', () => {
   it.each<[unknown]>([
     [new Error(SECRET)],
     [Object.assign(new Error(SECRET), { code: 7 })],
+    [{ code: { toString: () => 'ECONNREFUSED' } }],
     [Object.assign(new Error(SECRET), { code: `${SECRET}` })],
     [Object.assign(new Error(SECRET), { code: 'E CONN' })],
     [Object.assign(new Error(SECRET), { code: 'xECONNREFUSED' })],

@@ -23,9 +23,18 @@ describe('what a Sentinel says', () => {
     [PRIMARY.slice(0, 4), []],
     [PRIMARY.map((word) => (word === '6379' ? '65536' : word)), []],
     [PRIMARY.map((word) => (word === '4' ? '-1' : word)), []],
+    [PRIMARY.map((word) => (word === '6379' ? '0' : word)), []],
+    [PRIMARY.map((word) => (word === '6379' ? 'x' : word)), []],
     [PRIMARY.map((word) => (word === '10.0.0.1' ? '' : word)), []],
+    [PRIMARY.map((word) => (word === 'ip' ? 'host' : word)), []],
+    [PRIMARY, { 0: replica('100') }],
   ])('is not believed when it is no such answer: %j', (primary, replicas) => {
     expect(parseSentinelView(primary, replicas)).toBeUndefined();
+  });
+
+  it.each(['1', '65535'])('may name port %s', (port) => {
+    const primary = PRIMARY.map((word) => (word === '6379' ? port : word));
+    expect(parseSentinelView(primary, [])?.primary.port).toBe(Number(port));
   });
 
   it('counts by the latest failover, with as many replicas as anybody knows', () => {
@@ -37,5 +46,17 @@ describe('what a Sentinel says', () => {
     const found = latestView([view('old', 1, 5), undefined, view('new', 2, 0), view('new', 2, 2)]);
     expect(found).toEqual(view('new', 2, 2));
     expect(latestView([undefined])).toBeUndefined();
+    const old = view('old', 1, 5);
+    const latest = view('new', 2, 3);
+    for (const views of [
+      [old, latest],
+      [latest, old],
+      [latest, view('new', 2, 1), old],
+      [view('new', 2, 1), old, latest],
+    ]) {
+      expect(latestView(views)).toEqual(latest);
+    }
+    // Of equals whoever was asked first.
+    expect(latestView([latest, view('other', 2, 3)])).toBe(latest);
   });
 });
