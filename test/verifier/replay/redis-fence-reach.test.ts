@@ -76,6 +76,19 @@ describe('a fence that goes up', () => {
     expect(fences.isStarting(NOW)).toBe(false);
   });
 
+  it('is told when it moves while it is up, for whichever reason', () => {
+    for (const why of ['epoch_missing', 'primary_changed'] as const) {
+      const { raised } = fencesAfter([[0, { momentSeconds: NOW }]], [[0, { momentSeconds: NOW + 3, why }]]);
+      expect(raised).toEqual(['epoch_missing', why]);
+    }
+  });
+
+  it('is not told again when only what was deleted moves on below it', () => {
+    const up = { momentSeconds: NOW };
+    const { raised } = fencesAfter([[0, up]], [[0, { ...up, lowestExpirySeconds: NOW + 32 }]]);
+    expect(raised).toEqual(['epoch_missing']);
+  });
+
   it('is told once for all shards of a look that have it in common', () => {
     const up = { momentSeconds: NOW } as const;
     expect(fencesAfter([0, 1, 2].map((shard) => [shard, up])).raised).toEqual(['epoch_missing']);
