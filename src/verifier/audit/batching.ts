@@ -108,8 +108,8 @@ export class BatchingSink implements OperatedAuditSink {
       const waitMs = this.#settle(batch, delivery);
       if (waitMs === undefined) continue;
       this.#notBeforeMs = performance.now() + waitMs;
-      // The interval may be much longer.
-      if (this.#closing === undefined) setTimeout(() => this.#carry(), waitMs).unref();
+      // The interval may be much longer. Timers go by whole milliseconds, and may be early by part of one.
+      if (this.#closing === undefined) setTimeout(() => this.#carry(), Math.ceil(waitMs) + 1).unref();
       return;
     }
   }
