@@ -122,9 +122,11 @@ describe('slots that nobody serves', () => {
     const node = await speaking();
     say({ slots: [[0, MIDDLE - 1, node]] }, node);
     const primaries = open(node);
+    const whileAsking = primaries.problem();
     await untilServed(primaries, (shard) => (shard < 32 ? node : undefined));
     expect(primaries.linkOf(63)).toBeUndefined();
     expect(primaries.problem()).toEqual(expect.stringMatching(/./));
+    expect(primaries.problem()).not.toBe(whileAsking);
   });
 
   it('are all of them before anybody was asked, and while nobody answers, with the code', async () => {

@@ -45,8 +45,12 @@ class Plan {
   /** While set, examinations last until it resolves. */
   held: Promise<void> | undefined;
 
-  readonly examine = async (): Promise<Examination> => {
+  /** Redis' own number of the connection that each examination came over. */
+  readonly clientIds: unknown[] = [];
+
+  readonly examine = async (link: RedisLink): Promise<Examination> => {
     this.examined += 1;
+    this.clientIds.push(await link.call('CLIENT', 'ID').catch(() => undefined));
     const answer = this.examination;
     await this.held;
     if (!('kind' in answer)) throw answer;
@@ -172,9 +176,11 @@ describe('a server that does not answer the examination', () => {
     const plan = new Plan();
     plan.examination = new Error('Command timed out');
     const link = open(plan);
-    await waitUntil(() => plan.examined >= 2);
-    await waitUntil(() => !link.isConnected || plan.examined > 2);
+    await waitUntil(() => plan.clientIds.length >= 3);
+    const [first, second, third] = plan.clientIds;
+    expect([second, third === first]).toEqual([first, false]);
     expect(link.isServing).toBe(false);
+    expect(link.problem).toContain(link.label);
     plan.examination = FIT;
     await waitUntil(() => link.isServing);
     expect(link.problem).toBeUndefined();
@@ -186,13 +192,14 @@ describe('a server that does not answer the examination', () => {
     const { examine } = plan;
     const link = await openServing(
       Object.assign(plan, {
-        examine: () => {
+        examine: (asked: RedisLink) => {
           plan.examination = answers.shift() ?? FIT;
-          return examine();
+          return examine(asked);
         },
       }),
     );
     expect([plan.examined, link.isServing]).toEqual([2, true]);
+    expect(new Set(plan.clientIds).size).toBe(1);
   });
 });
 
@@ -232,6 +239,20 @@ describe('a connection that is lost', () => {
     await waitUntil(() => plan.examined === 2);
     await waitUntil(() => link.problem === 'it evicts');
     expect(link.isServing).toBe(false);
+  });
+
+  it('is told of with the code of the system when nobody is there any more, and served again when somebody is', async () => {
+    const own = await TestRedisServer.start();
+    try {
+      const link = await openServing(new Plan(), { port: own.port });
+      await own.kill();
+      await waitUntil(() => link.problem?.includes('(ECONNREFUSED)') === true);
+      expect([link.isServing, link.isConnected]).toEqual([false, false]);
+      await own.startAgain();
+      await waitUntil(() => link.isServing);
+    } finally {
+      await own.stop();
+    }
   });
 
   it('is told of with the code of the system while nobody is there', async () => {
