@@ -6,14 +6,21 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { RedisErrorReply, type RedisReply } from './redis-reply.ts';
 
-/** `SILENCE`: the answer never comes. */
+/** `SILENCE`: the answer never comes, nor any behind it on that connection. */
 export type SpokenReply = RedisReply | RedisErrorReply | typeof SILENCE;
 export const SILENCE = Symbol('silence');
 
-/** Command and words, as they came. */
-export type Spoken = (words: readonly string[]) => SpokenReply;
+/** Command and words, as they came. What is promised comes late, and what is behind it waits, as with Redis. */
+export type Spoken = (words: readonly string[]) => SpokenReply | Promise<SpokenReply>;
 
 const OK = '+OK\r\n';
+const OF_THE_CONNECTION: ReadonlyMap<string, string> = new Map([
+  ['PING', '+PONG\r\n'],
+  ['HELLO', OK],
+  ['CLIENT', OK],
+  ['SELECT', OK],
+  ['QUIT', OK],
+]);
 
 export class RedisSpeaker {
   readonly port: number;
@@ -63,35 +70,38 @@ export class RedisSpeaker {
     socket.on('close', () => this.#sockets.delete(socket));
     socket.on('error', () => undefined);
     let pending = '';
+    let answered = Promise.resolve();
     socket.on('data', (chunk) => {
       pending += chunk.toString('latin1');
       for (let command = takeCommand(pending); command !== undefined; command = takeCommand(pending)) {
         pending = pending.slice(command.length);
-        this.#answer(socket, command.words);
+        const { words } = command;
+        const reply = this.#replyTo(words);
+        answered = answered.then(() => this.#answer(socket, words, reply));
       }
     });
   }
 
-  #answer(socket: Socket, words: readonly string[]): void {
-    const [command = ''] = words;
-    switch (command.toUpperCase()) {
-      case 'PING':
-        socket.write('+PONG\r\n');
-        return;
-      case 'HELLO':
-      case 'CLIENT':
-      case 'SELECT':
-        socket.write(OK);
-        return;
-      case 'QUIT':
-        socket.end(OK);
-        return;
-      default: {
-        this.asked.push(words);
-        const reply = this.spoken(words);
-        if (reply !== SILENCE) socket.write(encode(reply));
-      }
+  #replyTo(words: readonly string[]): SpokenReply | Promise<SpokenReply> {
+    if (OF_THE_CONNECTION.has(words[0]?.toUpperCase() ?? '')) return null;
+    this.asked.push(words);
+    return this.spoken(words);
+  }
+
+  async #answer(
+    socket: Socket,
+    [command = '']: readonly string[],
+    promised: SpokenReply | Promise<SpokenReply>,
+  ): Promise<void> {
+    const own = OF_THE_CONNECTION.get(command.toUpperCase());
+    if (own !== undefined) {
+      socket.write(own);
+      if (command.toUpperCase() === 'QUIT') socket.end();
+      return;
     }
+    const reply = await promised;
+    if (reply === SILENCE) return new Promise(() => undefined);
+    if (socket.writable) socket.write(encode(reply));
   }
 }
 

@@ -133,6 +133,19 @@ describe('the table', () => {
     expect(pair.table.has(identifier)).toBe(true);
   });
 
+  it('tells those apart that lie in the same place and differ in one word', () => {
+    const identifier = randomIdentifier();
+    for (let word = 0; word < 4; word += 1) {
+      const pair = new Pair(1);
+      pair.add(START + 60, identifier);
+      const taken = Array.from({ length: 300 }, () => {
+        const other = randomIdentifier().slice(0, 5);
+        return identifier.slice(0, 5 * word) + other + identifier.slice(5 * word + 5);
+      }).filter((other) => other !== identifier && pair.table.has(other));
+      expect(taken).toEqual([]);
+    }
+  });
+
   it('finds those whose first words are the same, also after one of them is forgotten', () => {
     const start = 'A'.repeat(10);
     const alike = Array.from({ length: 20 }, (_, number) => {

@@ -28,7 +28,7 @@ afterEach(async () => {
 
 /** What the server answers to each consume, in this order; then that it is consumed. */
 interface Answers {
-  readonly consumes?: SpokenReply[];
+  readonly consumes?: (SpokenReply | Promise<SpokenReply>)[];
   readonly inFull?: SpokenReply[];
   readonly fields?: SpokenReply[];
   /** For the epoch of this key. Default: one that began long ago. */
@@ -39,7 +39,10 @@ interface Answers {
 const OPEN_EPOCH: SpokenReply = [NOW, NOW - 1000, SKEW_SECONDS, 'epoch_missing', 0];
 const REFUSED = new RedisErrorReply('READONLY no writes');
 
-function next(planned: SpokenReply[] | undefined, otherwise: SpokenReply): SpokenReply {
+function next(
+  planned: (SpokenReply | Promise<SpokenReply>)[] | undefined,
+  otherwise: SpokenReply,
+): SpokenReply | Promise<SpokenReply> {
   const [first] = planned?.splice(0, 1) ?? [];
   return first === undefined ? otherwise : first;
 }
@@ -241,6 +244,12 @@ describe('a server that forgot the script', () => {
 });
 
 describe('no answer', () => {
+  /** After the script's share of the time-out, and before all of it is over. */
+  const late = () =>
+    new Promise<SpokenReply>((resolve) => {
+      setTimeout(resolve, 700, CONSUME_CODES.consumed);
+    });
+
   it('is refused within the time-out when what became of it cannot be read either', async () => {
     const { store } = await open({ consumes: [SILENCE], fields: [SILENCE] });
     const startedMs = performance.now();
@@ -249,11 +258,20 @@ describe('no answer', () => {
     expect(performance.now() - startedMs).toBeLessThan(2_000);
   });
 
-  it('is refused when the record is not there, or of another', async () => {
-    for (const field of [null, 'another-nonce']) {
-      const { store } = await open({ consumes: [SILENCE], fields: [field] });
+  it('is refused when the record is not there, of another, or cannot be read', async () => {
+    for (const field of [null, 'another-nonce', new RedisErrorReply('WRONGTYPE')]) {
+      const { store } = await open({ consumes: [late()], fields: [field] });
       expect(await store.consume(claimAt(NOW))).toEqual(UNAVAILABLE.store);
     }
+  });
+
+  it('is consumed when the record is there, and our own', async () => {
+    const fields: SpokenReply[] = [];
+    const { speaker, store } = await open({ consumes: [late()], fields });
+    const answer = store.consume(claimAt(NOW));
+    await waitUntil(() => consumesOf(speaker).length === 1);
+    fields.push(consumesOf(speaker)[0]?.[4] ?? null);
+    expect(await answer).toEqual(CONSUMED);
   });
 });
 
