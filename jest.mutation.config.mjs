@@ -42,8 +42,6 @@ export default {
   },
   testEnvironment: fileURLToPath(new URL('scripts/mutation-test-environment.mjs', import.meta.url)),
   testEnvironmentOptions: { leftOut: LEFT_OUT },
-  // Whatever waits for what a mutant keeps from happening waits this long.
-  testTimeout: 10_000,
   runner: '<rootDir>/scripts/mutation-test-runner.mjs',
   reporters: [],
 };

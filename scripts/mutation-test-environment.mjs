@@ -9,6 +9,8 @@ import { TestEnvironment } from 'jest-environment-node';
 
 /** The number of the mutant that is looked at; not there while all tests run without one. */
 const ACTIVE_MUTANT = '__STRYKER_ACTIVE_MUTANT__';
+/** Whatever waits for what a mutant keeps from happening waits this long. */
+const TEST_TIMEOUT_MS = 10_000;
 
 export default class MutationTestEnvironment extends TestEnvironment {
   #hasFailed = false;
@@ -19,7 +21,8 @@ export default class MutationTestEnvironment extends TestEnvironment {
     this.#leftOut = config.projectConfig.testEnvironmentOptions.leftOut.map((text) => new RegExp(text));
   }
 
-  async handleTestEvent({ name, test }) {
+  async handleTestEvent({ name, test }, state) {
+    if (name === 'setup' && process.env[ACTIVE_MUTANT] !== undefined) state.testTimeout = TEST_TIMEOUT_MS;
     // Stryker does not see the end of a test that is skipped, and would take what is loaded next for its doing.
     if (name === 'test_skip') this.global[this.global.__strykerGlobalNamespace__].currentTestId = undefined;
     if (name === 'test_done' && process.env[ACTIVE_MUTANT] !== undefined)
