@@ -13,7 +13,7 @@ import {
   isJsonObject,
   type JsonLimits,
   type JsonObject,
-  parseStrictJson,
+  readStrictJson,
 } from './strict-json.ts';
 import { MAX_PASSPORT_BYTES } from './wire-names.ts';
 
@@ -81,18 +81,15 @@ export function parsePassport(jws: string, sha256 = passportSha256(jws)): Passpo
   return { sha256, ...header, claims, signingInput, signature };
 }
 
-/** Every string in a passport is visible ASCII, so anything beyond cannot be part of one. */
+/** Both parts are objects, and every string in them is visible ASCII: what holds anything beyond is no part of a passport. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: white space between the tokens is for the parser to judge
-const ASCII = /^[\x00-\x7e]*$/;
+const OBJECT = /^\s*\{[\x00-\x7e]*$/;
 
 function decodeJson(part: string, limits: JsonLimits): unknown {
   const text = decodeBase64url(part)?.toString('latin1');
-  if (text === undefined || !ASCII.test(text)) return undefined;
-  try {
-    return parseStrictJson(text, limits);
-  } catch {
-    return undefined;
-  }
+  if (text === undefined || !OBJECT.test(text)) return undefined;
+  const read = readStrictJson(text, limits);
+  return read.kind === 'read' ? read.value : undefined;
 }
 
 const HEADER_MEMBERS = ['typ', 'alg', 'kid'];

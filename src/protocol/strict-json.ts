@@ -25,22 +25,36 @@ export interface JsonLimits {
 
 const NO_LIMITS: JsonLimits = { maxDepth: Number.POSITIVE_INFINITY, maxMembers: Number.POSITIVE_INFINITY };
 
+export type ReadJson =
+  | { readonly kind: 'read'; readonly value: unknown }
+  /** `twice` is the member that occurs twice; undefined for every other fault. */
+  | { readonly kind: 'fault'; readonly message: string; readonly twice: string | undefined };
+
 /** Parses; throws {@link StrictJsonError}. */
-export function parseStrictJson(text: string, limits: JsonLimits = NO_LIMITS): unknown {
+export function parseStrictJson(text: string): unknown {
+  const read = readStrictJson(text, NO_LIMITS);
+  if (read.kind === 'fault') throw new StrictJsonError(read.message, read.twice);
+  return read.value;
+}
+
+/** The same for text from strangers: rubbish is told early, and an error with its stack costs more than all else. */
+export function readStrictJson(text: string, limits: JsonLimits): ReadJson {
   const memberCount = countMembers(text, limits);
-  if (memberCount === undefined) throw new StrictJsonError('too many members, or nested too deep');
+  if (memberCount === undefined) return fault('not valid JSON, too many members, or nested too deep');
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new StrictJsonError('not valid JSON');
+    return fault('not valid JSON');
   }
   // Of two members of one name the parser keeps one.
-  if (countParsedMembers(value) !== memberCount) {
-    const twice = findDuplicateMember(text);
-    throw new StrictJsonError(`member ${JSON.stringify(twice)} occurs twice in one object`, twice);
-  }
-  return value;
+  if (countParsedMembers(value) === memberCount) return { kind: 'read', value };
+  const twice = findDuplicateMember(text);
+  return fault(`member ${JSON.stringify(twice)} occurs twice in one object`, twice);
+}
+
+function fault(message: string, twice?: string): ReadJson {
+  return { kind: 'fault', message, twice };
 }
 
 const QUOTE = 0x22;
@@ -52,7 +66,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** In text that may not be JSON; undefined beyond the limits. */
+/** In text that may not be JSON; undefined beyond the limits, and where brackets are left open. */
 function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): number | undefined {
   let depth = 0;
   let members = 0;
@@ -76,7 +90,7 @@ function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): numbe
         break;
     }
   }
-  return members;
+  return depth === 0 ? members : undefined;
 }
 
 /** Not by recursion: text may be nested deeper than the call stack is. */

@@ -4,6 +4,7 @@ import {
   hasExactMembers,
   isJsonObject,
   parseStrictJson,
+  readStrictJson,
   StrictJsonError,
 } from '../../src/protocol/strict-json.ts';
 
@@ -70,7 +71,7 @@ describe('parseStrictJson refuses', () => {
   });
 });
 
-describe('parseStrictJson with limits', () => {
+describe('readStrictJson', () => {
   const limits = { maxDepth: 2, maxMembers: 3 };
 
   it.each([
@@ -79,7 +80,7 @@ describe('parseStrictJson with limits', () => {
     ['[[1],{"a":":{[,"}]'],
     ['{"a":"\\":{\\\\","b":[]}'],
   ])('takes what is within them: %s', (text) => {
-    expect(parseStrictJson(text, limits)).toEqual(JSON.parse(text));
+    expect(readStrictJson(text, limits)).toEqual({ kind: 'read', value: JSON.parse(text) });
   });
 
   it.each([
@@ -91,7 +92,7 @@ describe('parseStrictJson with limits', () => {
     ['{"a":1,"b":2,"c":3,"d'],
     ['[[[not JSON'],
   ])('refuses what is beyond, whether or not it is JSON: %s', (text) => {
-    expect(() => parseStrictJson(text, limits)).toThrow(StrictJsonError);
+    expect(readStrictJson(text, limits).kind).toBe('fault');
   });
 
   it('finds the end of every string, whatever is escaped in it', () => {
