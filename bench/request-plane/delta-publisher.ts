@@ -1,0 +1,163 @@
+/**
+ * A Control that publishes deltas by the clock. In a thread of its own: signing them must not hold up whoever measures how
+ * long checks take.
+ */
+import { once } from 'node:events';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { formatTime } from '../../src/bundle/times.ts';
+import type { SigningKey } from '../../src/protocol/signing.ts';
+import { waitFor } from '../../test/e2e/harness/wait.ts';
+import { type FakeControl, startFakeControl } from '../../test/fakes/control-distribution.ts';
+import { AUTH_SITE, type BenchSite, contentOf, keyEntry, keyName } from './site.ts';
+
+export const KEYS = 100_000;
+export const DELTAS_A_SECOND = 30;
+export const KEYS_A_DELTA = 10;
+/** Of the deltas that are due: the last may be on its way when it ends. */
+const LEAST_SHARE = 0.95;
+/** After the end: a verifier that falls behind has not had the load that is measured. */
+const MOST_BEHIND_MS = 5_000;
+const TOKEN = 'bench-target-token';
+
+type Order = 'begin' | 'end' | 'until_taken' | 'stop';
+type Answer = { readonly value: number | string } | { readonly fault: string };
+
+/** What the measuring thread sees of it. */
+export class DeltaPublisher {
+  readonly token = TOKEN;
+  readonly #worker: Worker;
+  readonly url: string;
+
+  private constructor(worker: Worker, url: string) {
+    this.#worker = worker;
+    this.url = url;
+  }
+
+  static async start({ signer }: BenchSite): Promise<DeltaPublisher> {
+    const worker = new Worker(new URL(import.meta.url), { workerData: signer });
+    return new DeltaPublisher(worker, String(await answerOf(worker)));
+  }
+
+  async begin(): Promise<void> {
+    await this.#order('begin');
+  }
+
+  /** @returns deltas in a second @throws when there were too few: the run is void */
+  async end(): Promise<number> {
+    return Number(await this.#order('end'));
+  }
+
+  /** Until the verifier acknowledges the end of the chain. @returns milliseconds @throws when it does not in time */
+  async untilTaken(): Promise<number> {
+    return Number(await this.#order('until_taken'));
+  }
+
+  async stop(): Promise<void> {
+    await this.#order('stop');
+    await this.#worker.terminate();
+  }
+
+  async #order(order: Order): Promise<number | string> {
+    this.#worker.postMessage(order);
+    return await answerOf(this.#worker);
+  }
+}
+
+async function answerOf(worker: Worker): Promise<number | string> {
+  const [answer] = (await once(worker, 'message')) as [Answer];
+  if ('fault' in answer) throw new Error(answer.fault);
+  return answer.value;
+}
+
+/** Deltas by the clock: new keys for as many old ones. What is late is made up for. */
+class DeltaStream {
+  readonly #control: FakeControl;
+  #nextKey = KEYS;
+  #timer: NodeJS.Timeout | undefined;
+  #startMs = 0;
+  #published = 0;
+
+  constructor(control: FakeControl) {
+    this.#control = control;
+  }
+
+  begin(): number {
+    this.#startMs = performance.now();
+    this.#published = 0;
+    this.#timer = setInterval(() => this.#publishDue(), 1000 / DELTAS_A_SECOND);
+    return 0;
+  }
+
+  end(): number {
+    clearInterval(this.#timer);
+    const perSecond = this.#published / this.#seconds();
+    if (perSecond < DELTAS_A_SECOND * LEAST_SHARE)
+      throw new Error(`void run: ${perSecond} deltas in a second`);
+    return perSecond;
+  }
+
+  async untilTaken(): Promise<number> {
+    const startMs = performance.now();
+    const { head, revision } = this.#control.position;
+    const atMs = await waitFor(`void run: revision ${revision} to be taken`, MOST_BEHIND_MS, () => {
+      const last = this.#control.acknowledgements.findLast(({ outcome }) => outcome === 'accepted');
+      return last?.revision === revision && last.head === head ? last.atMs : undefined;
+    });
+    return Math.max(0, atMs - startMs);
+  }
+
+  #seconds(): number {
+    return (performance.now() - this.#startMs) / 1000;
+  }
+
+  #publishDue(): void {
+    while (this.#published < Math.floor(this.#seconds() * DELTAS_A_SECOND)) this.#publish();
+  }
+
+  #publish(): void {
+    const indices = Array.from({ length: KEYS_A_DELTA }, () => this.#nextKey++);
+    const expiresAt = formatTime(nowSeconds() + 3600);
+    this.#control.publishDelta({
+      keys_put: indices.map((index) => keyEntry(index, expiresAt)),
+      // Never one of the hundred that are in use.
+      keys_removed: indices.map((index) => keyName(index - KEYS + 100)),
+    });
+    this.#published += 1;
+  }
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/** With all the keys, published and fresh. */
+async function startControl(signer: SigningKey): Promise<FakeControl> {
+  const control = await startFakeControl({ authSite: AUTH_SITE, signer, nowSeconds, token: TOKEN });
+  const times = { issued_at: formatTime(nowSeconds()), expires_at: formatTime(nowSeconds() + 7200) };
+  control.publishWhole({ ...contentOf({ routes: 10, keys: KEYS }), ...times }, true);
+  control.freshen();
+  return control;
+}
+
+async function publishOnOrder(signer: SigningKey): Promise<void> {
+  const control = await startControl(signer);
+  const deltas = new DeltaStream(control);
+  const does: { readonly [O in Order]: () => number | Promise<number | undefined> } = {
+    begin: () => deltas.begin(),
+    end: () => deltas.end(),
+    until_taken: () => deltas.untilTaken(),
+    stop: () => control.close().then(() => 0),
+  };
+  const tell = (answer: Answer) => parentPort?.postMessage(answer);
+  parentPort?.on('message', (order: Order) => {
+    Promise.resolve()
+      .then(does[order])
+      .then(
+        (value) => tell({ value: value ?? 0 }),
+        (error: unknown) => tell({ fault: String(error) }),
+      );
+  });
+  tell({ value: control.url });
+}
+
+if (!isMainThread) await publishOnOrder(workerData as SigningKey);
