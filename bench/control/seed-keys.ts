@@ -3,14 +3,15 @@
  * the enrollment, its key and two events of the audit trail, copied from one real enrollment. Public keys, names and hashes
  * are each key's own; the moments lie within the last ten minutes, so that none of the keys ends while it is measured.
  */
-import { generateKeyPairSync, hash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { newId } from '../../src/control/domain/identifiers.ts';
 import { enrollmentView } from '../../src/control/enrollment/enrollment-views.ts';
 import { derivedKeyView } from '../../src/control/enrollment/key-views.ts';
 import type { AuditEntry, ControlStore, Transaction } from '../../src/control/store/port.ts';
 import type { RowOf } from '../../src/control/store/repositories/records.ts';
 import { openSqliteStore } from '../../src/control/store/sqlite.ts';
-import { parsePublicJwk, thumbprintOf } from '../../src/protocol/public-key.ts';
+import { thumbprintOf } from '../../src/protocol/public-key.ts';
+import { generateSigningKey } from '../../src/protocol/signing.ts';
 
 const AT_ONCE = 1000;
 const SPREAD_MS = 600_000;
@@ -63,8 +64,7 @@ interface Enrolled {
 
 /** As one that every target has had for a while. */
 function enrolledLike({ key, enrollment }: Pattern, atMs: number): Enrolled {
-  const jwk = parsePublicJwk(generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' }));
-  if (jwk === undefined) throw new Error('no key');
+  const jwk = generateSigningKey('Ed25519').publicKey.jwk;
   const keyId = newId('derivedKey', atMs);
   const enrollmentId = newId('enrollment', atMs);
   const expiresAtSeconds = Math.floor(atMs / 1000) + 3600;

@@ -4,7 +4,6 @@
  * a site's do, and is opened, checked and applied as the verifier does it. Rounds alternate between the tables, so that
  * a machine whose speed drifts drifts for both.
  */
-import { generateKeyPairSync } from 'node:crypto';
 import { prepareStep } from '../../src/bundle/apply-step.ts';
 import { compileBundle, type LiveSnapshot } from '../../src/bundle/compile.ts';
 import { openStep } from '../../src/bundle/open-step.ts';
@@ -13,7 +12,7 @@ import type { BundleContent, DerivedKeyContent } from '../../src/bundle/schema.t
 import { TimeSlice } from '../../src/bundle/time-slice.ts';
 import { formatTime } from '../../src/bundle/times.ts';
 import { importPublicKey, type PublicKey } from '../../src/protocol/public-key.ts';
-import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
+import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
 
@@ -164,7 +163,7 @@ function clientName(index: number): string {
 }
 
 function newKey(): SigningKey {
-  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  return generateSigningKey('Ed25519');
 }
 
 function nowSeconds(): number {

@@ -1,10 +1,9 @@
 /** A site of a given size, signed and written as a verifier reads it. */
-import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { completeDraft, freshen, signContent } from '../../src/bundle/authoring.ts';
 import { formatTime } from '../../src/bundle/times.ts';
-import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
+import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 
 export const AUTH_SITE = 'bench';
 export const AUTHORITY = 'api.shop.example';
@@ -158,5 +157,5 @@ function subjectOf(index: number): string {
 }
 
 export function newKey(): SigningKey {
-  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  return generateSigningKey('Ed25519');
 }

@@ -2,10 +2,16 @@
  * The signing half of the protocol: makes passports and proofs. Used by the CLI, brokers and tests.
  * Source: docs/protocol.md "Passport" and "Transcript".
  */
-import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import type { KeyBinding } from './identifiers.ts';
 import { PASSPORT_TYPE } from './passport.ts';
-import { importPublicJwk, type PublicJwk, type PublicKey } from './public-key.ts';
+import { importPublicJwk, type PublicJwk, type PublicKey, type SignatureAlgorithm } from './public-key.ts';
 import { signMessage } from './signature.ts';
 import { formatTranscript, type Transcript } from './transcript.ts';
 
@@ -41,6 +47,23 @@ export function signingKeyOf(privateKey: KeyObject): SigningKey {
   const publicKey = importPublicJwk(publicJwkOf(privateKey));
   if (publicKey === undefined) throw new SigningKeyError('neither an Ed25519 nor a P-256 key');
   return { publicKey, privateKey };
+}
+
+/**
+ * A new key. It is generated as bytes and read back: in Node 20 a key object straight from the generator shares a lock with
+ * the job that made it, and where the collector lets go of that job while the key is exported, the process stands still for
+ * ever (`KeyGenJob::~KeyGenJob` under `KeyObjectHandle::ExportJWK`).
+ */
+export function generateSigningKey(algorithm: SignatureAlgorithm): SigningKey {
+  const publicKeyEncoding = { type: 'spki', format: 'der' } as const;
+  const privateKeyEncoding = { type: 'pkcs8', format: 'der' } as const;
+  const { privateKey: key } =
+    algorithm === 'Ed25519'
+      ? generateKeyPairSync('ed25519', { publicKeyEncoding, privateKeyEncoding })
+      : generateKeyPairSync('ec', { namedCurve: 'P-256', publicKeyEncoding, privateKeyEncoding });
+  const privateKey = createPrivateKey({ key, ...privateKeyEncoding });
+  key.fill(0);
+  return signingKeyOf(privateKey);
 }
 
 /** Undefined for a curve that has no name in a JWK (brainpool, for one). */

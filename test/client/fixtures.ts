@@ -1,17 +1,16 @@
 /** Keys, profiles and requests that the client's tests share. */
-import { generateKeyPairSync } from 'node:crypto';
 import type { RequestToSign, Signer } from '../../src/client/sign-request.ts';
 import { parseSigningProfiles, type SigningProfiles } from '../../src/client/signing-profile.ts';
-import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
+import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 
 export const NOW_SECONDS = 1_800_000_000;
 
 export function newEd25519Key(): SigningKey {
-  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  return generateSigningKey('Ed25519');
 }
 
 export function newP256Key(): SigningKey {
-  return signingKeyOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
+  return generateSigningKey('ES256');
 }
 
 /** As a profile file's text would be; members may be replaced. */

@@ -1,8 +1,7 @@
 /** A small bundle with everything in it that most tests need, and ways to change one thing of it. */
-import { generateKeyPairSync } from 'node:crypto';
 import { BUNDLE_FORMAT, type BundleContent } from '../../src/bundle/schema.ts';
 import { formatTime } from '../../src/bundle/times.ts';
-import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
+import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 
 /** 2026-11-21T04:00:00Z */
 export const NOW_SECONDS = 1_795_233_600;
@@ -13,11 +12,7 @@ export const BROKER_ISSUER = 'https://broker.shop.example';
 export const CLIENT_ISSUER = 'https://control.shop.example/sites/shop-eu-1';
 
 export function newSigningKey(algorithm: 'Ed25519' | 'ES256' = 'Ed25519'): SigningKey {
-  return signingKeyOf(
-    algorithm === 'Ed25519'
-      ? generateKeyPairSync('ed25519').privateKey
-      : generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
-  );
+  return generateSigningKey(algorithm);
 }
 
 export interface TestKeys {

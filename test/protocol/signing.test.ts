@@ -3,8 +3,9 @@ import { describe, expect, it } from '@jest/globals';
 import { compactVerify, decodeProtectedHeader } from 'jose';
 import { isJti } from '../../src/protocol/identifiers.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
-import { verifySignature } from '../../src/protocol/signature.ts';
+import { signMessage, verifySignature } from '../../src/protocol/signature.ts';
 import {
+  generateSigningKey,
   newJti,
   type PassportToSign,
   parseSigningKey,
@@ -154,4 +155,18 @@ describe('signingKeyOf', () => {
   it('refuses a public key', () => {
     expect(() => signingKeyOf(TEST_1.publicKey.keyObject)).toThrow(SigningKeyError);
   });
+});
+
+describe('generateSigningKey', () => {
+  it.each(['Ed25519', 'ES256'] as const)(
+    'makes a new %s key each time, which signs for its public half',
+    (algorithm) => {
+      const [one, other] = [generateSigningKey(algorithm), generateSigningKey(algorithm)];
+      const message = Buffer.from('message');
+      const signature = signMessage(algorithm, one.privateKey, message);
+      expect(one.publicKey.algorithm).toBe(algorithm);
+      expect(verifySignature(one.publicKey, message, signature)).toBe(true);
+      expect(verifySignature(other.publicKey, message, signature)).toBe(false);
+    },
+  );
 });

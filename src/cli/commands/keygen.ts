@@ -23,13 +23,8 @@ export function registerKeygen(parent: ProofgateCommand, context: CliContext): v
 }
 
 async function makeKey(settings: SettingValues<typeof SETTINGS>, { output }: CliContext): Promise<void> {
-  const { generateKeyPairSync } = await import('node:crypto');
-  const { signingKeyOf } = await import('../../protocol/signing.ts');
-  const { privateKey } =
-    settings.algorithm === 'Ed25519'
-      ? generateKeyPairSync('ed25519')
-      : generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const { publicKey } = signingKeyOf(privateKey);
+  const { generateSigningKey } = await import('../../protocol/signing.ts');
+  const { privateKey, publicKey } = generateSigningKey(settings.algorithm);
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   await writeKeyFiles(settings, pem, publicKey);
   const { algorithm, thumbprint, jwk } = publicKey;

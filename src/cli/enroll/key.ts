@@ -2,10 +2,9 @@
  * The key that is enrolled: one that is there, or a new one. A command line with `--private-key-out` can be run again after
  * any end: the key that it made is known by the state beside it, and is used again.
  */
-import { generateKeyPairSync } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import { type EnrollmentTarget, isSameTarget } from '../../client/enroll/enrollment-state.ts';
-import { type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
+import { generateSigningKey, type SigningKey } from '../../protocol/signing.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
 import { readSigningKeyFile } from '../key-files.ts';
 import { writeNewFile } from '../output-files.ts';
@@ -74,7 +73,7 @@ function notOurs(file: string) {
 
 /** The state comes first: without it, the next run would not know the key for its own. */
 async function makeKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
-  const key = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  const key = generateSigningKey('Ed25519');
   const keyThumbprint = key.publicKey.thumbprint;
   const state = { keyThumbprint, target, enrolled: undefined, attempt: undefined };
   await new EnrollmentStateFile(file).save(state);

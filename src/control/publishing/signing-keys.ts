@@ -4,10 +4,10 @@
  * that verifiers can be given the new key meanwhile.
  * Source: docs/control.md "Scope, permissions, secrets"; docs/bundle.md "Signed documents".
  */
-import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type PublicJwk, parsePublicJwk } from '../../protocol/public-key.ts';
-import { type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
+import { generateSigningKey, type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
 import { newId } from '../domain/identifiers.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -57,13 +57,12 @@ export class SiteSigningKeys {
     nowMs: number,
   ): Promise<SigningKeyView> {
     const id = newId('signingKey', nowMs);
-    const { privateKey } = generateKeyPairSync('ed25519');
-    const key = signingKeyOf(privateKey);
+    const { privateKey, publicKey } = generateSigningKey('Ed25519');
     const sealedPrivateKey = this.#masterKey.seal(
       privateKey.export({ type: 'pkcs8', format: 'der' }),
       sealingPurpose(id),
     );
-    const { jwk, thumbprint } = key.publicKey;
+    const { jwk, thumbprint } = publicKey;
     await tx.signingKeys.add({
       id,
       siteId,

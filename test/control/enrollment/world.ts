@@ -2,7 +2,7 @@
  * Enrollment with everything real but the network's distance: a SQLite store, a cluster's issuer over HTTPS, sources that
  * were validated and activated by asking it, and workloads that hold keys and tokens.
  */
-import { generateKeyPairSync, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
-import { type SigningKey, signingKeyOf } from '../../../src/protocol/signing.ts';
+import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { AUDIENCE, IssuerWorld } from '../issuers/world.ts';
 
@@ -368,7 +368,7 @@ export function publishingOf(
 }
 
 export function newKey(): SigningKey {
-  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  return generateSigningKey('Ed25519');
 }
 
 export function ed25519Jwk({ publicKey: { jwk } }: SigningKey) {

@@ -1,5 +1,4 @@
 /** A real store with one site in it, and ways to change what it holds as the services do. */
-import { generateKeyPairSync } from 'node:crypto';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +11,7 @@ import type { ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
-import { signingKeyOf } from '../../../src/protocol/signing.ts';
+import { generateSigningKey } from '../../../src/protocol/signing.ts';
 
 export const SITE = 'shop-eu-1';
 export const ISSUER_URL = 'https://control.shop.example/sites/shop-eu-1';
@@ -196,7 +195,7 @@ export class ControlWorld {
 
   /** @returns the key's ID */
   async addKey(clientId: string, lifetimeSeconds = 3600): Promise<string> {
-    const { publicKey } = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+    const { publicKey } = generateSigningKey('Ed25519');
     const row = this.keyRow(clientId, publicKey, lifetimeSeconds);
     await this.change(async (tx) => {
       await tx.keys.add(row);
@@ -243,7 +242,7 @@ export class ControlWorld {
    * changes. @returns their IDs, in order
    */
   async addManyKeys(clientId: string, count: number, lifetimeSeconds = 3600): Promise<readonly string[]> {
-    const { publicKey } = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+    const { publicKey } = generateSigningKey('Ed25519');
     const rows = Array.from({ length: count }, () => {
       this.clock.ms += 1;
       return { ...this.keyRow(clientId, publicKey, lifetimeSeconds), listedRevision: 1 };

@@ -1,5 +1,4 @@
 /** A site of one client and one route, and proofs of its callers: every one different, every one properly signed. */
-import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,9 +6,9 @@ import { signBundle } from '../../../src/bundle/authoring.ts';
 import { formatTime } from '../../../src/bundle/times.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import {
+  generateSigningKey,
   newJti,
   type SigningKey,
-  signingKeyOf,
   signPassport,
   signTranscript,
 } from '../../../src/protocol/signing.ts';
@@ -159,7 +158,7 @@ export function systemSeconds(): number {
 }
 
 function newKey(): SigningKey {
-  return signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  return generateSigningKey('Ed25519');
 }
 
 function encoded({ method, target, authority, headers = [] }: WireRequest): Buffer {

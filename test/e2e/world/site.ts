@@ -1,11 +1,10 @@
 /** The protected site: its keys, its bundle, and the callers that the bundle knows. */
-import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freshen, signBundle } from '../../../src/bundle/authoring.ts';
 import { formatTime } from '../../../src/bundle/times.ts';
-import { type SigningKey, signingKeyOf } from '../../../src/protocol/signing.ts';
+import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import { ORIGINS, ROUTES, type SiteRoute } from './routes.ts';
 import { Secrets } from './secrets.ts';
 
@@ -20,8 +19,8 @@ export const WORKLOAD_PREFIX = `spiffe://${TRUST_DOMAIN}/ns/prod/`;
 /** How long ago the usual bundle was issued: too long for some of its routes. */
 const BUNDLE_AGE_SECONDS = 100;
 
-const ed25519 = () => signingKeyOf(generateKeyPairSync('ed25519').privateKey);
-const p256 = () => signingKeyOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
+const ed25519 = () => generateSigningKey('Ed25519');
+const p256 = () => generateSigningKey('ES256');
 
 /** Holder keys of the bundle's derived keys, by key ID. */
 const DERIVED_KEYS = {

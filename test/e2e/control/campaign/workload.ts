@@ -1,5 +1,4 @@
 /** A workload of this process: the client library's own calls over real HTTP, without a file and without a command. */
-import { generateKeyPairSync } from 'node:crypto';
 import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
 import {
   ControlClient,
@@ -14,7 +13,7 @@ import type {
 import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
 import { SecretText } from '../../../../src/client/enroll/secret-text.ts';
 import { UndiciControlHttp } from '../../../../src/client/enroll/undici-control-http.ts';
-import { signingKeyOf } from '../../../../src/protocol/signing.ts';
+import { generateSigningKey } from '../../../../src/protocol/signing.ts';
 
 const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };
 
@@ -46,7 +45,7 @@ export class WorkloadConnection {
 /** A new key, and what it takes to enroll it under one policy. */
 export class Workload {
   readonly policy: string;
-  readonly #key = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
+  readonly #key = generateSigningKey('Ed25519');
   /** As it is signed, whichever instance it goes to. */
   readonly #publicUrl: string;
 
