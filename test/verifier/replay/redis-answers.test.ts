@@ -115,7 +115,7 @@ const isLookedAtAgain = async (speaker: RedisSpeaker, act: () => Promise<unknown
 };
 
 describe('what is sent', () => {
-  it('names keys, times, quota and F', async () => {
+  it('names keys, times, quota, F and replicas', async () => {
     const { speaker, store } = await open({}, { holderQuotaPerMinute: 77 });
     const claim = claimAt(NOW);
     expect(await store.consume(claim)).toEqual(CONSUMED);
@@ -135,6 +135,8 @@ describe('what is sent', () => {
       NOW,
       77,
       SKEW_SECONDS,
+      // F, the latest issued-at, replicas that must follow
+      0,
       0,
       0,
     ]);
