@@ -294,20 +294,3 @@ export const REPLAY_SCRIPTS: ReplayScripts = {
   consume: redisScript(EPOCH_LUA + CONSUME_LUA, 3),
   prepare: redisScript(EPOCH_LUA + PREPARE_LUA, 1),
 };
-
-export interface ReplayKeys {
-  readonly epoch: string;
-  /** Followed by the number of the hash: `expires-at` divided by `BUCKET_SECONDS`. */
-  readonly bucketPrefix: string;
-  /** Followed by the holder's thumbprint. */
-  readonly quotaPrefix: string;
-}
-
-/** All keys that one script touches share the hash tag, and with it the slot in a Cluster. */
-export function replayKeys(tag: string): ReplayKeys {
-  return {
-    epoch: `proofgate:{${tag}}:epoch`,
-    bucketPrefix: `proofgate:{${tag}}:jti:`,
-    quotaPrefix: `proofgate:{${tag}}:quota:`,
-  };
-}

@@ -4,7 +4,8 @@
  */
 import { classifyFault, describeRefusal } from '../redis/faults.ts';
 import type { RedisLink } from '../redis/link.ts';
-import { REPLAY_SCRIPTS, type ReplayKeys } from '../redis/replay-scripts.ts';
+import type { ReplayKeys } from '../redis/replay-keys.ts';
+import { REPLAY_SCRIPTS } from '../redis/replay-scripts.ts';
 import { parseEpoch, type ReplayEpoch } from './redis-fences.ts';
 
 /** What is needed of the link to a primary that is looked at. */

@@ -4,7 +4,7 @@
  * its record, and so it is counted.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { replayKeys } from '../../../src/verifier/redis/replay-scripts.ts';
+import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
 import { http1Client } from '../harness/http1.ts';

@@ -5,7 +5,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { FOLLOWED_SECONDS } from '../../../src/verifier/redis/failover-settings.ts';
-import { CONSUME_CODES, REPLAY_SCRIPTS, replayKeys } from '../../../src/verifier/redis/replay-scripts.ts';
+import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
+import { CONSUME_CODES, REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 
 const SKEW_SECONDS = 5;

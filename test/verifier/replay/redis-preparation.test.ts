@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { REPLAY_SCRIPTS, type ReplayKeys, replayKeys } from '../../../src/verifier/redis/replay-scripts.ts';
+import { type ReplayKeys, replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
+import { REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';
 import {
   type PreparationInputs,
   type PreparedLink,

@@ -1,0 +1,18 @@
+/** Names of the replay store's keys in Redis. They name no site: docs/replay.md. */
+
+export interface ReplayKeys {
+  readonly epoch: string;
+  /** Followed by the number of the hash: `expires-at` divided by `BUCKET_SECONDS`. */
+  readonly bucketPrefix: string;
+  /** Followed by the holder's thumbprint. */
+  readonly quotaPrefix: string;
+}
+
+/** All keys that one script touches share the hash tag, and with it the slot in a Cluster. */
+export function replayKeys(tag: string): ReplayKeys {
+  return {
+    epoch: `proofgate:{${tag}}:epoch`,
+    bucketPrefix: `proofgate:{${tag}}:jti:`,
+    quotaPrefix: `proofgate:{${tag}}:quota:`,
+  };
+}
