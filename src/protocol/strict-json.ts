@@ -27,34 +27,31 @@ const NO_LIMITS: JsonLimits = { maxDepth: Number.POSITIVE_INFINITY, maxMembers: 
 
 export type ReadJson =
   | { readonly kind: 'read'; readonly value: unknown }
-  /** `twice` is the member that occurs twice; undefined for every other fault. */
-  | { readonly kind: 'fault'; readonly message: string; readonly twice: string | undefined };
+  /** `beyond`: too many members, or nested too deep. `invalid`: no JSON; found early where that is cheap. */
+  | { readonly kind: 'beyond' | 'invalid' }
+  | { readonly kind: 'duplicate'; readonly member: string };
 
 /** Parses; throws {@link StrictJsonError}. */
 export function parseStrictJson(text: string): unknown {
   const read = readStrictJson(text, NO_LIMITS);
-  if (read.kind === 'fault') throw new StrictJsonError(read.message, read.twice);
-  return read.value;
+  if (read.kind === 'read') return read.value;
+  if (read.kind !== 'duplicate') throw new StrictJsonError('not valid JSON');
+  throw new StrictJsonError(`member ${JSON.stringify(read.member)} occurs twice in one object`, read.member);
 }
 
 /** The same for text from strangers: rubbish is told early, and an error with its stack costs more than all else. */
 export function readStrictJson(text: string, limits: JsonLimits): ReadJson {
   const memberCount = countMembers(text, limits);
-  if (memberCount === undefined) return fault('not valid JSON, too many members, or nested too deep');
+  if (typeof memberCount === 'string') return { kind: memberCount };
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return fault('not valid JSON');
+    return { kind: 'invalid' };
   }
   // Of two members of one name the parser keeps one.
   if (countParsedMembers(value) === memberCount) return { kind: 'read', value };
-  const twice = findDuplicateMember(text);
-  return fault(`member ${JSON.stringify(twice)} occurs twice in one object`, twice);
-}
-
-function fault(message: string, twice?: string): ReadJson {
-  return { kind: 'fault', message, twice };
+  return { kind: 'duplicate', member: findDuplicateMember(text) ?? '' };
 }
 
 const QUOTE = 0x22;
@@ -66,8 +63,8 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** In text that may not be JSON; undefined beyond the limits, and where brackets are left open. */
-function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): number | undefined {
+/** In text that may not be JSON, which is told where brackets are left open. */
+function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): number | 'beyond' | 'invalid' {
   let depth = 0;
   let members = 0;
   for (let i = 0; i < text.length; i++) {
@@ -75,7 +72,7 @@ function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): numbe
       case OPEN_BRACE:
       case OPEN_BRACKET:
         depth += 1;
-        if (depth > maxDepth) return undefined;
+        if (depth > maxDepth) return 'beyond';
         break;
       case CLOSE_BRACE:
       case CLOSE_BRACKET:
@@ -83,14 +80,14 @@ function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): numbe
         break;
       case COLON:
         members += 1;
-        if (members > maxMembers) return undefined;
+        if (members > maxMembers) return 'beyond';
         break;
       case QUOTE:
         i = endOfString(text, i);
         break;
     }
   }
-  return depth === 0 ? members : undefined;
+  return depth === 0 ? members : 'invalid';
 }
 
 /** Not by recursion: text may be nested deeper than the call stack is. */

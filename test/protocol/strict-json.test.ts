@@ -89,10 +89,19 @@ describe('readStrictJson', () => {
     ['{"a":{"b":{}}}'],
     ['[[[]]]'],
     ['[{"a":[]}]'],
-    ['{"a":1,"b":2,"c":3,"d'],
     ['[[[not JSON'],
   ])('refuses what is beyond, whether or not it is JSON: %s', (text) => {
-    expect(readStrictJson(text, limits).kind).toBe('fault');
+    expect(readStrictJson(text, limits)).toEqual({ kind: 'beyond' });
+  });
+
+  it.each<[string, 'invalid' | 'duplicate']>([
+    ['{"a":1', 'invalid'],
+    ['{"a":1,"b":2,"c":3,"d', 'invalid'],
+    ['{"a"', 'invalid'],
+    ['{a:1}', 'invalid'],
+    ['{"a":1,"a":2}', 'duplicate'],
+  ])('tells what else is wrong: %s', (text, kind) => {
+    expect(readStrictJson(text, limits).kind).toBe(kind);
   });
 
   it('finds the end of every string, whatever is escaped in it', () => {
