@@ -2,12 +2,12 @@
  * The scripts in a real Redis against clocks that do as they like. The scripts ask a key for the time in place of
  * `TIME`, which no test could set; all else is as it is.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
-import { CONSUME_CODES, REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { CONSUME_CODES } from '../../../src/verifier/redis/replay-scripts.ts';
+import { scriptsFedByKeys, withRedis } from './scripts-fed-by-keys.ts';
 
 const SKEW_SECONDS = 5;
 const START_SECONDS = 1_800_000_000;
@@ -15,29 +15,12 @@ const START_SECONDS = 1_800_000_000;
 const LOOK_SECONDS = 5;
 const KEYS = replayKeys('0');
 
-const consumeLua = withTimeFromKey(REPLAY_SCRIPTS.consume.source);
-const prepareLua = withTimeFromKey(REPLAY_SCRIPTS.prepare.source);
+const { consumeLua, prepareLua } = scriptsFedByKeys('time');
 
-let server: TestRedisServer;
 let redis: Redis;
-
-beforeAll(async () => {
-  server = await TestRedisServer.start();
-  redis = new Redis(server.port, '127.0.0.1');
+withRedis((client) => {
+  redis = client;
 });
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
-beforeEach(async () => {
-  await redis.flushall();
-});
-
-function withTimeFromKey(source: string): string {
-  const replaced = source.replaceAll("redis.call('TIME')[1]", "redis.call('GET', '{0}time')");
-  expect(replaced).not.toBe(source);
-  return replaced;
-}
 
 interface Proof {
   readonly id: string;

@@ -2,11 +2,11 @@
  * The scripts in a real Redis, to the second: where a fence begins and ends, when a hash is deleted, how far clocks may be
  * apart. They ask a key for the time in place of `TIME`, which no test could set; all else is as it is.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
-import { BUCKET_SECONDS, CONSUME_CODES, REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { BUCKET_SECONDS, CONSUME_CODES } from '../../../src/verifier/redis/replay-scripts.ts';
+import { scriptsFedByKeys, withRedis } from './scripts-fed-by-keys.ts';
 
 const SKEW_SECONDS = 5;
 const START = 1_800_000_000;
@@ -17,25 +17,12 @@ const HOLD_SECONDS = 300;
 const MOST_AHEAD_SECONDS = 1_000;
 const MOST_BUCKETS = 128;
 
-const withTimeFromKey = (source: string) =>
-  source.replaceAll("redis.call('TIME')[1]", "redis.call('GET', '{0}time')");
-const consumeLua = withTimeFromKey(REPLAY_SCRIPTS.consume.source);
-const prepareLua = withTimeFromKey(REPLAY_SCRIPTS.prepare.source);
+const { consumeLua, prepareLua } = scriptsFedByKeys('time');
 
-let server: TestRedisServer;
 let redis: Redis;
 let count = 0;
-
-beforeAll(async () => {
-  server = await TestRedisServer.start();
-  redis = new Redis(server.port, '127.0.0.1');
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
-beforeEach(async () => {
-  await redis.flushall();
+withRedis((client) => {
+  redis = client;
 });
 
 interface Call {

@@ -2,12 +2,12 @@
  * The scripts in a real Redis that stands still and goes on, whose replicas follow, hang and leave: what they acknowledge is
  * said by a key in place of `INFO`, the time by another. All else is as it is.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { FOLLOWED_SECONDS } from '../../../src/verifier/redis/failover-settings.ts';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
-import { CONSUME_CODES, REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { CONSUME_CODES } from '../../../src/verifier/redis/replay-scripts.ts';
+import { scriptsFedByKeys, withRedis } from './scripts-fed-by-keys.ts';
 
 const SKEW_SECONDS = 5;
 const MARGIN_SECONDS = 12;
@@ -16,25 +16,11 @@ const KEYS = replayKeys('0');
 const REPLID = '47db85750730cb35eacd6e87845c4b4aaf73bc53';
 const NOT_FOLLOWED = 'NOREPLICAS';
 
-const withFakes = (source: string) =>
-  source
-    .replaceAll("redis.call('TIME')[1]", "redis.call('GET', '{0}time')")
-    .replaceAll("redis.call('INFO', 'replication')", "redis.call('GET', '{0}info')");
-const consumeLua = withFakes(REPLAY_SCRIPTS.consume.source);
-const prepareLua = withFakes(REPLAY_SCRIPTS.prepare.source);
+const { consumeLua, prepareLua } = scriptsFedByKeys('time', 'info');
 
-let server: TestRedisServer;
 let redis: Redis;
-beforeAll(async () => {
-  server = await TestRedisServer.start();
-  redis = new Redis(server.port, '127.0.0.1');
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
-beforeEach(async () => {
-  await redis.flushall();
+withRedis((client) => {
+  redis = client;
 });
 
 /** A primary with replicas that acknowledge, at the end of every second, all that was sent to them. */
