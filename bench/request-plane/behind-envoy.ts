@@ -3,12 +3,11 @@
  * another whose authorizer is a bare echo that allows everything. Both Envoys have the shipped configuration and answer
  * from themselves, so there is nothing else to wait for. Same requests, same rate, in turns.
  */
-import { Agent, request } from 'node:http';
 import { type RunningEnvoy, startEnvoy } from '../../test/e2e/harness/envoy.ts';
 import { shipped, type VerifierAddress } from '../../test/e2e/harness/envoy-config.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median, percentile } from '../statistics.ts';
-import { byTheClock } from './load.ts';
+import { encodeGet, latenciesOver, throughputOf } from './http-sender.ts';
 import { credentialLines, goodPlan } from './requests.ts';
 import { startFloor, startSiteVerifier } from './servers.ts';
 import { AUTHORITY, type BenchSite, writeSite } from './site.ts';
@@ -17,8 +16,7 @@ import { inWorkspace, type Workspace } from './workspace.ts';
 const ENVOY_VERSION = '1.40.0';
 const SLICES = 10;
 const SLICE_SECONDS = 3;
-const CAPACITY_REQUESTS = 4_000;
-const CONNECTIONS = 32;
+const CAPACITY_REQUESTS = 10_000;
 const MOST_RATIO = 1.3;
 /** A member of Protocol Buffers that has a length of its own, of less than 128 bytes. */
 const member = (number: number, ...parts: readonly Buffer[]) => {
@@ -57,11 +55,13 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const withEcho = workspace.started(await envoyBefore(echo.address));
   const capacity = await capacityOf(withVerifier, site);
   const rate = capacity / 2;
-  const slicesMs = { verifier: [] as number[][], echo: [] as number[][] };
+  const latenciesAt = ({ host, port }: RunningEnvoy, requests: readonly Buffer[], perSecond: number) =>
+    latenciesOver(host, port, requests, perSecond);
+  const slicesMs: { [name in 'verifier' | 'echo']: (readonly number[])[] } = { verifier: [], echo: [] };
   for (let slice = 0; slice < SLICES; slice++) {
     const count = Math.floor(rate * SLICE_SECONDS);
-    slicesMs.verifier.push(await latencies(withVerifier, headersOf(site, count), rate));
-    slicesMs.echo.push(await latencies(withEcho, headersOf(site, count), rate));
+    slicesMs.verifier.push(await latenciesAt(withVerifier, requestsTo(site, count), rate));
+    slicesMs.echo.push(await latenciesAt(withEcho, requestsTo(site, count), rate));
   }
   return report(capacity, slicesMs);
 }
@@ -82,64 +82,26 @@ async function envoyBefore(authorizer: string): Promise<RunningEnvoy> {
   });
 }
 
-interface ReadyRequest {
-  readonly path: string;
-  readonly headers: { readonly [name: string]: string };
-}
-
-function headersOf(site: BenchSite, count: number): ReadyRequest[] {
+function requestsTo(site: BenchSite, count: number): Buffer[] {
   return Array.from({ length: count }, (_, index) => {
     const plan = goodPlan(site, index);
-    return { path: plan.path, headers: { host: AUTHORITY, ...Object.fromEntries(credentialLines(plan)) } };
+    return encodeGet({ path: plan.path, authority: AUTHORITY, lines: credentialLines(plan) });
   });
 }
 
-async function capacityOf(envoy: RunningEnvoy, site: BenchSite): Promise<number> {
-  const requests = headersOf(site, CAPACITY_REQUESTS);
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-  const startMs = performance.now();
-  await Promise.all(requests.map((ready) => exchange(envoy, agent, ready)));
-  agent.destroy();
-  return CAPACITY_REQUESTS / ((performance.now() - startMs) / 1000);
-}
-
-async function latencies(
-  envoy: RunningEnvoy,
-  requests: readonly ReadyRequest[],
-  rate: number,
-): Promise<number[]> {
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-  const answered: Promise<number>[] = [];
-  await byTheClock(requests.length, rate, (index) => {
-    const ready = requests[index];
-    if (ready !== undefined) answered.push(exchange(envoy, agent, ready));
-  });
-  const latenciesMs = await Promise.all(answered);
-  agent.destroy();
-  return latenciesMs;
-}
-
-/** Milliseconds until the answer was there; it must be a 200. */
-function exchange(envoy: RunningEnvoy, agent: Agent, { headers, path }: ReadyRequest): Promise<number> {
-  const sentMs = performance.now();
-  return new Promise((resolve, reject) => {
-    const sent = request({ host: envoy.host, port: envoy.port, path, headers, agent }, (response) => {
-      response.resume();
-      response.once('end', () => {
-        if (response.statusCode === 200) resolve(performance.now() - sentMs);
-        else reject(new Error(`void run: a request was answered ${response.statusCode}`));
-      });
-    });
-    sent.once('error', reject);
-    sent.end();
-  });
+async function capacityOf({ host, port }: RunningEnvoy, site: BenchSite): Promise<number> {
+  await throughputOf(host, port, requestsTo(site, CAPACITY_REQUESTS));
+  return await throughputOf(host, port, requestsTo(site, CAPACITY_REQUESTS));
 }
 
 function report(
   capacity: number,
-  slicesMs: { readonly verifier: number[][]; readonly echo: number[][] },
+  slicesMs: {
+    readonly verifier: readonly (readonly number[])[];
+    readonly echo: readonly (readonly number[])[];
+  },
 ): PartResult {
-  const at = (slices: readonly number[][], share: number) =>
+  const at = (slices: readonly (readonly number[])[], share: number) =>
     slices.map((slice) => percentile(ascending(slice), share));
   const ratio = median(at(slicesMs.verifier, 0.99)) / median(at(slicesMs.echo, 0.99));
   return {

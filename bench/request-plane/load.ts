@@ -1,5 +1,5 @@
 /** Load on a gRPC server from this process: what it costs the other process, how many a second, how long each takes. */
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as lookForAnswers } from 'node:timers/promises';
 import { Client, credentials } from '@grpc/grpc-js';
 import { cpuUsOf } from '../process-cpu.ts';
 
@@ -62,7 +62,11 @@ export async function latenciesAt(
   });
 }
 
-/** Calls back `count` times, evenly spread over the milliseconds; what is late is made up for. */
+/** Node's timers go by whole milliseconds, and what is due in one would be sent at once. */
+const NAP_MS = 0.2;
+const nobodyWakesIt = new Int32Array(new SharedArrayBuffer(4));
+
+/** Calls back `count` times, evenly spread in time; what is late is made up for. */
 export async function byTheClock(
   count: number,
   perSecond: number,
@@ -74,7 +78,8 @@ export async function byTheClock(
     const due = Math.min(count, Math.floor(((performance.now() - startMs) / 1000) * perSecond));
     for (; sent < due; sent += 1) send(sent);
     // Not a busy loop: what is measured needs the cores.
-    await wait(1);
+    Atomics.wait(nobodyWakesIt, 0, 0, NAP_MS);
+    await lookForAnswers();
   }
 }
 

@@ -1,6 +1,6 @@
 /** The way of accepted connections into gRPC. */
 import { type ConnectionInjector, type Server, ServerCredentials } from '@grpc/grpc-js';
-import { widenConnections } from './connection-window.ts';
+import { prepareConnections } from './connections.ts';
 
 /** Nothing ends a connection for its age or idleness: Envoy could be asking just then, and does not ask twice. */
 const FORMER_CLIENTS_LEAVE_MS = 10_000;
@@ -39,7 +39,7 @@ export class Inlet {
     // TLS, where there is any, has been spoken before.
     const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#injectors.push(injector);
-    widenConnections(this.#server);
+    prepareConnections(this.#server);
     return injector;
   }
 }

@@ -47,6 +47,10 @@ const MAX_QUEUE_MS = 1_000;
 export class OpenCall extends ServerInterceptingCall implements Asker, Listener {
   readonly isUnary: boolean;
   trace: DecisionTrace | undefined;
+  /** Links of the list of open calls, and its alone. */
+  next: OpenCall | undefined;
+  previous: OpenCall | undefined;
+  isListed = false;
   private readonly inner: Inner;
   private readonly hasOneRequest: boolean;
   private readonly metrics: RpcMethodMetrics;
@@ -191,7 +195,10 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     // Its status is on its way and goes first.
     if (this.completeMs === undefined) setImmediate(() => closeStream(this.inner, NO_ERROR));
     this.registry.ended(this);
-    this.listener?.onCancel();
+    const { listener } = this;
+    this.listener = undefined;
+    this.metadata = undefined;
+    listener?.onCancel();
   }
 
   private answered(): void {

@@ -8,6 +8,7 @@ import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
 import { watchLoopStalls } from './loop-stall.ts';
 import { OpenCall } from './open-call.ts';
+import { OpenCallList } from './open-call-list.ts';
 
 export interface OpenCallsOptions {
   readonly rpc: RpcMetrics;
@@ -40,7 +41,7 @@ const SWEEP_EVERY_MS = 250;
 export class OpenCalls {
   readonly #options: OpenCallsOptions;
   /** In the order in which they began. */
-  readonly #open = new Set<OpenCall>();
+  readonly #open = new OpenCallList();
   readonly #methods = new Map<string, RpcMethodMetrics>();
   readonly #stall = watchLoopStalls();
   readonly #sweeping: NodeJS.Timeout;

@@ -1,10 +1,12 @@
-/** What a peer may have on its way over one connection to a real door. */
+/** What every connection to a real door is given. */
+import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
-import { afterEach, expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import {
   type ExtAuthzGrpcDoor,
   openExtAuthzGrpcDoor,
 } from '../../../src/enforcement/ext-authz-grpc/server.ts';
+import { StreamTable } from '../../../src/enforcement/ext-authz-grpc/stream-table.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
@@ -20,9 +22,10 @@ const sessions: ClientHttp2Session[] = [];
 afterEach(async () => {
   for (const session of sessions.splice(0)) session.destroy();
   await door?.drain(0);
+  jest.restoreAllMocks();
 });
 
-it('is room for a Check on every stream, on each connection', async () => {
+async function open(): Promise<ExtAuthzGrpcDoor> {
   const { verifier } = createTestVerifier({ snapshot: await compileSite(siteContent(newSiteKeys())) });
   door = await openExtAuthzGrpcDoor({
     verifier,
@@ -31,13 +34,39 @@ it('is room for a Check on every stream, on each connection', async () => {
     listen: '127.0.0.1:0',
     maxMessageBytes: 64 * 1024,
   });
+  return door;
+}
+
+it('is room for a Check on every stream, on each connection', async () => {
+  const { address } = await open();
   for (let connection = 0; connection < 3; connection += 1) {
-    const session = connect(`http://${door.address}`);
+    const session = connect(`http://${address}`);
     sessions.push(session);
     const room = await waitFor('a wider window', 10_000, () => {
       const { remoteWindowSize = 0 } = session.state;
       return remoteWindowSize > FIRST_WINDOW_BYTES ? remoteWindowSize : undefined;
     });
     expect(room).toBeGreaterThanOrEqual(STREAMS * CHECK_BYTES);
+  }
+});
+
+it('is a table for its streams that does not keep those that are gone', async () => {
+  const { address } = await open();
+  const [kept, left] = [
+    jest.spyOn(StreamTable.prototype, 'set'),
+    jest.spyOn(StreamTable.prototype, 'delete'),
+  ];
+  for (let connection = 1; connection <= 3; connection += 1) {
+    const session = connect(`http://${address}`);
+    sessions.push(session);
+    const stream = session.request({ ':method': 'POST', ':path': '/nobody/knows' });
+    await once(stream.end().resume(), 'close');
+    await waitFor(
+      'the stream to be forgotten',
+      10_000,
+      () => left.mock.results.length === connection || undefined,
+    );
+    expect(kept).toHaveBeenCalledTimes(connection);
+    expect(left.mock.results.at(-1)?.value).toBe(true);
   }
 });
