@@ -11,7 +11,7 @@ import { ControlStage } from '../../test/e2e/control/control-stage.ts';
 import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
 import { type Service, startProofgate } from '../../test/e2e/harness/sidecar.ts';
 import { waitFor } from '../../test/e2e/harness/wait.ts';
-import { cpuUsOf } from '../process-cpu.ts';
+import { cpuUsOf } from '../machine.ts';
 import { seedKeys } from './seed-keys.ts';
 import { SimulatedTargets } from './simulated-targets.ts';
 

@@ -164,8 +164,11 @@ class Connection {
 
   #received(text: string): void {
     this.#answer += text;
-    if (!this.#answer.endsWith(END_OF_HEADERS)) return;
-    const isGood = this.#answer.startsWith(GOOD_STATUS);
-    this.#ended(this.#index, isGood ? undefined : new Error(`void run: ${this.#answer.split('\r\n')[0]}`));
+    if (this.#answer.length < GOOD_STATUS.length) return;
+    if (!this.#answer.startsWith(GOOD_STATUS)) {
+      this.#ended(this.#index, new Error(`void run: ${this.#answer.split('\r\n')[0]}`));
+    } else if (this.#answer.endsWith(END_OF_HEADERS)) {
+      this.#ended(this.#index);
+    }
   }
 }

@@ -1,7 +1,7 @@
 /** Load on a gRPC server from this process: what it costs the other process, how many a second, how long each takes. */
 import { setImmediate as lookForAnswers } from 'node:timers/promises';
 import { Client, credentials } from '@grpc/grpc-js';
-import { cpuUsOf } from '../process-cpu.ts';
+import { cpuUsOf } from '../machine.ts';
 
 const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check';
 const IN_FLIGHT = 64;

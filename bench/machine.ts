@@ -1,0 +1,37 @@
+/** What the kernel knows of the machine and of other processes (Linux). */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+
+/** proc(5) counts in ticks of 10 ms. */
+const US_PER_TICK = 10_000;
+const US_PER_MS = 1_000;
+
+/** User and system time of a process and all its threads, microseconds (proc(5), `/proc/PID/stat`, fields 14 and 15). */
+export function cpuUsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
+}
+
+/**
+ * Watches how much of the machine's time its host gives to other machines (`steal` in `/proc/stat`).
+ * @returns what tells which share of all cores it was since, 0 to 1
+ */
+export function watchStolenTime(): () => number {
+  const [startMs, startUs] = [performance.now(), stolenUs()];
+  return () => {
+    const passedUs = (performance.now() - startMs) * US_PER_MS * availableParallelism();
+    return (stolenUs() - startUs) / passedUs;
+  };
+}
+
+function stolenUs(): number {
+  const allCores = readFileSync('/proc/stat', 'latin1').split('\n', 1)[0] ?? '';
+  return Number(allCores.trim().split(/\s+/)[8]) * US_PER_TICK;
+}
+
+/** Keeps a process and all its threads, also those to come, on one core; on a machine with a single one they stay. */
+export function keepOnCore(pid: number, core: number): void {
+  execFileSync('taskset', ['-acp', String(core % availableParallelism()), String(pid)], { stdio: 'ignore' });
+}
