@@ -7,45 +7,48 @@ const MOST_STOLEN = 0.005;
 export interface Pairs<Sample> {
   readonly first: readonly Sample[];
   readonly second: readonly Sample[];
-  /** Left out, because the host took the machine away meanwhile. */
-  readonly disturbed: number;
+  /** Left out, because the host took the machine away for longer meanwhile than in those that count. */
+  readonly leftOut: number;
+  /** Of the machine's time during each pair that counts, 0 to 1. */
+  readonly stolenShares: readonly number[];
 }
 
 export interface Turns<Sample> {
-  readonly first: () => Promise<Slice<Sample>>;
-  readonly second: () => Promise<Slice<Sample>>;
+  readonly first: () => Slice<Sample>;
+  readonly second: () => Slice<Sample>;
+  /** So many count. */
   readonly pairs: number;
-  /** Disturbed ones included. */
+  /** So many are measured at most until as many were undisturbed; then those that were least disturbed count. */
   readonly mostPairs: number;
 }
 
 /** Everything is made ready before; what the function does is measured. */
 export type Slice<Sample> = () => Promise<Sample>;
 
-/** @throws when the machine was hardly ever ours */
-export async function measureInTurns<Sample>(turns: Turns<Sample>): Promise<Pairs<Sample>> {
-  const [first, second]: [Sample[], Sample[]] = [[], []];
-  let disturbed = 0;
-  while (first.length < turns.pairs && first.length + disturbed < turns.mostPairs) {
-    const [one, other] = [await undisturbed(turns.first), await undisturbed(turns.second)];
-    if (one === undefined || other === undefined) {
-      disturbed += 1;
-      continue;
-    }
-    first.push(one.sample);
-    second.push(other.sample);
-  }
-  if (first.length * 2 < turns.pairs) {
-    throw new Error(`void run: the host took the machine away in ${disturbed} of ${turns.mostPairs} pairs`);
-  }
-  return { first, second, disturbed };
+interface Measured<Sample> {
+  readonly sample: Sample;
+  readonly stolenShare: number;
 }
 
-async function undisturbed<Sample>(
-  prepare: () => Promise<Slice<Sample>>,
-): Promise<{ readonly sample: Sample } | undefined> {
-  const slice = await prepare();
+export async function measureInTurns<Sample>(turns: Turns<Sample>): Promise<Pairs<Sample>> {
+  const measured: { readonly samples: readonly [Sample, Sample]; readonly stolenShare: number }[] = [];
+  const undisturbed = () => measured.filter(({ stolenShare }) => stolenShare <= MOST_STOLEN).length;
+  while (undisturbed() < turns.pairs && measured.length < turns.mostPairs) {
+    const [one, other] = [await measure(turns.first()), await measure(turns.second())];
+    const stolenShare = Math.max(one.stolenShare, other.stolenShare);
+    measured.push({ samples: [one.sample, other.sample], stolenShare });
+  }
+  const counted = measured.sort((a, b) => a.stolenShare - b.stolenShare).slice(0, turns.pairs);
+  return {
+    first: counted.map(({ samples }) => samples[0]),
+    second: counted.map(({ samples }) => samples[1]),
+    leftOut: measured.length - counted.length,
+    stolenShares: counted.map(({ stolenShare }) => stolenShare),
+  };
+}
+
+async function measure<Sample>(slice: Slice<Sample>): Promise<Measured<Sample>> {
   const stolenShare = watchStolenTime();
   const sample = await slice();
-  return stolenShare() > MOST_STOLEN ? undefined : { sample };
+  return { sample, stolenShare: stolenShare() };
 }
