@@ -1,11 +1,13 @@
 /** What the kernel knows of the machine and of other processes (Linux). */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { cpus } from 'node:os';
 
 /** proc(5) counts in ticks of 10 ms. */
 const US_PER_TICK = 10_000;
 const US_PER_MS = 1_000;
+/** Of the machine, wherever this process may run. */
+const CORES = cpus().length;
 
 /** User and system time of a process and all its threads, microseconds (proc(5), `/proc/PID/stat`, fields 14 and 15). */
 export function cpuUsOf(pid: number): number {
@@ -21,7 +23,7 @@ export function cpuUsOf(pid: number): number {
 export function watchStolenTime(): () => number {
   const [startMs, startUs] = [performance.now(), stolenUs()];
   return () => {
-    const passedUs = (performance.now() - startMs) * US_PER_MS * availableParallelism();
+    const passedUs = (performance.now() - startMs) * US_PER_MS * CORES;
     return (stolenUs() - startUs) / passedUs;
   };
 }
@@ -33,5 +35,16 @@ function stolenUs(): number {
 
 /** Keeps a process and all its threads, also those to come, on one core; on a machine with a single one they stay. */
 export function keepOnCore(pid: number, core: number): void {
-  execFileSync('taskset', ['-acp', String(core % availableParallelism()), String(pid)], { stdio: 'ignore' });
+  allowCores(pid, String(core % CORES));
+}
+
+/** The same of this process, until it is told to stop: what is started later may run everywhere again. */
+export function keepThisOnCore(core: number): { stop(): Promise<void> } {
+  const all = `0-${CORES - 1}`;
+  keepOnCore(process.pid, core);
+  return { stop: async () => allowCores(process.pid, all) };
+}
+
+function allowCores(pid: number, cores: string): void {
+  execFileSync('taskset', ['-acp', cores, String(pid)], { stdio: 'ignore' });
 }

@@ -5,7 +5,7 @@
  */
 import { type RunningEnvoy, startEnvoy } from '../../test/e2e/harness/envoy.ts';
 import { shipped, type VerifierAddress } from '../../test/e2e/harness/envoy-config.ts';
-import { keepOnCore } from '../machine.ts';
+import { keepOnCore, keepThisOnCore } from '../machine.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median, percentile } from '../statistics.ts';
 import { encodeGet, latenciesOver, throughputOf } from './http-sender.ts';
@@ -60,7 +60,8 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const withVerifier = workspace.started(await envoyBefore(verifier.address));
   const withEcho = workspace.started(await envoyBefore(echo.address));
   for (const { pid } of [verifier, echo]) keepOnCore(pid, AUTHORIZER_CORE);
-  for (const { pid } of [withVerifier, withEcho, process]) keepOnCore(pid, OTHERS_CORE);
+  for (const { pid } of [withVerifier, withEcho]) keepOnCore(pid, OTHERS_CORE);
+  workspace.started(keepThisOnCore(OTHERS_CORE));
   const capacity = await capacityOf(withVerifier, site);
   const rate = capacity / 2;
   const slice = ({ host, port }: RunningEnvoy) => {

@@ -3,8 +3,7 @@
  * collect its own sends what is due in one burst afterwards, and then measures itself.
  */
 import { connect, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { collectGarbage } from '../collect-garbage.ts';
 import { byTheClock } from './load.ts';
 
 const CONNECTIONS = 32;
@@ -45,14 +44,6 @@ export async function latenciesOver(
   await byTheClock(requests.length, perSecond, (index) => sender.send(index));
   await sender.done;
   return [...sender.latenciesMs];
-}
-
-setFlagsFromString('--expose-gc');
-const collect: unknown = runInNewContext('gc');
-
-/** What was allocated so far is not collected while something is measured. */
-export function collectGarbage(): void {
-  if (typeof collect === 'function') collect();
 }
 
 class HttpSender {

@@ -1,20 +1,26 @@
 /** How long a check takes at half of the load that the verifier takes: next to a bare echo at the same rate, in turns. */
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
+import { keepOnCore, keepThisOnCore } from '../machine.ts';
 import { type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median, percentile } from '../statistics.ts';
+import { measureInTurns } from './in-turns.ts';
 import { costOf, latenciesAt } from './load.ts';
 import { goodRequests } from './requests.ts';
 import { type RunningServer, startFloor, startSiteVerifier } from './servers.ts';
 import { type BenchSite, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
-const SLICES = 6;
-const SLICE_SECONDS = 3;
+const PAIRS = 8;
+const MOST_PAIRS = 24;
+const SLICE_SECONDS = 2;
 const CAPACITY_REQUESTS = 15_000;
+/** The sender, which nobody has beside a gateway, has a core for itself, shared with Redis alone. */
+const SERVER_CORE = 0;
+const SENDER_CORE = 1;
 
 export const latency: Part = {
   name: 'latency',
-  title: `time of one check at half load, gRPC on loopback, ${SLICES} slices of ${SLICE_SECONDS} s each, in turns`,
+  title: `time of one check at half load, gRPC on loopback, ${PAIRS} slices of ${SLICE_SECONDS} s for each, in turns`,
   run: () => inWorkspace(measure),
 };
 
@@ -24,6 +30,8 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const echo = workspace.started(await startFloor({}));
   const memory = await startSiteVerifier(workspace, site);
   const inRedis = await startSiteVerifier(workspace, site, { replay: redis.url });
+  for (const { pid } of [echo, memory, inRedis]) keepOnCore(pid, SERVER_CORE);
+  workspace.started(keepThisOnCore(SENDER_CORE));
   return {
     figures: [
       ...(await compare('memory', memory, echo, site)),
@@ -41,28 +49,33 @@ async function compare(
 ): Promise<readonly Figure[]> {
   const { perSecond } = await costOf(verifier, goodRequests(site, CAPACITY_REQUESTS));
   const rate = perSecond / 2;
-  const [verifierMs, echoMs] = [[] as number[][], [] as number[][]];
-  for (let slice = 0; slice < SLICES; slice++) {
-    const count = Math.floor(rate * SLICE_SECONDS);
-    verifierMs.push(await latenciesAt(verifier, goodRequests(site, count), rate));
-    echoMs.push(await latenciesAt(echo, goodRequests(site, count), rate));
-  }
-  const of = (name: string, slices: readonly (readonly number[])[], share: number) =>
-    figure(
-      `${name}, p${share * 100}`,
-      'ms',
-      slices.map((slice) => percentile(ascending(slice), share)),
-    );
+  const slice = (target: RunningServer) => {
+    const requests = goodRequests(site, Math.floor(rate * SLICE_SECONDS));
+    return async () => ascending(await latenciesAt(target, requests, rate));
+  };
+  const { first, leftOut, second, stolenShares } = await measureInTurns({
+    first: () => slice(verifier),
+    second: () => slice(echo),
+    pairs: PAIRS,
+    mostPairs: MOST_PAIRS,
+  });
+  const at = (slices: readonly (readonly number[])[], share: number) =>
+    slices.map((sorted) => percentile(sorted, share));
   return [
     figure(`${store}: checks a second, ${64} in flight`, 'a second', [perSecond]),
     figure(`${store}: half of that`, 'a second', [rate]),
     ...[0.5, 0.99].flatMap((share) => [
-      of(`${store}: check`, verifierMs, share),
-      of(`${store}: bare echo at the same rate`, echoMs, share),
+      figure(`${store}: check, p${share * 100}`, 'ms', at(first, share)),
+      figure(`${store}: bare echo at the same rate, p${share * 100}`, 'ms', at(second, share)),
     ]),
     figure(`${store}: check over echo, median of the p99s`, 'x', [
-      median(verifierMs.map((slice) => percentile(ascending(slice), 0.99))) /
-        median(echoMs.map((slice) => percentile(ascending(slice), 0.99))),
+      median(at(first, 0.99)) / median(at(second, 0.99)),
     ]),
+    figure(
+      `${store}: of the machine, taken away by its host meanwhile`,
+      '%',
+      stolenShares.map((share) => share * 100),
+    ),
+    figure(`${store}: pairs of slices left out, more of it taken away in them`, '', [leftOut]),
   ];
 }

@@ -1,6 +1,7 @@
 /** Load on a gRPC server from this process: what it costs the other process, how many a second, how long each takes. */
 import { setImmediate as lookForAnswers } from 'node:timers/promises';
 import { Client, credentials } from '@grpc/grpc-js';
+import { collectGarbage } from '../collect-garbage.ts';
 import { cpuUsOf } from '../machine.ts';
 
 const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check';
@@ -46,6 +47,7 @@ export async function latenciesAt(
   return await withClient(target, async (client) => {
     const latenciesMs: number[] = [];
     const sending: Promise<void>[] = [];
+    collectGarbage();
     await byTheClock(requests.length, perSecond, (index) => {
       const sentMs = performance.now();
       const request = requests[index] ?? Buffer.alloc(0);
