@@ -1,9 +1,8 @@
 /** What happens to the part of a Cluster that remembers the caller's proofs. Each ends with a Cluster that is well. */
 
 import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
-import type { ClusterNode } from '../../fakes/redis-cluster-nodes.ts';
-import { infoFields } from '../../fakes/redis-reply.ts';
 import type { ReplayCampaign } from './campaign.ts';
+import { inheritedBy, writtenBy } from './replication-offsets.ts';
 
 export interface ClusterStage {
   readonly redis: TestRedisCluster;
@@ -99,10 +98,10 @@ async function failOverWithoutWrites({ redis, campaign }: ClusterStage): Promise
   const replica = await redis.replicaOf(owner);
   redis.holdReplication(owner, replica);
   await campaign.someAccepts(LEAST_LOST);
-  const written = await offsetOf(owner);
+  const written = await writtenBy(owner);
   await owner.server.kill();
   await redis.promoted(replica);
-  if ((await offsetOf(replica)) >= written) throw new Error('no write was lost');
+  if ((await inheritedBy(replica)) >= written) throw new Error('no write was lost');
   redis.heal();
   await owner.server.startAgain();
   await redis.settled();
@@ -130,8 +129,4 @@ async function cutOff({ redis, campaign }: ClusterStage): Promise<void> {
     redis.heal();
   }
   await redis.settled();
-}
-
-async function offsetOf({ server }: ClusterNode): Promise<number> {
-  return Number(infoFields(await server.ask('INFO', 'replication')).get('master_repl_offset'));
 }

@@ -1,7 +1,7 @@
 /** Ways in which a primary under Sentinels is replaced. Each ends with one primary and two replicas that follow it. */
-import { infoFields } from '../../fakes/redis-reply.ts';
-import type { GuardedServer, TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import type { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
 import type { ReplayCampaign } from './campaign.ts';
+import { inheritedBy, writtenBy } from './replication-offsets.ts';
 import type { ReplayVerifier } from './verifier-process.ts';
 
 export interface FailoverStage {
@@ -50,10 +50,10 @@ async function promoteWithoutWrites({ redis, campaign }: FailoverStage): Promise
   await campaign.someAccepts();
   redis.holdReplication(primary, replica);
   await campaign.someAccepts(LEAST_LOST);
-  const written = await offsetOf(primary);
+  const written = await writtenBy(primary);
   await primary.server.kill();
   await redis.promoted(primary);
-  if ((await offsetOf(replica)) >= written) throw new Error('no write was lost');
+  if ((await inheritedBy(replica)) >= written) throw new Error('no write was lost');
   redis.heal();
   await redis.candidates();
   await primary.server.startAgain();
@@ -93,8 +93,4 @@ export function sides(redis: TestRedisSentinel, [north, south]: readonly ReplayV
     throw new Error('there are no two sides');
   }
   return { north, south, firstSentinel };
-}
-
-async function offsetOf({ server }: GuardedServer): Promise<number> {
-  return Number(infoFields(await server.ask('INFO', 'replication')).get('master_repl_offset'));
 }
