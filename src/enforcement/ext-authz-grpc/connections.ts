@@ -35,7 +35,7 @@ function prepare(session: ServerHttp2Session): void {
 }
 
 /** What Node keeps of a session, which it shows nobody: here too a test tells when it is elsewhere. */
-export function stateOf(session: object): { streams?: unknown } | undefined {
+function stateOf(session: object): { streams?: unknown } | undefined {
   const symbol = Object.getOwnPropertySymbols(session).find(({ description }) => description === 'state');
   const state: unknown = symbol && Reflect.get(session, symbol);
   return typeof state === 'object' && state !== null ? state : undefined;

@@ -40,7 +40,7 @@ export class OpenCallList implements Iterable<OpenCall> {
     return true;
   }
 
-  /** What is left is not visited, what comes meanwhile may be: who changes the list while going through it takes a copy. */
+  /** Ends where the call that is being visited leaves the list: who may cause that goes through a copy. */
   *[Symbol.iterator](): Iterator<OpenCall> {
     for (let call = this.#first; call !== undefined; call = call.next) yield call;
   }

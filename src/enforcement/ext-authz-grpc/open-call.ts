@@ -195,10 +195,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     // Its status is on its way and goes first.
     if (this.completeMs === undefined) setImmediate(() => closeStream(this.inner, NO_ERROR));
     this.registry.ended(this);
-    const { listener } = this;
-    this.listener = undefined;
-    this.metadata = undefined;
-    listener?.onCancel();
+    this.listener?.onCancel();
   }
 
   private answered(): void {

@@ -32,6 +32,7 @@ import {
 
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 const WAIT_MS = 20_000;
+const TRACE_OF_CHECK = '4bf92f3577b34da6a3ce929d0e0e4736';
 const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));
 const metrics = createVerifierMetrics(() => undefined);
@@ -262,28 +263,38 @@ describe('too many', () => {
 });
 
 describe('who has gone', () => {
-  it.each(['a passed deadline', 'a cancelled call'])('%s has no jti used', async (how) => {
-    const answers: ((outcome: ReplayOutcome) => void)[] = [];
-    const store = scriptedReplayStore(() => new Promise((resolve) => answers.push(resolve)));
-    const { events, ...door } = await open({}, { store });
-    const code = how === 'a passed deadline' ? 'DEADLINE_EXCEEDED' : 'CANCELLED';
-    const before = await handled(code);
-    const stream = begin(newSession(door), CHECK_PATH, how === 'a passed deadline' ? '200m' : undefined);
-    stream.end(validRequest());
-    await waitFor('the store to be asked', WAIT_MS, () => (answers.length > 0 ? true : undefined));
-    if (how === 'a cancelled call') stream.close(8);
-    const ended = await end(stream);
-    expect(ended.grpcStatus).toBe(how === 'a passed deadline' ? '4' : undefined);
-    await waitFor('the call to be counted', WAIT_MS, async () =>
-      (await handled(code)) > before ? true : undefined,
-    );
-    answers[0]?.(CONSUMED);
-    await waitFor('the record', WAIT_MS, () => events[0]);
-    // Somebody did use it up, but nobody was let through.
-    expect(events).toMatchObject([
-      { outcome: 'denied', reason: 'verifier_unavailable', detail: 'overloaded' },
-    ]);
-  });
+  it.each(['a passed deadline', 'a cancelled call'])(
+    '%s has no jti used, and is recorded with its trace',
+    async (how) => {
+      const answers: ((outcome: ReplayOutcome) => void)[] = [];
+      const store = scriptedReplayStore(() => new Promise((resolve) => answers.push(resolve)));
+      const { events, ...door } = await open({}, { store });
+      const code = how === 'a passed deadline' ? 'DEADLINE_EXCEEDED' : 'CANCELLED';
+      const before = await handled(code);
+      const timeout = how === 'a passed deadline' ? '200m' : undefined;
+      const traceparent = `00-${TRACE_OF_CHECK}-00f067aa0ba902b7-01`;
+      const stream = begin(newSession(door), CHECK_PATH, timeout, { traceparent });
+      stream.end(validRequest());
+      await waitFor('the store to be asked', WAIT_MS, () => (answers.length > 0 ? true : undefined));
+      if (how === 'a cancelled call') stream.close(8);
+      const ended = await end(stream);
+      expect(ended.grpcStatus).toBe(how === 'a passed deadline' ? '4' : undefined);
+      await waitFor('the call to be counted', WAIT_MS, async () =>
+        (await handled(code)) > before ? true : undefined,
+      );
+      answers[0]?.(CONSUMED);
+      await waitFor('the record', WAIT_MS, () => events[0]);
+      // Somebody did use it up, but nobody was let through.
+      expect(events).toMatchObject([
+        {
+          outcome: 'denied',
+          reason: 'verifier_unavailable',
+          detail: 'overloaded',
+          trace_id: TRACE_OF_CHECK,
+        },
+      ]);
+    },
+  );
 
   it('while the process was held up is not looked at', async () => {
     const { events, store, ...door } = await open();
@@ -341,15 +352,14 @@ describe('a traced Check', () => {
   });
 
   it('is recorded with the trace of the call where the request has none', async () => {
-    const ofCheck = '4bf92f3577b34da6a3ce929d0e0e4736';
     const { events, ...door } = await open();
     const session = newSession(door);
     const stream = begin(session, CHECK_PATH, undefined, {
-      traceparent: `00-${ofCheck}-00f067aa0ba902b7-01`,
+      traceparent: `00-${TRACE_OF_CHECK}-00f067aa0ba902b7-01`,
     });
     stream.end(validRequest());
     await end(stream);
-    expect(events).toMatchObject([{ outcome: 'allowed', trace_id: ofCheck }]);
+    expect(events).toMatchObject([{ outcome: 'allowed', trace_id: TRACE_OF_CHECK }]);
   });
 
   it('is decided all the same when its trace cannot begin', async () => {
