@@ -4,7 +4,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 
-const FLAGS = [
+export const COLLECTOR_FLAGS: readonly string[] = [
   // What V8 saw outlive its youth while the program started, it would from then on put among the old straight away; there it
   // keeps all that it refers to alive until the next full collection, and young collections take several times as long.
   '--no-allocation-site-pretenuring',
@@ -14,5 +14,5 @@ const FLAGS = [
 
 /** Both are looked at by every collection, so that they may be set while the program runs. */
 export function tuneGarbageCollection(): void {
-  for (const flag of FLAGS) setFlagsFromString(flag);
+  for (const flag of COLLECTOR_FLAGS) setFlagsFromString(flag);
 }

@@ -1,0 +1,14 @@
+/** The collector's flags are V8's own affair: a version of Node without one must be noticed here, not by how long checks take. */
+import { execFileSync } from 'node:child_process';
+import { expect, it } from '@jest/globals';
+import { COLLECTOR_FLAGS } from '../../src/cli/verifier/garbage-collection.ts';
+
+it.each(COLLECTOR_FLAGS)('Node knows %s', (flag) => {
+  expect(execFileSync(process.execPath, [flag, '-p', '1'], { encoding: 'utf8' })).toBe('1\n');
+});
+
+it('Node refuses a flag that it does not know', () => {
+  expect(() =>
+    execFileSync(process.execPath, ['--no-such-collector', '-p', '1'], { stdio: 'ignore' }),
+  ).toThrow();
+});
