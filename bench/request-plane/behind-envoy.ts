@@ -7,9 +7,9 @@ import { type RunningEnvoy, startEnvoy } from '../../test/e2e/harness/envoy.ts';
 import { shipped, type VerifierAddress } from '../../test/e2e/harness/envoy-config.ts';
 import { keepOnCore, keepThisOnCore } from '../machine.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
-import { ascending, median, percentile } from '../statistics.ts';
+import { ascending, median } from '../statistics.ts';
 import { encodeGet, latenciesOver, throughputOf } from './http-sender.ts';
-import { measureInTurns, type Pairs } from './in-turns.ts';
+import { disturbance, measureInTurns, type Pairs, percentiles } from './in-turns.ts';
 import { credentialLines, goodPlan } from './requests.ts';
 import { startFloor, startSiteVerifier } from './servers.ts';
 import { AUTHORITY, type BenchSite, writeSite } from './site.ts';
@@ -105,27 +105,18 @@ async function capacityOf({ host, port }: RunningEnvoy, site: BenchSite): Promis
   return await throughputOf(host, port, requestsTo(site, CAPACITY_REQUESTS));
 }
 
-function report(
-  capacity: number,
-  { first, leftOut, second, stolenShares }: Pairs<readonly number[]>,
-): PartResult {
-  const at = (slices: readonly (readonly number[])[], share: number) =>
-    slices.map((slice) => percentile(slice, share));
-  const ratio = median(at(first, 0.99)) / median(at(second, 0.99));
+function report(capacity: number, measured: Pairs<readonly number[]>): PartResult {
+  const { first, second } = measured;
+  const ratio = median(percentiles(first, 0.99)) / median(percentiles(second, 0.99));
   return {
     figures: [
       figure('through Envoy and verifier', 'a second', [capacity]),
       figure('half of that', 'a second', [capacity / 2]),
       ...[0.5, 0.9, 0.99].flatMap((share) => [
-        figure(`verifier, p${share * 100}`, 'ms', at(first, share)),
-        figure(`bare echo, p${share * 100}`, 'ms', at(second, share)),
+        figure(`verifier, p${share * 100}`, 'ms', percentiles(first, share)),
+        figure(`bare echo, p${share * 100}`, 'ms', percentiles(second, share)),
       ]),
-      figure(
-        'of the machine, taken away by its host meanwhile',
-        '%',
-        stolenShares.map((share) => share * 100),
-      ),
-      figure('pairs of slices left out, more of it taken away in them', '', [leftOut]),
+      ...disturbance(measured),
     ],
     bounds: [{ name: 'p99 over that of the echo, medians', value: ratio, atMost: MOST_RATIO }],
   };

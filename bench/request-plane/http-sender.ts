@@ -5,6 +5,7 @@
 import { connect, type Socket } from 'node:net';
 import { collectGarbage } from '../collect-garbage.ts';
 import { byTheClock } from './load.ts';
+import { watchForSilence } from './silence.ts';
 
 const CONNECTIONS = 32;
 const READ_BYTES = 16 * 1024;
@@ -76,12 +77,16 @@ class HttpSender {
     this.#requests = requests;
     this.latenciesMs = new Float64Array(requests.length);
     this.#sentMs = new Float64Array(requests.length);
-    this.done = new Promise((resolve, reject) => {
+    const silence = watchForSilence(() => this.#answered);
+    const done = new Promise<void>((resolve, reject) => {
       this.#finish = (error) => {
-        for (const connection of this.#connections) connection.close();
         if (error === undefined) resolve();
         else reject(error);
       };
+    });
+    this.done = Promise.race([done, silence.failed]).finally(() => {
+      silence.end();
+      for (const connection of this.#connections) connection.close();
     });
     this.done.catch(() => undefined);
   }

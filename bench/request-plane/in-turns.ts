@@ -1,5 +1,7 @@
 /** Two subjects measured in turns, so that a machine whose speed drifts drifts for both. */
 import { watchStolenTime } from '../machine.ts';
+import { type Figure, figure } from '../report.ts';
+import { percentile } from '../statistics.ts';
 
 /** While the host gives more than this of the machine to others, the longest waits are the host's. */
 const MOST_STOLEN = 0.005;
@@ -51,4 +53,18 @@ async function measure<Sample>(slice: Slice<Sample>): Promise<Measured<Sample>> 
   const stolenShare = watchStolenTime();
   const sample = await slice();
   return { sample, stolenShare: stolenShare() };
+}
+
+/** @param slices each ascending @param share 0 to 1 */
+export function percentiles(slices: readonly (readonly number[])[], share: number): number[] {
+  return slices.map((slice) => percentile(slice, share));
+}
+
+/** How far the host was in what counts, and how much does not. */
+export function disturbance({ leftOut, stolenShares }: Pairs<unknown>, prefix = ''): readonly Figure[] {
+  const stolenPercent = stolenShares.map((share) => share * 100);
+  return [
+    figure(`${prefix}of the machine, taken away by its host meanwhile`, '%', stolenPercent),
+    figure(`${prefix}pairs of slices left out, more of it taken away in them`, '', [leftOut]),
+  ];
 }

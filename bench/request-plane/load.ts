@@ -3,11 +3,10 @@ import { setImmediate as lookForAnswers } from 'node:timers/promises';
 import { Client, credentials } from '@grpc/grpc-js';
 import { collectGarbage } from '../collect-garbage.ts';
 import { cpuUsOf } from '../machine.ts';
+import { watchForSilence } from './silence.ts';
 
 const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check';
 const IN_FLIGHT = 64;
-/** So long without any answer, and the run is void: an answer must have been lost. */
-const SILENCE_MS = 30_000;
 /** Requests that are waited for at most when they are sent by the clock; more are a server that does not keep up. */
 const MOST_WAITING = 20_000;
 
@@ -87,7 +86,7 @@ export async function byTheClock(
 
 async function withClient<T>(target: GrpcTarget, use: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client(target.address, credentials.createInsecure());
-  const silence = watchForSilence();
+  const silence = watchForSilence(() => answers);
   try {
     return await Promise.race([use(client), silence.failed]);
   } finally {
@@ -97,19 +96,6 @@ async function withClient<T>(target: GrpcTarget, use: (client: Client) => Promis
 }
 
 let answers = 0;
-
-/** A run that stands still must not stand still for ever. */
-function watchForSilence(): { readonly failed: Promise<never>; end(): void } {
-  let timer: NodeJS.Timeout | undefined;
-  const failed = new Promise<never>((_, reject) => {
-    let seen = answers;
-    timer = setInterval(() => {
-      if (seen === answers) reject(new Error(`void run: no answer for ${SILENCE_MS / 1000} s`));
-      seen = answers;
-    }, SILENCE_MS);
-  });
-  return { failed, end: () => clearInterval(timer) };
-}
 
 async function sendAll(
   client: Client,
