@@ -40,6 +40,7 @@ async function attempt(gateway: Gateway, send: () => Promise<{ status: number }>
       throw error;
     },
   );
+  if (status === 503) throw new Error('nobody decided: 503');
   const arrived = gateway.upstream.requests.map(({ method, url, headers, body }) => [
     method,
     headers.find(([name]) => name === ':authority' || name.toLowerCase() === 'host')?.[1] ?? '',

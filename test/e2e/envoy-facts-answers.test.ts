@@ -27,7 +27,7 @@ function allowWith(ok: NonNullable<CheckAnswer['ok_response']>): CheckAnswer {
 describe.each(envoyVersions)('Envoy %s', (version) => {
   let stand: Stand;
   beforeAll(async () => {
-    stand = await startStand(version);
+    stand = await startStand(version, { shippedTimeouts: true });
   });
   afterEach(() => stand.authz.behave(allow));
   afterAll(() => stand.stop());

@@ -128,15 +128,10 @@ describe('a verifier without Redis', () => {
 });
 
 describe('a verifier that waits for its Redis', () => {
-  /** Longer than any test stops Redis for. */
-  const patience: GatewayOptions = {
-    edits: [{ path: [...shipped.extAuthz, 'grpc_service', 'timeout'], value: '10s' }],
-  };
-
   async function patientVerifier(flags: readonly string[] = []) {
     const { server: redis, url } = await startRedis({ site, stops });
     const verifier = await verifierWith({ replay: url, flags: ['--redis-timeout', '5s', ...flags] });
-    const ways = await waysTo(verifier, patience);
+    const ways = await waysTo(verifier);
     const areWaiting = async (count: number) => {
       await waitFor(`${count} requests to wait for Redis`, 5_000, async () =>
         (await verifier.examined()) >= count ? true : undefined,

@@ -9,7 +9,7 @@ import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.t
 import { headerValues, type WireClient } from '../harness/exchange.ts';
 import { http1Client } from '../harness/http1.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { closeAtOnce } from '../harness/stand.ts';
+import { closeAtOnce, patient } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { freeLoopbackPort, httpGet, waitFor } from '../harness/wait.ts';
 import type { ControlStage } from './control-stage.ts';
@@ -60,7 +60,7 @@ export class FollowedGateway {
     const envoy = await startEnvoy(envoyVersions.at(-1) ?? '', {
       verifier: { kind: 'unix', path: socket },
       upstream: { host: upstream.host, port: upstream.port },
-      edits: [closeAtOnce],
+      edits: [closeAtOnce, ...patient],
     });
     const gateway = new FollowedGateway(stage, {
       upstream,

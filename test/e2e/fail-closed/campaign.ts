@@ -56,7 +56,8 @@ export interface Campaign {
 
 export async function startCampaign(site: Site, verifier: VerifierProcess): Promise<Campaign> {
   const gateways: Gateway[] = [];
-  for (const version of envoyVersions) gateways.push(await startGateway(version, verifier));
+  for (const version of envoyVersions)
+    gateways.push(await startGateway(version, verifier, { shippedTimeouts: true }));
   const clients = gateways.flatMap((gateway) => gateway.clients);
   const plan = new RequestPlan(site, derivedKeyCaller(site));
   const answered: Answered[] = [];

@@ -44,6 +44,7 @@ const http2ProtocolOptions = {
 /** Where edits commonly go in the shipped file. */
 export const shipped = {
   verifierCluster: ['static_resources', 'clusters', 0],
+  upstreamCluster: ['static_resources', 'clusters', 1],
   filterChain: [...ingress, 'filter_chains', 0],
   connectionManager: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config'],
   extAuthz: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config', 'http_filters', 1, 'typed_config'],

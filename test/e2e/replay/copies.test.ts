@@ -9,7 +9,7 @@ import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
 import { http1Client } from '../harness/http1.ts';
 import { http2Client } from '../harness/http2.ts';
-import { closeAtOnce } from '../harness/stand.ts';
+import { closeAtOnce, patient } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { type Door, envoyDoor } from './doors.ts';
@@ -41,7 +41,7 @@ beforeAll(async () => {
     verifier: { kind: 'tcp', host, port },
     upstream: { host: upstream.host, port: upstream.port, http2: false },
     optionalBlocks: false,
-    edits: [closeAtOnce],
+    edits: [closeAtOnce, ...patient],
   });
   stage.endsWith(() => envoy.stop());
   const address = { host: envoy.host, port: envoy.port };

@@ -4,7 +4,7 @@ import { type ConfigEdit, shipped } from '../harness/envoy-config.ts';
 import type { WireAddress, WireClient } from '../harness/exchange.ts';
 import { http1Client } from '../harness/http1.ts';
 import { http2Client } from '../harness/http2.ts';
-import { closeAtOnce } from '../harness/stand.ts';
+import { closeAtOnce, patient } from '../harness/stand.ts';
 import { startUpstream, type Upstream, type UpstreamOptions } from '../harness/upstream.ts';
 import { UNBUFFERED_PREFIXES } from './routes.ts';
 import type { VerifierProcess } from './verifier.ts';
@@ -28,14 +28,23 @@ export interface GatewayOptions {
   readonly tls?: NonNullable<WireAddress['tls']>;
   /** With the shipped file's block of TLS towards the verifier. */
   readonly verifierTls?: boolean;
+  /** Where it is measured what they do. Default false: {@link patient}. */
+  readonly shippedTimeouts?: boolean;
 }
 
 /** Ends with the gateway; the verifier lives on, for others may use it too. */
 export async function startGateway(
   version: string,
   verifier: VerifierProcess,
-  { edits = [], tls, upstream: upstreamOptions = {}, verifierTls = false }: GatewayOptions = {},
+  options: GatewayOptions = {},
 ): Promise<Gateway> {
+  const {
+    edits = [],
+    tls,
+    upstream: upstreamOptions = {},
+    verifierTls = false,
+    shippedTimeouts = false,
+  } = options;
   const upstream = await startUpstream(upstreamOptions);
   try {
     const envoy = await startEnvoy(version, {
@@ -43,7 +52,12 @@ export async function startGateway(
       upstream: { host: upstream.host, port: upstream.port, http2: upstreamOptions.protocol === 'h2c' },
       optionalBlocks: tls !== undefined,
       verifierTls,
-      edits: [closeAtOnce, ...(tls === undefined ? [unbufferedRoutes] : []), ...edits],
+      edits: [
+        closeAtOnce,
+        ...(shippedTimeouts ? [] : patient),
+        ...(tls === undefined ? [unbufferedRoutes] : []),
+        ...edits,
+      ],
     });
     const address = { host: envoy.host, port: envoy.port, ...(tls && { tls }) };
     const clients = [http1Client(address), http2Client(address)] as const;
