@@ -43,7 +43,13 @@ function chosen(names: readonly string[]): readonly Part[] {
 }
 
 for (const part of chosen(process.argv.slice(2))) {
-  const result = await part.run();
-  if (!print(part, result)) process.exitCode = 1;
-  keep(RESULTS, part, result);
+  try {
+    const result = await part.run();
+    if (!print(part, result)) process.exitCode = 1;
+    keep(RESULTS, part, result);
+  } catch (error) {
+    // The others are not void for it.
+    console.error(`\n${part.name}: no result`, error);
+    process.exitCode = 1;
+  }
 }

@@ -6,10 +6,11 @@ import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.t
 import { signRequest } from '../../../src/client/sign-request.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
+import { patient } from '../harness/envoy-config.ts';
 import { headerValues, type WireClient } from '../harness/exchange.ts';
 import { http1Client } from '../harness/http1.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { closeAtOnce, patient } from '../harness/stand.ts';
+import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { freeLoopbackPort, httpGet, waitFor } from '../harness/wait.ts';
 import type { ControlStage } from './control-stage.ts';

@@ -1,6 +1,6 @@
 /** Envoy between a recording verifier and a recording upstream: the stand on which facts about Envoy are measured. */
 import { type RunningEnvoy, startEnvoy } from './envoy.ts';
-import { type ConfigEdit, type EnvoyAdaptation, shipped } from './envoy-config.ts';
+import { type ConfigEdit, type EnvoyAdaptation, patient, shipped } from './envoy-config.ts';
 import {
   headerValues,
   NoResponse,
@@ -43,16 +43,6 @@ export const closeAtOnce: ConfigEdit = {
   path: [...shipped.connectionManager, 'delayed_close_timeout'],
   value: '0.01s',
 };
-
-/**
- * The shipped bounds are for gateways in service. On a machine that is busy testing, the verifier and the API may be
- * later than that, and what a test finds would then be Envoy's 503 instead of the verifier's word.
- */
-export const patient: readonly ConfigEdit[] = [
-  { path: [...shipped.extAuthz, 'grpc_service', 'timeout'], value: '8s' },
-  { path: [...shipped.verifierCluster, 'connect_timeout'], value: '8s' },
-  { path: [...shipped.upstreamCluster, 'connect_timeout'], value: '8s' },
-];
 
 export interface StandOptions extends Omit<EnvoyAdaptation, 'verifier' | 'upstream'> {
   readonly upstreamProtocol?: UpstreamOptions['protocol'];

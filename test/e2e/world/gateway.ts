@@ -1,10 +1,10 @@
 /** A real Envoy from the shipped configuration between callers, a verifier process and a recording upstream. */
 import { type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
-import { type ConfigEdit, shipped } from '../harness/envoy-config.ts';
+import { type ConfigEdit, patient, shipped } from '../harness/envoy-config.ts';
 import type { WireAddress, WireClient } from '../harness/exchange.ts';
 import { http1Client } from '../harness/http1.ts';
 import { http2Client } from '../harness/http2.ts';
-import { closeAtOnce, patient } from '../harness/stand.ts';
+import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream, type UpstreamOptions } from '../harness/upstream.ts';
 import { UNBUFFERED_PREFIXES } from './routes.ts';
 import type { VerifierProcess } from './verifier.ts';
