@@ -16,6 +16,12 @@ export function cpuUsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
 }
 
+/** proc(5), `VmRSS`, in KiB. */
+export function residentMib(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+}
+
 /**
  * Watches how much of the machine's time its host gives to other machines (`steal` in `/proc/stat`).
  * @returns what tells which share of all cores it was since, 0 to 1

@@ -1,7 +1,7 @@
 /**
  * `make bench`: what the request plane costs, in parts, each against floors or smaller cases measured in the same run.
  * Usage: node main.js [PART…]; without names all parts but the half hour of `soak`. Figures go to the terminal and to
- * `bench/results.json`; ends with 1 when a bound is crossed.
+ * `bench/results.json`; ends with 1 when a bound is crossed or a part has no result, with 2 when there is no such part.
  */
 import { fileURLToPath } from 'node:url';
 import { keep, type Part, print } from './report.ts';
@@ -35,11 +35,10 @@ const RESULTS = fileURLToPath(new URL('../../bench/results.json', import.meta.ur
 
 function chosen(names: readonly string[]): readonly Part[] {
   if (names.length === 0) return PARTS.filter((part) => !ONLY_BY_NAME.has(part));
-  return names.map((name) => {
-    const part = PARTS.find((candidate) => candidate.name === name);
-    if (part !== undefined) return part;
-    throw new Error(`no part ${name}: ${PARTS.map((candidate) => candidate.name).join(', ')}`);
-  });
+  const parts = PARTS.filter(({ name }) => names.includes(name));
+  if (parts.length === new Set(names).size) return parts;
+  console.error(`no such part; there are ${PARTS.map(({ name }) => name).join(', ')}`);
+  process.exit(2);
 }
 
 for (const part of chosen(process.argv.slice(2))) {

@@ -2,11 +2,12 @@
  * CPU of one check as a multiple of its floor, and how many a second. The floors: a bare grpc-js unary echo of the same
  * message, then with one Ed25519 verification by node:crypto a request, then with one `SET … NX PX` by ioredis too.
  * Floors and verifier are loaded alike, from this process; every request is different, signed, and must be allowed.
- * Rounds alternate, so that a machine whose speed drifts drifts for all of them; medians are compared.
+ * Rounds alternate, so that a machine whose speed drifts drifts for all of them; compared within each.
  */
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
+import { ratios } from './cost-in-turns.ts';
 import { type Cost, costOf } from './load.ts';
 import { goodRequests, signedTranscript } from './requests.ts';
 import { type RunningServer, siteArguments, startFloor, startVerifier } from './servers.ts';
@@ -68,7 +69,7 @@ async function measure(workspace: Workspace): Promise<PartResult> {
 
 function report(costs: { readonly [S in Subject]: readonly Cost[] }): PartResult {
   const cpuUs = (subject: Subject) => costs[subject].map((cost) => cost.cpuUs);
-  const ratio = (subject: Subject, floor: Subject) => median(cpuUs(subject)) / median(cpuUs(floor));
+  const ratio = (subject: Subject, floor: Subject) => median(ratios(cpuUs(subject), cpuUs(floor)));
   const subjects = Object.entries(SUBJECTS) as [Subject, string][];
   return {
     figures: [

@@ -5,6 +5,7 @@
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { formatTime } from '../../src/bundle/times.ts';
+import type { PublicJwk } from '../../src/protocol/public-key.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { waitFor } from '../../test/e2e/harness/wait.ts';
 import { type FakeControl, startFakeControl } from '../../test/fakes/control-distribution.ts';
@@ -22,6 +23,12 @@ const TOKEN = 'bench-target-token';
 type Order = 'begin' | 'end' | 'until_taken' | 'stop';
 type Answer = { readonly value: number | string } | { readonly fault: string };
 
+/** Those who sign make their keys in the measuring thread. */
+interface PublishedSite {
+  readonly signer: SigningKey;
+  readonly callerKeys: readonly PublicJwk[];
+}
+
 /** What the measuring thread sees of it. */
 export class DeltaPublisher {
   readonly token = TOKEN;
@@ -33,8 +40,11 @@ export class DeltaPublisher {
     this.url = url;
   }
 
-  static async start({ signer }: BenchSite): Promise<DeltaPublisher> {
-    const worker = new Worker(new URL(import.meta.url), { workerData: signer });
+  static async start({ callers, signer }: BenchSite): Promise<DeltaPublisher> {
+    const callerKeys = callers.map(({ key }) => key.publicKey.jwk);
+    const worker = new Worker(new URL(import.meta.url), {
+      workerData: { signer, callerKeys } satisfies PublishedSite,
+    });
     return new DeltaPublisher(worker, String(await answerOf(worker)));
   }
 
@@ -131,16 +141,21 @@ function nowSeconds(): number {
 }
 
 /** With all the keys, published and fresh. */
-async function startControl(signer: SigningKey): Promise<FakeControl> {
+async function startControl({ callerKeys, signer }: PublishedSite): Promise<FakeControl> {
   const control = await startFakeControl({ authSite: AUTH_SITE, signer, nowSeconds, token: TOKEN });
   const times = { issued_at: formatTime(nowSeconds()), expires_at: formatTime(nowSeconds() + 7200) };
-  control.publishWhole({ ...contentOf({ routes: 10, keys: KEYS }), ...times }, true);
+  const content = contentOf({ routes: 10, keys: KEYS });
+  const derivedKeys = content.derived_keys.map((entry, at) => ({
+    ...entry,
+    jwk: callerKeys[at] ?? entry.jwk,
+  }));
+  control.publishWhole({ ...content, derived_keys: derivedKeys, ...times }, true);
   control.freshen();
   return control;
 }
 
-async function publishOnOrder(signer: SigningKey): Promise<void> {
-  const control = await startControl(signer);
+async function publishOnOrder(site: PublishedSite): Promise<void> {
+  const control = await startControl(site);
   const deltas = new DeltaStream(control);
   const does: { readonly [O in Order]: () => number | Promise<number | undefined> } = {
     begin: () => deltas.begin(),
@@ -160,4 +175,4 @@ async function publishOnOrder(signer: SigningKey): Promise<void> {
   tell({ value: control.url });
 }
 
-if (!isMainThread) await publishOnOrder(workerData as SigningKey);
+if (!isMainThread) await publishOnOrder(workerData as PublishedSite);

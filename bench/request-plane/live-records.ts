@@ -1,20 +1,19 @@
 /** What a remembered proof costs in memory: in the embedded store, and in Redis. */
-import { hash } from 'node:crypto';
-import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { createRedisReplayStore } from '../../src/verifier/replay/redis.ts';
-import type { ReplayClaim, ReplayStore } from '../../src/verifier/replay/store.ts';
+import type { ReplayStore } from '../../src/verifier/replay/store.ts';
 import { waitFor } from '../../test/e2e/harness/wait.ts';
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
-import { residentMib } from './scale.ts';
+import { claimOf } from './replay-claims.ts';
 
 const EMBEDDED_RECORDS = 1_000_000;
 const REDIS_RECORDS = 200_000;
 const IN_FLIGHT = 200;
-const HOLDERS = 100;
 const MOST_EMBEDDED_BYTES = 120;
 const MOST_REDIS_BYTES = 190;
-const MIB = 1024 * 1024;
 
 export const liveRecords: Part = {
   name: 'records',
@@ -37,23 +36,11 @@ async function measure(): Promise<PartResult> {
   };
 }
 
+/** In a process of its own: what this one did before is not in the way. */
 async function bytesInProcess(): Promise<number> {
-  // The fence at the start of the store is over by the time that its claims state.
-  const store = createMemoryReplayStore({
-    maxRecords: EMBEDDED_RECORDS,
-    holderQuotaPerMinute: EMBEDDED_RECORDS,
-  });
-  globalThis.gc?.();
-  const beforeMib = residentMib(process.pid);
-  const nowSeconds = Math.floor(Date.now() / 1000) + 10;
-  for (let index = 0; index < EMBEDDED_RECORDS; index++) {
-    const outcome = await store.consume(claim(index, nowSeconds));
-    if (outcome.kind !== 'consumed') throw new Error(`void run: ${JSON.stringify(outcome)}`);
-  }
-  globalThis.gc?.();
-  const bytes = ((residentMib(process.pid) - beforeMib) * MIB) / EMBEDDED_RECORDS;
-  await store.close();
-  return bytes;
+  const script = fileURLToPath(new URL('embedded-records.js', import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [script, String(EMBEDDED_RECORDS)]);
+  return Number(stdout);
 }
 
 async function bytesInRedis(): Promise<number> {
@@ -78,22 +65,11 @@ async function fill(store: ReplayStore): Promise<void> {
   let next = 0;
   const worker = async () => {
     while (next < REDIS_RECORDS) {
-      const outcome = await store.consume(claim(next++, Math.floor(Date.now() / 1000)));
+      const outcome = await store.consume(claimOf(next++, Math.floor(Date.now() / 1000)));
       if (outcome.kind !== 'consumed') throw new Error(`void run: ${JSON.stringify(outcome)}`);
     }
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, worker));
-}
-
-function claim(index: number, nowSeconds: number): ReplayClaim {
-  return {
-    identifier: hash('sha256', `record-${index}`, 'base64url'),
-    holderThumbprint: hash('sha256', `holder-${index % HOLDERS}`, 'base64url'),
-    issuedAtSeconds: nowSeconds,
-    expiresAtSeconds: nowSeconds + 300,
-    skewSeconds: 5,
-    nowSeconds,
-  };
 }
 
 async function usedMemory(server: TestRedisServer): Promise<number> {

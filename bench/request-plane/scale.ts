@@ -1,10 +1,10 @@
 /**
  * A check costs the same whatever the site holds: 10 to 10,000 routes, 100 to 100,000 derived keys, always the same 100
- * callers on the same ten routes. All verifiers run at once, and rounds go from one to the next.
+ * callers on the same ten routes. All verifiers run at once, and each has its turns with the smallest.
  */
-import { readFileSync } from 'node:fs';
-import { type Figure, figure, type Part, type PartResult } from '../report.ts';
-import { median } from '../statistics.ts';
+import { keepOnCore, keepThisOnCore, residentMib } from '../machine.ts';
+import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
+import { costInTurns, type Load, REQUESTS_A_SLICE, SLICES } from './cost-in-turns.ts';
 import { costOf } from './load.ts';
 import { goodRequests } from './requests.ts';
 import { type RunningVerifier, siteArguments, startVerifier } from './servers.ts';
@@ -13,51 +13,60 @@ import { inWorkspace, type Workspace } from './workspace.ts';
 
 const SMALLEST: SiteSize = { routes: 10, keys: 100 };
 const LARGEST: SiteSize = { routes: 10_000, keys: 100_000 };
-const SIZES: readonly SiteSize[] = [
-  SMALLEST,
+const LARGER: readonly SiteSize[] = [
   { routes: 1_000, keys: 100 },
   { routes: 10_000, keys: 100 },
   { routes: 10, keys: 10_000 },
   { routes: 10, keys: 100_000 },
 ];
-const ROUNDS = 7;
-const REQUESTS_A_ROUND = 10_000;
+const WARM_UP_REQUESTS = 10_000;
 const MOST_RATIO = 1.1;
+const VERIFIERS_CORE = 0;
+const SENDER_CORE = 1;
 
 export const scale: Part = {
   name: 'scale',
-  title: `CPU of one check by the size of the site, ${ROUNDS} rounds of ${REQUESTS_A_ROUND}; loading the largest`,
+  title: `CPU of one check by the size of the site, ${SLICES}, in turns with the smallest; loading the largest`,
   run: () => inWorkspace(measure),
 };
 
-interface Measured {
+interface Subject {
   readonly site: BenchSite;
   readonly verifier: RunningVerifier;
-  readonly cpuUs: number[];
 }
 
 async function measure(workspace: Workspace): Promise<PartResult> {
   const loaded = await measureLoading(workspace);
-  const measured: Measured[] = [];
-  for (const size of SIZES) {
-    const site = await writeSite(workspace.directory, size);
-    measured.push({ site, verifier: workspace.started(await start(site, workspace)), cpuUs: [] });
+  const smallest = await startSubject(SMALLEST, workspace);
+  const larger: Subject[] = [];
+  for (const size of LARGER) larger.push(await startSubject(size, workspace));
+  workspace.started(keepThisOnCore(SENDER_CORE));
+  for (const { site, verifier } of [smallest, ...larger]) {
+    await costOf(verifier, goodRequests(site, WARM_UP_REQUESTS));
   }
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { cpuUs, site, verifier } of measured) {
-      cpuUs.push((await costOf(verifier, goodRequests(site, REQUESTS_A_ROUND))).cpuUs);
-    }
+  const figures: Figure[] = [];
+  const bounds: Bound[] = [];
+  for (const { site, verifier } of larger) {
+    const { base, ratio, subject } = await costInTurns(
+      () => loadOf(smallest),
+      () => loadOf({ site, verifier }),
+    );
+    figures.push(figure(nameOf(site.size), 'µs CPU', subject));
+    figures.push(figure('  the smallest in turns with it', 'µs CPU', base));
+    bounds.push({ name: `${nameOf(site.size)}, over the smallest`, value: ratio, atMost: MOST_RATIO });
   }
-  const [smallest, ...larger] = measured;
-  const base = median(smallest?.cpuUs ?? []);
-  return {
-    figures: [...measured.map(({ cpuUs, site }) => figure(nameOf(site.size), 'µs CPU', cpuUs)), ...loaded],
-    bounds: larger.map(({ cpuUs, site }) => ({
-      name: `${nameOf(site.size)}, over the smallest`,
-      value: median(cpuUs) / base,
-      atMost: MOST_RATIO,
-    })),
-  };
+  return { figures: [...figures, ...loaded], bounds };
+}
+
+async function startSubject(size: SiteSize, workspace: Workspace): Promise<Subject> {
+  const site = await writeSite(workspace.directory, size);
+  const verifier = workspace.started(await start(site, workspace));
+  keepOnCore(verifier.pid, VERIFIERS_CORE);
+  return { site, verifier };
+}
+
+function loadOf({ site, verifier }: Subject): Load {
+  return { target: verifier, requests: goodRequests(site, REQUESTS_A_SLICE) };
 }
 
 function start(site: BenchSite, { directory }: Workspace): Promise<RunningVerifier> {
@@ -75,12 +84,6 @@ async function measureLoading(workspace: Workspace): Promise<readonly Figure[]> 
     await verifier.stop();
   }
   return figures;
-}
-
-/** proc(5), `VmRSS`, in KiB. */
-export function residentMib(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
 }
 
 function nameOf({ keys, routes }: SiteSize): string {

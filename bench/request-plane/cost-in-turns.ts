@@ -1,0 +1,45 @@
+/** What one kind of requests costs a server, of what another kind does, a slice of each in turns. */
+import { median } from '../statistics.ts';
+import { measureInTurns, type Pairs } from './in-turns.ts';
+import { costOf, type GrpcTarget } from './load.ts';
+
+const PAIRS = 7;
+const MOST_PAIRS = 12;
+export const REQUESTS_A_SLICE = 4_000;
+export const SLICES = `${PAIRS} slices of ${REQUESTS_A_SLICE} requests`;
+
+export interface Load {
+  readonly target: GrpcTarget;
+  readonly requests: readonly Buffer[];
+}
+
+export interface CostTurns {
+  /** Microseconds of CPU for one request, a figure each slice. */
+  readonly subject: readonly number[];
+  readonly base: readonly number[];
+  /** Of the subject over the base: the median over the pairs, for a machine's speed drifts from pair to pair. */
+  readonly ratio: number;
+}
+
+/** @param base made ready first, and sent first */
+export async function costInTurns(base: () => Load, subject: () => Load): Promise<CostTurns> {
+  const slice = ({ requests, target }: Load) => {
+    return async () => (await costOf(target, requests)).cpuUs;
+  };
+  const measured: Pairs<number> = await measureInTurns({
+    first: () => slice(base()),
+    second: () => slice(subject()),
+    pairs: PAIRS,
+    mostPairs: MOST_PAIRS,
+  });
+  return {
+    subject: measured.second,
+    base: measured.first,
+    ratio: median(ratios(measured.second, measured.first)),
+  };
+}
+
+/** Of each sample to the one beside it. */
+export function ratios(subjects: readonly number[], bases: readonly number[]): number[] {
+  return subjects.map((subject, pair) => subject / (bases[pair] ?? Number.NaN));
+}
