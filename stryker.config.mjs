@@ -3,21 +3,19 @@ process.env.PROOFGATE_TEST_SEED ??= '1';
 process.env.PROOFGATE_TEST_MUTATIONS ??= '60';
 
 /**
- * Mutants of the request plane: `make mutation`. What they are put to is in `jest.mutation.config.mjs`.
+ * Mutants of the request plane: `make mutation`. What they are put to is in `scripts/mutation/tests.mjs`.
  * @type {import('@stryker-mutator/api/core').PartialStrykerOptions}
  */
 export default {
   mutate: ['src/protocol/**/*.ts', 'src/verifier/**/*.ts', '!src/**/*.d.ts'],
-  plugins: ['@stryker-mutator/jest-runner'],
-  testRunner: 'jest',
-  testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
-  jest: { configFile: 'jest.mutation.config.mjs', enableFindRelatedTests: false },
+  plugins: [new URL('scripts/mutation/test-runner.mjs', import.meta.url).pathname],
+  testRunner: 'loading-once',
   coverageAnalysis: 'perTest',
   // A mutant in what a module does while it loads reaches every test, so that each would cost a whole run.
   ignoreStatic: true,
   concurrency: Number(process.env.PROOFGATE_MUTATION_WORKERS ?? 2),
-  // Jest lets go of nothing that was loaded as a module: 20 MB a mutant.
-  maxTestRunnerReuse: 40,
+  // What mutants leave behind, such as timers and sockets, goes with the process.
+  maxTestRunnerReuse: 200,
   // Machines differ, and a mutant that is only slow must not count as killed.
   timeoutMS: 30_000,
   timeoutFactor: 2.5,

@@ -18,6 +18,8 @@ export const KEYS_A_DELTA = 10;
 const LEAST_SHARE = 0.95;
 /** After the end: a verifier that falls behind has not had the load that is measured. */
 const MOST_BEHIND_MS = 5_000;
+/** Keys that are made before a slice begins, for it may not cost the machine anything to make them: enough for so many seconds. */
+const READY_SECONDS = 5;
 const TOKEN = 'bench-target-token';
 
 type Order = 'begin' | 'end' | 'until_taken' | 'stop';
@@ -79,10 +81,16 @@ async function answerOf(worker: Worker): Promise<number | string> {
   return answer.value;
 }
 
+/** They stay. */
+const KEYS_IN_USE = 100;
+type KeyEntry = ReturnType<typeof keyEntry>;
+
 /** Deltas by the clock: new keys for as many old ones. What is late is made up for. */
 class DeltaStream {
   readonly #control: FakeControl;
   #nextKey = KEYS;
+  #oldestKey = KEYS_IN_USE;
+  #ready: KeyEntry[] = [];
   #timer: NodeJS.Timeout | undefined;
   #startMs = 0;
   #published = 0;
@@ -92,6 +100,8 @@ class DeltaStream {
   }
 
   begin(): number {
+    const count = DELTAS_A_SECOND * KEYS_A_DELTA * READY_SECONDS;
+    while (this.#ready.length < count) this.#makeKey();
     this.#startMs = performance.now();
     this.#published = 0;
     this.#timer = setInterval(() => this.#publishDue(), 1000 / DELTAS_A_SECOND);
@@ -125,14 +135,16 @@ class DeltaStream {
   }
 
   #publish(): void {
-    const indices = Array.from({ length: KEYS_A_DELTA }, () => this.#nextKey++);
-    const expiresAt = formatTime(nowSeconds() + 3600);
+    while (this.#ready.length < KEYS_A_DELTA) this.#makeKey();
     this.#control.publishDelta({
-      keys_put: indices.map((index) => keyEntry(index, expiresAt)),
-      // Never one of the hundred that are in use.
-      keys_removed: indices.map((index) => keyName(index - KEYS + 100)),
+      keys_put: this.#ready.splice(0, KEYS_A_DELTA),
+      keys_removed: Array.from({ length: KEYS_A_DELTA }, () => keyName(this.#oldestKey++)),
     });
     this.#published += 1;
+  }
+
+  #makeKey(): void {
+    this.#ready.push(keyEntry(this.#nextKey++, formatTime(nowSeconds() + 3600)));
   }
 }
 

@@ -47,12 +47,12 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     expect(modeOf(file)).toBe(0o600);
   });
 
-  it.each([folder.path, path.join(folder.path, 'missing', 'audit.jsonl')])(
-    'does not begin with %s',
-    (destination) => {
-      expect(() => open(destination, mode)).toThrow();
-    },
-  );
+  it.each([
+    ['a folder', '.'],
+    ['a file in a folder that is missing', 'missing/audit.jsonl'],
+  ])('does not begin with %s', (_what, name) => {
+    expect(() => open(path.resolve(folder.newPath(), '..', name), mode)).toThrow();
+  });
 
   it('drops what comes after the end, and writes it into no other file', async () => {
     const { observer, sink } = open(folder.newPath(), mode);

@@ -1,5 +1,5 @@
 /** What the tests of audit sinks share: files of their own, events with a number, and what a sink told. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,12 +12,14 @@ export class TrailFolder {
   #files = 0;
 
   newPath(): string {
+    // It was removed, where the same tests ran before.
+    mkdirSync(this.path, { recursive: true });
     this.#files += 1;
     return path.join(this.path, `audit-${this.#files}.jsonl`);
   }
 
   remove(): void {
-    rmSync(this.path, { recursive: true });
+    rmSync(this.path, { recursive: true, force: true });
   }
 }
 

@@ -1,0 +1,158 @@
+/**
+ * Test files, loaded once and run again and again by jest-circus, which Jest itself runs tests with: what loading costs is
+ * paid once, not for each of thousands of mutants. A file keeps its own tree of tests; all share one set of modules.
+ */
+import { relative, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { addEventHandler, getState, resetState, run, setState } from 'jest-circus';
+import { isLeftOut } from './tests.mjs';
+
+/** As in jest.config.mjs. */
+const TEST_TIMEOUT_MS = 30_000;
+
+/**
+ * @typedef {object} TestRun
+ * @property {string} id the file and all names that the test is in
+ * @property {'passed' | 'failed' | 'skipped'} status
+ * @property {number} durationMs
+ * @property {string} failure empty unless failed
+ */
+
+export class TestFile {
+  path;
+  #state;
+  /** By ID. */
+  #tests = new Map();
+
+  /** @param path from the project's folder */
+  static async load(path) {
+    resetState();
+    await import(pathToFileURL(resolve(path)).href);
+    return new TestFile(path, getState());
+  }
+
+  constructor(path, state) {
+    this.path = path;
+    this.#state = state;
+    for (const test of testsUnder(state.rootDescribeBlock)) {
+      const name = fullNameOf(test);
+      const id = this.#freeId(`${relative('.', path)}: ${name}`);
+      this.#tests.set(id, { test, mode: isLeftOut(name) ? 'skip' : test.mode });
+      idOf.set(test, id);
+    }
+  }
+
+  /** Names may repeat. */
+  #freeId(wanted) {
+    let id = wanted;
+    for (let n = 2; this.#tests.has(id); n += 1) id = `${wanted} (${n})`;
+    return id;
+  }
+
+  /** Of its tests. */
+  get ids() {
+    return [...this.#tests.keys()];
+  }
+
+  /**
+   * @param {{ ids?: ReadonlySet<string>, timeoutMs?: number, stopsAtFailure?: boolean }} options `ids`: only those
+   * @returns {Promise<TestRun[]>}
+   */
+  async run({ ids, timeoutMs = TEST_TIMEOUT_MS, stopsAtFailure = false } = {}) {
+    const state = setState(this.#state);
+    state.testTimeout = timeoutMs;
+    state.hasStarted = false;
+    state.unhandledErrors = [];
+    for (const [id, { mode, test }] of this.#tests) {
+      test.errors = [];
+      test.status = null;
+      test.duration = null;
+      test.mode = ids === undefined || ids.has(id) ? mode : 'skip';
+    }
+    current = { tests: this.#tests, stopsAtFailure };
+    try {
+      await run();
+    } finally {
+      current = undefined;
+    }
+    return this.#results(state.unhandledErrors);
+  }
+
+  #results(unhandledErrors) {
+    const results = [...this.#tests].map(([id, { test }]) => {
+      const isSkipped = test.status !== 'done' && test.errors.length === 0;
+      const status = isSkipped ? 'skipped' : test.errors.length > 0 ? 'failed' : 'passed';
+      return { id, status, durationMs: test.duration ?? 0, failure: textOf(test.errors[0]) };
+    });
+    if (unhandledErrors.length === 0) return results;
+    // What nobody's test threw, such as a hook after all of them, is laid to the last one that ran.
+    const last = results.findLast(({ status }) => status !== 'skipped');
+    if (last !== undefined) Object.assign(last, { status: 'failed', failure: textOf(unhandledErrors[0]) });
+    return results;
+  }
+}
+
+/** What is run now. */
+let current;
+const idOf = new WeakMap();
+const listeners = { started: () => undefined, ended: () => undefined };
+
+/** Told the ID of each test as it starts, with the hooks before it, and that it has ended. */
+export function onTests({ ended, started }) {
+  Object.assign(listeners, { started, ended });
+}
+
+addEventHandler((event) => {
+  switch (event.name) {
+    case 'hook_start':
+      if (event.hook.type === 'beforeAll') listeners.started(idOf.get(firstWanted(event.hook.parent)));
+      break;
+    case 'hook_success':
+    case 'hook_failure':
+      if (event.hook.type === 'beforeAll') listeners.ended();
+      break;
+    case 'test_started':
+      listeners.started(idOf.get(event.test));
+      break;
+    case 'test_done':
+      listeners.ended();
+      if (event.test.errors.length > 0 && current?.stopsAtFailure) skipTheRest();
+      break;
+  }
+});
+
+function skipTheRest() {
+  for (const { test } of current.tests.values()) if (test.status === null) test.mode = 'skip';
+}
+
+// What is thrown where nobody waits for it is a failure, of the test that runs then.
+for (const name of ['uncaughtException', 'unhandledRejection']) {
+  process.on(name, (error) => {
+    const state = getState();
+    (state.currentlyRunningTest?.errors ?? state.unhandledErrors).push(error);
+  });
+}
+
+function* testsUnder(block) {
+  for (const child of block.children) {
+    if (child.type === 'test') yield child;
+    else yield* testsUnder(child);
+  }
+}
+
+function firstWanted(block) {
+  for (const test of testsUnder(block)) if (test.mode !== 'skip') return test;
+  return undefined;
+}
+
+/** Names of all that a test is in, from the outermost, without the file itself. */
+function fullNameOf({ name, parent }) {
+  return parent === undefined || parent.parent === undefined ? name : `${fullNameOf(parent)} ${name}`;
+}
+
+/** circus keeps an error alone, or with where the test or hook was written. */
+function textOf(error) {
+  if (error === undefined) return '';
+  const thrown = Array.isArray(error) ? (error[0] ?? error[1]) : error;
+  return String(thrown?.message ?? thrown);
+}

@@ -1,0 +1,196 @@
+/**
+ * A test runner for Stryker ("Creating a plugin", TestRunner) whose processes load all tests once. For each mutant they
+ * run the tests that reach it, those first that will most likely notice soon, until one fails. That test is then run
+ * without the mutant: only where it passes is the mutant noticed. Where it does not, something is left over of another
+ * mutant: Stryker begins again with a new process.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { register } from 'node:module';
+import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin';
+import {
+  DryRunStatus,
+  determineHitLimitReached,
+  MutantRunStatus,
+  TestStatus,
+} from '@stryker-mutator/api/test-runner';
+
+// Before anything that it is for.
+register(new URL('module-hooks.mjs', import.meta.url));
+const { onTests, TestFile } = await import('./test-files.mjs');
+const { testFiles } = await import('./tests.mjs');
+
+/** Whatever waits for what a mutant keeps from happening waits this long. */
+const MUTANT_TEST_TIMEOUT_MS = 10_000;
+/** How much of what was seen of a file is kept each time it is run: neighbouring mutants are noticed by the same. */
+const KEPT = 0.8;
+/** What each file took without mutants: the first process writes it, and all read it. */
+const COSTS = new URL('../../.build/mutation-costs.json', import.meta.url);
+
+/** What the instrumented code asks, and tells. */
+// biome-ignore lint/suspicious/noAssignInExpressions: made here or there, whoever is first
+const instrumented = (globalThis.__stryker__ ??= {});
+
+class LoadedFile {
+  file;
+  /** Of its hooks and all else, and of each test by its ID. */
+  #cost = { otherMs: 0, testsMs: {} };
+  #runs = 0;
+  #notices = 0;
+
+  constructor(file) {
+    this.file = file;
+  }
+
+  get path() {
+    return this.file.path;
+  }
+
+  get ids() {
+    return this.file.ids;
+  }
+
+  set cost(cost) {
+    this.#cost = cost;
+  }
+
+  /** Runs all that is in it, without a mutant. */
+  async measure() {
+    const startMs = performance.now();
+    const results = await this.file.run();
+    const passedMs = performance.now() - startMs;
+    const testsMs = Object.fromEntries(results.map(({ durationMs, id }) => [id, durationMs]));
+    const otherMs = Math.max(0, passedMs - results.reduce((sum, { durationMs }) => sum + durationMs, 0));
+    return { results, cost: { otherMs, testsMs } };
+  }
+
+  /** The time that those tests take, over the odds that they notice. */
+  expectedCost(ids) {
+    let durationMs = this.#cost.otherMs;
+    for (const id of ids) durationMs += this.#cost.testsMs[id] ?? 0;
+    return durationMs / ((this.#notices + 0.2) / (this.#runs + 1));
+  }
+
+  remember(hasNoticed) {
+    this.#runs = this.#runs * KEPT + 1;
+    this.#notices = this.#notices * KEPT + (hasNoticed ? 1 : 0);
+  }
+}
+
+export class LoadingOnceTestRunner {
+  #files = [];
+  #hasCosts = false;
+
+  capabilities() {
+    return { reloadEnvironment: false };
+  }
+
+  async init() {
+    onTests({
+      started: (id) => {
+        instrumented.currentTestId = id;
+      },
+      ended: () => {
+        instrumented.currentTestId = undefined;
+      },
+    });
+    for (const path of testFiles()) this.#files.push(new LoadedFile(await TestFile.load(path)));
+  }
+
+  /** Twice: tests that cannot be run again would seem to notice every mutant. */
+  async dryRun() {
+    const tests = [];
+    const costs = {};
+    for (const loaded of this.#files) {
+      const { cost, results } = await loaded.measure();
+      costs[loaded.path] = cost;
+      tests.push(...results.map((result) => reported(result, loaded.path)));
+    }
+    const mutantCoverage = structuredClone(instrumented.mutantCoverage);
+    const failed = await this.#failuresOfSecondRun();
+    if (failed.length > 0) {
+      const errorMessage = `tests that fail when they are run again: ${failed.join('; ')}`;
+      return { status: DryRunStatus.Error, errorMessage };
+    }
+    mkdirSync(new URL('.', COSTS), { recursive: true });
+    writeFileSync(COSTS, JSON.stringify(costs));
+    return { status: DryRunStatus.Complete, tests, mutantCoverage };
+  }
+
+  async #failuresOfSecondRun() {
+    const failed = [];
+    for (const { file } of this.#files) {
+      const results = await file.run();
+      failed.push(...results.filter(({ status }) => status === 'failed').map(({ id }) => id));
+    }
+    return failed;
+  }
+
+  async mutantRun({ activeMutant, hitLimit, testFilter }) {
+    this.#readCosts();
+    let testCount = 0;
+    for (const { ids, loaded } of this.#reaching(new Set(testFilter))) {
+      const results = await this.#runMutated(loaded.file, ids, activeMutant.id, hitLimit);
+      const reached = determineHitLimitReached(instrumented.hitCount, hitLimit);
+      instrumented.hitCount = undefined;
+      if (reached !== undefined) return { status: MutantRunStatus.Timeout, reason: reached.reason };
+      testCount += results.filter(({ status }) => status !== 'skipped').length;
+      const failure = results.find(({ status }) => status === 'failed');
+      loaded.remember(failure !== undefined);
+      if (failure === undefined) continue;
+      await assertPasses(loaded.file, failure.id);
+      return {
+        status: MutantRunStatus.Killed,
+        killedBy: [failure.id],
+        failureMessage: failure.failure,
+        nrOfTests: testCount,
+      };
+    }
+    return { status: MutantRunStatus.Survived, nrOfTests: testCount };
+  }
+
+  #readCosts() {
+    if (this.#hasCosts) return;
+    this.#hasCosts = true;
+    const costs = JSON.parse(readFileSync(COSTS, 'utf8'));
+    for (const loaded of this.#files) loaded.cost = costs[loaded.path] ?? { otherMs: 0, testsMs: {} };
+  }
+
+  #reaching(wanted) {
+    return this.#files
+      .map((loaded) => {
+        const ids = new Set(loaded.ids.filter((id) => wanted.has(id)));
+        return { loaded, ids, cost: loaded.expectedCost(ids) };
+      })
+      .filter(({ ids }) => ids.size > 0)
+      .sort((a, b) => a.cost - b.cost);
+  }
+
+  async #runMutated(file, ids, mutantId, hitLimit) {
+    instrumented.activeMutant = mutantId;
+    instrumented.hitLimit = hitLimit;
+    instrumented.hitCount = hitLimit === undefined ? undefined : 0;
+    try {
+      return await file.run({ ids, timeoutMs: MUTANT_TEST_TIMEOUT_MS, stopsAtFailure: true });
+    } finally {
+      instrumented.activeMutant = undefined;
+    }
+  }
+}
+
+/** @throws Error where it fails without a mutant too */
+async function assertPasses(file, id) {
+  const results = await file.run({ ids: new Set([id]) });
+  const again = results.find((result) => result.id === id);
+  if (again?.status !== 'passed') throw new Error(`fails without the mutant too: ${id}: ${again?.failure}`);
+}
+
+function reported({ durationMs, failure, id, status }, fileName) {
+  const common = { id, name: id, fileName, timeSpentMs: durationMs };
+  if (status === 'passed') return { ...common, status: TestStatus.Success };
+  if (status === 'skipped') return { ...common, status: TestStatus.Skipped };
+  return { ...common, status: TestStatus.Failed, failureMessage: failure };
+}
+
+export const strykerPlugins = [
+  declareClassPlugin(PluginKind.TestRunner, 'loading-once', LoadingOnceTestRunner),
+];

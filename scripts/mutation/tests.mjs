@@ -1,0 +1,51 @@
+/**
+ * The tests that mutants are put to: those of the mutated folders that are quick enough for thousands of runs in an hour,
+ * real Redis servers among them. `PROOFGATE_MUTATION_TESTS` names others, as paths separated by spaces.
+ */
+import { readdirSync } from 'node:fs';
+
+/** Folders with all that is in them. */
+const FOLDERS = ['test/protocol', 'test/verifier'];
+const FILES = ['test/vectors/in-process.test.ts'];
+
+const FILES_LEFT_OUT = [
+  // Random requests: what they show needs tens of thousands of them.
+  'test/verifier/order.property.test.ts',
+  'test/verifier/redis/replay-scripts.property.test.ts',
+  // Groups of real servers take half a minute and more.
+  'test/verifier/replay/redis-cluster.test.ts',
+  'test/verifier/replay/redis-sentinel.test.ts',
+  // Writes to the standard output of the process that it is in.
+  'test/verifier/audit/standard-output.test.ts',
+];
+
+/**
+ * By full name. Measures of time would call a slow machine a noticed mutant; long ones would be run to their end for each
+ * mutant that nothing notices. Whatever these alone notice counts as not noticed.
+ */
+const TESTS_LEFT_OUT = [
+  'takes a time that grows with',
+  '^costs what its length says',
+  'keeps up with expiry at a steady rate',
+  'consumes no proof twice when the clock (creeps|leaps)',
+  'renamed and reopened again and again, in the middle of writing',
+  '^the shared mark elsewhere',
+  '^of two faults the first in the table wins',
+].map((text) => new RegExp(text));
+
+/** Paths of test files, from the project's folder. */
+export function testFiles() {
+  const chosen = process.env.PROOFGATE_MUTATION_TESTS?.split(' ');
+  return chosen ?? [...FOLDERS.flatMap(testsIn), ...FILES].filter((path) => !FILES_LEFT_OUT.includes(path));
+}
+
+function testsIn(folder) {
+  return readdirSync(folder, { recursive: true })
+    .filter((path) => path.endsWith('.test.ts'))
+    .map((path) => `${folder}/${path}`)
+    .sort();
+}
+
+export function isLeftOut(fullName) {
+  return TESTS_LEFT_OUT.some((pattern) => pattern.test(fullName));
+}
