@@ -1,19 +1,23 @@
 /** What the kernel knows of the machine and of other processes (Linux). */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 
 /** proc(5) counts in ticks of 10 ms. */
 const US_PER_TICK = 10_000;
 const US_PER_MS = 1_000;
+const NS_PER_US = 1_000;
 /** Of the machine, wherever this process may run. */
 const CORES = cpus().length;
 
-/** User and system time of a process and all its threads, microseconds (proc(5), `/proc/PID/stat`, fields 14 and 15). */
+/**
+ * CPU time of a process, microseconds: of the threads that it has now, by the scheduler's own clock (nanoseconds, the
+ * first number of `schedstat`; the ticks of proc(5) are too coarse for slices of half a second).
+ */
 export function cpuUsOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
+  const tasks = `/proc/${pid}/task`;
+  const ofThreads = readdirSync(tasks).map((tid) => readFileSync(`${tasks}/${tid}/schedstat`, 'latin1'));
+  return ofThreads.reduce((sumUs, text) => sumUs + Number(text.split(' ', 1)[0]) / NS_PER_US, 0);
 }
 
 /** proc(5), `VmRSS`, in KiB. */

@@ -155,7 +155,11 @@ export class LoadingOnceTestRunner {
     for (const loaded of this.#files) loaded.cost = costs[loaded.path] ?? { otherMs: 0, testsMs: {} };
   }
 
+  /** @throws Error where a test is named otherwise in each process, and so would be left out in most */
   #reaching(wanted) {
+    const known = new Set(this.#files.flatMap(({ ids }) => ids));
+    const unknown = [...wanted].find((id) => !known.has(id));
+    if (unknown !== undefined) throw new Error(`no such test in this process: ${unknown}`);
     return this.#files
       .map((loaded) => {
         const ids = new Set(loaded.ids.filter((id) => wanted.has(id)));

@@ -136,20 +136,20 @@ describe('what is remembered', () => {
   });
 
   it.each([
-    { sub: 'client:other' },
-    { context: { more: 'x'.repeat(500) } },
-    { cnf: { jwk: newSigningKey().publicKey.jwk } },
-  ])('is not what a derived key may not say: %j', (change) => {
+    ['sub', 'client:other'],
+    ['context', { more: 'x'.repeat(500) }],
+    ['cnf', { jwk: newSigningKey().publicKey.jwk }],
+  ])('is not what a derived key may not say: %s', (claim, value) => {
     const { passports, remembered } = recordingCache();
-    const edits: RequestEdits = { claims: (claims) => void Object.assign(claims, change) };
+    const edits: RequestEdits = { claims: (claims) => void Object.assign(claims, { [claim]: value }) };
     const request = signRequest(keys, { caller: 'billing', route: 'orders-read' }, edits);
     expect(decideWith(passports, request)).toBe('invalid_request_proof/claims_not_allowed');
     expect(remembered).toEqual([]);
   });
 
-  it('is a passport once, whatever becomes of the requests it comes with', () => {
+  it.each(['broker', 'billing'] as const)('is a passport once, however often it comes: of %s', (caller) => {
     const { passports, remembered } = recordingCache();
-    const request = signRequest(keys, read);
+    const request = signRequest(keys, { ...read, caller });
     for (let time = 0; time < 3; time += 1) expect(decideWith(passports, request)).toBe('verified');
     expect(remembered).toHaveLength(1);
   });
@@ -189,6 +189,32 @@ describe('what is remembered', () => {
     passports.remember(entryOf(third), expiresAtSeconds + 59 + 30);
     // All three have the same times; what is remembered now stays until the next look.
     expect(passports.size).toBe(1);
+  });
+
+  it('is looked at every 30 seconds, and then let go of from the second on in which no skew can save it', () => {
+    const passports = createPassportCache();
+    const [first, second] = [signRequest(keys, read), signRequest(keys, read)].map((request) => {
+      expect(decideWith(passports, request)).toBe('verified');
+      const jws = request.wire.headers.find(({ name }) => name === 'authorization')?.value.slice(9) ?? '';
+      return passports.get(passportSha256(jws));
+    });
+    if (first === undefined || second === undefined) throw new Error('not remembered');
+    const uselessAt = first.passport.claims.expiresAtSeconds + 60;
+    const sizeAfter = (nowSeconds: number) => {
+      passports.remember(second, nowSeconds);
+      return passports.size;
+    };
+    expect(sizeAfter(uselessAt - 1)).toBe(2);
+    expect([uselessAt, uselessAt + 28].map(sizeAfter)).toEqual([2, 2]);
+    expect(sizeAfter(uselessAt + 29)).toBe(1);
+    passports.remember(first, uselessAt + 29);
+    // A clock that goes back far enough begins a new interval.
+    expect(sizeAfter(uselessAt)).toBe(2);
+    expect(sizeAfter(uselessAt - 1)).toBe(2);
+    passports.remember(first, uselessAt - 1);
+    expect(sizeAfter(uselessAt + 29)).toBe(1);
+    passports.remember(first, uselessAt - 30);
+    expect(sizeAfter(uselessAt)).toBe(1);
   });
 
   it('is forgotten when there is too much of it', () => {
