@@ -97,7 +97,7 @@ let current;
 const idOf = new WeakMap();
 const listeners = { started: () => undefined, ended: () => undefined };
 
-/** Told the ID of each test as it starts, with the hooks before it, and that it has ended. */
+/** Told the IDs of whom what begins is for, and that it has ended: one test with its hooks, or all that share a `beforeAll`. */
 export function onTests({ ended, started }) {
   Object.assign(listeners, { started, ended });
 }
@@ -105,14 +105,14 @@ export function onTests({ ended, started }) {
 addEventHandler((event) => {
   switch (event.name) {
     case 'hook_start':
-      if (event.hook.type === 'beforeAll') listeners.started(idOf.get(firstWanted(event.hook.parent)));
+      if (event.hook.type === 'beforeAll') listeners.started(wantedIdsUnder(event.hook.parent));
       break;
     case 'hook_success':
     case 'hook_failure':
       if (event.hook.type === 'beforeAll') listeners.ended();
       break;
     case 'test_started':
-      listeners.started(idOf.get(event.test));
+      listeners.started([idOf.get(event.test)]);
       break;
     case 'test_done':
       listeners.ended();
@@ -140,9 +140,8 @@ function* testsUnder(block) {
   }
 }
 
-function firstWanted(block) {
-  for (const test of testsUnder(block)) if (test.mode !== 'skip') return test;
-  return undefined;
+function wantedIdsUnder(block) {
+  return [...testsUnder(block)].filter(({ mode }) => mode !== 'skip').map((test) => idOf.get(test));
 }
 
 /** Names of all that a test is in, from the outermost, without the file itself. */

@@ -30,6 +30,29 @@ const COSTS = new URL('../../.build/mutation-costs.json', import.meta.url);
 // biome-ignore lint/suspicious/noAssignInExpressions: made here or there, whoever is first
 const instrumented = (globalThis.__stryker__ ??= {});
 
+/** For Stryker each covered line is one test's; what a `beforeAll` covers is laid to each of its tests. */
+function coverageListeners() {
+  const shared = 'several tests';
+  let ids = [];
+  return {
+    started: (startedIds) => {
+      ids = startedIds;
+      instrumented.currentTestId = ids.length === 1 ? ids[0] : shared;
+    },
+    ended: () => {
+      instrumented.currentTestId = undefined;
+      const perTest = instrumented.mutantCoverage?.perTest;
+      const hits = Object.entries(perTest?.[shared] ?? {});
+      if (hits.length === 0) return;
+      delete perTest[shared];
+      for (const id of ids) {
+        perTest[id] ??= {};
+        for (const [mutant, count] of hits) perTest[id][mutant] = (perTest[id][mutant] ?? 0) + count;
+      }
+    },
+  };
+}
+
 class LoadedFile {
   file;
   /** Of its hooks and all else, and of each test by its ID. */
@@ -85,14 +108,7 @@ export class LoadingOnceTestRunner {
   }
 
   async init() {
-    onTests({
-      started: (id) => {
-        instrumented.currentTestId = id;
-      },
-      ended: () => {
-        instrumented.currentTestId = undefined;
-      },
-    });
+    onTests(coverageListeners());
     for (const path of testFiles()) this.#files.push(new LoadedFile(await TestFile.load(path)));
   }
 
