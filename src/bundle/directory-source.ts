@@ -78,8 +78,7 @@ export class DirectorySource {
     try {
       const { refused } = await this.#options.active.load({ source: 'directory', files, steps, keep });
       this.#bundle = { fingerprint: found.bundle, problem: undefined };
-      const left = await files.stepsAfter(this.#options.active.snapshot?.revision ?? 0);
-      this.#settleSteps(left, refused);
+      this.#settleSteps(all, refused);
     } catch (error) {
       const problem = asBundleError(error, BUNDLE_FILE);
       this.#backoff.failed();
@@ -98,10 +97,15 @@ export class DirectorySource {
       for await (const step of readSteps(files, found.slice(at, at + STEPS_AT_A_TIME))) documents.push(step);
       refused = await active.advance(documents, 'directory');
     }
-    this.#settleSteps(await files.stepsAfter(active.snapshot?.revision ?? 0), refused);
+    this.#settleSteps(found, refused);
   }
 
-  #settleSteps(left: readonly FoundStepFile[], problem: BundleError | undefined): void {
+  /**
+   * @param found as they were before they were read: one that is written again meanwhile, or comes meanwhile, is another
+   */
+  #settleSteps(found: readonly FoundStepFile[], problem: BundleError | undefined): void {
+    const { snapshot } = this.#options.active;
+    const left = found.filter(({ revision }) => revision > (snapshot?.revision ?? 0));
     this.#steps = { fingerprint: fingerprintOf(left), problem };
     if (problem === undefined) this.#backoff.reset();
     else this.#backoff.failed();

@@ -2,10 +2,14 @@
 import { rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { ActiveBundle } from '../../src/bundle/active-bundle.ts';
 import type { ChainPosition } from '../../src/bundle/chain.ts';
+import { DirectorySource } from '../../src/bundle/directory-source.ts';
 import { stepFile } from '../../src/bundle/file-names.ts';
 import { FileMark } from '../../src/bundle/high-water-mark.ts';
 import { BundleHolder } from '../../src/bundle/holder.ts';
+import { LocalDirectory, ResolvedDirectory } from '../../src/bundle/local-directory.ts';
+import { ProblemRecord } from '../../src/bundle/problem-record.ts';
 import { linkOf, signDelta, signLink, signWholeBundle } from '../../src/bundle/publishing-documents.ts';
 import type { BundleContent, DeltaContent } from '../../src/bundle/schema.ts';
 import {
@@ -178,5 +182,79 @@ describe('the high-water mark', () => {
     await putDelta(directory, position, keyPut('dk_1'));
     await again.holder.reload();
     expect(again.holder.snapshot).toMatchObject(second);
+  });
+});
+
+describe('a directory that changes while it is read', () => {
+  /** A source whose steps are read, and then something happens before it looks at the files again. */
+  async function changingWorld() {
+    const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
+    const position = await putBundle(directory, content(), keys.bundle);
+    let meanwhile = async (): Promise<void> => undefined;
+    class WatchedBundle extends ActiveBundle {
+      override async advance(...steps: Parameters<ActiveBundle['advance']>) {
+        const refused = await super.advance(...steps);
+        await meanwhile();
+        meanwhile = async () => undefined;
+        return refused;
+      }
+      override async load(...found: Parameters<ActiveBundle['load']>) {
+        const outcome = await super.load(...found);
+        await meanwhile();
+        meanwhile = async () => undefined;
+        return outcome;
+      }
+    }
+    const active = new WatchedBundle({
+      authSite: AUTH_SITE,
+      bundleSigners: { keys: [keys.bundle.publicKey], threshold: 1 },
+      mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
+      nowSeconds: () => NOW_SECONDS,
+      onChange: () => undefined,
+    });
+    const source = new DirectorySource({
+      directory: new LocalDirectory(directory),
+      active,
+      problem: new ProblemRecord(
+        () => NOW_SECONDS,
+        () => undefined,
+      ),
+      // What is taken, is taken because it changed.
+      retryFirstMs: 3_600_000,
+      retryMostMs: 3_600_000,
+    });
+    return {
+      directory,
+      position,
+      look: async () => {
+        await source.look(new ResolvedDirectory(directory));
+        return active.snapshot?.revision;
+      },
+      once: (happens: () => Promise<unknown>) => {
+        meanwhile = async () => void (await happens());
+      },
+    };
+  }
+
+  it('takes a delta that came while the bundle was loaded', async () => {
+    const { directory, look, once, position } = await changingWorld();
+    once(() => putDelta(directory, position, keyPut('dk_1')));
+    expect([await look(), await look()]).toEqual([1, 2]);
+  });
+
+  it('takes a delta that came while the one before it was applied', async () => {
+    const { directory, look, once, position } = await changingWorld();
+    await look();
+    const second = await putDelta(directory, position, keyPut('dk_1'));
+    once(() => putDelta(directory, second, keyPut('dk_2')));
+    expect([await look(), await look()]).toEqual([2, 3]);
+  });
+
+  it('takes a delta that was still being written when it was read', async () => {
+    const { directory, look, once, position } = await changingWorld();
+    await look();
+    await writeFile(join(directory, stepFile('delta', 2)), '{"payload":"');
+    once(() => putDelta(directory, position, keyPut('dk_1')));
+    expect([await look(), await look()]).toEqual([1, 2]);
   });
 });
