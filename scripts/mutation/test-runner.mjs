@@ -6,6 +6,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { register } from 'node:module';
+import { relative } from 'node:path';
 import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin';
 import {
   DryRunStatus,
@@ -17,7 +18,7 @@ import {
 // Before anything that it is for.
 register(new URL('module-hooks.mjs', import.meta.url));
 const { onTests, TestFile } = await import('./test-files.mjs');
-const { testFiles } = await import('./tests.mjs');
+const { isMeantFor, testFiles } = await import('./tests.mjs');
 
 /** Whatever waits for what a mutant keeps from happening waits this long. */
 const MUTANT_TEST_TIMEOUT_MS = 10_000;
@@ -141,10 +142,11 @@ export class LoadingOnceTestRunner {
     return failed;
   }
 
-  async mutantRun({ activeMutant, hitLimit, testFilter }) {
+  async mutantRun({ activeMutant, hitLimit, sandboxFileName, testFilter }) {
     this.#readCosts();
+    const mutatedPath = relative('.', sandboxFileName);
     let testCount = 0;
-    for (const { ids, loaded } of this.#reaching(new Set(testFilter))) {
+    for (const { ids, loaded } of this.#reaching(new Set(testFilter), mutatedPath)) {
       const results = await this.#runMutated(loaded.file, ids, activeMutant.id, hitLimit);
       const reached = determineHitLimitReached(instrumented.hitCount, hitLimit);
       instrumented.hitCount = undefined;
@@ -172,11 +174,12 @@ export class LoadingOnceTestRunner {
   }
 
   /** @throws Error where a test is named otherwise in each process, and so would be left out in most */
-  #reaching(wanted) {
+  #reaching(wanted, mutatedPath) {
     const known = new Set(this.#files.flatMap(({ ids }) => ids));
     const unknown = [...wanted].find((id) => !known.has(id));
     if (unknown !== undefined) throw new Error(`no such test in this process: ${unknown}`);
     return this.#files
+      .filter(({ path }) => isMeantFor(path, mutatedPath))
       .map((loaded) => {
         const ids = new Set(loaded.ids.filter((id) => wanted.has(id)));
         return { loaded, ids, cost: loaded.expectedCost(ids) };

@@ -46,6 +46,19 @@ function testsIn(folder) {
     .sort();
 }
 
+/** Tests that wait for servers and files, and what they are for: others are not put to them, however little they reach of those. */
+const MEANT_FOR = {
+  'test/verifier/audit/': ['src/verifier/audit/'],
+  'test/verifier/redis/': ['src/verifier/redis/', 'src/verifier/replay/'],
+  'test/verifier/replay/': ['src/verifier/redis/', 'src/verifier/replay/'],
+};
+
+/** @param testPath, mutatedPath both from the project's folder */
+export function isMeantFor(testPath, mutatedPath) {
+  const folder = Object.keys(MEANT_FOR).find((path) => testPath.startsWith(path));
+  return folder === undefined || MEANT_FOR[folder].some((path) => mutatedPath.startsWith(path));
+}
+
 export function isLeftOut(fullName) {
   return TESTS_LEFT_OUT.some((pattern) => pattern.test(fullName));
 }
