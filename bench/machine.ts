@@ -43,6 +43,10 @@ function stolenUs(): number {
   return Number(allCores.trim().split(/\s+/)[8]) * US_PER_TICK;
 }
 
+/** What is measured has a core for itself; who sends to it, which nobody has beside a gateway, and all else share another. */
+export const MEASURED_CORE = 0;
+export const OTHERS_CORE = 1;
+
 /** Keeps a process and all its threads, also those to come, on one core; on a machine with a single one they stay. */
 export function keepOnCore(pid: number, core: number): void {
   allowCores(pid, String(core % CORES));

@@ -5,7 +5,7 @@
  */
 import { type RunningEnvoy, startEnvoy } from '../../test/e2e/harness/envoy.ts';
 import { patient, shipped, type VerifierAddress } from '../../test/e2e/harness/envoy-config.ts';
-import { keepOnCore, keepThisOnCore } from '../machine.ts';
+import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median } from '../statistics.ts';
 import { encodeGet, latenciesOver, throughputOf } from './http-sender.ts';
@@ -21,9 +21,6 @@ const MOST_PAIRS = 48;
 const SLICE_SECONDS = 2;
 const CAPACITY_REQUESTS = 10_000;
 const MOST_RATIO = 1.3;
-/** An authorizer has a core for itself; Envoy and the sender, which nobody has beside a gateway, share another. */
-const AUTHORIZER_CORE = 0;
-const OTHERS_CORE = 1;
 /** A member of Protocol Buffers that has a length of its own, of less than 128 bytes. */
 const member = (number: number, ...parts: readonly Buffer[]) => {
   const bytes = Buffer.concat(parts);
@@ -59,7 +56,7 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const echo = workspace.started(await startFloor({ answer: ALLOW }));
   const withVerifier = workspace.started(await envoyBefore(verifier.address));
   const withEcho = workspace.started(await envoyBefore(echo.address));
-  for (const { pid } of [verifier, echo]) keepOnCore(pid, AUTHORIZER_CORE);
+  for (const { pid } of [verifier, echo]) keepOnCore(pid, MEASURED_CORE);
   for (const { pid } of [withVerifier, withEcho]) keepOnCore(pid, OTHERS_CORE);
   workspace.started(keepThisOnCore(OTHERS_CORE));
   const capacity = await capacityOf(withVerifier, site);

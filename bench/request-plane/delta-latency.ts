@@ -1,5 +1,5 @@
 /** Deltas arrive without a mark on the request path: how long checks take while a Control publishes 30 a second, and while it does not. */
-import { keepOnCore, keepThisOnCore } from '../machine.ts';
+import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median } from '../statistics.ts';
 import { DELTAS_A_SECOND, DeltaPublisher, KEYS, KEYS_A_DELTA } from './delta-publisher.ts';
@@ -15,9 +15,6 @@ const MOST_PAIRS = 16;
 const SLICE_SECONDS = 4;
 const CAPACITY_REQUESTS = 15_000;
 const MOST_RATIO = 1.5;
-const VERIFIER_CORE = 0;
-/** Sender and publisher, which is why the load is but a quarter. */
-const OTHERS_CORE = 1;
 
 export const deltaLatency: Part = {
   name: 'delta-latency',
@@ -32,9 +29,10 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const verifier = workspace.started(
     await startVerifier({ site, source, replay: 'memory', workDirectory: workspace.directory }),
   );
-  keepOnCore(verifier.pid, VERIFIER_CORE);
+  keepOnCore(verifier.pid, MEASURED_CORE);
   workspace.started(keepThisOnCore(OTHERS_CORE));
   const { perSecond } = await costOf(verifier, goodRequests(site, CAPACITY_REQUESTS));
+  // The publisher shares a core with the sender.
   const rate = perSecond / 4;
   const requests = () => goodRequests(site, Math.floor(rate * SLICE_SECONDS));
   const perSecondWith: number[] = [];

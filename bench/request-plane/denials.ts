@@ -3,7 +3,7 @@
  * carry what the verifier has not seen before, such as passports of its own making, it is held against good requests
  * that do the same.
  */
-import { keepOnCore, keepThisOnCore } from '../machine.ts';
+import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { type CostTurns, costInTurns, REQUESTS_A_SLICE, SLICES } from './cost-in-turns.ts';
 import { costOf, type GrpcTarget } from './load.ts';
@@ -13,8 +13,6 @@ import { type BenchSite, type ExtraRoute, newKey, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
 const WARM_UP_REQUESTS = 20_000;
-const VERIFIER_CORE = 0;
-const SENDER_CORE = 1;
 
 const EXTRA_ROUTES: readonly ExtraRoute[] = [
   { routeId: 'others-only', path: '/v1/others-only', more: {}, subject: 'client:99' },
@@ -161,14 +159,17 @@ export const denials: Part = {
 async function measure(workspace: Workspace): Promise<PartResult> {
   const site = await writeSite(workspace.directory, { routes: 10, keys: 100 }, EXTRA_ROUTES);
   const verifier = await startSiteVerifier(workspace, site);
-  keepOnCore(verifier.pid, VERIFIER_CORE);
-  workspace.started(keepThisOnCore(SENDER_CORE));
+  keepOnCore(verifier.pid, MEASURED_CORE);
+  workspace.started(keepThisOnCore(OTHERS_CORE));
   await costOf(verifier, goodRequests(site, WARM_UP_REQUESTS));
   const figures: Figure[] = [];
   const bounds: Bound[] = [];
   for (const [name, flood] of [['6: replayed', REPLAYED] as const, ...Object.entries(FLOODS)]) {
     const { base, ratio, subject } = await besideGood(verifier, site, flood);
-    figures.push(figure(name, 'µs CPU', subject), figure('  good ones in turns with it', 'µs CPU', base));
+    figures.push(
+      figure(name, 'µs CPU', subject),
+      figure(`${name}: good ones in turns with it`, 'µs CPU', base),
+    );
     bounds.push({ name: `${name}, over a good one`, value: ratio, atMost: 1 });
   }
   return { figures, bounds };

@@ -1,6 +1,6 @@
 /** How long a check takes at half of the load that the verifier takes: next to a bare echo at the same rate, in turns. */
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
-import { keepOnCore, keepThisOnCore } from '../machine.ts';
+import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median } from '../statistics.ts';
 import { disturbance, measureInTurns, percentiles } from './in-turns.ts';
@@ -14,9 +14,6 @@ const PAIRS = 8;
 const MOST_PAIRS = 24;
 const SLICE_SECONDS = 2;
 const CAPACITY_REQUESTS = 15_000;
-/** The sender, which nobody has beside a gateway, leaves a core to the server; Redis runs where there is room. */
-const SERVER_CORE = 0;
-const SENDER_CORE = 1;
 
 export const latency: Part = {
   name: 'latency',
@@ -30,8 +27,8 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const echo = workspace.started(await startFloor({}));
   const memory = await startSiteVerifier(workspace, site);
   const inRedis = await startSiteVerifier(workspace, site, { replay: redis.url });
-  for (const { pid } of [echo, memory, inRedis]) keepOnCore(pid, SERVER_CORE);
-  workspace.started(keepThisOnCore(SENDER_CORE));
+  for (const { pid } of [echo, memory, inRedis]) keepOnCore(pid, MEASURED_CORE);
+  workspace.started(keepThisOnCore(OTHERS_CORE));
   return {
     figures: [
       ...(await compare('memory', memory, echo, site)),

@@ -2,7 +2,7 @@
  * A check costs the same whatever the site holds: 10 to 10,000 routes, 100 to 100,000 derived keys, always the same 100
  * callers on the same ten routes. All verifiers run at once, and each has its turns with the smallest.
  */
-import { keepOnCore, keepThisOnCore, residentMib } from '../machine.ts';
+import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE, residentMib } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { costInTurns, type Load, REQUESTS_A_SLICE, SLICES } from './cost-in-turns.ts';
 import { costOf } from './load.ts';
@@ -21,8 +21,6 @@ const LARGER: readonly SiteSize[] = [
 ];
 const WARM_UP_REQUESTS = 10_000;
 const MOST_RATIO = 1.1;
-const VERIFIERS_CORE = 0;
-const SENDER_CORE = 1;
 
 export const scale: Part = {
   name: 'scale',
@@ -40,7 +38,7 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   const smallest = await startSubject(SMALLEST, workspace);
   const larger: Subject[] = [];
   for (const size of LARGER) larger.push(await startSubject(size, workspace));
-  workspace.started(keepThisOnCore(SENDER_CORE));
+  workspace.started(keepThisOnCore(OTHERS_CORE));
   for (const { site, verifier } of [smallest, ...larger]) {
     await costOf(verifier, goodRequests(site, WARM_UP_REQUESTS));
   }
@@ -52,7 +50,7 @@ async function measure(workspace: Workspace): Promise<PartResult> {
       () => loadOf({ site, verifier }),
     );
     figures.push(figure(nameOf(site.size), 'µs CPU', subject));
-    figures.push(figure('  the smallest in turns with it', 'µs CPU', base));
+    figures.push(figure(`${nameOf(site.size)}: the smallest in turns with it`, 'µs CPU', base));
     bounds.push({ name: `${nameOf(site.size)}, over the smallest`, value: ratio, atMost: MOST_RATIO });
   }
   return { figures: [...figures, ...loaded], bounds };
@@ -61,7 +59,7 @@ async function measure(workspace: Workspace): Promise<PartResult> {
 async function startSubject(size: SiteSize, workspace: Workspace): Promise<Subject> {
   const site = await writeSite(workspace.directory, size);
   const verifier = workspace.started(await start(site, workspace));
-  keepOnCore(verifier.pid, VERIFIERS_CORE);
+  keepOnCore(verifier.pid, MEASURED_CORE);
   return { site, verifier };
 }
 

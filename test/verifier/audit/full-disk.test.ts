@@ -1,28 +1,22 @@
 /** A disk that becomes full and is freed again: what was not recorded is told, and no line spoils another. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
 import { numberedEvent, RecordingObserver, readTrail, TrailFolder, until, upTo } from './trail.ts';
 
-const mount = () => mountSmallDisk(64, 'an audit file on a full disk');
-let disk = mount();
-const isHere = disk !== undefined;
+const disk = mountSmallDisk(64, 'an audit file on a full disk');
 const folder = new TrailFolder();
-beforeAll(() => {
-  if (isHere) disk ??= mount();
-});
 afterAll(() => {
   disk?.remove();
-  disk = undefined;
   folder.remove();
 });
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
-(isHere ? describe : describe.skip)('a small disk', () => {
+(disk === undefined ? describe.skip : describe)('a small disk', () => {
   const path = (name: string) => join(disk?.path ?? '', name);
 
   function open(name: string, mode: AuditMode) {
