@@ -1,9 +1,11 @@
 /**
- * A Control that publishes deltas by the clock. In a thread of its own: signing them must not hold up whoever measures how
+ * A Control that publishes deltas by the clock. In a thread of its own: answering must not hold up whoever measures how
  * long checks take.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import type { ChainPosition } from '../../src/bundle/chain.ts';
+import { signDelta } from '../../src/bundle/publishing-documents.ts';
 import { formatTime } from '../../src/bundle/times.ts';
 import type { PublicJwk } from '../../src/protocol/public-key.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
@@ -18,7 +20,7 @@ export const KEYS_A_DELTA = 10;
 const LEAST_SHARE = 0.95;
 /** After the end: a verifier that falls behind has not had the load that is measured. */
 const MOST_BEHIND_MS = 5_000;
-/** Keys that are made before a slice begins, for it may not cost the machine anything to make them: enough for so many seconds. */
+/** Deltas are signed before a slice begins, for that may not cost the machine anything meanwhile: enough for so many seconds. */
 const READY_SECONDS = 5;
 const TOKEN = 'bench-target-token';
 
@@ -83,25 +85,29 @@ async function answerOf(worker: Worker): Promise<number | string> {
 
 /** They stay. */
 const KEYS_IN_USE = 100;
-type KeyEntry = ReturnType<typeof keyEntry>;
+type SignedDelta = ReturnType<typeof signDelta>;
 
 /** Deltas by the clock: new keys for as many old ones. What is late is made up for. */
 class DeltaStream {
   readonly #control: FakeControl;
+  readonly #signer: SigningKey;
   #nextKey = KEYS;
   #oldestKey = KEYS_IN_USE;
-  #ready: KeyEntry[] = [];
+  #ready: SignedDelta[] = [];
+  /** Where the last one that is ready leads. */
+  #end: ChainPosition;
   #timer: NodeJS.Timeout | undefined;
   #startMs = 0;
   #published = 0;
 
-  constructor(control: FakeControl) {
+  constructor(control: FakeControl, signer: SigningKey) {
     this.#control = control;
+    this.#signer = signer;
+    this.#end = control.position;
   }
 
   begin(): number {
-    const count = DELTAS_A_SECOND * KEYS_A_DELTA * READY_SECONDS;
-    while (this.#ready.length < count) this.#makeKey();
+    while (this.#ready.length < DELTAS_A_SECOND * READY_SECONDS) this.#ready.push(this.#sign());
     this.#startMs = performance.now();
     this.#published = 0;
     this.#timer = setInterval(() => this.#publishDue(), 1000 / DELTAS_A_SECOND);
@@ -131,20 +137,28 @@ class DeltaStream {
   }
 
   #publishDue(): void {
-    while (this.#published < Math.floor(this.#seconds() * DELTAS_A_SECOND)) this.#publish();
+    for (; this.#published < Math.floor(this.#seconds() * DELTAS_A_SECOND); this.#published += 1)
+      this.#control.publishSigned(this.#ready.shift() ?? this.#sign());
   }
 
-  #publish(): void {
-    while (this.#ready.length < KEYS_A_DELTA) this.#makeKey();
-    this.#control.publishDelta({
-      keys_put: this.#ready.splice(0, KEYS_A_DELTA),
-      keys_removed: Array.from({ length: KEYS_A_DELTA }, () => keyName(this.#oldestKey++)),
-    });
-    this.#published += 1;
-  }
-
-  #makeKey(): void {
-    this.#ready.push(keyEntry(this.#nextKey++, formatTime(nowSeconds() + 3600)));
+  #sign(): SignedDelta {
+    const { head, revision } = this.#end;
+    const expiresAt = formatTime(nowSeconds() + 3600);
+    const signed = signDelta(
+      {
+        auth_site: AUTH_SITE,
+        revision: revision + 1,
+        previous_head: head,
+        issued_at: formatTime(nowSeconds()),
+        clients_put: [],
+        clients_removed: [],
+        keys_put: Array.from({ length: KEYS_A_DELTA }, () => keyEntry(this.#nextKey++, expiresAt)),
+        keys_removed: Array.from({ length: KEYS_A_DELTA }, () => keyName(this.#oldestKey++)),
+      },
+      [this.#signer],
+    );
+    this.#end = signed.position;
+    return signed;
   }
 }
 
@@ -168,7 +182,7 @@ async function startControl({ callerKeys, signer }: PublishedSite): Promise<Fake
 
 async function publishOnOrder(site: PublishedSite): Promise<void> {
   const control = await startControl(site);
-  const deltas = new DeltaStream(control);
+  const deltas = new DeltaStream(control, site.signer);
   const does: { readonly [O in Order]: () => number | Promise<number | undefined> } = {
     begin: () => deltas.begin(),
     end: () => deltas.end(),

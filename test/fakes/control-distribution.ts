@@ -201,9 +201,14 @@ export class FakeControl {
       keys_removed: [],
       ...more,
     };
-    const { document, position } = signDelta(content, [signer]);
+    const signed = signDelta(content, [signer]);
+    this.publishSigned(signed);
+    return signed.position;
+  }
+
+  /** A delta that was signed before; it says what it follows. */
+  publishSigned({ document, position }: ReturnType<typeof signDelta>): void {
     this.#add(position, asStep('delta', position, document));
-    return position;
   }
 
   /** States that the end of the chain is the latest. */
