@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 // One seed, so that a mutant fares the same each time; and few rounds of what `make test` does many of.
 process.env.PROOFGATE_TEST_SEED ??= '1';
 process.env.PROOFGATE_TEST_MUTATIONS ??= '60';
@@ -13,11 +15,12 @@ export default {
   coverageAnalysis: 'perTest',
   // A mutant in what a module does while it loads reaches every test, so that each would cost a whole run.
   ignoreStatic: true,
-  concurrency: Number(process.env.PROOFGATE_MUTATION_WORKERS ?? 2),
+  // Most of the time of most mutants goes into waiting for what they keep from happening.
+  concurrency: Number(process.env.PROOFGATE_MUTATION_WORKERS ?? 3 * availableParallelism()),
   // What mutants leave behind, such as timers and sockets, goes with the process.
   maxTestRunnerReuse: 200,
   // Machines differ, and a mutant that is only slow must not count as killed.
-  timeoutMS: 30_000,
+  timeoutMS: 20_000,
   timeoutFactor: 2.5,
   dryRunTimeoutMinutes: 20,
   // Types are stripped, not checked.

@@ -18,6 +18,13 @@ const TEST_TIMEOUT_MS = 30_000;
  * @property {string} failure empty unless failed
  */
 
+/**
+ * How long what is run may take.
+ * @typedef {object} MostMs
+ * @property {(id: string) => number} ofTest
+ * @property {number} ofHook
+ */
+
 export class TestFile {
   path;
   #state;
@@ -37,7 +44,7 @@ export class TestFile {
     for (const test of testsUnder(state.rootDescribeBlock)) {
       const name = fullNameOf(test);
       const id = this.#freeId(`${relative('.', path)}: ${name}`);
-      this.#tests.set(id, { test, mode: isLeftOut(name) ? 'skip' : test.mode });
+      this.#tests.set(id, { test, mode: isLeftOut(name) ? 'skip' : test.mode, timeoutMs: test.timeout });
       idOf.set(test, id);
     }
   }
@@ -55,15 +62,17 @@ export class TestFile {
   }
 
   /**
-   * @param {{ ids?: ReadonlySet<string>, timeoutMs?: number, stopsAtFailure?: boolean }} options `ids`: only those
+   * @param {{ ids?: ReadonlySet<string>, mostMs?: MostMs, stopsAtFailure?: boolean }} options `ids`: only those;
+   * `mostMs`: instead of what the tests themselves ask for
    * @returns {Promise<TestRun[]>}
    */
-  async run({ ids, timeoutMs = TEST_TIMEOUT_MS, stopsAtFailure = false } = {}) {
+  async run({ ids, mostMs, stopsAtFailure = false } = {}) {
     const state = setState(this.#state);
-    state.testTimeout = timeoutMs;
+    state.testTimeout = mostMs?.ofHook ?? TEST_TIMEOUT_MS;
     state.hasStarted = false;
     state.unhandledErrors = [];
-    for (const [id, { mode, test }] of this.#tests) {
+    for (const [id, { mode, test, timeoutMs }] of this.#tests) {
+      test.timeout = mostMs?.ofTest(id) ?? timeoutMs;
       test.errors = [];
       test.status = null;
       test.duration = null;

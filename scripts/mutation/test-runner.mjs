@@ -4,9 +4,9 @@
  * without the mutant: only where it passes is the mutant noticed. Where it does not, something is left over of another
  * mutant: Stryker begins again with a new process.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { register } from 'node:module';
-import { relative } from 'node:path';
+import { join } from 'node:path';
 import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin';
 import {
   DryRunStatus,
@@ -18,12 +18,15 @@ import {
 // Before anything that it is for.
 register(new URL('module-hooks.mjs', import.meta.url));
 const { onTests, TestFile } = await import('./test-files.mjs');
-const { isMeantFor, testFiles } = await import('./tests.mjs');
+const { isMeantFor, MUTATED_FOLDERS, testFiles } = await import('./tests.mjs');
 
-/** Whatever waits for what a mutant keeps from happening waits this long. */
-const MUTANT_TEST_TIMEOUT_MS = 10_000;
+/** Whatever waits for what a mutant keeps from happening waits this long, and some times as long as it takes without. */
+const LEAST_TIMEOUT_MS = 3_000;
+const TIMEOUT_FACTOR = 5;
 /** How much of what was seen of a file is kept each time it is run: neighbouring mutants are noticed by the same. */
 const KEPT = 0.8;
+/** Stryker ends a mutant that is met a hundred times as often as without it: a loop that ends no more is told sooner. */
+const HIT_LIMIT_SHARE = 0.1;
 /** What each file took without mutants: the first process writes it, and all read it. */
 const COSTS = new URL('../../.build/mutation-costs.json', import.meta.url);
 
@@ -94,6 +97,12 @@ class LoadedFile {
     return durationMs / ((this.#notices + 0.2) / (this.#runs + 1));
   }
 
+  /** For a run with a mutant. */
+  get mostMs() {
+    const ofTest = (id) => LEAST_TIMEOUT_MS + TIMEOUT_FACTOR * (this.#cost.testsMs[id] ?? 0);
+    return { ofTest, ofHook: LEAST_TIMEOUT_MS + TIMEOUT_FACTOR * this.#cost.otherMs };
+  }
+
   remember(hasNoticed) {
     this.#runs = this.#runs * KEPT + 1;
     this.#notices = this.#notices * KEPT + (hasNoticed ? 1 : 0);
@@ -122,7 +131,7 @@ export class LoadingOnceTestRunner {
       costs[loaded.path] = cost;
       tests.push(...results.map((result) => reported(result, loaded.path)));
     }
-    const mutantCoverage = structuredClone(instrumented.mutantCoverage);
+    const mutantCoverage = coverageOfMeant(this.#files, structuredClone(instrumented.mutantCoverage));
     const failed = await this.#failuresOfSecondRun();
     if (failed.length > 0) {
       const errorMessage = `tests that fail when they are run again: ${failed.join('; ')}`;
@@ -142,12 +151,12 @@ export class LoadingOnceTestRunner {
     return failed;
   }
 
-  async mutantRun({ activeMutant, hitLimit, sandboxFileName, testFilter }) {
+  async mutantRun({ activeMutant, testFilter, ...given }) {
     this.#readCosts();
-    const mutatedPath = relative('.', sandboxFileName);
+    const hitLimit = given.hitLimit && Math.ceil(given.hitLimit * HIT_LIMIT_SHARE);
     let testCount = 0;
-    for (const { ids, loaded } of this.#reaching(new Set(testFilter), mutatedPath)) {
-      const results = await this.#runMutated(loaded.file, ids, activeMutant.id, hitLimit);
+    for (const { ids, loaded } of this.#reaching(new Set(testFilter))) {
+      const results = await this.#runMutated(loaded, ids, activeMutant.id, hitLimit);
       const reached = determineHitLimitReached(instrumented.hitCount, hitLimit);
       instrumented.hitCount = undefined;
       if (reached !== undefined) return { status: MutantRunStatus.Timeout, reason: reached.reason };
@@ -174,12 +183,11 @@ export class LoadingOnceTestRunner {
   }
 
   /** @throws Error where a test is named otherwise in each process, and so would be left out in most */
-  #reaching(wanted, mutatedPath) {
+  #reaching(wanted) {
     const known = new Set(this.#files.flatMap(({ ids }) => ids));
     const unknown = [...wanted].find((id) => !known.has(id));
     if (unknown !== undefined) throw new Error(`no such test in this process: ${unknown}`);
     return this.#files
-      .filter(({ path }) => isMeantFor(path, mutatedPath))
       .map((loaded) => {
         const ids = new Set(loaded.ids.filter((id) => wanted.has(id)));
         return { loaded, ids, cost: loaded.expectedCost(ids) };
@@ -188,12 +196,12 @@ export class LoadingOnceTestRunner {
       .sort((a, b) => a.cost - b.cost);
   }
 
-  async #runMutated(file, ids, mutantId, hitLimit) {
+  async #runMutated({ file, mostMs }, ids, mutantId, hitLimit) {
     instrumented.activeMutant = mutantId;
     instrumented.hitLimit = hitLimit;
     instrumented.hitCount = hitLimit === undefined ? undefined : 0;
     try {
-      return await file.run({ ids, timeoutMs: MUTANT_TEST_TIMEOUT_MS, stopsAtFailure: true });
+      return await file.run({ ids, mostMs, stopsAtFailure: true });
     } finally {
       instrumented.activeMutant = undefined;
     }
@@ -205,6 +213,28 @@ async function assertPasses(file, id) {
   const results = await file.run({ ids: new Set([id]) });
   const again = results.find((result) => result.id === id);
   if (again?.status !== 'passed') throw new Error(`fails without the mutant too: ${id}: ${again?.failure}`);
+}
+
+/** Without what tests reach of files that they are not meant for. */
+function coverageOfMeant(files, { perTest, static: whileLoading }) {
+  const mutatedPaths = new Map(MUTATED_FOLDERS.flatMap(mutantsIn));
+  const meant = {};
+  for (const { ids, path } of files) {
+    for (const id of ids) {
+      const hits = Object.entries(perTest[id] ?? {});
+      meant[id] = Object.fromEntries(hits.filter(([mutant]) => isMeantFor(path, mutatedPaths.get(mutant))));
+    }
+  }
+  return { perTest: meant, static: whileLoading };
+}
+
+/** @returns pairs of a mutant's ID and the file that it is in */
+function mutantsIn(folder) {
+  const paths = readdirSync(folder, { recursive: true }).filter((path) => path.endsWith('.ts'));
+  return paths.flatMap((path) => {
+    const text = readFileSync(join(folder, path), 'utf8');
+    return [...text.matchAll(/stryMutAct_\w+\("(\d+)"\)/g)].map(([, mutant]) => [mutant, join(folder, path)]);
+  });
 }
 
 function reported({ durationMs, failure, id, status }, fileName) {

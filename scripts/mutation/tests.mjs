@@ -4,6 +4,9 @@
  */
 import { readdirSync } from 'node:fs';
 
+/** What is mutated, see stryker.config.mjs. */
+export const MUTATED_FOLDERS = ['src/protocol', 'src/verifier'];
+
 /** Folders with all that is in them. */
 const FOLDERS = ['test/protocol', 'test/verifier'];
 const FILES = ['test/vectors/in-process.test.ts'];
@@ -48,9 +51,10 @@ function testsIn(folder) {
     .sort();
 }
 
-/** Tests that wait for servers and files, and what they are for: others are not put to them, however little they reach of those. */
+/** Tests that take long, and what they are for: other mutants are not put to them, though these reach them. */
 const MEANT_FOR = {
   'test/verifier/audit/': ['src/verifier/audit/'],
+  'test/verifier/explain/': ['src/verifier/explain/'],
   'test/verifier/redis/': ['src/verifier/redis/', 'src/verifier/replay/'],
   'test/verifier/replay/': ['src/verifier/redis/', 'src/verifier/replay/'],
 };
@@ -58,7 +62,7 @@ const MEANT_FOR = {
 /** @param testPath, mutatedPath both from the project's folder */
 export function isMeantFor(testPath, mutatedPath) {
   const folder = Object.keys(MEANT_FOR).find((path) => testPath.startsWith(path));
-  return folder === undefined || MEANT_FOR[folder].some((path) => mutatedPath.startsWith(path));
+  return folder === undefined || MEANT_FOR[folder].some((path) => mutatedPath?.startsWith(path));
 }
 
 export function isLeftOut(fullName) {

@@ -71,6 +71,37 @@ describe('parseStrictJson refuses', () => {
   });
 });
 
+describe('the member that occurs twice', () => {
+  it.each([
+    ['{"x":1,"a":1,"a":1}', 'a'],
+    ['{"x":{"x":1,"a":2},"y":{"b":1,"b":2}}', 'b'],
+    ['{"x":[1,"x",{"x":1}],"a":["a"],"b":"a","a":1}', 'a'],
+    ['[0,"a",{"x":"a","a":1,"a":2}]', 'a'],
+    ['{"x":[["a","a"],{}],"a":{"x":[]},"b":1,"a":3}', 'a'],
+    ['{"x":{"a":{"b":1}},"b":{"a":1},"a":{},"b":2}', 'b'],
+    ['{"x":{"y":[{"a":1},"a"],"a":1},"x":2}', 'x'],
+    ['{"x":"\\"a\\"","a":":","b":",","a":1}', 'a'],
+    ['{"x":1,"a b":1,"\\u0061 b":2}', 'a b'],
+    ['{"":1,"":2}', ''],
+  ])('is named: %s', (text, member) => {
+    expect(readStrictJson(text, { maxDepth: 9, maxMembers: 99 })).toEqual({ kind: 'duplicate', member });
+    expect(faultOf(text)).toEqual({ name: 'StrictJsonError', twice: member });
+  });
+
+  it('is none where something else is wrong', () => {
+    expect(faultOf('{"a":1,}')).toEqual({ name: 'StrictJsonError', twice: undefined });
+    expect(faultOf('{"a":1')).toEqual({ name: 'StrictJsonError', twice: undefined });
+  });
+
+  function faultOf(text: string): unknown {
+    try {
+      return parseStrictJson(text);
+    } catch (error) {
+      return error instanceof StrictJsonError ? { name: error.name, twice: error.twice } : error;
+    }
+  }
+});
+
 describe('readStrictJson', () => {
   const limits = { maxDepth: 2, maxMembers: 3 };
 

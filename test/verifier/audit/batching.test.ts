@@ -1,4 +1,5 @@
 /** The sink in front of a carrier that does as it is told. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
   type BatchingOptions,
@@ -36,7 +37,8 @@ class PlannedCarrier implements Carrier {
     this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay);
     const answer = this.plan.shift() ?? DELIVERED;
     const delivery = answer === 'hold' ? await this.#held(signal) : answer;
-    await Promise.resolve();
+    // No carrier that writes anything answers in the same turn.
+    await nextTurn();
     this.underWay -= 1;
     if (delivery.kind === 'delivered') this.delivered.push(batch);
     return delivery;
