@@ -92,6 +92,19 @@ describe('an event', () => {
     expect(event).not.toHaveProperty('client_id');
   });
 
+  it('says when that was, whatever the one before it said', () => {
+    const times = [1_700_000_000, 1_800_000_000, 1_700_000_000].map((nowSeconds) => {
+      const { events, verifier } = createTestVerifier({ snapshot: site, nowSeconds });
+      checkNow(verifier, signRequest(keys, { caller: 'billing', route: 'orders-read', nowSeconds }).facts);
+      return events[0]?.time;
+    });
+    expect(times).toEqual([
+      '2023-11-14T22:13:20.999Z',
+      '2027-01-15T08:00:00.999Z',
+      '2023-11-14T22:13:20.999Z',
+    ]);
+  });
+
   it('of a replay says whose it was', () => {
     const { events, verifier } = createTestVerifier({ snapshot: site });
     const { facts } = signRequest(keys, { caller: 'billing', route: 'orders-read' });
