@@ -1,22 +1,15 @@
 /** Readers that are not there, are slow, go away and come back: nobody waits for them. */
-import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
+import { closeSync } from 'node:fs';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
+import { makeFifo, openReader, readAvailable, readToEnd } from './fifo.ts';
 import { numberedEvent, RecordingObserver, readTrail, TrailFolder, until, upTo, wholeIds } from './trail.ts';
 
 const folder = new TrailFolder();
 afterAll(() => folder.remove());
 
-function newFifo(): string {
-  const path = folder.newPath();
-  execFileSync('mkfifo', [path]);
-  return path;
-}
-
-const openReader = (path: string) => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+const newFifo = () => makeFifo(folder.newPath());
 
 function open(destination: string, mode: AuditMode, maxQueueBytes?: number) {
   const observer = new RecordingObserver();
@@ -136,34 +129,3 @@ describe('best effort, into a FIFO', () => {
     closeSync(reader);
   });
 });
-
-/** Reads a pipe until its writers have gone. */
-async function readToEnd(descriptor: number): Promise<string> {
-  const parts: Buffer[] = [];
-  for (;;) {
-    const part = readOnce(descriptor);
-    if (part?.byteLength === 0) return Buffer.concat(parts).toString();
-    if (part === undefined) await delay(1);
-    else parts.push(part);
-  }
-}
-
-function readAvailable(descriptor: number): string {
-  const parts: Buffer[] = [];
-  for (let part = readOnce(descriptor); part !== undefined; part = readOnce(descriptor)) {
-    if (part.byteLength === 0) break;
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString();
-}
-
-/** undefined: nothing yet; empty: no writer */
-function readOnce(descriptor: number): Buffer | undefined {
-  const part = Buffer.alloc(1 << 16);
-  try {
-    return part.subarray(0, readSync(descriptor, part));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return undefined;
-    throw error;
-  }
-}
