@@ -5,7 +5,7 @@ import { explainRequest } from '../../../src/verifier/explain/explain.ts';
 import { transcriptLines } from '../../../src/verifier/explain/transcript-lines.ts';
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
 import { bothEdits, factsOfWire, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { CONTEXT, compileSite, newSiteKeys, PROVENANCE, siteContent } from '../../fakes/snapshot.ts';
 import { MUTATIONS } from '../mutations.ts';
 import { applyToContent, canMeet, type Fault, faultsOf, type TableCaller } from '../one-fault.ts';
 import { Random } from '../random.ts';
@@ -74,6 +74,39 @@ it('a later step says what it would say', async () => {
     ['not_reached', undefined, undefined],
   ]);
   expect(transcript.filter(({ isEqual }) => !isEqual).map(({ name }) => name)).toEqual(['target']);
+});
+
+it('of each attribute that is required, what the caller has', async () => {
+  const faults = faultsOf('billing').filter(({ outcome }) => outcome === 'missing_context/team 403');
+  const { attributes } = explainNow(requestWith('billing', faults).facts, await snapshotWith(faults));
+  expect(attributes.map(({ actual, denial, kind, name }) => [kind, name, actual, denial?.reason])).toEqual([
+    ['provenance', 'image', PROVENANCE.image, undefined],
+    ['provenance', 'zone', PROVENANCE.zone, undefined],
+    ['context', 'environment', CONTEXT.environment, undefined],
+    ['context', 'team', undefined, 'missing_context'],
+  ]);
+});
+
+it('of the bundle, how old it is and may be', () => {
+  const { facts } = requestWith('billing', []);
+  const { freshness } = explainNow(facts, sound);
+  expect(freshness?.ageSeconds).toBe(NOW_SECONDS - sound.freshAsOfSeconds);
+  expect(freshness?.limitSeconds).toBeGreaterThan(0);
+});
+
+it('of a request that leads nowhere, nothing about rules, attributes, lines, or another moment', () => {
+  const { facts } = signRequest(keys, { caller: 'billing', route: 'orders-read' });
+  const { attributes, freshness, rules, transcript, whenMade } = explainNow(
+    { ...facts, target: '/nowhere' },
+    sound,
+  );
+  expect({ attributes, freshness, rules, transcript, whenMade }).toEqual({
+    attributes: [],
+    freshness: undefined,
+    rules: [],
+    transcript: [],
+    whenMade: undefined,
+  });
 });
 
 it('of a request whose time has passed, what would have been decided when it was made', () => {
