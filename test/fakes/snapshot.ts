@@ -264,13 +264,14 @@ function only<T>([entry]: readonly T[]): T {
   return entry;
 }
 
-/** Checking an Ed25519 key costs a millisecond, and tests compile the same keys thousands of times. */
-const importedKeys = new Map<string, PublicKey | undefined>();
+/** Checking an Ed25519 key costs as much as a verification, and tests compile the same keys thousands of times. */
+const importedKeys = new Map<string, PublicKey>();
 
 function importKeyOnce(jwk: PublicJwk): PublicKey | undefined {
   const id = JSON.stringify(jwk);
-  if (!importedKeys.has(id)) importedKeys.set(id, importPublicKey(jwk));
-  return importedKeys.get(id);
+  const key = importedKeys.get(id) ?? importPublicKey(jwk);
+  if (key !== undefined) importedKeys.set(id, key);
+  return key;
 }
 
 /** Compiles as a load does; the head is that of a first document with this content. */

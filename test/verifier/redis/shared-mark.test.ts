@@ -97,6 +97,8 @@ describe('the shared mark in Redis', () => {
     ['revision 0', ['SET', KEY, `0 ${markAt(1).head}`]],
     ['more than a safe integer', ['SET', KEY, `9007199254740993 ${markAt(1).head}`]],
     ['another type', ['HSET', KEY, 'revision', '7']],
+    ['a mark behind something else', ['SET', KEY, `x7 ${markAt(1).head}`]],
+    ['a mark with something behind it', ['SET', KEY, `7 ${markAt(1).head} x`]],
   ];
   it.each(unreadable)('is not written over when it is %s, and can be reset', async (_name, command) => {
     await server.ask(...command);
