@@ -9,6 +9,7 @@ const layers = {
   enforcement: ['protocol', 'bundle', 'telemetry', 'verifier'],
   control: ['protocol', 'bundle', 'telemetry'],
   client: ['protocol'],
+  'gateway-lint': [],
 };
 
 /** Clients of the API take the shapes of what is said, and nothing that runs. */

@@ -1,0 +1,56 @@
+/** Proofgate's headers, as gateways name them, and what a matcher says of a name. */
+import type { View } from './view.ts';
+
+/** What only the verifier may say to an API: docs/enforcement.md "What the sidecar answers". */
+export const CONTEXT_HEADERS: readonly string[] = [
+  'x-proofgate-subject',
+  'x-proofgate-issuer',
+  'x-proofgate-trust-domain',
+  'x-proofgate-key-id',
+  'x-proofgate-key-binding',
+  'x-proofgate-client-id',
+  'x-proofgate-route-id',
+  'x-proofgate-auth-site',
+  'x-proofgate-decision-id',
+  'x-proofgate-bundle-revision',
+];
+
+export const DECISION_HEADER = 'x-proofgate-decision-id';
+
+/** What a denial is told by, to callers and in access logs. */
+export const DENIAL_HEADERS: readonly string[] = ['x-proofgate-reason', DECISION_HEADER];
+
+/** In any punctuation: some APIs read `_` and `.` as `-`. */
+export function isVendorHeader(name: View | string | undefined): boolean {
+  const text = typeof name === 'string' ? name : (name?.text ?? '');
+  return /^x[-_.]proofgate/i.test(text);
+}
+
+/** Whether a StringMatcher takes this name, which is in lower case. */
+export function matches(matcher: View, name: string): boolean {
+  const ignoreCase = matcher.get('ignore_case')?.flag === true;
+  const part = (kind: string) => {
+    const text = matcher.get(kind)?.text;
+    return ignoreCase ? text?.toLowerCase() : text;
+  };
+  const prefix = part('prefix');
+  const suffix = part('suffix');
+  const contains = part('contains');
+  return (
+    part('exact') === name ||
+    (prefix !== undefined && name.startsWith(prefix)) ||
+    (suffix !== undefined && name.endsWith(suffix)) ||
+    (contains !== undefined && name.includes(contains)) ||
+    matchesRegex(matcher.at('safe_regex', 'regex')?.text, name)
+  );
+}
+
+/** One that only RE2 knows takes no name. */
+function matchesRegex(regex: string | undefined, name: string): boolean {
+  try {
+    return regex !== undefined && new RegExp(`^(?:${regex})$`).test(name);
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+}

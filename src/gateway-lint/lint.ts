@@ -1,0 +1,58 @@
+/**
+ * `proofgate envoy lint`: what in a gateway's configuration weakens the check or goes around it.
+ * Source: docs/gateway-lint.md.
+ */
+import type { Finding, Gateway, Rule } from './gateway.ts';
+import { readGateway } from './read-gateway.ts';
+import { RULES } from './rules.ts';
+
+export interface LintReport {
+  /** By their places. */
+  readonly findings: readonly Finding[];
+  /** How many comments and named rules allowed. */
+  readonly allowed: number;
+}
+
+export interface LintOptions {
+  /** Rules whose findings are passed over. */
+  readonly allowedRules: readonly string[];
+}
+
+/** Undefined for a text that configures no gateway. @throws UnreadableText */
+export function lintGateway(text: string, { allowedRules }: LintOptions): LintReport | undefined {
+  const gateway = readGateway(text);
+  if (gateway === undefined) return undefined;
+  const lines = text.split('\n');
+  const all = RULES.flatMap((rule) => findingsOf(rule, gateway)).toSorted(byPlace);
+  const findings = all.filter(
+    ({ place, rule }) => !allowedRules.includes(rule) && !allowedByComment(lines, place.line).includes(rule),
+  );
+  return { findings, allowed: all.length - findings.length };
+}
+
+export function isRule(name: string): boolean {
+  return RULES.some(({ id }) => id === name);
+}
+
+/** One for each place, however many ways lead to it. */
+function findingsOf({ effect, find, fix, id, severity }: Rule, gateway: Gateway): readonly Finding[] {
+  const byKey = new Map<string, Finding>();
+  for (const { place } of find(gateway)) {
+    byKey.set(`${place.line}:${place.column}`, { rule: id, severity, place, effect, fix });
+  }
+  return [...byKey.values()];
+}
+
+function byPlace(a: Finding, b: Finding): number {
+  return a.place.line - b.place.line || a.place.column - b.place.column || (a.rule < b.rule ? -1 : 1);
+}
+
+/** `# proofgate: allow route-unchecked` at the end of the line, or on the one above by itself. */
+function allowedByComment(lines: readonly string[], line: number): readonly string[] {
+  const own = lines[line - 1] ?? '';
+  const above = /^\s*#/.test(lines[line - 2] ?? '') ? (lines[line - 2] ?? '') : '';
+  return [own, above].flatMap((text) => {
+    const [, rules = ''] = /(?:^|\s)# proofgate: allow ([a-z0-9, -]+?)\s*(?:#|$)/.exec(text) ?? [];
+    return rules.split(',').map((rule) => rule.trim());
+  });
+}

@@ -1,0 +1,174 @@
+/** Envoy's own configuration: a bootstrap, files of resources, and what its admin interface shows of all of it. */
+import type { Chain, Listener } from './gateway.ts';
+import { isManager, readHttpFilter, typed } from './read-filters.ts';
+import { everyMapping, type View } from './view.ts';
+
+export interface EnvoyConfiguration {
+  readonly listeners: readonly Listener[];
+  readonly routeConfigurations: readonly View[];
+  readonly clusters: readonly View[];
+  readonly admins: readonly View[];
+  readonly unseen: readonly View[];
+}
+
+/** As they stand in the file. */
+interface Parts {
+  readonly listeners: View[];
+  readonly routes: View[];
+  readonly clusters: View[];
+  /** By name. */
+  readonly filters: Map<string, View>;
+  readonly admins: View[];
+  readonly unseen: View[];
+}
+
+/** Undefined for what is no configuration of Envoy's. */
+export function readEnvoy(document: View): EnvoyConfiguration | undefined {
+  const parts: Parts = {
+    listeners: [],
+    routes: [],
+    clusters: [],
+    filters: new Map(),
+    admins: [],
+    unseen: [],
+  };
+  const dumps = document.list('configs');
+  if (dumps.length > 0) readDumps(dumps, parts);
+  else if (
+    document
+      .get('resources')
+      ?.items()
+      .some((resource) => typed(resource) !== undefined)
+  ) {
+    for (const resource of document.list('resources')) readResource(resource, parts);
+  } else if (BOOTSTRAP_MEMBERS.some((name) => document.get(name) !== undefined)) {
+    readBootstrap(document, parts);
+  } else return undefined;
+  return assemble(parts);
+}
+
+const BOOTSTRAP_MEMBERS = ['static_resources', 'dynamic_resources', 'admin'];
+
+function readBootstrap(bootstrap: View, parts: Parts): void {
+  const resources = bootstrap.get('static_resources');
+  parts.listeners.push(...(resources?.list('listeners') ?? []));
+  parts.clusters.push(...(resources?.list('clusters') ?? []));
+  const admin = bootstrap.get('admin');
+  if (admin !== undefined) parts.admins.push(admin);
+  const dynamic = bootstrap.get('dynamic_resources');
+  const elsewhere = dynamic?.get('lds_config') ?? dynamic?.get('lds_resources_locator');
+  if (elsewhere !== undefined) parts.unseen.push(elsewhere);
+}
+
+/** Listeners of the bootstrap are among the dumped ones again, and inline routes among the dumped routes. */
+function readDumps(dumps: readonly View[], parts: Parts): void {
+  const types = new Set(dumps.map((dump) => dumpType(dump)));
+  for (const dump of dumps) {
+    const type = dumpType(dump);
+    const hasListeners = [...types].some((one) => one.startsWith('ListenersConfigDump'));
+    if (type === 'BootstrapConfigDump') {
+      const admin = dump.at('bootstrap', 'admin');
+      if (admin !== undefined) parts.admins.push(admin);
+      const bootstrap = dump.get('bootstrap');
+      if (!hasListeners && bootstrap !== undefined) readBootstrap(bootstrap, { ...parts, admins: [] });
+    } else if (type.startsWith('RoutesConfigDump')) {
+      const names = hasListeners
+        ? ['dynamic_route_configs']
+        : ['static_route_configs', 'dynamic_route_configs'];
+      parts.routes.push(...dumped(dump, names, 'route_config'));
+    } else {
+      readDump(dump, type, parts);
+    }
+  }
+}
+
+function readDump(dump: View, type: string, parts: Parts): void {
+  if (type.startsWith('ListenersConfigDump')) {
+    parts.listeners.push(...dumped(dump, ['static_listeners', 'dynamic_listeners'], 'listener'));
+  } else if (type.startsWith('ScopedRoutesConfigDump')) {
+    parts.routes.push(...everyMapping([dump]).filter((view) => view.get('virtual_hosts') !== undefined));
+  } else if (type.startsWith('ClustersConfigDump')) {
+    const names = ['static_clusters', 'dynamic_active_clusters', 'dynamic_warming_clusters'];
+    parts.clusters.push(...dumped(dump, names, 'cluster'));
+  } else if (type.startsWith('EcdsConfigDump')) {
+    for (const filter of dumped(dump, ['ecds_filters'], 'ecds_filter')) {
+      const name = filter.get('name')?.text;
+      if (name !== undefined) parts.filters.set(name, filter);
+    }
+  } else readResource(dump, parts);
+}
+
+function dumpType(dump: View): string {
+  return typed(dump)?.type.replace(/^envoy\.admin\.v\w+?\./, '') ?? '';
+}
+
+/** Entries of a dump, or the entry that a dump of one resource type is. */
+function dumped(dump: View, names: readonly string[], member: string): readonly View[] {
+  const entries = names.flatMap((name) => dump.list(name));
+  return [dump, ...entries].flatMap((entry) => {
+    const states = ['active_state', 'warming_state'].flatMap((state) => entry.get(state) ?? []);
+    return [entry, ...states].flatMap((holder) => {
+      const resource = holder.get(member);
+      return resource === undefined ? [] : [resource];
+    });
+  });
+}
+
+function readResource(resource: View, parts: Parts): void {
+  const type = typed(resource)?.type ?? '';
+  if (/\.Listener$/.test(type)) parts.listeners.push(resource);
+  else if (/\.RouteConfiguration$/.test(type)) parts.routes.push(resource);
+  else if (/\.Cluster$/.test(type)) parts.clusters.push(resource);
+}
+
+function assemble(parts: Parts): EnvoyConfiguration {
+  const listeners = parts.listeners.map((listener) => readListener(listener, parts));
+  const chains = listeners.flatMap((listener) => listener.chains);
+  const used = new Set([...parts.routes, ...chains.flatMap(({ routes }) => routes)]);
+  const virtualHostDiscovery = [...used].flatMap((routes) => routes.get('vhds') ?? []);
+  const unseenRoutes = chains.flatMap((chain) => chain.unseenRoutes ?? []);
+  const unseenFilters = chains.flatMap(({ filters }) =>
+    filters.flatMap(({ entry, name }) =>
+      parts.filters.has(name) ? [] : (entry.get('config_discovery') ?? []),
+    ),
+  );
+  return {
+    listeners,
+    routeConfigurations: [...used],
+    clusters: parts.clusters,
+    admins: parts.admins,
+    unseen: [...parts.unseen, ...unseenRoutes, ...virtualHostDiscovery, ...unseenFilters],
+  };
+}
+
+function readListener(view: View, parts: Parts): Listener {
+  const filterChains = [...view.list('filter_chains'), view.get('default_filter_chain')];
+  const messages = filterChains
+    .flatMap((chain) => chain?.list('filters') ?? [])
+    .map((filter) => ({ filter, message: typed(filter.get('typed_config')) }));
+  const api = typed(view.at('api_listener', 'api_listener'));
+  const managers = [...messages.map(({ message }) => message), api].filter(
+    (message) => message !== undefined && isManager(message),
+  );
+  return {
+    view,
+    chains: managers.flatMap((message) => (message === undefined ? [] : readChain(message.settings, parts))),
+    tcpProxies: messages
+      .filter(({ message }) => /\.TcpProxy$/.test(message?.type ?? ''))
+      .map(({ filter }) => filter),
+    isOutbound: view.get('traffic_direction')?.isOneOf('OUTBOUND', 2) ?? false,
+  };
+}
+
+function readChain(manager: View, parts: Parts): Chain {
+  const inline = manager.get('route_config');
+  const name = manager.at('rds', 'route_config_name')?.text;
+  const fetched = parts.routes.filter((routes) => name !== undefined && routes.get('name')?.text === name);
+  const isUnseen = inline === undefined && fetched.length === 0;
+  return {
+    manager,
+    filters: manager.list('http_filters').map((entry) => readHttpFilter(entry, parts.filters)),
+    routes: inline === undefined ? fetched : [inline],
+    unseenRoutes: isUnseen ? (manager.get('rds') ?? manager.get('scoped_routes')) : undefined,
+  };
+}

@@ -1,0 +1,105 @@
+/** HTTP filters: what their settings are of, also wrapped in others or given as a TypedStruct. */
+import type { HttpFilter, Override } from './gateway.ts';
+import { everyMapping, type View } from './view.ts';
+
+/** A message with its type. */
+export interface Typed {
+  /** Full name, such as `envoy.extensions.filters.http.lua.v3.Lua`. */
+  readonly type: string;
+  readonly settings: View;
+}
+
+/** Of an Any, in protobuf's JSON form. */
+export function typed(any: View | undefined): Typed | undefined {
+  const type = typeName(any?.named('@type'));
+  if (any === undefined || type === undefined) return undefined;
+  if (!/\.TypedStruct$/.test(type)) return { type, settings: any };
+  const inner = typeName(any.get('type_url'));
+  return inner === undefined ? undefined : { type: inner, settings: any.get('value') ?? any };
+}
+
+function typeName(url: View | undefined): string | undefined {
+  return url?.text?.replace(/^.*\//, '');
+}
+
+/** `ext_authz` of `envoy.extensions.filters.http.ext_authz.v3.ExtAuthz`. */
+export function kindOfType(type: string): string {
+  return /\bfilters?\.http\.([a-z0-9_]+)\./.exec(type)?.[1] ?? type;
+}
+
+/** Where the settings are missing, the name is what Envoy goes by. */
+function kindOfName(name: string): string {
+  return name.replace(/^envoy\.(?:filters\.http\.)?/, '');
+}
+
+const WRAPPER = /\.(?:ExtensionWithMatcher|Composite)$/;
+
+/** @param discovered filters that are configured by name elsewhere (ECDS) */
+export function readHttpFilter(entry: View, discovered: ReadonlyMap<string, View>): HttpFilter {
+  const name = entry.get('name')?.text ?? '';
+  const discovery = entry.get('config_discovery');
+  const config =
+    entry.get('typed_config') ??
+    discovered.get(name)?.get('typed_config') ??
+    discovery?.get('default_config');
+  const message = typed(config);
+  if (message === undefined) {
+    return { entry, name, kind: kindOfName(name), settings: config, condition: undefined };
+  }
+  if (WRAPPER.test(message.type)) return readWrapped(entry, name, message);
+  const kind = kindOfType(message.type);
+  return { entry, name, kind, settings: message.settings, condition: undefined };
+}
+
+/** Of what a matcher may choose, the check counts before all else. */
+function readWrapped(entry: View, name: string, { settings, type }: Typed): HttpFilter {
+  const inner = everyMapping([settings])
+    .flatMap((view) => typed(view) ?? [])
+    .map((message) => ({ ...message, kind: kindOfType(message.type) }))
+    .filter(({ type: innerType, kind }) => kind !== innerType && !WRAPPER.test(innerType));
+  const chosen =
+    inner.find((message) => isCheck(message)) ?? inner.find(({ kind }) => kind !== 'composite') ?? inner[0];
+  const condition = settings.get('xds_matcher') ?? settings.get('matcher') ?? settings;
+  return {
+    entry,
+    name,
+    kind: chosen?.kind ?? kindOfType(type),
+    settings: chosen?.settings ?? settings,
+    condition,
+  };
+}
+
+export function isCheck({ type }: Typed): boolean {
+  return /\.ext_authz\.v\w+\.ExtAuthz$/.test(type);
+}
+
+export function isManager({ type }: Typed): boolean {
+  return /\.HttpConnectionManager$/.test(type);
+}
+
+export function readOverrides(parts: readonly View[]): readonly Override[] {
+  return parts.flatMap((owner) =>
+    (owner.get('typed_per_filter_config')?.members() ?? []).map(({ name, view }) =>
+      readOverride(owner, name, view),
+    ),
+  );
+}
+
+function readOverride(owner: View, name: string, entry: View): Override {
+  const outer = typed(entry);
+  const isFilterConfig = outer !== undefined && /\.route\.v\w+\.FilterConfig$/.test(outer.type);
+  const inner = isFilterConfig ? typed(outer.settings.get('config')) : outer;
+  return {
+    owner,
+    name,
+    entry,
+    kind: inner === undefined ? undefined : kindOfType(inner.type),
+    settings: inner?.settings ?? entry,
+    isDisabled: isFilterConfig && mayBe(outer.settings.get('disabled')),
+  };
+}
+
+/** There, and not known to be false. */
+export function mayBe(setting: View | undefined): boolean {
+  return setting !== undefined && setting.flag !== false;
+}

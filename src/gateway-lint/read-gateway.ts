@@ -1,0 +1,68 @@
+/** From the text of a file to what it configures. */
+import type { Gateway, Settings } from './gateway.ts';
+import { type EnvoyConfiguration, readEnvoy } from './read-envoy.ts';
+import { readOverrides } from './read-filters.ts';
+import { meshOf, mountedFiles, readResources } from './read-kubernetes.ts';
+import { readPatches } from './read-patches.ts';
+import { readSources } from './source.ts';
+import { everyMapping, View } from './view.ts';
+
+/** Undefined when nothing in it configures a gateway. @throws UnreadableText */
+export function readGateway(text: string): Gateway | undefined {
+  const written = readSources(text).flatMap((source) => View.ofDocument(source) ?? []);
+  const documents = [...written, ...written.flatMap(mountedFiles)];
+  const envoys = documents.map((document) => ({ document, envoy: readEnvoy(document) }));
+  const others = envoys.filter(({ envoy }) => envoy === undefined).map(({ document }) => document);
+  const objects = others.map((document) => ({ document, resources: readResources(document) }));
+  const resources = objects.flatMap(({ resources }) => resources).filter(({ kind }) => KINDS.has(kind));
+  const meshes = objects.flatMap(({ resources }) => resources).flatMap(meshOf);
+  if (resources.length + meshes.length === 0 && others.length === documents.length) return undefined;
+  const understood = [
+    ...envoys.filter(({ envoy }) => envoy !== undefined).map(({ document }) => document),
+    ...resources.map(({ view }) => view),
+    ...meshes,
+  ];
+  const read = envoys.flatMap(({ envoy }) => envoy ?? []);
+  return { ...joined(read, readPatches(resources)), documents: understood, resources, meshes };
+}
+
+/** Objects that say something about a gateway. */
+const KINDS = new Set([
+  'AuthorizationPolicy',
+  'Backend',
+  'BackendTLSPolicy',
+  'BackendTrafficPolicy',
+  'ClientTrafficPolicy',
+  'EnvoyExtensionPolicy',
+  'EnvoyFilter',
+  'EnvoyPatchPolicy',
+  'GRPCRoute',
+  'HTTPRoute',
+  'HelmValues',
+  'IstioOperator',
+  'SecurityPolicy',
+  'VirtualService',
+]);
+
+function joined(
+  read: readonly EnvoyConfiguration[],
+  patched: ReturnType<typeof readPatches>,
+): Omit<Gateway, 'documents' | 'resources' | 'meshes'> {
+  const listeners = read.flatMap((envoy) => envoy.listeners);
+  const chains = listeners.flatMap((listener) => listener.chains);
+  const whole = (view: View): Settings => ({ view, isWhole: true });
+  const filters = chains.flatMap((chain) => chain.filters).filter(({ kind }) => kind === 'ext_authz');
+  const routeParts = everyMapping(read.flatMap((envoy) => envoy.routeConfigurations));
+  const parts = [...routeParts, ...patched.routeParts];
+  return {
+    ...patched,
+    listeners,
+    managers: [...chains.map(({ manager }) => whole(manager)), ...patched.managers],
+    checks: [...filters.flatMap(({ settings }) => settings ?? []).map(whole), ...patched.checks],
+    routeParts: parts,
+    overrides: readOverrides(parts),
+    clusters: [...read.flatMap((envoy) => envoy.clusters), ...patched.clusters],
+    admins: read.flatMap((envoy) => envoy.admins),
+    unseen: read.flatMap((envoy) => envoy.unseen),
+  };
+}

@@ -1,0 +1,49 @@
+/** Objects of Kubernetes: their documents, and Istio's mesh configuration wherever it is written. */
+import type { Resource } from './gateway.ts';
+import { UnreadableText } from './source.ts';
+import type { View } from './view.ts';
+
+/** Of one document; a List holds several. Empty for what is no object of Kubernetes. */
+export function readResources(document: View): readonly Resource[] {
+  const kind = document.get('kind')?.text;
+  if (kind === undefined || document.get('api_version') === undefined) return readHelmValues(document);
+  if (kind.endsWith('List')) return document.list('items').flatMap(readResources);
+  return [
+    {
+      kind,
+      name: document.at('metadata', 'name')?.text ?? '',
+      view: document,
+      spec: document.get('spec') ?? document,
+    },
+  ];
+}
+
+/** What Istio's charts are installed with. */
+function readHelmValues(document: View): readonly Resource[] {
+  if (document.get('mesh_config') === undefined) return [];
+  return [{ kind: 'HelmValues', name: '', view: document, spec: document }];
+}
+
+/** @throws UnreadableText for a ConfigMap whose text is no YAML */
+export function meshOf({ kind, spec, view }: Resource): readonly View[] {
+  if (kind === 'IstioOperator' || kind === 'HelmValues') {
+    const direct = spec.get('mesh_config') ?? spec.at('values', 'mesh_config');
+    return direct === undefined ? [] : [direct];
+  }
+  if (kind !== 'ConfigMap') return [];
+  return view.at('data', 'mesh')?.documents() ?? [];
+}
+
+/** Documents that a ConfigMap holds as files: a bootstrap, say. Files that are no YAML are somebody else's. */
+export function mountedFiles(document: View): readonly View[] {
+  if (document.get('kind')?.text !== 'ConfigMap') return [];
+  const files = (document.get('data')?.members() ?? []).filter(({ name }) => /\.(?:ya?ml|json)$/.test(name));
+  return files.flatMap(({ view }) => {
+    try {
+      return view.documents();
+    } catch (error) {
+      if (error instanceof UnreadableText) return [];
+      throw error;
+    }
+  });
+}

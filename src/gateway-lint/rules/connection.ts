@@ -1,0 +1,153 @@
+/** What the HTTP connection manager makes of a request before the check: path, headers, scheme, who is calling. */
+import type { Gateway, Rule, Settings } from '../gateway.ts';
+import { isOn, mayBeOn, ofKind, unless, viewsOf, where, whole } from '../settings.ts';
+import type { View } from '../view.ts';
+
+/** Envoy Gateway's settings for what comes from callers. */
+function clientPolicies(gateway: Gateway): readonly Settings[] {
+  return ofKind(gateway, 'ClientTrafficPolicy').map(({ spec }) => whole(spec));
+}
+
+/** Istio's word on paths, where there is one. */
+function istioPaths({ meshes }: Gateway, ...bad: readonly (string | number)[]): readonly View[] {
+  return where(meshes, ['path_normalization', 'normalization'], (setting) => setting.isOneOf(...bad));
+}
+
+const pathNotNormalized: Rule = {
+  id: 'path-not-normalized',
+  severity: 'error',
+  effect: 'leaves `..` and needless escapes in paths, which verifier and API may read differently',
+  fix: 'normalize_path: true (Istio: pathNormalization: { normalization: BASE })',
+  find: (gateway) => [
+    ...unless(gateway.managers, ['normalize_path'], isOn),
+    ...istioPaths(gateway, 'NONE', 1),
+  ],
+};
+
+const escapedSlashes: Rule = {
+  id: 'escaped-slashes',
+  severity: 'error',
+  effect: 'lets %2F and %5C through, which some APIs read as slashes and the verifier does not',
+  fix: 'path_with_escaped_slashes_action: REJECT_REQUEST (Envoy Gateway: escapedSlashesAction: RejectRequest)',
+  find: (gateway) => [
+    ...unless(gateway.managers, ['path_with_escaped_slashes_action'], (action) =>
+      action.isOneOf('REJECT_REQUEST', 2),
+    ),
+    ...unless(clientPolicies(gateway), ['path', 'escaped_slashes_action'], (action) =>
+      action.isOneOf('RejectRequest'),
+    ),
+    ...istioPaths(gateway, 'DECODE_AND_MERGE_SLASHES', 4),
+  ],
+};
+
+const slashesMerged: Rule = {
+  id: 'slashes-merged',
+  severity: 'warning',
+  effect: 'makes one slash of several: who signed the path as it was is refused',
+  fix: 'merge_slashes: false (Istio: normalization: BASE; Envoy Gateway: disableMergeSlashes: true)',
+  find: (gateway) => [
+    ...where(viewsOf(gateway.managers), ['merge_slashes'], mayBeOn),
+    ...unless(clientPolicies(gateway), ['path', 'disable_merge_slashes'], isOn),
+    ...istioPaths(gateway, 'MERGE_SLASHES', 3, 'DECODE_AND_MERGE_SLASHES', 4),
+  ],
+};
+
+const underscoresAllowed: Rule = {
+  id: 'underscores-allowed',
+  severity: 'error',
+  effect: 'lets x_proofgate_subject through, which CGI, WSGI and PHP read as X-Proofgate-Subject',
+  fix: 'headers_with_underscores_action: REJECT_REQUEST (Envoy Gateway: withUnderscoresAction: RejectRequest)',
+  find: (gateway) => [
+    ...unless(
+      gateway.managers,
+      ['common_http_protocol_options', 'headers_with_underscores_action'],
+      (action) => action.isOneOf('REJECT_REQUEST', 1, 'DROP_HEADER', 2),
+    ),
+    ...where(
+      viewsOf(clientPolicies(gateway)),
+      ['headers', 'with_underscores_action'],
+      (action) => !action.isOneOf('RejectRequest', 'DropHeader'),
+    ),
+  ],
+};
+
+const schemeFromCaller: Rule = {
+  id: 'scheme-from-caller',
+  severity: 'warning',
+  effect: 'believes the scheme that an HTTP/2 caller states, which is signed and must be the real one',
+  fix: 'scheme_header_transformation: { scheme_to_overwrite: https }, or http where callers use that',
+  find: ({ managers }) =>
+    unless(managers, ['scheme_header_transformation', 'scheme_to_overwrite'], ({ text }) =>
+      /^https?$/.test(text ?? ''),
+    ),
+};
+
+const remoteAddress: Rule = {
+  id: 'remote-address-unused',
+  severity: 'error',
+  effect:
+    'takes X-Forwarded-For for the caller and obeys its X-Envoy-… headers, which steer time-outs and retries',
+  fix: 'use_remote_address: true',
+  find: ({ managers }) => unless(managers, ['use_remote_address'], isOn),
+};
+
+const internalCallers: Rule = {
+  id: 'internal-callers',
+  severity: 'warning',
+  effect: 'takes private addresses for internal, and obeys their X-Envoy-… headers',
+  fix: 'internal_address_config: { cidr_ranges: [{ address_prefix: 255.255.255.255, prefix_len: 32 }] }',
+  find: ({ managers }) => unless(managers, ['internal_address_config'], () => true),
+};
+
+const clientCertificateHeader: Rule = {
+  id: 'client-certificate-header',
+  severity: 'warning',
+  effect: 'passes on a header in which a caller claims a certificate (X-Forwarded-Client-Cert)',
+  fix: 'forward_client_cert_details: SANITIZE or SANITIZE_SET (Envoy Gateway: mode: Sanitize)',
+  find: (gateway) => [
+    ...where(
+      viewsOf(gateway.managers),
+      ['forward_client_cert_details'],
+      (details) => !details.isOneOf('SANITIZE', 0, 'SANITIZE_SET', 3),
+    ),
+    ...where(
+      viewsOf(clientPolicies(gateway)),
+      ['headers', 'x_forwarded_client_cert', 'mode'],
+      (mode) => !mode.isOneOf('Sanitize', 'SanitizeSet'),
+    ),
+  ],
+};
+
+/** Managers and routes have them; entries that are switched off do not count. */
+function upgrades(holders: readonly View[], name: string): readonly View[] {
+  return holders
+    .flatMap((view) => view.list(name))
+    .filter((upgrade) => upgrade.get('enabled')?.flag !== false);
+}
+
+const upgradesAllowed: Rule = {
+  id: 'upgrades-allowed',
+  severity: 'error',
+  effect: 'opens connections over which anything follows that no Check has seen',
+  fix: 'no upgrade_configs, no connect_matcher (Envoy Gateway: no httpUpgrade; it allows WebSockets by itself)',
+  find: (gateway) => [
+    ...upgrades([...viewsOf(gateway.managers), ...gateway.routeParts], 'upgrade_configs'),
+    ...where(gateway.routeParts, ['match', 'connect_matcher'], () => true),
+    ...upgrades(
+      ofKind(gateway, 'BackendTrafficPolicy').map(({ spec }) => spec),
+      'http_upgrade',
+    ),
+  ],
+};
+
+export const CONNECTION_RULES: readonly Rule[] = [
+  pathNotNormalized,
+  escapedSlashes,
+  slashesMerged,
+  underscoresAllowed,
+  schemeFromCaller,
+  remoteAddress,
+  internalCallers,
+  clientCertificateHeader,
+  upgradesAllowed,
+];

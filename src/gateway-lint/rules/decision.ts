@@ -1,0 +1,123 @@
+/** Routes that skip the check, and the second look at what it allowed. */
+import type { Chain, Gateway, Override, Rule } from '../gateway.ts';
+import { DECISION_HEADER } from '../header-names.ts';
+import { mayBe } from '../read-filters.ts';
+import { externalAuths, httpRouteRules, isCheckFilter } from '../settings.ts';
+import type { View } from '../view.ts';
+import { chainsOf, forwards } from './chain.ts';
+
+/** Entries for ext_authz: by type, or for `FilterConfig` alone by the filter's name. */
+function checkOverrides({ listeners, overrides }: Gateway): readonly Override[] {
+  const filters = listeners
+    .flatMap(({ chains }) => chains)
+    .flatMap((chain) => chain.filters.filter(isCheckFilter));
+  const names = new Set(filters.map(({ name }) => name));
+  return overrides.filter(
+    ({ kind, name }) =>
+      kind === 'ext_authz' || (kind === undefined && (names.has(name) || name.includes('ext_authz'))),
+  );
+}
+
+function switchedOff({ entry, isDisabled, settings }: Override): View | undefined {
+  if (isDisabled) return entry.get('disabled') ?? entry;
+  const disabled = settings.get('disabled');
+  return disabled !== undefined && mayBe(disabled) ? disabled : undefined;
+}
+
+const routeUnchecked: Rule = {
+  id: 'route-unchecked',
+  severity: 'error',
+  effect: 'forwards what matches here without asking the verifier',
+  fix: 'take it away; where it is meant (health, CORS preflight), allow it by a comment',
+  find: (gateway) => [
+    ...checkOverrides(gateway)
+      .filter(({ owner }) => forwards(owner))
+      .flatMap((override) => switchedOff(override) ?? []),
+    ...uncheckedRules(gateway),
+  ],
+};
+
+/** Of Gateway API's routes, when others in the file ask. */
+function uncheckedRules(gateway: Gateway): readonly View[] {
+  if (externalAuths(gateway).length === 0) return [];
+  return httpRouteRules(gateway).filter((rule) => {
+    const filters = rule.list('filters');
+    const isAnswered = filters.some((filter) => filter.get('request_redirect') !== undefined);
+    return !isAnswered && !filters.some((filter) => filter.get('external_auth') !== undefined);
+  });
+}
+
+const decisionNotRequired: Rule = {
+  id: 'decision-not-required',
+  severity: 'warning',
+  effect: 'forwards what no decision was made about: for Envoy an empty answer of the Check is an allow',
+  fix: 'envoy.filters.http.rbac behind ext_authz that wants x-proofgate-decision-id, as envoy.yaml has it',
+  find: (gateway) =>
+    chainsOf(gateway)
+      .filter(({ filters }) => filters.some(isCheckFilter))
+      .flatMap((chain) => undecided(chain, gateway)),
+};
+
+function undecided({ filters, routes, unseenRoutes }: Chain, gateway: Gateway): readonly View[] {
+  const check = filters.findIndex(isCheckFilter);
+  const rbac = filters
+    .slice(check + 1)
+    .filter(
+      ({ condition, entry, kind }) =>
+        kind === 'rbac' && condition === undefined && !mayBe(entry.get('disabled')),
+    );
+  const place = rbac[0]?.entry ?? filters[check]?.entry;
+  const names = new Set(rbac.map(({ name }) => name));
+  const overrides = gateway.overrides.filter(({ name }) => names.has(name));
+  const isRequired = rbac.some(({ settings }) => requiresDecision(settings?.get('rules')));
+  const isRequiredBy = (view: View) =>
+    overrides.some((one) => one.owner.identity === view.identity && keepsDecision(one));
+  const everywhere =
+    isRequired ||
+    (unseenRoutes === undefined &&
+      routes.length > 0 &&
+      routes.every((one) => isRequiredBy(one) || one.list('virtual_hosts').every(isRequiredBy)));
+  if (!everywhere) return place === undefined ? [] : [place];
+  const open = new Set(
+    checkOverrides(gateway)
+      .filter((one) => switchedOff(one) !== undefined)
+      .map(({ owner }) => owner.identity),
+  );
+  return overrides
+    .filter((one) => !keepsDecision(one) && !open.has(one.owner.identity) && forwards(one.owner))
+    .map(({ entry }) => entry);
+}
+
+function keepsDecision({ isDisabled, settings }: Override): boolean {
+  return !isDisabled && requiresDecision(settings.at('rbac', 'rules'));
+}
+
+/** Each policy lets through on its own, so each must want the header. */
+function requiresDecision(rules: View | undefined): boolean {
+  const policies = rules?.get('policies')?.members() ?? [];
+  const isAllow = rules?.get('action')?.isOneOf('ALLOW', 0) ?? true;
+  return (
+    isAllow &&
+    policies.length > 0 &&
+    policies.every(({ view }) => ['permissions', 'principals'].some((name) => wantsHeader(view.list(name))))
+  );
+}
+
+/** Any one of these lets through. */
+function wantsHeader(conditions: readonly View[]): boolean {
+  return (
+    conditions.length > 0 &&
+    conditions.every((condition) => {
+      const header = condition.get('header');
+      const joined = condition.at('and_rules', 'rules') ?? condition.at('and_ids', 'ids');
+      if (joined !== undefined) return joined.items().some((one) => wantsHeader([one]));
+      return (
+        header?.get('name')?.text?.toLowerCase() === DECISION_HEADER &&
+        header.get('present_match')?.flag === true &&
+        !mayBe(header.get('invert_match'))
+      );
+    })
+  );
+}
+
+export const DECISION_RULES: readonly Rule[] = [routeUnchecked, decisionNotRequired];

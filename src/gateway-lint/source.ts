@@ -1,0 +1,117 @@
+/** The text of a file as YAML 1.2 reads it, JSON too, with the place of each node. Aliases stay what they are, so that nothing unfolds. */
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isNode,
+  isScalar,
+  type Node,
+  type ParsedNode,
+  parseAllDocuments,
+  Scalar,
+  visit,
+} from 'yaml';
+
+/** Both from 1, as editors count. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Thrown for text that cannot be read as YAML; the message is one line. */
+export class UnreadableText extends Error {
+  override readonly name = 'UnreadableText';
+}
+
+/** One document, and where its text stands in the file. */
+export class Source {
+  readonly root: Node | null;
+  readonly #targets = new Map<Alias, Node>();
+  readonly #text: string;
+  readonly #placeOf: (offset: number) => Place;
+
+  constructor(document: Document<ParsedNode>, text: string, placeOf: (offset: number) => Place) {
+    this.root = document.contents;
+    this.#text = text;
+    this.#placeOf = placeOf;
+    const anchors = new Map<string, Node>();
+    visit(document, (_key, node) => {
+      if (isAlias(node)) {
+        const target = anchors.get(node.source);
+        if (target !== undefined) this.#targets.set(node, target);
+      } else if (isNode(node) && node.anchor !== undefined) {
+        anchors.set(node.anchor, node);
+      }
+    });
+  }
+
+  /** What an alias stands for; any other node is itself. */
+  target(node: Node): Node | undefined {
+    return isAlias(node) ? this.#targets.get(node) : node;
+  }
+
+  placeOf(node: Node): Place {
+    return this.#placeOf(node.range?.[0] ?? 0);
+  }
+
+  /**
+   * YAML within a text of this document, as ConfigMaps hold it. In a literal block (`|`) places stay exact; in other
+   * forms they are the text's own.
+   */
+  within(node: Node): readonly Source[] {
+    if (!isScalar(node) || typeof node.value !== 'string') return [];
+    const { line, column } = this.placeOf(node);
+    if (node.type !== Scalar.BLOCK_LITERAL) return readSources(node.value, () => ({ line, column }));
+    const [start = 0, end = 0] = node.range ?? [];
+    const indent = indentOf(this.#text.slice(this.#text.indexOf('\n', start), end)) - indentOf(node.value);
+    const inner = placesIn(node.value);
+    return readSources(node.value, (offset) => {
+      const place = inner(offset);
+      return { line: line + place.line, column: indent + place.column };
+    });
+  }
+}
+
+/** Of the first line with something in it. */
+function indentOf(text: string): number {
+  return /^( *)[^ \r\n]/m.exec(text)?.[1]?.length ?? 0;
+}
+
+/** @throws UnreadableText */
+export function readSources(text: string, placeOf = placesIn(text)): readonly Source[] {
+  try {
+    const documents = parseAllDocuments(text, {
+      version: '1.2',
+      uniqueKeys: false,
+      merge: false,
+      prettyErrors: false,
+    });
+    return [...documents].map((document) => {
+      const problem = document.errors[0];
+      if (problem !== undefined) {
+        const [reason = 'not YAML'] = problem.message.split('\n', 1);
+        throw new UnreadableText(`line ${placeOf(problem.pos[0]).line}: ${reason}`);
+      }
+      return new Source(document, text, placeOf);
+    });
+  } catch (error) {
+    if (error instanceof RangeError) throw new UnreadableText('nested too deeply');
+    throw error;
+  }
+}
+
+/** Places of offsets in a text; each is found in the logarithm of the number of lines. */
+function placesIn(text: string): (offset: number) => Place {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return (offset) => {
+    let low = 0;
+    let high = starts.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((starts[middle] ?? 0) <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
+  };
+}

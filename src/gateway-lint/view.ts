@@ -1,0 +1,213 @@
+/**
+ * What stands at a place of a configuration, read as protobuf's JSON form is: members in snake case or camel case, `null`
+ * as absent, aliases and merge keys followed. Nothing is trusted to have the form that it should have.
+ */
+import { isAlias, isMap, isScalar, isSeq, type Node, Pair, Scalar, YAMLMap } from 'yaml';
+import type { Place, Source } from './source.ts';
+
+/** Merge keys within merged mappings, followed so far. */
+const MAX_MERGES = 16;
+
+export interface Member {
+  /** As it is written. */
+  readonly name: string;
+  readonly view: View;
+}
+
+export class View {
+  readonly #source: Source;
+  /** Never an alias. */
+  readonly #node: Node;
+  readonly #key: Node | undefined;
+
+  constructor(source: Source, node: Node, key?: Node) {
+    this.#source = source;
+    this.#node = node;
+    this.#key = key;
+  }
+
+  static ofDocument(source: Source): View | undefined {
+    return source.root === null ? undefined : new View(source, source.root);
+  }
+
+  /** The same for each alias of one node. */
+  get identity(): Node {
+    return this.#node;
+  }
+
+  get isMapping(): boolean {
+    return isMap(this.#node);
+  }
+
+  /** Where the setting stands: its name, or for an element of a list the element. */
+  get place(): Place {
+    return this.#source.placeOf(this.#key ?? this.#node);
+  }
+
+  /** @param name in snake case */
+  get(name: string): View | undefined {
+    return this.members().findLast((member) => snakeCase(member.name) === name)?.view;
+  }
+
+  /** What one member after the other leads to. */
+  at(...names: readonly string[]): View | undefined {
+    return names.reduce<View | undefined>((view, name) => view?.get(name), this);
+  }
+
+  /** By its name exactly as it is written, for mappings whose names are data. */
+  named(name: string): View | undefined {
+    return this.members().findLast((member) => member.name === name)?.view;
+  }
+
+  /** Own members after those that are merged in, so that the last of a name counts. */
+  members(): readonly Member[] {
+    return this.#membersOf(this.#node, MAX_MERGES);
+  }
+
+  #membersOf(node: Node | undefined, mergesLeft: number): readonly Member[] {
+    if (!isMap(node)) return [];
+    const merged: Member[] = [];
+    const own: Member[] = [];
+    for (const { key, value } of node.items) {
+      if (!isScalar(key)) continue;
+      const target = this.#target(value);
+      if (key.value === '<<' && key.type === Scalar.PLAIN) {
+        if (mergesLeft > 0) merged.push(...this.#mergedFrom(target, mergesLeft - 1));
+      } else if (target !== undefined && !isNull(target)) {
+        own.push({ name: String(key.value), view: new View(this.#source, target, key) });
+      }
+    }
+    return [...merged, ...own];
+  }
+
+  /** Members that say again what one before them said, in either spelling. */
+  repeated(): readonly View[] {
+    if (!isMap(this.#node)) return [];
+    const seen = new Set<string>();
+    return this.#node.items.flatMap(({ key, value }) => {
+      if (!isScalar(key)) return [];
+      const text = String(key.value);
+      const name = /^[A-Za-z_0-9]+$/.test(text) ? snakeCase(text) : text;
+      const isRepeated = seen.has(name);
+      seen.add(name);
+      return isRepeated ? [new View(this.#source, this.#target(value) ?? key, key)] : [];
+    });
+  }
+
+  /** The first of several counts most. */
+  #mergedFrom(node: Node | undefined, mergesLeft: number): readonly Member[] {
+    if (!isSeq(node)) return this.#membersOf(node, mergesLeft);
+    const nodes = node.items.toReversed().map((item) => this.#target(item));
+    return nodes.flatMap((item) => this.#membersOf(item, mergesLeft));
+  }
+
+  #target(value: unknown): Node | undefined {
+    if (!isMap(value) && !isSeq(value) && !isScalar(value) && !isAlias(value)) return undefined;
+    return this.#source.target(value);
+  }
+
+  /** Of a list; a list that a patch addresses by index is a mapping. Empty for anything else. */
+  items(): readonly View[] {
+    if (isMap(this.#node)) {
+      return this.members()
+        .filter(({ name }) => /^(?:\d+|-)$/.test(name))
+        .map(({ view }) => view);
+    }
+    if (!isSeq(this.#node)) return [];
+    return this.#node.items.flatMap((item) => {
+      const target = this.#target(item);
+      return target === undefined || isNull(target) ? [] : [new View(this.#source, target)];
+    });
+  }
+
+  /** Elements of the list under a name. */
+  list(name: string): readonly View[] {
+    return this.get(name)?.items() ?? [];
+  }
+
+  /** A scalar, as text; also one that is wrapped (`{ value: true }`), as Envoy accepts. */
+  get text(): string | undefined {
+    if (isScalar(this.#node)) return String(this.#node.value);
+    const [member, ...more] = this.members();
+    return member?.name === 'value' && more.length === 0 ? member.view.text : undefined;
+  }
+
+  /** Undefined for what is neither: a template's text, say. Envoy and Kubernetes read YAML 1.1's words too. */
+  get flag(): boolean | undefined {
+    const word = this.text?.toLowerCase() ?? '';
+    if (/^(?:true|yes|y|on)$/.test(word)) return true;
+    return /^(?:false|no|n|off)$/.test(word) ? false : undefined;
+  }
+
+  get number(): number | undefined {
+    const text = this.text ?? '';
+    return /^-?\d+(?:\.\d+)?(?:e\+?\d+)?$/i.test(text) ? Number(text) : undefined;
+  }
+
+  /** Protobuf's durations, as text (`0.5s`) or message (`{ seconds: 1 }`), and those of Go (`1m30s`). */
+  get seconds(): number | undefined {
+    const whole = this.get('seconds')?.number;
+    const nanos = this.get('nanos')?.number;
+    if (whole !== undefined || nanos !== undefined) return (whole ?? 0) + (nanos ?? 0) * 1e-9;
+    const text = this.text ?? '';
+    if (!/^(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|ns))+$/.test(text)) return undefined;
+    const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|us|ns)/g)];
+    return parts.reduce((sum, [, size, unit]) => sum + Number(size) * (SECONDS_OF[unit ?? ''] ?? 0), 0);
+  }
+
+  /** An enum's value, which may be written as name or number. */
+  isOneOf(...values: readonly (string | number)[]): boolean {
+    return values.some((value) => String(value) === this.text);
+  }
+
+  /** Documents in a text, as ConfigMaps hold them. @throws UnreadableText */
+  documents(): readonly View[] {
+    return this.#source.within(this.#node).flatMap((source) => View.ofDocument(source) ?? []);
+  }
+
+  /** This, as it would stand below these members: what a patch says with a path. */
+  below(names: readonly string[]): View {
+    const nested = names.toReversed().reduce<Node>((node, name) => {
+      const key = new Scalar(name);
+      key.range = this.#key?.range ?? this.#node.range ?? null;
+      const map = new YAMLMap<Scalar, Node>();
+      map.items.push(new Pair(key, node));
+      map.range = this.#node.range ?? null;
+      return map;
+    }, this.#node);
+    return new View(this.#source, nested, this.#key);
+  }
+}
+
+const SECONDS_OF: { readonly [unit: string]: number } = {
+  h: 3600,
+  m: 60,
+  s: 1,
+  ms: 1e-3,
+  us: 1e-6,
+  ns: 1e-9,
+};
+
+function isNull(node: Node): boolean {
+  return isScalar(node) && node.value === null;
+}
+
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** All mappings within, each once, however many aliases lead to it. */
+export function everyMapping(roots: readonly View[]): readonly View[] {
+  const seen = new Set<Node>();
+  const found: View[] = [];
+  const waiting = [...roots];
+  for (let view = waiting.pop(); view !== undefined; view = waiting.pop()) {
+    if (seen.has(view.identity)) continue;
+    seen.add(view.identity);
+    if (view.isMapping) found.push(view);
+    waiting.push(
+      ...(view.isMapping ? view.members().map((member) => member.view) : view.items()).toReversed(),
+    );
+  }
+  return found;
+}
