@@ -4,6 +4,7 @@ import { registerBundle } from './commands/bundle.ts';
 import { registerControl } from './commands/control.ts';
 import { registerCtl } from './commands/ctl.ts';
 import { registerEnroll } from './commands/enroll.ts';
+import { registerEnvoy } from './commands/envoy.ts';
 import { registerExplain } from './commands/explain.ts';
 import { registerKeygen } from './commands/keygen.ts';
 import { registerRequest } from './commands/request.ts';
@@ -54,6 +55,7 @@ function buildProgram(context: CliContext): ProofgateCommand {
   registerRequest(program, context);
   registerBundle(program, context);
   registerVerifier(program, context);
+  registerEnvoy(program, context);
   registerExplain(program, context);
   registerControl(program, context);
   registerCtl(program, context);
