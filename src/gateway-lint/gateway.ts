@@ -34,7 +34,7 @@ export interface Listener {
   readonly view: View;
   readonly chains: readonly Chain[];
   /** Forward bytes that no HTTP filter sees. */
-  readonly tcpProxies: readonly View[];
+  readonly proxies: readonly View[];
   /** For what workloads send, not for what they are sent. */
   readonly isOutbound: boolean;
 }

@@ -127,6 +127,10 @@ function assemble(parts: Parts): EnvoyConfiguration {
   const used = new Set([...parts.routes, ...chains.flatMap(({ routes }) => routes)]);
   const virtualHostDiscovery = [...used].flatMap((routes) => routes.get('vhds') ?? []);
   const unseenRoutes = chains.flatMap((chain) => chain.unseenRoutes ?? []);
+  const unseenChains = parts.listeners.flatMap((listener) => [
+    ...networkFilters(listener).flatMap((filter) => filter.get('config_discovery') ?? []),
+    ...[listener.get('fcds_config')].flatMap((config) => config ?? []),
+  ]);
   const unseenFilters = chains.flatMap(({ filters }) =>
     filters.flatMap(({ entry, name }) =>
       parts.filters.has(name) ? [] : (entry.get('config_discovery') ?? []),
@@ -137,15 +141,23 @@ function assemble(parts: Parts): EnvoyConfiguration {
     routeConfigurations: [...used],
     clusters: parts.clusters,
     admins: parts.admins,
-    unseen: [...parts.unseen, ...unseenRoutes, ...virtualHostDiscovery, ...unseenFilters],
+    unseen: [...parts.unseen, ...unseenChains, ...unseenRoutes, ...virtualHostDiscovery, ...unseenFilters],
   };
 }
 
+function networkFilters(listener: View): readonly View[] {
+  const filterChains = [...listener.list('filter_chains'), listener.get('default_filter_chain')];
+  return filterChains.flatMap((chain) => chain?.list('filters') ?? []);
+}
+
+/** Network filters that forward by themselves. */
+const PROXY = /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|UdpProxyConfig)$/;
+
 function readListener(view: View, parts: Parts): Listener {
-  const filterChains = [...view.list('filter_chains'), view.get('default_filter_chain')];
-  const messages = filterChains
-    .flatMap((chain) => chain?.list('filters') ?? [])
-    .map((filter) => ({ filter, message: typed(filter.get('typed_config')) }));
+  const messages = [...networkFilters(view), ...view.list('listener_filters')].map((filter) => ({
+    filter,
+    message: typed(filter.get('typed_config')),
+  }));
   const api = typed(view.at('api_listener', 'api_listener'));
   const managers = [...messages.map(({ message }) => message), api].filter(
     (message) => message !== undefined && isManager(message),
@@ -153,9 +165,7 @@ function readListener(view: View, parts: Parts): Listener {
   return {
     view,
     chains: managers.flatMap((message) => (message === undefined ? [] : readChain(message.settings, parts))),
-    tcpProxies: messages
-      .filter(({ message }) => /\.TcpProxy$/.test(message?.type ?? ''))
-      .map(({ filter }) => filter),
+    proxies: messages.filter(({ message }) => PROXY.test(message?.type ?? '')).map(({ filter }) => filter),
     isOutbound: view.get('traffic_direction')?.isOneOf('OUTBOUND', 2) ?? false,
   };
 }

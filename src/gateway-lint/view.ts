@@ -5,9 +5,6 @@
 import { isAlias, isMap, isScalar, isSeq, type Node, Pair, Scalar, YAMLMap } from 'yaml';
 import type { Place, Source } from './source.ts';
 
-/** Merge keys within merged mappings, followed so far. */
-const MAX_MERGES = 16;
-
 export interface Member {
   /** As it is written. */
   readonly name: string;
@@ -59,25 +56,38 @@ export class View {
     return this.members().findLast((member) => member.name === name)?.view;
   }
 
-  /** Own members after those that are merged in, so that the last of a name counts. */
+  /** Own members, and those that are merged in under other names. Each mapping is merged once, the nearest first. */
   members(): readonly Member[] {
-    return this.#membersOf(this.#node, MAX_MERGES);
+    const found: Member[] = [];
+    const names = new Set<string>();
+    const merged = new Set<Node>();
+    const waiting: Node[] = [this.#node];
+    for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+      if (merged.has(node)) continue;
+      merged.add(node);
+      const { merges, own } = this.#directMembers(node);
+      found.push(...own.filter(({ name }) => !names.has(snakeCase(name))));
+      for (const { name } of own) names.add(snakeCase(name));
+      waiting.push(...merges.toReversed());
+    }
+    return found;
   }
 
-  #membersOf(node: Node | undefined, mergesLeft: number): readonly Member[] {
-    if (!isMap(node)) return [];
-    const merged: Member[] = [];
+  /** What a mapping says itself, and the mappings that its merge keys name. */
+  #directMembers(node: Node): { readonly own: readonly Member[]; readonly merges: readonly Node[] } {
     const own: Member[] = [];
-    for (const { key, value } of node.items) {
+    const merges: Node[] = [];
+    for (const { key, value } of isMap(node) ? node.items : []) {
       if (!isScalar(key)) continue;
       const target = this.#target(value);
+      if (target === undefined) continue;
       if (key.value === '<<' && key.type === Scalar.PLAIN) {
-        if (mergesLeft > 0) merged.push(...this.#mergedFrom(target, mergesLeft - 1));
-      } else if (target !== undefined && !isNull(target)) {
+        merges.push(...(isSeq(target) ? target.items.flatMap((item) => this.#target(item) ?? []) : [target]));
+      } else if (!isNull(target)) {
         own.push({ name: String(key.value), view: new View(this.#source, target, key) });
       }
     }
-    return [...merged, ...own];
+    return { own, merges };
   }
 
   /** Members that say again what one before them said, in either spelling. */
@@ -92,13 +102,6 @@ export class View {
       seen.add(name);
       return isRepeated ? [new View(this.#source, this.#target(value) ?? key, key)] : [];
     });
-  }
-
-  /** The first of several counts most. */
-  #mergedFrom(node: Node | undefined, mergesLeft: number): readonly Member[] {
-    if (!isSeq(node)) return this.#membersOf(node, mergesLeft);
-    const nodes = node.items.toReversed().map((item) => this.#target(item));
-    return nodes.flatMap((item) => this.#membersOf(item, mergesLeft));
   }
 
   #target(value: unknown): Node | undefined {

@@ -1,6 +1,6 @@
 /** Where the check stands among the filters, and whether it runs. */
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
-import { mayBe } from '../read-filters.ts';
+import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
 import { isCheckFilter, ofKind } from '../settings.ts';
 import type { View } from '../view.ts';
 
@@ -41,7 +41,7 @@ const tcpProxy: Rule = {
   effect: 'forwards bytes that no HTTP filter sees, past the check',
   fix: 'an HTTP connection manager with ext_authz, or no such listener',
   find: ({ listeners }) =>
-    listeners.filter(({ isOutbound }) => !isOutbound).flatMap(({ tcpProxies }) => tcpProxies),
+    listeners.filter(({ isOutbound }) => !isOutbound).flatMap(({ proxies }) => proxies),
 };
 
 /** Filters that leave method, target, headers and body of what they forward as they are. */
@@ -58,6 +58,7 @@ const HARMLESS = new Set([
   'fault',
   'grpc_stats',
   'health_check',
+  'io.istio.http.peer_metadata.Config',
   'kill_request',
   'local_ratelimit',
   'rate_limit_quota',
@@ -76,6 +77,7 @@ const filterBehindCheck: Rule = {
   fix: 'put it in front of ext_authz, which is last before the router',
   find: (gateway) => [
     ...chainsOf(gateway).flatMap(({ filters }) => behindCheck(filters).map(({ entry }) => entry)),
+    ...upstreamFilters(gateway),
     ...gateway.insertedFilters
       .filter(({ filter, isBehindCheck }) => isBehindCheck && !HARMLESS.has(filter.kind))
       .map(({ filter }) => filter.entry),
@@ -89,6 +91,18 @@ function behindCheck(filters: readonly HttpFilter[]): readonly HttpFilter[] {
   const check = filters.findIndex(isCheckFilter);
   if (check === -1) return [];
   return filters.slice(check + 1).filter(({ kind }) => !HARMLESS.has(kind));
+}
+
+/** Of routers and clusters: they run after all others. */
+function upstreamFilters(gateway: Gateway): readonly View[] {
+  const routers = chainsOf(gateway).flatMap(({ filters }) => filters.filter(({ kind }) => kind === 'router'));
+  const ofClusters = gateway.clusters
+    .flatMap((cluster) => cluster.get('typed_extension_protocol_options')?.members() ?? [])
+    .flatMap(({ view }) => typed(view)?.settings.list('http_filters') ?? []);
+  return [...routers.flatMap(({ settings }) => settings?.list('upstream_http_filters') ?? []), ...ofClusters]
+    .map((entry) => readHttpFilter(entry, new Map()))
+    .filter(({ kind }) => !HARMLESS.has(kind))
+    .map(({ entry }) => entry);
 }
 
 /** Filters that can answer, or forward, by themselves. */

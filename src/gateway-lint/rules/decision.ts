@@ -120,4 +120,19 @@ function wantsHeader(conditions: readonly View[]): boolean {
   );
 }
 
-export const DECISION_RULES: readonly Rule[] = [routeUnchecked, decisionNotRequired];
+const callerChoosesTarget: Rule = {
+  id: 'caller-chooses-target',
+  severity: 'error',
+  effect: 'lets a header of the caller, which nobody has signed, choose where a checked request goes',
+  fix: 'name clusters and hosts in the configuration',
+  find: (gateway) => [
+    ...gateway.routeParts.flatMap((part) => part.get('cluster_header') ?? []),
+    ...gateway.routeParts.flatMap((part) => part.get('host_rewrite_header') ?? []),
+    ...gateway.clusters.flatMap((cluster) => {
+      const byHeader = cluster.at('original_dst_lb_config', 'use_http_header');
+      return byHeader !== undefined && mayBe(byHeader) ? [byHeader] : [];
+    }),
+  ],
+};
+
+export const DECISION_RULES: readonly Rule[] = [routeUnchecked, decisionNotRequired, callerChoosesTarget];

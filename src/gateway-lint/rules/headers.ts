@@ -52,6 +52,12 @@ const contextHeadersKept: Rule = {
       if (remaining(mutations, CONTEXT_HEADERS).length === 0) return [];
       return [lists[0] ?? filters[0]?.entry ?? chain.manager.get('http_filters') ?? chain.manager];
     }),
+    ...checkedChains(gateway).flatMap((chain) => {
+      const names = new Set(mutationsBefore(chain).map(({ name }) => name));
+      return gateway.overrides
+        .filter(({ isDisabled, name }) => isDisabled && names.has(name))
+        .map(({ entry }) => entry);
+    }),
     ...ofKind(gateway, 'ClientTrafficPolicy').flatMap(({ spec }) => {
       const early = spec.at('headers', 'early_request_headers');
       const removed = new Set(early?.list('remove').map(({ text }) => text?.toLowerCase()));
@@ -95,19 +101,29 @@ const contextHeaderWritten: Rule = {
   fix: 'no x-proofgate-… in what the gateway adds or sets',
   find: (gateway) => [
     ...gateway.routeParts.flatMap((part) => part.list('request_headers_to_add')).flatMap(addedName),
-    ...gateway.listeners
-      .flatMap(({ chains }) => chains)
-      .flatMap(({ filters, manager }) => [
-        ...filters.filter(({ kind }) => kind === 'header_mutation').flatMap(({ settings }) => settings ?? []),
-        ...manager.list('early_header_mutation_extensions'),
-      ])
-      .flatMap((settings) => everyMapping([settings]).flatMap((view) => view.get('append') ?? []))
+    ...everyMapping(mutationSettings(gateway))
+      .flatMap((view) => view.get('append') ?? [])
       .flatMap(addedName),
     ...kubernetesModifiers(gateway).flatMap((modifier) =>
       ['set', 'add', 'add_if_absent'].flatMap((verb) => writtenBy(modifier.get(verb))),
     ),
   ],
 };
+
+/** Of all that changes headers: filters, what routes make of them, what runs before the filters. */
+function mutationSettings({ insertedFilters, listeners, overrides }: Gateway): readonly View[] {
+  const chains = listeners.flatMap((listener) => listener.chains);
+  const filters = [
+    ...chains.flatMap((chain) => chain.filters),
+    ...insertedFilters.map(({ filter }) => filter),
+  ];
+  return [
+    ...[...filters, ...overrides].flatMap(({ kind, settings }) =>
+      kind === 'header_mutation' ? (settings ?? []) : [],
+    ),
+    ...chains.flatMap(({ manager }) => manager.list('early_header_mutation_extensions')),
+  ];
+}
 
 /** Of a HeaderValueOption. */
 function addedName(option: View): readonly View[] {
