@@ -1,6 +1,6 @@
 /** Envoy's own configuration: a bootstrap, files of resources, and what its admin interface shows of all of it. */
 import type { Chain, Listener } from './gateway.ts';
-import { isManager, readHttpFilter, typed } from './read-filters.ts';
+import { isManager, readHttpFilter, type Typed, typed } from './read-filters.ts';
 import { everyMapping, type View } from './view.ts';
 
 export interface EnvoyConfiguration {
@@ -154,20 +154,29 @@ function networkFilters(listener: View): readonly View[] {
 const PROXY = /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|UdpProxyConfig)$/;
 
 function readListener(view: View, parts: Parts): Listener {
-  const messages = [...networkFilters(view), ...view.list('listener_filters')].map((filter) => ({
-    filter,
-    message: typed(filter.get('typed_config')),
-  }));
+  const filters = [...networkFilters(view), ...view.list('listener_filters')];
   const api = typed(view.at('api_listener', 'api_listener'));
-  const managers = [...messages.map(({ message }) => message), api].filter(
-    (message) => message !== undefined && isManager(message),
-  );
+  const messages = [
+    ...filters.flatMap((filter) => messagesIn(filter.get('typed_config'))),
+    ...(api ? [api] : []),
+  ];
   return {
     view,
-    chains: managers.flatMap((message) => (message === undefined ? [] : readChain(message.settings, parts))),
-    proxies: messages.filter(({ message }) => PROXY.test(message?.type ?? '')).map(({ filter }) => filter),
+    chains: messages.filter(isManager).map(({ settings }) => readChain(settings, parts)),
+    proxies: filters.filter((filter) =>
+      messagesIn(filter.get('typed_config')).some(({ type }) => PROXY.test(type)),
+    ),
     isOutbound: view.get('traffic_direction')?.isOneOf('OUTBOUND', 2) ?? false,
   };
+}
+
+/** What a network filter is, or what a matcher around others may make of it. */
+function messagesIn(config: View | undefined): readonly Typed[] {
+  const outer = typed(config);
+  if (config === undefined || outer === undefined || isManager(outer) || PROXY.test(outer.type)) {
+    return outer === undefined ? [] : [outer];
+  }
+  return everyMapping([config]).flatMap((view) => typed(view) ?? []);
 }
 
 function readChain(manager: View, parts: Parts): Chain {

@@ -144,6 +144,25 @@ const adminExposed: Rule = {
     }),
 };
 
+const CREDENTIAL = /%REQ\([^)]*(?:authorization|x-proofgate-(?:transcript|signature))\b/i;
+
+const credentialsLogged: Rule = {
+  id: 'credentials-logged',
+  severity: 'warning',
+  effect: 'writes passports or proofs to the log: whoever reads it has them',
+  fix: 'no Authorization, x-proofgate-transcript or x-proofgate-signature in access logs',
+  find: ({ listeners, managers, meshes }) => {
+    const holders = [...viewsOf(managers), ...listeners.map(({ view }) => view)];
+    const logs = holders.flatMap((holder) => holder.get('access_log') ?? []);
+    const texts = everyMapping(logs.flatMap((log) => [log, ...log.items()]))
+      .flatMap((view) => view.members())
+      .map(({ view }) => view);
+    return [...texts, ...meshes.flatMap((mesh) => mesh.get('access_log_format') ?? [])].filter(({ text }) =>
+      CREDENTIAL.test(text ?? ''),
+    );
+  },
+};
+
 const notInFile: Rule = {
   id: 'not-in-file',
   severity: 'warning',
@@ -160,5 +179,6 @@ export const VERIFIER_RULES: readonly Rule[] = [
   verifierPlaintext,
   verifierUnverified,
   adminExposed,
+  credentialsLogged,
   notInFile,
 ];
