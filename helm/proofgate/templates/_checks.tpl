@@ -1,0 +1,205 @@
+{{/* What cannot work, or would let a used proof pass again, is told before anything is installed: one sentence each. */}}
+
+{{- define "proofgate.checks" -}}
+{{- if .Values.verifier.enabled -}}
+{{- include "proofgate.checks.verifier" . -}}
+{{- include "proofgate.checks.replay" . -}}
+{{- include "proofgate.checks.state" . -}}
+{{- include "proofgate.checks.door" . -}}
+{{- end -}}
+{{- if .Values.control.enabled -}}
+{{- include "proofgate.checks.control" . -}}
+{{- include "proofgate.checks.instances" . -}}
+{{- end -}}
+{{- if .Values.test.enabled -}}
+{{- include "proofgate.checks.test" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.verifier" -}}
+{{- $verifier := .Values.verifier -}}
+{{- $trust := $verifier.trust -}}
+{{- if not $verifier.authSite -}}
+{{- fail "verifier.authSite is required: a verifier serves one Auth Site, and takes no other's bundle." -}}
+{{- end -}}
+{{- if and $trust.existingConfigMap (or $trust.bundleKeys $trust.freshnessKeys) -}}
+{{- fail "verifier.trust.existingConfigMap stands in place of verifier.trust.bundleKeys and freshnessKeys: give one of the two." -}}
+{{- end -}}
+{{- if and (not $trust.existingConfigMap) (or $trust.bundleKeyFiles $trust.freshnessKeyFiles) -}}
+{{- fail "verifier.trust.bundleKeyFiles and freshnessKeyFiles name keys of verifier.trust.existingConfigMap: name that ConfigMap, too." -}}
+{{- end -}}
+{{- if not (or $trust.bundleKeys $trust.bundleKeyFiles) -}}
+{{- fail "verifier.trust needs at least one bundle key (bundleKeys, or existingConfigMap with bundleKeyFiles): a verifier takes no bundle that nobody it knows has signed." -}}
+{{- end -}}
+{{- range $name, $content := $trust.freshnessKeys -}}
+{{- if and (hasKey $trust.bundleKeys $name) (ne (index $trust.bundleKeys $name) $content) -}}
+{{- fail (printf "verifier.trust.bundleKeys and freshnessKeys hold two different keys under the name %s: rename one of them." $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $url := include "proofgate.verifier.controlUrl" . -}}
+{{- if not (or $url $verifier.source.volume) -}}
+{{- fail "verifier.source is required: set source.control.url, enable this release's Control, or give source.volume with the signed bundle." -}}
+{{- end -}}
+{{- if and $url (not $verifier.source.control.tokenSecret.name) -}}
+{{- fail "verifier.source.control.tokenSecret.name is required: Control hands bundles only to a target that shows its token." -}}
+{{- end -}}
+{{- if and (hasPrefix "http://" $url) (not $verifier.settings.allowPlainHttp) -}}
+{{- fail "verifier.source.control would send the target's token in the clear: use https, or set verifier.settings.allowPlainHttp where something else encrypts it." -}}
+{{- end -}}
+{{- include "proofgate.checks.ca" (dict "name" "verifier.source.control.ca" "ref" $verifier.source.control.ca) -}}
+{{- end -}}
+
+{{/* One place remembers used proofs: a memory of each one's own is none that they share. */}}
+{{- define "proofgate.checks.replay" -}}
+{{- $verifier := .Values.verifier -}}
+{{- $redis := .Values.redis -}}
+{{- $why := "verifiers without Redis do not know each other's used proofs, so a replayed request could pass" -}}
+{{- $mend := "set redis.url or redis.urlSecret.name" -}}
+{{- if and $redis.url $redis.urlSecret.name -}}
+{{- fail "redis.url and redis.urlSecret are the same setting: give one of them." -}}
+{{- end -}}
+{{- if contains "@" $redis.url -}}
+{{- fail "redis.url holds a user or password, which everybody who may read pods would see: put the URL into a Secret and name it in redis.urlSecret." -}}
+{{- end -}}
+{{- include "proofgate.checks.ca" (dict "name" "redis.ca" "ref" $redis.ca) -}}
+{{- if include "proofgate.redisGiven" . -}}
+{{- if hasKey $verifier.settings "maxReplayRecords" -}}
+{{- fail "verifier.settings.maxReplayRecords is for a verifier without Redis: Redis is bounded by its maxmemory." -}}
+{{- end -}}
+{{- else -}}
+{{- if eq $verifier.mode "sidecar" -}}
+{{- fail (printf "verifier.mode is sidecar without Redis: a gateway may have several pods, and %s; %s." $why $mend) -}}
+{{- end -}}
+{{- if $verifier.autoscaling.enabled -}}
+{{- fail (printf "verifier.autoscaling is enabled without Redis: %s; %s, or leave autoscaling off." $why $mend) -}}
+{{- end -}}
+{{- if gt (int $verifier.replicas) 1 -}}
+{{- fail (printf "verifier.replicas is %d without Redis: %s; %s, or keep one replica." (int $verifier.replicas) $why $mend) -}}
+{{- end -}}
+{{- if and $verifier.strategy (ne (default "" $verifier.strategy.type) "Recreate") -}}
+{{- fail (printf "verifier.strategy replaces pods while others run (maxSurge > 0, or one that still drains) without Redis: %s; %s, or use type Recreate." $why $mend) -}}
+{{- end -}}
+{{- if gt (int (default 1 $verifier.settings.workers)) 1 -}}
+{{- fail (printf "verifier.settings.workers is %d without Redis: %s; %s, or keep one worker." (int $verifier.settings.workers) $why $mend) -}}
+{{- end -}}
+{{- if not $verifier.persistence.enabled -}}
+{{- fail (printf "verifier.persistence is required without Redis: a new pod would not know which proofs were used before, or which bundle was the latest; enable it, or %s." $mend) -}}
+{{- end -}}
+{{- range $name, $value := $verifier.settings -}}
+{{- if hasPrefix "redis" $name -}}
+{{- fail (printf "verifier.settings.%s is about a Redis that is not there: %s." $name $mend) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* One state directory is one process's. */}}
+{{- define "proofgate.checks.state" -}}
+{{- $verifier := .Values.verifier -}}
+{{- if $verifier.persistence.enabled -}}
+{{- $why := "a state directory belongs to one verifier at a time" -}}
+{{- if eq $verifier.mode "sidecar" -}}
+{{- fail (printf "verifier.persistence is enabled with mode sidecar: %s, and a gateway may have several pods; leave it off, since Redis keeps the mark." $why) -}}
+{{- end -}}
+{{- if or (gt (int $verifier.replicas) 1) $verifier.autoscaling.enabled -}}
+{{- fail (printf "verifier.persistence is enabled with more than one replica: %s; leave it off, since Redis keeps the mark." $why) -}}
+{{- end -}}
+{{- if and $verifier.strategy (ne (default "" $verifier.strategy.type) "Recreate") -}}
+{{- fail (printf "verifier.persistence is enabled with a strategy that runs two pods: %s; use type Recreate, or leave persistence off." $why) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $verifier.autoscaling.enabled (gt (int $verifier.autoscaling.minReplicas) (int $verifier.autoscaling.maxReplicas)) -}}
+{{- fail "verifier.autoscaling.minReplicas is more than maxReplicas." -}}
+{{- end -}}
+{{- if and (gt (int (default 1 $verifier.settings.workers)) 1) (not $verifier.settings.auditFile) (eq (default "best-effort" $verifier.settings.audit) "required") -}}
+{{- fail "verifier.settings.workers above 1 with audit required needs auditFile, a regular file on a volume: lines that pass through another process are not recorded when the answer leaves." -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.door" -}}
+{{- $verifier := .Values.verifier -}}
+{{- $tls := $verifier.tls -}}
+{{- if eq $verifier.mode "sidecar" -}}
+{{- if or (include "proofgate.verifier.tlsGiven" .) (include "proofgate.caGiven" $tls.clientCa) -}}
+{{- fail "verifier.tls is for mode deployment: a sidecar is asked over its socket, which needs no TLS." -}}
+{{- end -}}
+{{- else -}}
+{{- include "proofgate.checks.tls" (dict "name" "verifier.tls" "tls" $tls "why" "a Check holds passports, and an answer lets requests in") -}}
+{{- if and (include "proofgate.caGiven" $tls.clientCa) (eq $tls.mode "none") -}}
+{{- fail "verifier.tls.clientCa without TLS has no effect: set verifier.tls.mode to certManager or secret." -}}
+{{- end -}}
+{{- end -}}
+{{- if and $tls.clientSans (not (include "proofgate.caGiven" $tls.clientCa)) -}}
+{{- fail "verifier.tls.clientSans needs verifier.tls.clientCa: names of certificates that anybody can make say nothing." -}}
+{{- end -}}
+{{- include "proofgate.checks.ca" (dict "name" "verifier.tls.clientCa" "ref" $tls.clientCa) -}}
+{{- end -}}
+
+{{- define "proofgate.checks.tls" -}}
+{{- if not .tls.mode -}}
+{{- fail (printf "%s.mode is required: %s; choose certManager or secret, or none where something else encrypts the connection." .name .why) -}}
+{{- end -}}
+{{- if and (eq .tls.mode "secret") (not .tls.secretName) -}}
+{{- fail (printf "%s.secretName is required with mode secret: the Secret with tls.crt and tls.key." .name) -}}
+{{- end -}}
+{{- if and (eq .tls.mode "certManager") (not .tls.issuerRef.name) -}}
+{{- fail (printf "%s.issuerRef.name is required with mode certManager: who is to issue the certificate." .name) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.ca" -}}
+{{- if and .ref.configMap .ref.secret -}}
+{{- fail (printf "%s names a ConfigMap and a Secret: give one of them." .name) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.control" -}}
+{{- $control := .Values.control -}}
+{{- if not $control.publicUrls -}}
+{{- fail "control.publicUrls is required: workloads sign the URL by which they reach Control." -}}
+{{- end -}}
+{{- include "proofgate.checks.tls" (dict "name" "control.tls" "tls" $control.tls "why" "clients send tokens to Control") -}}
+{{- if and $control.oidc.issuer (not $control.oidc.clientId) -}}
+{{- fail "control.oidc.clientId is required with control.oidc.issuer: how the identity provider knows this Control." -}}
+{{- end -}}
+{{- if and (not $control.oidc.issuer) (or $control.oidc.clientId $control.oidc.clientSecret.name) -}}
+{{- fail "control.oidc.issuer is required with control.oidc.clientId and clientSecret: where operators sign in." -}}
+{{- end -}}
+{{- include "proofgate.checks.ca" (dict "name" "control.oidc.ca" "ref" $control.oidc.ca) -}}
+{{- include "proofgate.checks.ca" (dict "name" "control.issuerCa" "ref" $control.issuerCa) -}}
+{{- end -}}
+
+{{- define "proofgate.checks.instances" -}}
+{{- $control := .Values.control -}}
+{{- $database := $control.database -}}
+{{- if eq $database.kind "sqlite" -}}
+{{- if gt (int $control.replicas) 1 -}}
+{{- fail (printf "control.replicas is %d on SQLite: the database is one process's, and a second one would not start; use control.database.kind postgresql, or keep one replica." (int $control.replicas)) -}}
+{{- end -}}
+{{- if and $control.strategy (ne (default "" $control.strategy.type) "Recreate") -}}
+{{- fail "control.strategy runs two pods at a time on SQLite: the database is one process's, and the new one would not start; use type Recreate, or control.database.kind postgresql." -}}
+{{- end -}}
+{{- if $database.urlSecret.name -}}
+{{- fail "control.database.urlSecret is for control.database.kind postgresql: SQLite has no URL." -}}
+{{- end -}}
+{{- else -}}
+{{- if not $database.urlSecret.name -}}
+{{- fail "control.database.urlSecret.name is required with postgresql: the Secret with the database's URL." -}}
+{{- end -}}
+{{- if not $control.masterKey.name -}}
+{{- fail "control.masterKey.name is required with postgresql: all instances share one master key, and one that a pod makes for itself goes with the pod." -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.test" -}}
+{{- $test := .Values.test -}}
+{{- if not (and $test.url $test.policy $test.audience) -}}
+{{- fail "test.url, test.policy and test.audience are required with test.enabled: what is requested, and how the test's key is enrolled." -}}
+{{- end -}}
+{{- if not (or $test.controlUrl .Values.control.enabled) -}}
+{{- fail "test.controlUrl is required where this release has no Control: the test enrolls its key there." -}}
+{{- end -}}
+{{- include "proofgate.checks.ca" (dict "name" "test.controlCa" "ref" $test.controlCa) -}}
+{{- include "proofgate.checks.ca" (dict "name" "test.gatewayCa" "ref" $test.gatewayCa) -}}
+{{- end -}}

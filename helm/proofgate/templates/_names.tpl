@@ -1,0 +1,199 @@
+{{/* Names, labels, and parts that every pod has. Those with a component take (dict "root" $ "component" "verifier"). */}}
+
+{{- define "proofgate.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 48 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 48 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 48 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.componentName" -}}
+{{- printf "%s-%s" (include "proofgate.fullname" .root) .component -}}
+{{- end -}}
+
+{{- define "proofgate.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- define "proofgate.labels" -}}
+{{- $own := include "proofgate.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/version" (.root.Chart.AppVersion | toString) -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- merge $own .root.Values.commonLabels | toYaml -}}
+{{- end -}}
+
+{{- define "proofgate.podLabels" -}}
+{{- $own := include "proofgate.labels" . | fromYaml -}}
+{{- merge $own (index .root.Values .component).podLabels | toYaml -}}
+{{- end -}}
+
+{{- define "proofgate.metadata" -}}
+name: {{ include "proofgate.componentName" . }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "proofgate.labels" . | nindent 2 }}
+{{- end -}}
+
+{{- define "proofgate.serviceAccountName" -}}
+{{- $account := (index .root.Values .component).serviceAccount -}}
+{{- if $account.name -}}
+{{- $account.name -}}
+{{- else if $account.create -}}
+{{- include "proofgate.componentName" . -}}
+{{- else -}}
+default
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the `restricted` standard asks of a container, and a root file system that nobody writes to. */}}
+{{- define "proofgate.containerSecurity" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/*
+The pod's share of it. OnRootMismatch: with any other policy each mount would give the group access to the files of a volume that was
+used before, and Control refuses a master key that its group may read.
+*/}}
+{{- define "proofgate.podSecurity" -}}
+{{- $required := dict "runAsNonRoot" true "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- $asked := dict -}}
+{{- range $name, $value := . -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $_ := set $asked $name (kindIs "float64" $value | ternary (int64 $value) $value) -}}
+{{- end -}}
+{{- end -}}
+{{- merge $required $asked | toYaml -}}
+{{- end -}}
+
+{{/* Where pods run. */}}
+{{- define "proofgate.scheduling" -}}
+{{- $values := index .root.Values .component -}}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- if $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- $selector := dict "labelSelector" (dict "matchLabels" (include "proofgate.selectorLabels" . | fromYaml)) }}
+  {{- range $values.topologySpreadConstraints }}
+  - {{- merge (deepCopy .) $selector | toYaml | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* A container that waits before it is told to end. Servers older than 1.30 know no `sleep`. */}}
+{{- define "proofgate.lifecycle" -}}
+{{- $seconds := int .seconds -}}
+{{- if gt $seconds 0 }}
+lifecycle:
+  preStop:
+    {{- if semverCompare ">=1.30.0-0" .root.Capabilities.KubeVersion.Version }}
+    sleep:
+      seconds: {{ $seconds }}
+    {{- else }}
+    exec:
+      command: [node, -e, {{ printf "setTimeout(() => {}, %d)" (mul $seconds 1000) | quote }}]
+    {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Both programs serve these two paths on their admin listener. The kubelet's gRPC probe knows no TLS, so it is not used. */}}
+{{- define "proofgate.probes" -}}
+startupProbe:
+  httpGet: { path: /livez, port: {{ . }} }
+  periodSeconds: 1
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: /livez, port: {{ . }} }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: { path: /readyz, port: {{ . }} }
+  periodSeconds: 3
+  timeoutSeconds: 2
+  failureThreshold: 2
+{{- end -}}
+
+{{/* `--name=value` for each setting; a list gives its flag again for each value. */}}
+{{- define "proofgate.settingArgs" -}}
+{{- range $name, $value := . }}
+{{- range (kindIs "slice" $value | ternary $value (list $value)) }}
+- {{ printf "--%s=%s" ($name | kebabcase) (include "proofgate.settingText" .) | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Numbers of a values file are floating: large ones would be printed with an exponent. */}}
+{{- define "proofgate.settingText" -}}
+{{- if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- end -}}
+
+{{/* Whether a reference to certificates names any: takes the reference. */}}
+{{- define "proofgate.caGiven" -}}
+{{- if or .configMap .secret }}true{{ end -}}
+{{- end -}}
+
+{{/* A volume with the one file `ca.crt`: takes (dict "name" … "ref" …). */}}
+{{- define "proofgate.caVolume" -}}
+- name: {{ .name }}
+  {{- if .ref.configMap }}
+  configMap:
+    name: {{ .ref.configMap }}
+  {{- else }}
+  secret:
+    secretName: {{ .ref.secret }}
+  {{- end }}
+    items:
+      - { key: {{ .ref.key | quote }}, path: ca.crt }
+{{- end -}}
+
+{{/* A volume with one file of a Secret: takes (dict "name" … "secret" … "key" … "path" … "mode" …). */}}
+{{- define "proofgate.secretVolume" -}}
+- name: {{ .name }}
+  secret:
+    secretName: {{ .secret }}
+    defaultMode: {{ .mode }}
+    items:
+      - { key: {{ .key | quote }}, path: {{ .path }} }
+{{- end -}}
+
+{{- define "proofgate.readOnlyMount" -}}
+- { name: {{ .name }}, mountPath: {{ .path }}, readOnly: true }
+{{- end -}}

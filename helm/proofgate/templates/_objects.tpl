@@ -1,0 +1,116 @@
+{{/* Objects that both programs have: each takes (dict "root" $ "component" …). */}}
+
+{{- define "proofgate.claim" -}}
+{{- $persistence := (index .root.Values .component).persistence -}}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  {{- include "proofgate.metadata" . | nindent 2 }}
+  {{- if .keep }}
+  annotations:
+    helm.sh/resource-policy: keep
+  {{- end }}
+spec:
+  accessModes: [{{ $persistence.accessMode }}]
+  {{- with $persistence.storageClassName }}
+  storageClassName: {{ . | quote }}
+  {{- end }}
+  resources:
+    requests:
+      storage: {{ $persistence.size | quote }}
+{{- end -}}
+
+{{- define "proofgate.serviceAccount" -}}
+{{- $account := (index .root.Values .component).serviceAccount -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "proofgate.serviceAccountName" . }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "proofgate.labels" . | nindent 4 }}
+  {{- with $account.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end -}}
+
+{{- define "proofgate.podDisruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "proofgate.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: {{ (index .root.Values .component).podDisruptionBudget.maxUnavailable }}
+  # One that is not ready serves nobody: it may go.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "proofgate.selectorLabels" . | nindent 6 }}
+{{- end -}}
+
+{{/* A certificate by cert-manager: also takes "host", the Service's name. */}}
+{{- define "proofgate.certificate" -}}
+{{- $tls := (index .root.Values .component).tls -}}
+{{- $host := include "proofgate.componentName" . -}}
+{{- $namespace := .root.Release.Namespace -}}
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  {{- include "proofgate.metadata" . | nindent 2 }}
+spec:
+  secretName: {{ $host }}-tls
+  issuerRef:
+    name: {{ $tls.issuerRef.name }}
+    kind: {{ $tls.issuerRef.kind }}
+    group: {{ $tls.issuerRef.group }}
+  privateKey: { algorithm: ECDSA, size: 256, rotationPolicy: Always }
+  usages: [digital signature, server auth]
+  dnsNames:
+    - {{ printf "%s.%s.svc" $host $namespace }}
+    - {{ printf "%s.%s.svc.cluster.local" $host $namespace }}
+    - {{ printf "%s.%s" $host $namespace }}
+    - {{ $host }}
+    {{- range $tls.extraDnsNames }}
+    - {{ . | quote }}
+    {{- end }}
+{{- end -}}
+
+{{/* Scraped by pod addresses, over a Service of its own, so that the one for clients does not lead to the admin listener. */}}
+{{- define "proofgate.metricsService" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "proofgate.componentName" . }}-metrics
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "proofgate.labels" . | nindent 4 }}
+    proofgate/metrics: {{ .component | quote }}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector:
+    {{- include "proofgate.selectorLabels" . | nindent 4 }}
+  ports:
+    - { name: admin, port: {{ .port }}, targetPort: admin }
+{{- end -}}
+
+{{- define "proofgate.serviceMonitor" -}}
+{{- $monitor := .root.Values.monitoring.serviceMonitor -}}
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: {{ include "proofgate.componentName" . }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- merge (include "proofgate.labels" . | fromYaml) $monitor.labels | toYaml | nindent 4 }}
+spec:
+  jobLabel: app.kubernetes.io/component
+  selector:
+    matchLabels:
+      {{- include "proofgate.selectorLabels" . | nindent 6 }}
+      proofgate/metrics: {{ .component | quote }}
+  endpoints:
+    - { port: admin, path: /metrics, interval: {{ $monitor.interval }} }
+{{- end -}}
