@@ -1,0 +1,55 @@
+{{/* What to do next. */}}
+
+{{- define "proofgate.notes" -}}
+{{- $namespace := .Release.Namespace -}}
+Proofgate {{ .Chart.AppVersion }}, release {{ .Release.Name }} in namespace {{ $namespace }}.
+{{- if not (or .Values.verifier.enabled .Values.control.enabled) }}
+
+Nothing is switched on: set verifier.enabled or control.enabled, and what they require. README.md of the chart lists all values.
+{{- end }}
+{{- if .Values.control.enabled }}
+
+Control: {{ first .Values.control.publicUrls }}, in the cluster {{ include "proofgate.control.serviceUrl" . }}
+  1. Wait for it:
+       kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.control.name" . }}
+  2. Its first operator signs in with the bootstrap token, which is
+  {{- if .Values.control.bootstrapToken.name }} in your Secret {{ .Values.control.bootstrapToken.name }}.
+  {{- else }} in a file of its pod:
+       kubectl -n {{ $namespace }} exec deployment/{{ include "proofgate.control.name" . }} -- node -p "require('node:fs').readFileSync('/var/lib/proofgate/bootstrap-token', 'utf8')"
+  {{- end }}
+  3. Make site, target, source and enrollment policy with `proofgate ctl`, then end the bootstrap token: docs/ctl.md, docs/control.md "Operators".
+  {{- if not .Values.control.masterKey.name }}
+  4. Keep the file master-key of its data directory in a safe place: a database without it is lost (docs/control.md "Backup and restore").
+  {{- end }}
+{{- end }}
+{{- if .Values.verifier.enabled }}
+{{- if eq .Values.verifier.mode "sidecar" }}
+
+The verifier is a sidecar, for pods of a gateway in this namespace. ConfigMap {{ include "proofgate.verifier.name" . }}-sidecar holds it:
+  pod.yaml             a strategic merge patch for the gateway's pod template
+  istiod-values.yaml   values for istiod's chart; then annotate pods with inject.istio.io/templates: gateway,{{ .Values.verifier.sidecar.istioTemplate }}
+  Mount the volume proofgate-socket in the gateway's container at {{ .Values.verifier.sidecar.socketDirectory }}, run both as user {{ int64 .Values.verifier.sidecar.runAsUser }},
+  and point ext_authz at unix:{{ .Values.verifier.sidecar.socketDirectory }}/verifier.sock.
+{{- else }}
+
+The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $namespace }}.svc:{{ int .Values.verifier.service.port }}{{ if include "proofgate.verifier.tlsGiven" . }}, with TLS{{ end }}.
+  1. Wait until it is ready; until then `/readyz` says why not:
+       kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.verifier.name" . }}
+  2. Point the gateway at it: envoy/envoy.yaml, docs/enforcement.md "What Envoy must be configured to do".
+  {{- if not (include "proofgate.caGiven" .Values.verifier.tls.clientCa) }}
+  WARNING: whoever reaches the port may ask it. Set verifier.tls.clientCa and clientSans, so that gateways alone may.
+  {{- end }}
+{{- end }}
+{{- if not (include "proofgate.redisGiven" .) }}
+  WARNING: without Redis there is one verifier, and bundles must say single_verifier: true. While it restarts, requests are refused.
+{{- end }}
+{{- end }}
+{{- if .Values.test.enabled }}
+
+Try a signed request: helm test {{ .Release.Name }} -n {{ $namespace }} --logs
+  The policy's verified subject is system:serviceaccount:{{ $namespace }}:{{ include "proofgate.serviceAccountName" (dict "root" . "component" "test") }}.
+{{- else if or .Values.verifier.enabled .Values.control.enabled }}
+
+To try a signed request with `helm test`, set test.enabled and what it requires.
+{{- end }}
+{{- end -}}

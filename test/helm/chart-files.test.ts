@@ -1,0 +1,123 @@
+/** What the chart has of others is theirs: version, README, alerts, flags, metrics. Needs no helm. */
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
+import { CONTROL_SETTINGS } from '../../src/cli/control/settings.ts';
+import type { SettingDeclarations } from '../../src/cli/settings.ts';
+import { VERIFIER_SETTINGS } from '../../src/cli/verifier/settings.ts';
+import { anchorOf, filesOfCheckout, headings, readText } from '../docs/markdown.ts';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+
+it('README, alerts and version are current', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/make-chart-files.mjs', '--check'], {
+    cwd: checkoutPath(),
+    encoding: 'utf8',
+  });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});
+
+it('the version is that of package.json', () => {
+  const { version }: { readonly version: string } = JSON.parse(readText('package.json'));
+  expect(parse(readText('helm/proofgate/Chart.yaml'))).toMatchObject({ version, appVersion: version });
+});
+
+describe('flags in `settings`', () => {
+  const schema = JSON.parse(readText('helm/proofgate/values.schema.json'));
+
+  /** Those that the chart gives itself, from values of their own. */
+  const MANAGED = {
+    verifier:
+      'auth-site bundle control-url control-token-file control-ca-file bundle-key freshness-key state-dir listen ' +
+      'admin-listen tls-cert-file tls-key-file tls-client-ca-file tls-client-san replay redis-ca-file redis-sentinel-user ' +
+      'redis-sentinel-password-file',
+    control:
+      'data-dir listen admin-listen public-url tls-cert tls-key allow-plain-http database-url database-url-file ' +
+      'master-key-file bootstrap-token-file oidc-issuer oidc-client-id oidc-client-secret-file oidc-ca-file issuer-ca-file',
+  };
+
+  it.each<readonly ['verifier' | 'control', SettingDeclarations]>([
+    ['verifier', VERIFIER_SETTINGS],
+    ['control', CONTROL_SETTINGS],
+  ])('of %s are all others, with the kind of value that they take', (program, settings) => {
+    const managed = MANAGED[program].split(' ');
+    const flags = Object.values(settings);
+    expect(managed.filter((flag) => !flags.some((setting) => setting.flag === flag))).toEqual([]);
+    const expected = flags
+      .filter(({ flag }) => !managed.includes(flag))
+      .map(({ fileScalar, flag, repeatable }) => {
+        const type = fileScalar === 'number' ? 'integer' : fileScalar;
+        const one = type === 'string' ? { type, minLength: 1 } : { type };
+        return [camelCase(flag), repeatable ? { type: 'array', items: one } : one] as const;
+      });
+    const { additionalProperties, properties } = schema.properties[program].properties.settings;
+    expect(additionalProperties).toBe(false);
+    expect(properties).toEqual(Object.fromEntries(expected));
+  });
+});
+
+function camelCase(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+describe('metrics', () => {
+  const sources = filesOfCheckout('src/telemetry', '.ts').map(readText).join('\n');
+  /** prom-client adds these to a histogram's name, and has metrics of its own. */
+  const isThere = (name: string) =>
+    /^(?:process|nodejs)_/.test(name) || sources.includes(`'${name.replace(/_(?:bucket|sum|count)$/, '')}'`);
+  const namesIn = (text: string) => [...new Set(text.match(/\b(?:proofgate|grpc_server)_[a-z_]+\b/g) ?? [])];
+
+  it.each(['files/dashboard.json', 'files/control-alerts.yaml', 'files/verifier-alerts.yaml'])(
+    'of %s are ours',
+    (file) => {
+      const names = namesIn(readText(`helm/proofgate/${file}`));
+      expect(names.length).toBeGreaterThan(4);
+      expect(names.filter((name) => !isThere(name))).toEqual([]);
+    },
+  );
+
+  it('a name that nobody has would be noticed', () => {
+    expect(['proofgate_decisions', 'proofgate_decisions_total'].map(isThere)).toEqual([false, true]);
+  });
+
+  it('the dashboard has every metric of Control, and each panel a place and something to show', () => {
+    const dashboard = readText('helm/proofgate/files/dashboard.json');
+    const names = new Set(namesIn(dashboard));
+    const ofControl = namesIn(readText('src/telemetry/control-metrics.ts'));
+    const unseen = [
+      'proofgate_control_request_seconds',
+      'proofgate_control_published_bytes_total',
+      'proofgate_control_store_incidents_total',
+    ];
+    expect(ofControl.filter((name) => !names.has(name)).toSorted()).toEqual(unseen.toSorted());
+    const {
+      panels,
+    }: { readonly panels: readonly { readonly type: string; readonly targets?: readonly object[] }[] } =
+      JSON.parse(dashboard);
+    expect(panels.filter(({ targets = [], type }) => type !== 'row' && targets.length === 0)).toEqual([]);
+  });
+
+  it('alerts of Control say how grave they are and where to read on', () => {
+    const [{ rules }] = parse(readText('helm/proofgate/files/control-alerts.yaml')).groups;
+    const sections = headings(readText('docs/control.md')).map(anchorOf);
+    for (const { annotations, labels } of rules) {
+      expect(['critical', 'warning', 'info']).toContain(labels.severity);
+      const [document, anchor] = annotations.runbook.split('#');
+      expect([document, sections]).toEqual(['docs/control.md', expect.arrayContaining([anchor])]);
+    }
+  });
+
+  it('there is an alert for each thing that an operator must hear of', () => {
+    const alerts = ['verifier', 'control'].flatMap((program) => {
+      const [{ rules }] = parse(readText(`helm/proofgate/files/${program}-alerts.yaml`)).groups;
+      return rules.map(({ alert }: { readonly alert: string }) => alert);
+    });
+    const needed = [
+      'DenialSurge',
+      'StaleBundle',
+      'ReplayFence',
+      'CertificateExpires',
+      'TargetUnacknowledged',
+    ];
+    expect(alerts).toEqual(expect.arrayContaining(needed.map((name) => `Proofgate${name}`)));
+  });
+});

@@ -1,0 +1,298 @@
+/** What the chart decides by itself. */
+import { expect, it } from '@jest/globals';
+import { parse } from 'yaml';
+import { describeChart, notesOf, objectOf, type Rendered, render, type Values } from './chart.ts';
+
+const kindsOf = (values: Values) => render(values).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+const verifierOf = (values: Values) => objectOf(render(values), 'Deployment', 'rel-proofgate-verifier');
+const controlOf = (values: Values) => objectOf(render(values), 'Deployment', 'rel-proofgate-control');
+
+function argsOf({ spec }: Rendered): readonly string[] {
+  return spec.template.spec.containers[0]?.args ?? [];
+}
+
+describeChart('the chart', () => {
+  it('makes nothing until something is switched on, and says so', () => {
+    expect(render({ file: 'nothing' })).toEqual([]);
+    expect(notesOf({ file: 'nothing' })).toContain('Nothing is switched on');
+  });
+
+  it('makes what a verifier needs', () => {
+    expect(kindsOf({ file: 'verifier-redis' }).toSorted()).toEqual([
+      'Certificate rel-proofgate-verifier',
+      'ConfigMap rel-proofgate-verifier-trust',
+      'Deployment rel-proofgate-verifier',
+      'NetworkPolicy rel-proofgate-verifier',
+      'PodDisruptionBudget rel-proofgate-verifier',
+      'Service rel-proofgate-verifier',
+      'ServiceAccount rel-proofgate-verifier',
+    ]);
+  });
+
+  it('makes what Control needs', () => {
+    expect(kindsOf({ file: 'control-sqlite' }).toSorted()).toEqual([
+      'Certificate rel-proofgate-control',
+      'Deployment rel-proofgate-control',
+      'NetworkPolicy rel-proofgate-control',
+      'PersistentVolumeClaim rel-proofgate-control',
+      'PodDisruptionBudget rel-proofgate-control',
+      'Service rel-proofgate-control',
+      'ServiceAccount rel-proofgate-control',
+    ]);
+    expect(kindsOf({ file: 'control-operators' })).not.toContain(
+      'PersistentVolumeClaim rel-proofgate-control',
+    );
+  });
+
+  it('leaves out what is somebody else’s', () => {
+    const kinds = kindsOf({
+      file: 'verifier-locked-down',
+      also: { verifier: { podDisruptionBudget: { enabled: false } } },
+    });
+    expect(kinds.filter((name) => /ServiceAccount|PodDisruptionBudget|Certificate/.test(name))).toEqual([]);
+    expect(verifierOf({ file: 'verifier-locked-down' }).spec.template.spec.serviceAccountName).toBe(
+      'shop-verifier',
+    );
+  });
+
+  it('keeps the claim of Control when the release goes, unless told otherwise', () => {
+    const keptBy = (values: Values) =>
+      objectOf(render(values), 'PersistentVolumeClaim', 'rel-proofgate-control').metadata.annotations ?? {};
+    expect(keptBy({ file: 'control-sqlite' })).toEqual({ 'helm.sh/resource-policy': 'keep' });
+    expect(keptBy({ file: 'control-behind-proxy' })).toEqual({});
+  });
+});
+
+describeChart('pods are replaced', () => {
+  const surge = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } };
+
+  it.each<readonly [string, Values, object]>([
+    ['one more at a time with Redis', { file: 'verifier-redis' }, surge],
+    [
+      'as is said',
+      { file: 'verifier-sentinel' },
+      { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: 0 } },
+    ],
+    ['one after the other without', { file: 'verifier-memory' }, { type: 'Recreate' }],
+    [
+      'one after the other with a state directory of their own',
+      { file: 'verifier-openshift', also: { verifier: { persistence: { enabled: true } } } },
+      { type: 'Recreate' },
+    ],
+  ])('%s', (_name, values, strategy) => {
+    expect(verifierOf(values).spec.strategy).toEqual(strategy);
+  });
+
+  it('one Control after the other on SQLite, one more at a time on PostgreSQL', () => {
+    expect(controlOf({ file: 'control-sqlite' }).spec.strategy).toEqual({ type: 'Recreate' });
+    expect(controlOf({ file: 'control-postgresql' }).spec.strategy).toEqual(surge);
+  });
+
+  it('when a key that they trust has changed', () => {
+    const checksumWith = (key: string) =>
+      verifierOf({
+        file: 'verifier-redis',
+        also: { verifier: { trust: { bundleKeys: { 'bundle-2.jwk.json': key } } } },
+      }).spec.template.metadata.annotations?.['checksum/trust'];
+    expect(checksumWith('a')).toMatch(/^[0-9a-f]{64}$/);
+    expect(checksumWith('a')).toBe(checksumWith('a'));
+    expect(checksumWith('a')).not.toBe(checksumWith('b'));
+  });
+
+  it('by the autoscaler’s number where there is one', () => {
+    const values = { file: 'verifier-autoscaling' };
+    expect(verifierOf(values).spec.replicas).toBeUndefined();
+    expect(objectOf(render(values), 'HorizontalPodAutoscaler', 'rel-proofgate-verifier').spec).toMatchObject({
+      scaleTargetRef: { kind: 'Deployment', name: 'rel-proofgate-verifier' },
+      minReplicas: 3,
+      maxReplicas: 12,
+    });
+  });
+
+  it('after a wait, which a server older than 1.30 makes of a process', () => {
+    const waitOn = (kubernetes: string) =>
+      verifierOf({ file: 'verifier-redis', kubernetes }).spec.template.spec.containers[0]?.lifecycle;
+    expect(waitOn('1.30.0')).toEqual({ preStop: { sleep: { seconds: 5 } } });
+    expect(waitOn('1.29.0')).toEqual({
+      preStop: { exec: { command: ['node', '-e', 'setTimeout(() => {}, 5000)'] } },
+    });
+    const without = { file: 'verifier-redis', also: { verifier: { preStopSeconds: 0 } } };
+    expect(verifierOf(without).spec.template.spec.containers[0]).not.toHaveProperty('lifecycle');
+  });
+});
+
+describeChart('addresses and secrets', () => {
+  it('the URL of Redis comes from the Secret, not in an argument', () => {
+    const verifier = verifierOf({ file: 'verifier-autoscaling' });
+    expect(argsOf(verifier).filter((arg) => arg.startsWith('--replay'))).toEqual([]);
+    expect(verifier.spec.template.spec.containers[0]?.env).toEqual([
+      { name: 'PROOFGATE_REPLAY', valueFrom: { secretKeyRef: { name: 'proofgate-redis', key: 'replay' } } },
+    ]);
+  });
+
+  it('a verifier follows the Control of its own release, and trusts the certificates that it got', () => {
+    const args = argsOf(verifierOf({ file: 'everything' }));
+    expect(args).toContain('--control-url=https://rel-proofgate-control.gateway.svc:443');
+    expect(args).toContain('--control-ca-file=/etc/proofgate/control-ca/ca.crt');
+    const elsewhere = { verifier: { source: { control: { url: 'https://other.example' } } } };
+    const others = argsOf(verifierOf({ file: 'everything', also: elsewhere }));
+    expect(others).toContain('--control-url=https://other.example');
+    expect(others.filter((arg) => arg.startsWith('--control-ca-file'))).toEqual([]);
+  });
+
+  it('large numbers are digits', () => {
+    expect(argsOf(verifierOf({ file: 'verifier-audited' }))).toContain('--audit-queue-bytes=134217728');
+    expect(argsOf(controlOf({ file: 'control-operators' }))).toContain('--address-rate=1000000');
+  });
+
+  it('a list gives its flag again for each value', () => {
+    const networks = argsOf(controlOf({ file: 'control-operators' })).filter((arg) =>
+      arg.startsWith('--allow-issuer-network'),
+    );
+    expect(networks).toEqual(['--allow-issuer-network=10.0.0.0/8', '--allow-issuer-network=fd00::/8']);
+  });
+
+  it('a user and group that the cluster chooses are left to it', () => {
+    expect(
+      Object.keys(
+        verifierOf({ file: 'verifier-openshift' }).spec.template.spec.securityContext ?? {},
+      ).toSorted(),
+    ).toEqual(['fsGroupChangePolicy', 'runAsNonRoot', 'seccompProfile']);
+  });
+});
+
+describeChart('the network policy', () => {
+  const policyOf = (values: Values, name: string) => objectOf(render(values), 'NetworkPolicy', name).spec;
+
+  it('lets pods of the namespace ask, and nobody scrape, until told otherwise', () => {
+    expect(policyOf({ file: 'verifier-redis' }, 'rel-proofgate-verifier')).toMatchObject({
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [{ podSelector: {} }], ports: [{ port: 9191, protocol: 'TCP' }] }],
+    });
+    expect(policyOf({ file: 'verifier-locked-down' }, 'rel-proofgate-verifier')).toMatchObject({
+      ingress: [{ ports: [{ port: 9191 }] }, { ports: [{ port: 9192 }] }],
+    });
+  });
+
+  it('lets a verifier reach Redis and its Control', () => {
+    const { egress } = policyOf({ file: 'everything' }, 'rel-proofgate-verifier');
+    expect(egress).toMatchObject([
+      { ports: [{ port: 53 }, { port: 53 }] },
+      { ports: [{ port: 6379 }] },
+      {
+        to: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'control' } } }],
+        ports: [{ port: 9193 }],
+      },
+    ]);
+  });
+});
+
+describeChart('the sidecar', () => {
+  const values = { file: 'sidecar' };
+  const template = (file: string, name: string) => objectOf(render({ file }), 'ConfigMap', name).data ?? {};
+
+  it('comes as a patch and for istiod, the same', () => {
+    const { 'istiod-values.yaml': istiod = '', 'pod.yaml': patch = '' } = template(
+      'sidecar-istio',
+      'pg-verifier-sidecar',
+    );
+    const { templates } = parse(istiod).sidecarInjectorWebhook;
+    expect(Object.keys(templates)).toEqual(['verified']);
+    expect(parse(templates.verified)).toEqual(parse(patch));
+    expect(patch).not.toContain('{{');
+  });
+
+  it('starts before the gateway and ends after it, as the gateway’s user, on a socket in a volume that both mount', () => {
+    const { 'pod.yaml': patch = '' } = template('sidecar-istio', 'pg-verifier-sidecar');
+    const { initContainers, volumes } = parse(patch).spec;
+    expect(initContainers).toMatchObject([
+      { restartPolicy: 'Always', securityContext: { runAsUser: 1337, runAsGroup: 1337 } },
+    ]);
+    expect(initContainers[0].args).toContain('--listen=unix:/run/proofgate/verifier.sock');
+    expect(volumes).toContainEqual({
+      name: 'proofgate-socket',
+      emptyDir: { medium: 'Memory', sizeLimit: '1Mi' },
+    });
+  });
+
+  it('reads its secrets whatever the group of the pod that it goes into', () => {
+    const { 'pod.yaml': patch = '' } = template('sidecar-istio', 'pg-verifier-sidecar');
+    const modes = (
+      parse(patch).spec.volumes as { readonly secret?: { readonly defaultMode?: number } }[]
+    ).flatMap(({ secret }) => secret?.defaultMode ?? []);
+    expect(modes).toEqual([0o444, 0o444]);
+  });
+
+  it('leaves no pod of the release’s own', () => {
+    expect(kindsOf(values)).toEqual([
+      'ConfigMap rel-proofgate-verifier-sidecar',
+      'ConfigMap rel-proofgate-verifier-trust',
+    ]);
+    expect(notesOf(values)).toContain('unix:/run/proofgate/verifier.sock');
+  });
+});
+
+describeChart('monitoring', () => {
+  const values = { file: 'everything' };
+
+  it('scrapes a Service of its own, by the port that there is', () => {
+    const objects = render(values);
+    for (const component of ['verifier', 'control']) {
+      const monitor = objectOf(objects, 'ServiceMonitor', `rel-proofgate-${component}`);
+      const service = objectOf(objects, 'Service', `rel-proofgate-${component}-metrics`);
+      expect(monitor.metadata.labels).toMatchObject({ release: 'prometheus' });
+      const { selector } = monitor.spec as { readonly selector?: { readonly matchLabels?: object } };
+      expect(service.metadata.labels).toMatchObject(selector?.matchLabels ?? { none: 'none' });
+      expect(objectOf(objects, 'Service', `rel-proofgate-${component}`).metadata.labels).not.toMatchObject(
+        selector?.matchLabels ?? {},
+      );
+      expect(service.spec.ports).toMatchObject([{ name: 'admin', targetPort: 'admin' }]);
+      expect(monitor.spec.endpoints).toMatchObject([{ port: 'admin', path: '/metrics', interval: '15s' }]);
+    }
+  });
+
+  it('has the figures of the values in its rules', () => {
+    const { groups } = objectOf(render(values), 'PrometheusRule', 'rel-proofgate').spec as {
+      readonly groups?: readonly {
+        readonly rules: readonly { readonly alert: string; readonly expr: string }[];
+      }[];
+    };
+    const rules = new Map(
+      (groups ?? []).flatMap((group) => group.rules).map(({ alert, expr }) => [alert, expr]),
+    );
+    expect(rules.get('ProofgateDenialSurge')).toContain('> 0.05 * sum');
+    expect(rules.get('ProofgateBundleAges')).toMatch(/> 30$/);
+    expect(rules.get('ProofgateTargetUnacknowledged')).toMatch(/> 20$/);
+    expect(rules.get('ProofgateCertificateExpires')).toMatch(/< 259200$/);
+    expect(rules.get('ProofgateEventLoopLags')).toMatch(/> 0.25$/);
+  });
+
+  it('speaks of what is installed', () => {
+    const on = { monitoring: { prometheusRule: { enabled: true }, serviceMonitor: { enabled: true } } };
+    const { groups } = objectOf(
+      render({ file: 'control-sqlite', also: on }),
+      'PrometheusRule',
+      'rel-proofgate',
+    ).spec;
+    expect(groups).toMatchObject([{ name: 'proofgate-control' }]);
+    expect(kindsOf({ file: 'control-sqlite', also: on })).not.toContain(
+      'ServiceMonitor rel-proofgate-verifier',
+    );
+  });
+});
+
+describeChart('the notes say what to do next', () => {
+  it.each<readonly [string, readonly string[]]>([
+    [
+      'everything',
+      ['helm test rel -n gateway', 'system:serviceaccount:gateway:rel-proofgate-test', 'bootstrap-token'],
+    ],
+    ['verifier-memory', ['single_verifier: true', 'whoever reaches the port may ask it']],
+    ['control-postgresql', ['in your Secret control-bootstrap']],
+    ['verifier-redis', ['rel-proofgate-verifier.gateway.svc:9191, with TLS', 'set test.enabled']],
+  ])('%s', (file, words) => {
+    const notes = notesOf({ file });
+    for (const word of words) expect(notes).toContain(word);
+    expect(notes).not.toMatch(/<no value>|%!/);
+  });
+});

@@ -1,0 +1,294 @@
+/** What the chart refuses to render: that it does, and that its one sentence says why. */
+import { expect, it } from '@jest/globals';
+import { describeChart, refusalOf, render, type Values } from './chart.ts';
+
+const NO_REDIS = { url: '', urlSecret: { name: '' } };
+const REPLAYED = 'a replayed request could pass';
+
+/** A file of values that renders, what is changed in it, and words of the refusal. */
+type Refusal = readonly [name: string, values: Values, words: readonly string[]];
+
+const WITHOUT_REDIS: readonly Refusal[] = [
+  [
+    'several verifiers',
+    { file: 'verifier-memory', also: { verifier: { replicas: 2 } } },
+    ['verifier.replicas is 2', REPLAYED],
+  ],
+  [
+    'an autoscaler',
+    { file: 'verifier-autoscaling', also: { redis: NO_REDIS } },
+    ['verifier.autoscaling', REPLAYED],
+  ],
+  [
+    'a surge',
+    {
+      file: 'verifier-memory',
+      also: { verifier: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } } } },
+    },
+    ['verifier.strategy', 'maxSurge > 0', REPLAYED],
+  ],
+  [
+    'a rolling update, whose old pod still drains',
+    {
+      file: 'verifier-memory',
+      also: { verifier: { strategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } } },
+    },
+    ['verifier.strategy', 'still drains', REPLAYED],
+  ],
+  ['a sidecar', { file: 'sidecar', also: { redis: NO_REDIS } }, ['verifier.mode is sidecar', REPLAYED]],
+  [
+    'several workers',
+    { file: 'verifier-memory', also: { verifier: { settings: { workers: 2 } } } },
+    ['verifier.settings.workers is 2', REPLAYED],
+  ],
+  [
+    'a state directory that goes with its pod',
+    { file: 'verifier-memory', also: { verifier: { persistence: { enabled: false } } } },
+    ['verifier.persistence is required'],
+  ],
+  [
+    'settings of Redis',
+    { file: 'verifier-memory', also: { verifier: { settings: { redisTimeout: '1s' } } } },
+    ['verifier.settings.redisTimeout is about a Redis that is not there'],
+  ],
+];
+
+const VERIFIER: readonly Refusal[] = [
+  [
+    'no site',
+    { file: 'verifier-redis', also: { verifier: { authSite: '' } } },
+    ['verifier.authSite is required'],
+  ],
+  [
+    'no bundle key',
+    { file: 'verifier-own-keys', also: { verifier: { trust: { bundleKeyFiles: [] } } } },
+    ['at least one bundle key'],
+  ],
+  [
+    'keys in two ways',
+    { file: 'verifier-redis', also: { verifier: { trust: { existingConfigMap: 'keys' } } } },
+    ['verifier.trust.existingConfigMap stands in place of'],
+  ],
+  [
+    'names of keys without their ConfigMap',
+    { file: 'verifier-redis', also: { verifier: { trust: { bundleKeyFiles: ['a.pem'] } } } },
+    ['verifier.trust.bundleKeyFiles'],
+  ],
+  [
+    'two keys of one name',
+    {
+      file: 'verifier-redis',
+      also: { verifier: { trust: { freshnessKeys: { 'bundle-1.jwk.json': 'x' } } } },
+    },
+    ['two different keys under the name bundle-1.jwk.json'],
+  ],
+  [
+    'no source of bundles',
+    { file: 'verifier-redis', also: { verifier: { source: { control: { url: '' } } } } },
+    ['verifier.source is required'],
+  ],
+  [
+    'no token for Control',
+    { file: 'verifier-redis', also: { verifier: { source: { control: { tokenSecret: { name: '' } } } } } },
+    ['verifier.source.control.tokenSecret.name is required'],
+  ],
+  [
+    'a token in the clear',
+    { file: 'verifier-redis', also: { verifier: { source: { control: { url: 'http://control' } } } } },
+    ["the target's token in the clear"],
+  ],
+  [
+    "a token in the clear to this release's own Control",
+    { file: 'everything', also: { control: { tls: { mode: 'none' } } } },
+    ["the target's token in the clear"],
+  ],
+  [
+    'two places of Redis',
+    { file: 'verifier-redis', also: { redis: { urlSecret: { name: 'x' } } } },
+    ['redis.url and redis.urlSecret'],
+  ],
+  [
+    'a password in the URL',
+    { file: 'verifier-redis', also: { redis: { url: 'redis://u:p@redis' } } },
+    ['redis.url holds a user or password'],
+  ],
+  [
+    'two CAs',
+    { file: 'verifier-redis', also: { redis: { ca: { configMap: 'x' } } } },
+    ['redis.ca names a ConfigMap and a Secret'],
+  ],
+  [
+    'records of a memory that is not used',
+    { file: 'verifier-redis', also: { verifier: { settings: { maxReplayRecords: 5000 } } } },
+    ['verifier.settings.maxReplayRecords'],
+  ],
+  [
+    'TLS that nobody decided about',
+    { file: 'verifier-redis', also: { verifier: { tls: { mode: '' } } } },
+    ['verifier.tls.mode is required'],
+  ],
+  [
+    'TLS without its Secret',
+    { file: 'verifier-redis', also: { verifier: { tls: { mode: 'secret' } } } },
+    ['verifier.tls.secretName is required'],
+  ],
+  [
+    'a certificate of nobody',
+    { file: 'verifier-redis', also: { verifier: { tls: { issuerRef: { name: '' } } } } },
+    ['verifier.tls.issuerRef.name is required'],
+  ],
+  [
+    'names of gateways without their CA',
+    { file: 'verifier-redis', also: { verifier: { tls: { clientCa: { configMap: '' } } } } },
+    ['verifier.tls.clientSans needs verifier.tls.clientCa'],
+  ],
+  [
+    "gateways' CA without TLS",
+    { file: 'verifier-redis', also: { verifier: { tls: { mode: 'none' } } } },
+    ['verifier.tls.clientCa without TLS'],
+  ],
+  [
+    'TLS on a socket',
+    { file: 'sidecar', also: { verifier: { tls: { mode: 'secret' } } } },
+    ['verifier.tls is for mode deployment'],
+  ],
+  [
+    'a state directory of several',
+    { file: 'verifier-redis', also: { verifier: { persistence: { enabled: true } } } },
+    ['one verifier at a time'],
+  ],
+  [
+    'a state directory of an autoscaler',
+    { file: 'verifier-autoscaling', also: { verifier: { persistence: { enabled: true } } } },
+    ['one verifier at a time'],
+  ],
+  [
+    'a state directory of sidecars',
+    { file: 'sidecar', also: { verifier: { persistence: { enabled: true } } } },
+    ['one verifier at a time'],
+  ],
+  [
+    'a state directory with a surge',
+    {
+      file: 'verifier-openshift',
+      also: { verifier: { persistence: { enabled: true }, strategy: { type: 'RollingUpdate' } } },
+    },
+    ['one verifier at a time', 'use type Recreate'],
+  ],
+  [
+    'fewest above most',
+    { file: 'verifier-autoscaling', also: { verifier: { autoscaling: { minReplicas: 20 } } } },
+    ['minReplicas is more than maxReplicas'],
+  ],
+  [
+    'workers that record through another process',
+    { file: 'verifier-audited', also: { verifier: { settings: { auditFile: '-' } } } },
+    ['needs auditFile'],
+  ],
+];
+
+const CONTROL: readonly Refusal[] = [
+  [
+    'several on SQLite',
+    { file: 'control-sqlite', also: { control: { replicas: 2 } } },
+    ['control.replicas is 2 on SQLite', 'would not start'],
+  ],
+  [
+    'a rolling update on SQLite',
+    { file: 'control-sqlite', also: { control: { strategy: { type: 'RollingUpdate' } } } },
+    ['control.strategy', 'on SQLite'],
+  ],
+  [
+    'a URL of SQLite',
+    { file: 'control-sqlite', also: { control: { database: { urlSecret: { name: 'x' } } } } },
+    ['SQLite has no URL'],
+  ],
+  [
+    'no URL of PostgreSQL',
+    { file: 'control-postgresql', also: { control: { database: { urlSecret: { name: '' } } } } },
+    ['control.database.urlSecret.name is required'],
+  ],
+  [
+    'no master key for PostgreSQL',
+    { file: 'control-postgresql', also: { control: { masterKey: { name: '' } } } },
+    ['control.masterKey.name is required'],
+  ],
+  [
+    'no public URL',
+    { file: 'control-sqlite', also: { control: { publicUrls: [] } } },
+    ['control.publicUrls is required'],
+  ],
+  [
+    'TLS that nobody decided about',
+    { file: 'control-sqlite', also: { control: { tls: { mode: '' } } } },
+    ['control.tls.mode is required'],
+  ],
+  [
+    'an identity provider that knows no client',
+    { file: 'control-operators', also: { control: { oidc: { clientId: '' } } } },
+    ['control.oidc.clientId is required'],
+  ],
+  [
+    'a client of no identity provider',
+    { file: 'control-operators', also: { control: { oidc: { issuer: '' } } } },
+    ['control.oidc.issuer is required'],
+  ],
+];
+
+const TEST: readonly Refusal[] = [
+  [
+    'no policy',
+    { file: 'everything', also: { test: { policy: '' } } },
+    ['test.url, test.policy and test.audience are required'],
+  ],
+  [
+    'no Control',
+    { file: 'test-elsewhere', also: { test: { controlUrl: '' } } },
+    ['test.controlUrl is required'],
+  ],
+];
+
+const SENTENCE = /execution error at \(proofgate\/templates\/checks\.yaml:\d+:\d+\): ([^\n]+\.)\n/;
+
+describeChart('refuses', () => {
+  it.each([
+    ...WITHOUT_REDIS.map(named('without Redis: ')),
+    ...VERIFIER,
+    ...CONTROL.map(named('Control: ')),
+    ...TEST.map(named('helm test: ')),
+  ])('%s', (_name, values, words) => {
+    // What was changed is what is refused.
+    expect(render({ ...(values.file === undefined ? {} : { file: values.file }) })).not.toEqual([]);
+    const [, sentence = ''] = SENTENCE.exec(refusalOf(values) ?? '') ?? [];
+    for (const word of words) expect(sentence).toContain(word);
+    expect(sentence.slice(0, -1)).not.toMatch(/\. /);
+  });
+});
+
+function named(prefix: string): (refusal: Refusal) => Refusal {
+  return ([name, values, words]) => [`${prefix}${name}`, values, words];
+}
+
+describeChart('the schema of the values refuses', () => {
+  it.each<readonly [string, object, string]>([
+    ['a key that nobody knows', { verifer: {} }, "'verifer' not allowed"],
+    ['one below', { verifier: { replica: 2 } }, "'replica' not allowed"],
+    ['one in a list', { imagePullSecrets: [{ nam: 'x' }] }, "'nam' not allowed"],
+    [
+      'a flag that there is not',
+      { verifier: { settings: { holderQuotas: 1 } } },
+      "'holderQuotas' not allowed",
+    ],
+    ['a flag that the chart gives', { verifier: { settings: { listen: 'x' } } }, "'listen' not allowed"],
+    ['a number as text', { control: { settings: { addressRate: '20' } } }, 'got string, want integer'],
+    ['a token for less than ten minutes', { test: { tokenExpirationSeconds: 599 } }, 'minimum'],
+    [
+      'root',
+      { verifier: { podSecurityContext: { runAsUser: 0 } } },
+      '/verifier/podSecurityContext/runAsUser',
+    ],
+    ['another kind of database', { control: { database: { kind: 'mysql' } } }, '/control/database/kind'],
+  ])('%s', (_name, also, words) => {
+    expect(refusalOf({ also })).toContain(words);
+  });
+});

@@ -1,0 +1,113 @@
+/** What is rendered against the schemas of each version of Kubernetes and of the custom resources; the README's values, too. */
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { parse, stringify } from 'yaml';
+import { readText } from '../docs/markdown.ts';
+import {
+  CACHE,
+  describeChart,
+  lintFindings,
+  objectsIn,
+  podsOf,
+  render,
+  renderText,
+  VALUE_FILES,
+} from './chart.ts';
+
+const KUBERNETES = ['1.29.0', '1.30.0', '1.31.0', '1.32.0', '1.33.0', '1.34.0', '1.35.0', '1.36.0'];
+/** The chart asks whether the cluster is older than 1.30; all others get the same. */
+const RENDERED_FOR = ['1.29.0', '1.36.0'];
+
+/** @returns what does not fit; empty when all does */
+function misfits(kubernetes: string, files: readonly string[]): string {
+  const schemas = `${CACHE}/schemas`;
+  const { stderr, stdout } = spawnSync(
+    `${CACHE}/bin/kubeconform`,
+    [
+      ...['-strict', '-n', '1'],
+      ...['-schema-location', `${schemas}/kubernetes/${kubernetes}/{{.ResourceKind}}{{.KindSuffix}}.json`],
+      ...[
+        '-schema-location',
+        `${schemas}/custom-resources/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json`,
+      ],
+      ...files,
+    ],
+    { encoding: 'utf8' },
+  );
+  return stdout + stderr;
+}
+
+describeChart('what is rendered', () => {
+  let folder = '';
+  const at = (name: string) => join(folder, `${name}.yaml`);
+  const filesFor = (kubernetes: string) => {
+    const rendered = kubernetes === '1.29.0' ? '1.29.0' : '1.36.0';
+    return VALUE_FILES.map((name) => at(`${name}-${rendered}`));
+  };
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'proofgate-chart-'));
+    for (const file of VALUE_FILES) {
+      for (const kubernetes of RENDERED_FOR) {
+        const text = renderText({ file, kubernetes });
+        await writeFile(at(`${file}-${kubernetes}`), text + sidecarPods(text));
+      }
+    }
+  }, 120_000);
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('comes of enough values', async () => {
+    expect(VALUE_FILES.length).toBeGreaterThanOrEqual(15);
+    expect((await readdir(`${CACHE}/schemas/kubernetes`)).toSorted()).toEqual(KUBERNETES);
+  });
+
+  it.each(KUBERNETES)('is what Kubernetes %s takes, with its custom resources', (kubernetes) => {
+    expect(misfits(kubernetes, filesFor(kubernetes))).toBe('');
+  });
+
+  it('would not pass with a member that nobody knows, in what is ours and what is a custom resource', async () => {
+    const [control] = objectsIn(renderText({ file: 'control-sqlite' })).filter(
+      ({ kind }) => kind === 'Deployment',
+    );
+    const broken = {
+      Deployment: { ...control, spec: { ...control?.spec, replcas: 2 } },
+      Certificate: {
+        ...{ apiVersion: 'cert-manager.io/v1', kind: 'Certificate', metadata: { name: 'x' } },
+        spec: { secretName: 'x', issuerRef: { name: 'x' }, dnsName: 'x' },
+      },
+    };
+    for (const [kind, object] of Object.entries(broken)) {
+      await writeFile(at('broken'), stringify(object));
+      expect(misfits('1.36.0', [at('broken')])).toContain(`${kind} `);
+    }
+  });
+
+  it.each(VALUE_FILES)('passes helm lint: %s', (file) => {
+    expect(lintFindings({ file })).toBe('');
+  });
+});
+
+/** What the sidecar's patch makes of a gateway's pod. */
+function sidecarPods(text: string): string {
+  const pods = podsOf(objectsIn(text)).filter(({ of }) => of.startsWith('ConfigMap '));
+  return pods
+    .map(({ spec }) => {
+      const containers = [{ name: 'envoy', image: 'envoy' }];
+      return `\n---\n${stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'gateway' }, spec: { ...spec, containers } })}`;
+    })
+    .join('');
+}
+
+describeChart('the README', () => {
+  const blocks = [...readText('helm/proofgate/README.md').matchAll(/^```yaml\n([\s\S]*?)^```/gm)];
+
+  it.each(blocks.map(([, text = '']) => [text.split('\n')[0] ?? '', text]))(
+    'has values that render: %s',
+    (_, text) => {
+      expect(render({ also: parse(text) }).map(({ kind }) => kind)).toContain('Deployment');
+    },
+  );
+});
