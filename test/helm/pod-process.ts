@@ -1,0 +1,77 @@
+/**
+ * A rendered container as a process: with the arguments that the chart gave it, its volumes in a folder of this machine and its ports
+ * on loopback.
+ */
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type CommandResult, runProofgate } from '../e2e/harness/proofgate-command.ts';
+import { type Service, startProofgate } from '../e2e/harness/sidecar.ts';
+import { freeLoopbackPort } from '../e2e/harness/wait.ts';
+import type { Container } from './chart.ts';
+
+export interface PodFolder {
+  /** Where a path of the container is. */
+  at(path: string): string;
+  /** As a volume would have it. @param mode 0440 as of a Secret, unless it says otherwise */
+  put(path: string, content: string, mode?: number): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** @param folders of volumes that are empty at first */
+export async function makePodFolder(folders: readonly string[] = []): Promise<PodFolder> {
+  const root = await mkdtemp(join(tmpdir(), 'pg-pod-'));
+  const at = (path: string) => join(root, path);
+  for (const folder of folders) await mkdir(at(folder), { recursive: true });
+  return {
+    at,
+    put: async (path, content, mode = 0o440) => {
+      await mkdir(dirname(at(path)), { recursive: true });
+      await writeFile(at(path), content);
+      await chmod(at(path), mode);
+    },
+    remove: () => rm(root, { recursive: true, force: true }),
+  };
+}
+
+export interface StartedContainer {
+  readonly service: Service;
+  /** Where a port of the container is. */
+  address(port: number): string;
+}
+
+/** @throws Error when it is not ready, by the container's own probe, or ends first */
+export async function startContainer(
+  container: Container,
+  pod: PodFolder,
+  env: Readonly<Record<string, string>> = {},
+  ports: ReadonlyMap<number, number> = new Map(),
+): Promise<StartedContainer> {
+  const taken = new Map(ports);
+  for (const { containerPort } of container.ports ?? []) {
+    if (!taken.has(containerPort)) taken.set(containerPort, await freeLoopbackPort());
+  }
+  const address = (port: number) => `127.0.0.1:${taken.get(port)}`;
+  const { path, port } = container.readinessProbe?.httpGet ?? { path: '/', port: 0 };
+  const probed = container.ports?.find(({ containerPort, name }) => [name, containerPort].includes(port));
+  const service = await startProofgate(argsHere(container, pod, address), {
+    env,
+    readyUrl: `http://${address(probed?.containerPort ?? 0)}${path}`,
+    readyTimeoutMs: 60_000,
+  });
+  return { service, address };
+}
+
+/** To its end, as an init container or a test runs. */
+export function runContainer(container: Container, pod: PodFolder): Promise<CommandResult> {
+  return runProofgate(argsHere(container, pod, (port) => `127.0.0.1:${port}`));
+}
+
+function argsHere({ args }: Container, pod: PodFolder, address: (port: number) => string): readonly string[] {
+  return args.map((arg) => {
+    const [, flag = '', prefix = '', path = ''] = /^(--[a-z-]+=)(unix:)?(\/.*)$/.exec(arg) ?? [];
+    if (flag !== '') return `${flag}${prefix}${pod.at(path)}`;
+    const [, listen = '', port] = /^(--(?:admin-)?listen=)0\.0\.0\.0:(\d+)$/.exec(arg) ?? [];
+    return listen === '' ? arg : `${listen}${address(Number(port))}`;
+  });
+}

@@ -1,0 +1,196 @@
+/** What the chart renders runs: each program with the arguments, files and modes that its pod would have, asked by its own probes. */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { stringify } from 'yaml';
+import { callApi } from '../cli/control-program.ts';
+import { runInProcess } from '../cli/in-process.ts';
+import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
+import { runProofgate } from '../e2e/harness/proofgate-command.ts';
+import { httpGet } from '../e2e/harness/wait.ts';
+import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
+import { TestPostgresServer } from '../fakes/postgres-server.ts';
+import { TestRedisServer } from '../fakes/redis-server.ts';
+import { type Container, containersOf, describeChart, podsOf, type Rendered, render } from './chart.ts';
+import { makePodFolder, type PodFolder, type StartedContainer, startContainer } from './pod-process.ts';
+
+const TIMEOUT_MS = 90_000;
+
+let certificates: TestCertificates;
+let pod: PodFolder;
+const running: StartedContainer[] = [];
+const started = (container: StartedContainer) => {
+  running.push(container);
+  return container;
+};
+
+beforeAll(async () => {
+  certificates = await makeCertificates('rel-proofgate-control.gateway.svc', 'spiffe://x/y', ['127.0.0.1']);
+});
+afterAll(() => certificates.remove());
+beforeEach(async () => {
+  pod = await makePodFolder(['/var/lib/proofgate', '/run/proofgate/secrets', '/run/proofgate']);
+});
+afterEach(async () => {
+  await Promise.all(running.splice(0).map(({ service }) => service.stop()));
+  await pod.remove();
+});
+
+function containerOf(objects: readonly Rendered[], name: string): Container {
+  const found = podsOf(objects)
+    .flatMap(({ spec }) => containersOf(spec))
+    .find((container) => container.name === name);
+  if (found === undefined) throw new Error(`no container ${name}`);
+  return found;
+}
+
+/** The chart's own ConfigMap of keys, where the container mounts it. */
+async function putTrust(objects: readonly Rendered[]): Promise<void> {
+  const trust = objects.find(({ metadata }) => metadata.name === 'rel-proofgate-verifier-trust');
+  for (const [name, content] of Object.entries(trust?.data ?? {})) {
+    await pod.put(`/etc/proofgate/trust/${name}`, content, 0o644);
+  }
+}
+
+async function putTls(): Promise<void> {
+  await pod.put('/etc/proofgate/tls/tls.crt', certificates.server.cert);
+  await pod.put('/etc/proofgate/tls/tls.key', certificates.server.key);
+}
+
+/** Signs a bundle where the volume would have it. @returns the public key, for the values */
+async function putBundle(singleVerifier: boolean): Promise<string> {
+  const [key, publicKey, source] = ['/signer.pem', '/signer.jwk.json', '/bundle.yaml'].map(pod.at);
+  const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
+  const content = { ...bundleContent(newTestKeys()), single_verifier: singleVerifier };
+  await pod.put('/bundle.yaml', stringify(edited(content, ...setBySigning)));
+  await runInProcess(['keygen', '--out', `${key}`, '--public-out', `${publicKey}`]);
+  const signed = await runInProcess([
+    ...['bundle', 'sign', `${source}`, '--key', `${key}`, '--out', pod.at('/etc/proofgate/bundle')],
+  ]);
+  expect(signed).toMatchObject({ exitCode: 0, stderr: '' });
+  return readFile(`${publicKey}`, 'utf8');
+}
+
+describeChart('as processes', () => {
+  it(
+    'one verifier without Redis gets ready, over TLS',
+    async () => {
+      const bundleKeys = { 'bundle-1.jwk.json': await putBundle(true) };
+      const objects = render({ file: 'verifier-memory', also: { verifier: { trust: { bundleKeys } } } });
+      await putTrust(objects);
+      await putTls();
+      const { address } = started(await startContainer(containerOf(objects, 'verifier'), pod));
+      const { text } = await httpGet(`http://${address(9192)}/readyz`);
+      expect(JSON.parse(text)).toMatchObject({ status: 'ready' });
+      expect(text).toContain('"tls"');
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a sidecar gets ready on its socket, with the Redis that its Secret names',
+    async () => {
+      const redis = await TestRedisServer.start('--maxmemory-policy', 'noeviction');
+      try {
+        const bundleKeys = { 'bundle-1.jwk.json': await putBundle(false) };
+        const fromVolume = { control: { url: '' }, volume: { emptyDir: {} } };
+        const objects = render({
+          file: 'sidecar',
+          also: { verifier: { trust: { bundleKeys }, source: fromVolume } },
+        });
+        await putTrust(objects);
+        const sidecar = containerOf(objects, 'proofgate');
+        started(await startContainer(sidecar, pod, { PROOFGATE_REPLAY: redis.url }));
+        expect((await stat(pod.at('/run/proofgate/verifier.sock'))).isSocket()).toBe(true);
+        await Promise.all(running.splice(0).map(({ service }) => service.stop()));
+      } finally {
+        await redis.stop();
+      }
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'one Control on SQLite gets ready, makes its master key, and speaks TLS',
+    async () => {
+      await putTls();
+      const container = containerOf(render({ file: 'control-sqlite' }), 'control');
+      const { address } = started(await startContainer(container, pod));
+      expect((await stat(pod.at('/var/lib/proofgate/master-key'))).mode & 0o777).toBe(0o600);
+      const ca = certificates.ca.cert;
+      expect(await callApi(`https://${address(9193)}`, { path: '/openapi.json', ca })).toMatchObject({
+        status: 200,
+      });
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'several Controls share a PostgreSQL, a master key and the bootstrap token of a Secret',
+    async () => {
+      const database = await TestPostgresServer.start();
+      const [objects, token] = [
+        render({ file: 'control-postgresql' }),
+        `pgb_${randomBytes(32).toString('base64url')}`,
+      ];
+      const others = await makePodFolder(['/var/lib/proofgate', '/run/proofgate/secrets']);
+      try {
+        const url = await database.createDatabase();
+        const [masterKey, ca] = [randomBytes(32).toString('base64url'), certificates.ca.cert];
+        for (const own of [pod, others]) {
+          await own.put('/etc/proofgate/database/url', `${url}\n`);
+          await own.put('/etc/proofgate/tls/tls.crt', certificates.server.cert);
+          await own.put('/etc/proofgate/tls/tls.key', certificates.server.key);
+          await own.put('/mnt/secrets/master-key', masterKey);
+          await own.put('/mnt/secrets/bootstrap-token', token);
+          await runOwnSecrets(objects, own);
+          const { address } = started(await startContainer(containerOf(objects, 'control'), own));
+          const session = { path: '/v1/session', token, ca };
+          expect(await callApi(`https://${address(9193)}`, session)).toMatchObject({ status: 200 });
+        }
+        await Promise.all(running.splice(0).map(({ service }) => service.stop()));
+      } finally {
+        await others.remove();
+        await database.stop();
+      }
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a master key as a Secret is mounted would end Control: hence the copies',
+    async () => {
+      await pod.put('/run/proofgate/secrets/master-key', randomBytes(32).toString('base64url'), 0o440);
+      const flags = [
+        '--data-dir',
+        pod.at('/var/lib/proofgate'),
+        '--listen',
+        '127.0.0.1:0',
+        '--admin-listen',
+        '127.0.0.1:0',
+      ];
+      const masterKey = [
+        '--public-url',
+        'https://x.example',
+        '--master-key-file',
+        pod.at('/run/proofgate/secrets/master-key'),
+      ];
+      const { exitCode, stderr } = await runProofgate(['control', ...flags, ...masterKey]);
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('error: file_permissions: ')]);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** Twice, as after a restart of the pod's machine. */
+async function runOwnSecrets(objects: readonly Rendered[], { at }: PodFolder): Promise<void> {
+  const { args, command } = containerOf(objects, 'own-secrets');
+  const [, flag = '', script = ''] = command;
+  const here = script.replaceAll('`/', `\`${at('/')}`);
+  for (let time = 0; time < 2; time += 1) await promisify(execFile)(process.execPath, [flag, here, ...args]);
+  for (const name of args) {
+    expect((await stat(at(`/run/proofgate/secrets/${name}`))).mode & 0o777).toBe(0o600);
+  }
+}
