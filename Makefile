@@ -17,6 +17,7 @@ LONG_TESTS := '<rootDir>/test/e2e/' \
 	'<rootDir>/test/control/publishing/(distribution|many-keys|publisher|real-targets)' \
 	'<rootDir>/test/control/sources/lifecycle' \
 	'<rootDir>/test/control/store/(durability|lead|postgres)' \
+	'<rootDir>/test/helm/(processes|signed-request)' \
 	'<rootDir>/test/interop/'
 
 .PHONY: help

@@ -11,7 +11,7 @@ export function created(answer: ApiAnswer, member: string): string {
 }
 
 /** Environment, fleet, site, client with a grant, route with its sources. */
-export async function makeSite(program: ControlProgram, token: string): Promise<void> {
+export async function makeSite(program: Pick<ControlProgram, 'call'>, token: string): Promise<void> {
   const post = (path: string, body: object) => program.call({ method: 'POST', path, token, body });
   const environment = created(await post('/v1/environments', { name: 'production' }), 'environment_id');
   const fleet = created(await post(`/v1/environments/${environment}/fleets`, { name: 'eu' }), 'fleet_id');
