@@ -268,7 +268,8 @@ describeChart('monitoring', () => {
   });
 
   it('speaks of what is installed', () => {
-    const on = { monitoring: { prometheusRule: { enabled: true }, serviceMonitor: { enabled: true } } };
+    const monitoring = { prometheusRule: { enabled: true }, serviceMonitor: { enabled: true } };
+    const on = { monitoring, control: { networkPolicy: { metricsFrom: [{ podSelector: {} }] } } };
     const { groups } = objectOf(
       render({ file: 'control-sqlite', also: on }),
       'PrometheusRule',

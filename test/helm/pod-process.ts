@@ -10,6 +10,9 @@ import { type Service, startProofgate } from '../e2e/harness/sidecar.ts';
 import { freeLoopbackPort } from '../e2e/harness/wait.ts';
 import type { Container } from './chart.ts';
 
+/** With the fence of a new replay store, on a machine that is busy testing. */
+const READY_TIMEOUT_MS = 120_000;
+
 export interface PodFolder {
   /** Where a path of the container is. */
   at(path: string): string;
@@ -57,7 +60,7 @@ export async function startContainer(
   const service = await startProofgate(argsHere(container, pod, address), {
     env,
     readyUrl: `http://${address(probed?.containerPort ?? 0)}${path}`,
-    readyTimeoutMs: 60_000,
+    readyTimeoutMs: READY_TIMEOUT_MS,
   });
   return { service, address };
 }

@@ -16,7 +16,7 @@ import { TestRedisServer } from '../fakes/redis-server.ts';
 import { type Container, containersOf, describeChart, podsOf, type Rendered, render } from './chart.ts';
 import { makePodFolder, type PodFolder, type StartedContainer, startContainer } from './pod-process.ts';
 
-const TIMEOUT_MS = 90_000;
+const TIMEOUT_MS = 180_000;
 
 let certificates: TestCertificates;
 let pod: PodFolder;

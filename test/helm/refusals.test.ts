@@ -235,6 +235,19 @@ const CONTROL: readonly Refusal[] = [
   ],
 ];
 
+const REST: readonly Refusal[] = [
+  [
+    'scraping that nobody is let in for',
+    { file: 'verifier-redis', also: { monitoring: { serviceMonitor: { enabled: true } } } },
+    ['verifier.networkPolicy lets nobody scrape'],
+  ],
+  [
+    'the same of Control',
+    { file: 'control-sqlite', also: { monitoring: { serviceMonitor: { enabled: true } } } },
+    ['control.networkPolicy lets nobody scrape'],
+  ],
+];
+
 const TEST: readonly Refusal[] = [
   [
     'no policy',
@@ -255,6 +268,7 @@ describeChart('refuses', () => {
     ...WITHOUT_REDIS.map(named('without Redis: ')),
     ...VERIFIER,
     ...CONTROL.map(named('Control: ')),
+    ...REST,
     ...TEST.map(named('helm test: ')),
   ])('%s', (_name, values, words) => {
     // What was changed is what is refused.

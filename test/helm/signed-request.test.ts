@@ -19,7 +19,7 @@ import {
 } from './pod-process.ts';
 
 const AUDIENCE = 'shop-eu-1';
-const TIMEOUT_MS = 90_000;
+const TIMEOUT_MS = 180_000;
 
 interface Seen {
   readonly url: string | undefined;

@@ -11,6 +11,9 @@
 {{- include "proofgate.checks.control" . -}}
 {{- include "proofgate.checks.instances" . -}}
 {{- end -}}
+{{- if .Values.monitoring.serviceMonitor.enabled -}}
+{{- include "proofgate.checks.scraping" . -}}
+{{- end -}}
 {{- if .Values.test.enabled -}}
 {{- include "proofgate.checks.test" . -}}
 {{- end -}}
@@ -188,6 +191,15 @@
 {{- end -}}
 {{- if not $control.masterKey.name -}}
 {{- fail "control.masterKey.name is required with postgresql: all instances share one master key, and one that a pod makes for itself goes with the pod." -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.scraping" -}}
+{{- range $component := list "verifier" "control" -}}
+{{- $values := index $.Values $component -}}
+{{- if and $values.enabled (ne (default "" $values.mode) "sidecar") $values.networkPolicy.enabled (not $values.networkPolicy.metricsFrom) -}}
+{{- fail (printf "monitoring.serviceMonitor is enabled, and %s.networkPolicy lets nobody scrape: name Prometheus' pods in %s.networkPolicy.metricsFrom." $component $component) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
