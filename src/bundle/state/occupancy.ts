@@ -1,5 +1,5 @@
 /**
- * Says that a verifier is at work in a state directory: a Unix socket that it listens on for as long as it lives. The
+ * Says that a process is at work in a directory, such as a verifier in its state directory: a Unix socket that it listens on for as long as it lives. The
  * kernel ends that with the process, whatever ends it, and a socket is found by its file from every container that mounts
  * the directory; a process ID would name another process there. Nothing is locked: several may be at work.
  * Source: docs/bundle.md "The state directory".
@@ -9,20 +9,25 @@ import { type FileHandle, open, readdir, unlink } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 
-const SOCKET_PREFIX = '.verifier-';
-const SOCKET_NAME = /^\.verifier-[0-9a-f]{16}$/;
+const VERIFIER_PREFIX = '.verifier-';
+const SOCKET_ENDING = /^[0-9a-f]{16}$/;
 /** Longest path of a socket (108 bytes on Linux, 104 elsewhere, with the byte that ends it). */
 const MAX_SOCKET_PATH_BYTES = 103;
 
 export interface Occupancy {
+  /** Whether anybody else is at work there. Of two that occupy first and ask then, at most one is told no. */
+  isShared(): Promise<boolean>;
   /** Never rejects. */
   release(): Promise<void>;
 }
 
-/** @throws system errors, where the file system takes no sockets: then it cannot be told that somebody is at work */
-export async function occupy(stateDirectory: string): Promise<Occupancy> {
-  const name = SOCKET_PREFIX + randomBytes(8).toString('hex');
-  const place = await shortPath(stateDirectory, name);
+/**
+ * @param prefix of the socket's name: tells apart who is at work at what
+ * @throws system errors, where the file system takes no sockets: then it cannot be told that somebody is at work
+ */
+export async function occupy(directory: string, prefix = VERIFIER_PREFIX): Promise<Occupancy> {
+  const name = prefix + randomBytes(8).toString('hex');
+  const place = await shortPath(directory, name);
   // Whoever asks learns all there is to know by being answered.
   const server = createServer((socket) => socket.destroy());
   try {
@@ -33,9 +38,10 @@ export async function occupy(stateDirectory: string): Promise<Occupancy> {
   }
   server.unref();
   return {
+    isShared: () => isAnswered(directory, (other) => other !== name && isSocketOf(prefix, other)),
     async release() {
       await new Promise<void>((resolve) => server.close(() => resolve()));
-      await unlink(join(stateDirectory, name)).catch(() => undefined);
+      await unlink(join(directory, name)).catch(() => undefined);
       await place.close();
     },
   };
@@ -45,15 +51,22 @@ export async function occupy(stateDirectory: string): Promise<Occupancy> {
  * Whether a verifier is at work there now. What one that was killed left behind is removed.
  * @throws system errors when the directory cannot be read
  */
-export async function isOccupied(stateDirectory: string): Promise<boolean> {
-  const names = (await readdir(stateDirectory)).filter((name) => SOCKET_NAME.test(name));
-  for (const name of names) {
-    const place = await shortPath(stateDirectory, name);
+export function isOccupied(stateDirectory: string): Promise<boolean> {
+  return isAnswered(stateDirectory, (name) => isSocketOf(VERIFIER_PREFIX, name));
+}
+
+function isSocketOf(prefix: string, name: string): boolean {
+  return name.startsWith(prefix) && SOCKET_ENDING.test(name.slice(prefix.length));
+}
+
+async function isAnswered(directory: string, isMeant: (name: string) => boolean): Promise<boolean> {
+  for (const name of (await readdir(directory)).filter(isMeant)) {
+    const place = await shortPath(directory, name);
     const answer = await ask(place.path);
     await place.close();
     // Only where nobody listens: a queue that is full, or a right that is missing, belongs to somebody who does.
     if (answer === 'answered') return true;
-    if (answer === 'nobody') await unlink(join(stateDirectory, name)).catch(() => undefined);
+    if (answer === 'nobody') await unlink(join(directory, name)).catch(() => undefined);
   }
   return false;
 }
