@@ -64,7 +64,7 @@ async function pause(
   if (!run.request.waitsForActivation) throw stillPending(enrollmentId, state);
   const retryAfterMs = verdict.kind === 'later' ? (verdict.retryAfterMs ?? 0) : 0;
   if (run.remainingMs <= 0 || retryAfterMs >= run.remainingMs) {
-    throw stillPending(enrollmentId, `time is up; ${state}`);
+    throw stillPending(enrollmentId, `time is up; ${state}`, retryAfterMs);
   }
   run.ports.tell({ kind: 'waiting', enrollmentId, elapsedMs: run.elapsedMs, fault });
   await run.sleep(Math.min(pacing.next(retryAfterMs), run.remainingMs));

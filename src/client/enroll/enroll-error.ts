@@ -16,10 +16,13 @@ export class EnrollError extends Error {
   readonly kind: EnrollFault;
   /** Snake case: ours, or the `code` of Control's problem. */
   readonly code: string;
+  /** What Control asked for, where it asked to be left alone for longer than there was time. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(kind: EnrollFault, code: string, message: string) {
+  constructor(kind: EnrollFault, code: string, message: string, retryAfterMs?: number) {
     super(message);
     this.kind = kind;
     this.code = code;
+    this.retryAfterMs = retryAfterMs;
   }
 }

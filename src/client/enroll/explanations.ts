@@ -82,8 +82,13 @@ export function gaveUp(fault: Exclude<Fault, { readonly kind: 'refused' }>): Enr
   switch (fault.kind) {
     case 'later':
       return fault.code === 'rate_limited'
-        ? new EnrollError('pending', fault.code, 'Control is throttling: run again later')
-        : new EnrollError('unreachable', fault.code, 'Control cannot answer now: run again later');
+        ? new EnrollError('pending', fault.code, 'Control is throttling: run again later', fault.retryAfterMs)
+        : new EnrollError(
+            'unreachable',
+            fault.code,
+            'Control cannot answer now: run again later',
+            fault.retryAfterMs,
+          );
     case 'unreachable':
       return new EnrollError('unreachable', 'unreachable', notReached(fault.cause));
     case 'unclear':
@@ -120,14 +125,16 @@ export function unconfirmed(fault: Fault): EnrollError {
     'pending',
     'submission_unconfirmed',
     `Control may have accepted the submission (last: ${describeFault(fault)}): run the same command again, which makes the same submission`,
+    fault.kind === 'later' ? fault.retryAfterMs : undefined,
   );
 }
 
 /** Control has the enrollment and has not decided. */
-export function stillPending(enrollmentId: string, why: string): EnrollError {
+export function stillPending(enrollmentId: string, why: string, retryAfterMs?: number): EnrollError {
   return new EnrollError(
     'pending',
     'enrollment_pending',
     `enrollment ${enrollmentId} is pending (${why}): run the same command again to go on waiting`,
+    retryAfterMs,
   );
 }
