@@ -11,7 +11,7 @@ JEST := npm run --silent jest --
 # What `make check` leaves to `make test`: gateways, whole programs, and what needs many keys, faults or instances to say anything.
 LONG_TESTS := '<rootDir>/test/e2e/' \
 	'<rootDir>/test/bundle/survival/(corruption|truncation)' \
-	'<rootDir>/test/cli/(control-|ctl-login-process|enroll-killed|follow-control|transcripts)' \
+	'<rootDir>/test/cli/(agent/agent-process|control-|ctl-login-process|enroll-killed|follow-control|transcripts)' \
 	'<rootDir>/test/control/enrollment/instances' \
 	'<rootDir>/test/control/issuers/(faulty-answers|hostile-urls)' \
 	'<rootDir>/test/control/publishing/(distribution|many-keys|publisher|real-targets)' \

@@ -62,7 +62,7 @@ export async function replaceFile(file: FileToWrite): Promise<void> {
 }
 
 /** A file's name is in its directory: without this it may be gone after a power cut, however well it was written. */
-async function syncDirectory(directory: string): Promise<void> {
+export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     await handle.sync();

@@ -1,5 +1,6 @@
 /** The program: its commands, and how whatever goes wrong in them comes out. */
 import { CommanderError } from 'commander';
+import { registerAgent } from './commands/agent.ts';
 import { registerBundle } from './commands/bundle.ts';
 import { registerControl } from './commands/control.ts';
 import { registerCtl } from './commands/ctl.ts';
@@ -50,6 +51,7 @@ function buildProgram(context: CliContext): ProofgateCommand {
     });
   registerKeygen(program, context);
   registerEnroll(program, context);
+  registerAgent(program, context);
   registerStatus(program, context);
   registerSign(program, context);
   registerRequest(program, context);

@@ -12,8 +12,9 @@ interface LogLine {
   readonly members: readonly string[];
 }
 
-/** Control has a table of its own. */
-const files = filesOfCheckout('src', '.ts').filter((file) => !/^src\/(?:control|cli\/control)\//.test(file));
+/** Control and the agent have tables of their own. */
+const OTHERS = /^src\/(?:control|cli\/control|cli\/agent)\//;
+const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map((file) => {
   return ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);
 });

@@ -41,7 +41,9 @@ async function showStatus(settings: Values, { output }: CliContext): Promise<voi
   const { readEnrolledKeyFile } = await import('../enroll/state-file.ts');
   try {
     const { key, state } = await readEnrolledKeyFile(settings.key);
-    const answer = settings.offline ? undefined : await askReadiness(state, key, settings);
+    const answer = settings.offline
+      ? undefined
+      : await askReadiness(state, key, { ...settings, stop: new AbortController().signal });
     if (answer?.kind === 'unknown') output.note('readiness_unknown', answer.text);
     const readiness = answer?.kind === 'known' ? answer.readiness : undefined;
     const { lines, object } = describeStatus(state, {

@@ -64,7 +64,8 @@ async function removeUnfinishedKey(file: string, target: EnrollmentTarget): Prom
   await unlink(file);
 }
 
-function notOurs(file: string) {
+/** For a file that stands where a key of the agent's or of `enroll`'s own should. */
+export function notOurs(file: string) {
   return usageError(
     'file_exists',
     `${file} is there and ${statePathOf(file)} does not say that it was made for this Control and policy: to enroll it, give it as --private-key-file`,

@@ -12,6 +12,8 @@ export interface ReadinessQuestion {
   readonly controlUrl: string | undefined;
   readonly controlCaFile: string | undefined;
   readonly timeoutMs: number;
+  /** Gives up at once. */
+  readonly stop: AbortSignal;
 }
 
 export type ReadinessAnswer =
@@ -31,8 +33,7 @@ export async function askReadiness(
   const http = new UndiciControlHttp({ url, caPem: await readCaFile(question.controlCaFile) });
   try {
     const client = new ControlClient({ http, target, key, nowMs: () => Date.now() });
-    const { signal } = new AbortController();
-    const verdict = await client.readiness(enrollmentId, { timeoutMs: question.timeoutMs, stop: signal });
+    const verdict = await client.readiness(enrollmentId, question);
     return verdict.kind === 'done'
       ? { kind: 'known', readiness: verdict.value }
       : unknown(describeFault(verdict));

@@ -8,6 +8,7 @@ import { CliError } from '../errors.ts';
 import { readInputBytes } from '../input-files.ts';
 import { readSigningKeyFile } from '../key-files.ts';
 import { replaceFile } from '../output-files.ts';
+import { settledKeyFile } from './pair-links.ts';
 
 /** Room for the profiles of a large site. */
 const MAX_STATE_BYTES = 8 * 1024 * 1024;
@@ -50,7 +51,8 @@ export interface EnrolledKeyFile {
 
 /** @throws EnrollError `enrollment_missing`, `enrollment_state_mismatch`; CliError for the files */
 export async function readEnrolledKeyFile(keyFile: string): Promise<EnrolledKeyFile> {
-  const key = await readSigningKeyFile(keyFile);
-  const state = await new EnrollmentStateFile(keyFile).load();
+  const file = await settledKeyFile(keyFile);
+  const key = await readSigningKeyFile(file);
+  const state = await new EnrollmentStateFile(file).load();
   return { key, state: ownState(state, key.publicKey.thumbprint, keyFile) };
 }

@@ -10,6 +10,7 @@ import {
   signRequest,
 } from '../../client/sign-request.ts';
 import { parseSigningProfiles, type SigningProfiles } from '../../client/signing-profile.ts';
+import { settledKeyFile } from '../enroll/pair-links.ts';
 import { EnrollmentStateFile } from '../enroll/state-file.ts';
 import { usageError } from '../errors.ts';
 import { readInputBytes, readInputText, readStandardInput } from '../input-files.ts';
@@ -43,13 +44,15 @@ export async function signFromSettings(
 async function readSigner(settings: SigningValues): Promise<Signer> {
   const choice = profileChoice(settings);
   const ttlSeconds = wholeSeconds(settings.ttlMs);
-  const { key, passportFile } = settings;
-  const holderKey = await readSigningKeyFile(key);
+  const { passportFile } = settings;
+  // Once, so that key and enrollment belong together while an agent replaces them.
+  const keyFile = await settledKeyFile(settings.key);
+  const holderKey = await readSigningKeyFile(keyFile);
   return {
     choice,
     ttlSeconds,
     holderKey,
-    profiles: await readProfiles(settings, holderKey.publicKey.thumbprint),
+    profiles: await readProfiles(settings, keyFile, holderKey.publicKey.thumbprint),
     brokerPassport: passportFile === undefined ? undefined : await readPassport(passportFile),
     nowSeconds: Math.floor(Date.now() / 1000),
   };
@@ -58,12 +61,13 @@ async function readSigner(settings: SigningValues): Promise<Signer> {
 /** From the file that is named, otherwise from the key's enrollment. */
 async function readProfiles(
   { key, profileFile }: SigningValues,
+  keyFile: string,
   keyThumbprint: string,
 ): Promise<SigningProfiles> {
   if (profileFile !== undefined) {
     return parseSigningProfiles(await readInputText(profileFile, MAX_PROFILE_BYTES), profileFile);
   }
-  const state = await new EnrollmentStateFile(key).load();
+  const state = await new EnrollmentStateFile(keyFile).load();
   return enrolledProfiles(state, { keyThumbprint, keyFile: key, nowMs: Date.now() });
 }
 

@@ -1,0 +1,35 @@
+/**
+ * Every metric of the agent: names and labels, once. No label carries anything that Control or a token says.
+ * Source: docs/workloads.md "Metrics".
+ */
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+
+/** What a run of enrolling ended with. */
+export type EnrollmentOutcome = 'enrolled' | 'unavailable' | 'pending' | 'refused' | 'denied';
+
+export interface AgentMetrics {
+  readonly registry: Registry;
+  enrollmentEnded(outcome: EnrollmentOutcome): void;
+}
+
+/** @param keyEndSeconds Unix time at which the key in place ends, 0 where there is none; asked when somebody scrapes */
+export function createAgentMetrics(keyEndSeconds: () => number): AgentMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const ended = new Counter({
+    name: 'proofgate_agent_enrollments_total',
+    help: 'Runs of enrolling, by what they ended with.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  new Gauge({
+    name: 'proofgate_agent_key_expires_at_seconds',
+    help: 'Unix time at which the key in place ends; 0 where there is none that is good.',
+    registers,
+    collect() {
+      this.set(keyEndSeconds());
+    },
+  });
+  return { registry, enrollmentEnded: (outcome) => ended.inc({ outcome }) };
+}
