@@ -151,21 +151,28 @@ it('leaves a pair that belongs together whenever it is killed', async () => {
   expect((await readdir(join(folder, 'keys'))).length - left.length).toBeLessThanOrEqual(3);
 }, 180_000);
 
-/** When a first, second or third request has come to Control since, or a little later; or while the pair is put in place. */
 async function killAt(child: ChildProcess, index: number): Promise<void> {
   const gone = new Promise((resolve) => child.once('exit', resolve));
+  try {
+    await hasComeFar(child, index);
+    expect(child.exitCode).toBeNull();
+  } finally {
+    child.kill('SIGKILL');
+    await gone;
+  }
+}
+
+/** When a first, second or third request has come to Control since, or a little later; or while the pair is put in place. */
+async function hasComeFar(child: ChildProcess, index: number): Promise<void> {
   const until = control.requests.length + 1 + (index % 4);
   const before = await currentFolder();
   const isPlaced = async () => (await currentFolder()) !== before || (await isPlacing());
-  const deadlineMs = performance.now() + 20_000;
+  const deadlineMs = performance.now() + 60_000;
   while (control.requests.length < until && !(await isPlaced()) && child.exitCode === null) {
     if (performance.now() > deadlineMs) throw new Error('it does not come so far');
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (index % 3 === 1) await new Promise((resolve) => setTimeout(resolve, index));
-  expect(child.exitCode).toBeNull();
-  child.kill('SIGKILL');
-  await gone;
 }
 
 function currentFolder(): Promise<string> {
