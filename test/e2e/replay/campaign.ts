@@ -15,6 +15,11 @@ const PRESENTED_AT_ONCE = 32;
 const LATEST_PRESENTED = 500;
 const OLDER_PRESENTED = 250;
 const RESUME_TIMEOUT_MS = 90_000;
+/** Accepted by a primary and by nobody else before it is gone. */
+const LEAST_LOST = 20;
+/** It goes on for 2 s: `min-replicas-max-lag`. */
+const CUT_MS = 6_000;
+const MOST_CUTS = 3;
 const ACCEPTS_BEFORE_A_FAULT = 100;
 const FENCED = 'replay_store_unavailable/fenced 503';
 
@@ -79,11 +84,28 @@ export class ReplayCampaign {
   }
 
   /** Resolves when some more were accepted. */
-  async someAccepts(count = ACCEPTS_BEFORE_A_FAULT): Promise<void> {
+  async someAccepts(count = ACCEPTS_BEFORE_A_FAULT, timeoutMs = RESUME_TIMEOUT_MS): Promise<void> {
     const enough = this.ledger.acceptCount + count;
-    await waitFor('accepted proofs', RESUME_TIMEOUT_MS, () =>
-      this.ledger.acceptCount >= enough ? true : undefined,
-    );
+    await waitFor('accepted proofs', timeoutMs, () => (this.ledger.acceptCount >= enough ? true : undefined));
+  }
+
+  /**
+   * Some are accepted by a primary that is cut off, for as long as it goes on alone. A machine that does other things may keep
+   * them from coming in that time: then it is mended, and cut off once more.
+   * @returns what `cut` did, the last time
+   */
+  async acceptsBehindCut<T>(cut: () => Promise<T>, mend: () => Promise<void>): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      const cutOff = await cut();
+      try {
+        await this.someAccepts(LEAST_LOST, CUT_MS);
+        return cutOff;
+      } catch (error) {
+        await mend();
+        if (tries === MOST_CUTS) throw error;
+        await this.someAccepts();
+      }
+    }
   }
 
   /** Resolves when each door has accepted a proof that was made for it. @returns outcomes until then */

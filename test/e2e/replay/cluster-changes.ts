@@ -17,9 +17,6 @@ export interface ClusterFault {
   readonly strike: (stage: ClusterStage) => Promise<void>;
 }
 
-/** Accepted by the primary and by nobody else before it is gone. */
-const LEAST_LOST = 20;
-
 export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   { name: 'the slot moves with its keys', isLoss: false, strike: moveSlot },
   { name: 'the slot moves without its keys', isLoss: true, strike: moveSlotWithoutKeys },
@@ -96,8 +93,10 @@ async function failOver({ redis }: ClusterStage): Promise<void> {
 async function failOverWithoutWrites({ redis, campaign }: ClusterStage): Promise<void> {
   const { owner } = await ownerAndOther(redis);
   const replica = await redis.replicaOf(owner);
-  redis.holdReplication(owner, replica);
-  await campaign.someAccepts(LEAST_LOST);
+  await campaign.acceptsBehindCut(
+    async () => redis.holdReplication(owner, replica),
+    () => mend(redis),
+  );
   const written = await writtenBy(owner);
   await owner.server.kill();
   await redis.promoted(replica);
@@ -116,13 +115,23 @@ async function killPrimary({ redis }: ClusterStage): Promise<void> {
   await redis.settled();
 }
 
+async function mend(redis: ClusterStage['redis']): Promise<void> {
+  redis.heal();
+  await redis.settled();
+}
+
 /** It goes on accepting for as long as it may, while its replica is promoted by the others. */
 async function cutOff({ redis, campaign }: ClusterStage): Promise<void> {
-  const { owner } = await ownerAndOther(redis);
-  const replica = await redis.replicaOf(owner);
-  redis.cutOff(owner);
   try {
-    await campaign.someAccepts(LEAST_LOST);
+    const replica = await campaign.acceptsBehindCut(
+      async () => {
+        const { owner } = await ownerAndOther(redis);
+        const itsReplica = await redis.replicaOf(owner);
+        redis.cutOff(owner);
+        return itsReplica;
+      },
+      () => mend(redis),
+    );
     await redis.promoted(replica);
     await campaign.presentAgain();
   } finally {

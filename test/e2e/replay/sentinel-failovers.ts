@@ -17,9 +17,6 @@ export interface Failover {
   readonly strike: (stage: FailoverStage) => Promise<void>;
 }
 
-/** Accepted by the primary and by nobody else before it is gone. */
-const LEAST_LOST = 20;
-
 export const SENTINEL_FAILOVERS: readonly Failover[] = [
   { name: 'on command', strike: failOverOnCommand },
   { name: 'writes lost', strike: promoteWithoutWrites },
@@ -48,8 +45,10 @@ async function promoteWithoutWrites({ redis, campaign }: FailoverStage): Promise
   if (replica === undefined) throw new Error('there is no replica');
   await redis.candidate(replica);
   await campaign.someAccepts();
-  redis.holdReplication(primary, replica);
-  await campaign.someAccepts(LEAST_LOST);
+  await campaign.acceptsBehindCut(
+    async () => redis.holdReplication(primary, replica),
+    () => mend(redis),
+  );
   const written = await writtenBy(primary);
   await primary.server.kill();
   await redis.promoted(primary);
@@ -65,11 +64,16 @@ async function promoteWithoutWrites({ redis, campaign }: FailoverStage): Promise
  * that is promoted, and south. Every replica has to be well where proofs are accepted, so south waits for the end of it.
  */
 async function splitBrain({ redis, campaign, verifiers }: FailoverStage): Promise<void> {
-  const primary = await redis.primary();
   const { north, firstSentinel } = sides(redis, verifiers);
-  redis.partition([primary, firstSentinel], [north.pid]);
   try {
-    await campaign.someAccepts(LEAST_LOST);
+    const primary = await campaign.acceptsBehindCut(
+      async () => {
+        const cutOff = await redis.primary();
+        redis.partition([cutOff, firstSentinel], [north.pid]);
+        return cutOff;
+      },
+      () => mend(redis),
+    );
     await redis.promoted(primary);
     await campaign.presentAgain();
     await campaign.untilRefusing(north.door);
@@ -77,6 +81,11 @@ async function splitBrain({ redis, campaign, verifiers }: FailoverStage): Promis
   } finally {
     redis.heal();
   }
+  await redis.settled();
+}
+
+async function mend(redis: TestRedisSentinel): Promise<void> {
+  redis.heal();
   await redis.settled();
 }
 

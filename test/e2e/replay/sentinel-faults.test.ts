@@ -47,7 +47,7 @@ describe.each(rounds)('failover %i, %s', (_round, name, failover) => {
       expect(seconds).toBeLessThan(FENCE_SECONDS + ALLOWANCE_SECONDS);
       expect(fenced).toBeGreaterThan(0);
     });
-  }, 120_000);
+  }, 240_000);
 });
 
 it('accepted all along', async () => {
