@@ -10,12 +10,12 @@ export interface Typed {
 }
 
 /** Of an Any, in protobuf's JSON form. */
-export function typed(any: View | undefined): Typed | undefined {
-  const type = typeName(any?.named('@type'));
-  if (any === undefined || type === undefined) return undefined;
-  if (!/\.TypedStruct$/.test(type)) return { type, settings: any };
-  const inner = typeName(any.get('type_url'));
-  return inner === undefined ? undefined : { type: inner, settings: any.get('value') ?? any };
+export function typed(message: View | undefined): Typed | undefined {
+  const type = typeName(message?.named('@type'));
+  if (message === undefined || type === undefined) return undefined;
+  if (!/\.TypedStruct$/.test(type)) return { type, settings: message };
+  const inner = typeName(message.get('type_url'));
+  return inner === undefined ? undefined : { type: inner, settings: message.get('value') ?? message };
 }
 
 function typeName(url: View | undefined): string | undefined {

@@ -1,7 +1,8 @@
 /**
- * Says that a process is at work in a directory, such as a verifier in its state directory: a Unix socket that it listens on for as long as it lives. The
- * kernel ends that with the process, whatever ends it, and a socket is found by its file from every container that mounts
- * the directory; a process ID would name another process there. Nothing is locked: several may be at work.
+ * Says that a process is at work in a directory, such as a verifier in its state directory: a Unix socket that it listens
+ * on for as long as it lives. The kernel ends that with the process, whatever ends it, and a socket is found by its file
+ * from every container that mounts the directory; a process ID would name another process there. Nothing is locked:
+ * several may be at work.
  * Source: docs/bundle.md "The state directory".
  */
 import { randomBytes } from 'node:crypto';
@@ -15,7 +16,7 @@ const SOCKET_ENDING = /^[0-9a-f]{16}$/;
 const MAX_SOCKET_PATH_BYTES = 103;
 
 export interface Occupancy {
-  /** Whether anybody else is at work there. Of two that occupy first and ask then, at most one is told no. */
+  /** Whether anybody else is at work there. Of two that occupy first and ask then, at least one learns of the other. */
   isShared(): Promise<boolean>;
   /** Never rejects. */
   release(): Promise<void>;
