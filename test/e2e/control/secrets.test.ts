@@ -222,7 +222,7 @@ describe.each([
   const keptHashes: string[] = [];
 
   it('stands in no log, no output and no argument', async () => {
-    await processArguments.look();
+    processArguments.look();
     expect(stage.secrets.foundIn(stage.outputs())).toEqual([]);
     expect(stage.secrets.foundIn(gateway.outputs())).toEqual([]);
     const commandLines = [...processArguments.seen].join('\n');

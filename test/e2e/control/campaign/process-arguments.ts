@@ -1,5 +1,5 @@
 /** The arguments of every process of this machine, looked at again and again while others run. */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
 
 const INTERVAL_MS = 50;
 
@@ -9,19 +9,27 @@ export class ProcessArguments {
   readonly #timer: NodeJS.Timeout;
 
   constructor() {
-    this.#timer = setInterval(() => void this.look(), INTERVAL_MS);
+    this.#timer = setInterval(() => this.look(), INTERVAL_MS);
   }
 
-  async look(): Promise<void> {
-    const pids = (await readdir('/proc')).filter((name) => /^[0-9]+$/.test(name));
-    for (const pid of pids) {
-      // It may have ended meanwhile.
-      const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+  /** At once, which takes a millisecond or two: looks that wait for one another would come when a short process is over. */
+  look(): void {
+    for (const pid of readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name))) {
+      const text = commandLineOf(pid);
       if (text !== '') this.seen.add(text.replaceAll('\0', ' '));
     }
   }
 
   stop(): void {
     clearInterval(this.#timer);
+  }
+}
+
+/** Empty where it has ended meanwhile. */
+function commandLineOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
   }
 }
