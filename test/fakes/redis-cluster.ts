@@ -18,6 +18,8 @@ import { type GateSource, isOfProcess } from './redis-gate.ts';
 import { infoFields, type RedisReply } from './redis-reply.ts';
 import { waitUntil } from './redis-server.ts';
 
+/** `CLUSTER_MF_TIMEOUT` of Redis is 5 s. */
+const FAILOVER_GIVEN_UP_MS = 6_000;
 const SETTLE_TIMEOUT_MS = 30_000;
 const MIGRATE_TIMEOUT_MS = 5_000;
 
@@ -134,11 +136,17 @@ export class TestRedisCluster {
 
   /**
    * The replica becomes the primary: after it has caught up; with `FORCE` with what it has, by vote; with `TAKEOVER` without
-   * asking anybody.
+   * asking anybody. A replica gives up after 5 s, and is told again; told before, it would begin anew.
    */
   async failover(replica: ClusterNode, how?: 'FORCE' | 'TAKEOVER'): Promise<void> {
-    await replica.server.ask('CLUSTER', 'FAILOVER', ...(how === undefined ? [] : [how]));
-    await this.promoted(replica);
+    let tellAgainAt = 0;
+    await waitUntil(async () => {
+      if ((await roleOf(replica)) === 'master') return true;
+      if (performance.now() < tellAgainAt) return false;
+      await replica.server.ask('CLUSTER', 'FAILOVER', ...(how === undefined ? [] : [how]));
+      tellAgainAt = performance.now() + FAILOVER_GIVEN_UP_MS;
+      return false;
+    }, SETTLE_TIMEOUT_MS);
   }
 
   async promoted(replica: ClusterNode): Promise<void> {

@@ -99,10 +99,16 @@ export class TestRedisSentinel {
     return this.nodes.filter((node) => node !== primary);
   }
 
-  /** On command: a replica is promoted while the primary is well. Resolves when another one is the primary. */
+  /**
+   * On command: a replica is promoted while the primary is well. Resolves when another one is the primary. A Sentinel gives a
+   * failover up when the replica is not promoted within its time-out, and does not try again by itself: it is told again.
+   */
   async failover(): Promise<GuardedServer> {
     const before = await this.primary();
-    await waitUntil(() => this.#commandFailover(), SETTLE_TIMEOUT_MS);
+    await waitUntil(async () => {
+      await this.#commandFailover(before);
+      return (await this.#successorOf(before)) !== undefined;
+    }, SETTLE_TIMEOUT_MS);
     return this.promoted(before);
   }
 
@@ -110,11 +116,8 @@ export class TestRedisSentinel {
   async promoted(before: GuardedServer): Promise<GuardedServer> {
     let after: GuardedServer | undefined;
     await waitUntil(async () => {
-      const named = await Promise.all(this.sentinels.map((_, at) => this.primary(at).catch(() => before)));
-      after = named.find(
-        (node) => node !== before && named.filter((other) => other === node).length >= QUORUM,
-      );
-      return after !== undefined && (await roleOf(after)) === 'master';
+      after = await this.#successorOf(before);
+      return after !== undefined;
     }, SETTLE_TIMEOUT_MS);
     if (after === undefined) throw new Error('nothing was promoted');
     return after;
@@ -179,10 +182,26 @@ export class TestRedisSentinel {
     await stopAll([...this.sentinels, ...this.nodes]);
   }
 
-  /** Whether it began; it cannot while another one is under way or no replica is good. */
-  async #commandFailover(): Promise<boolean> {
-    const answer = this.sentinels[0]?.server.ask('SENTINEL', 'FAILOVER', PRIMARY_NAME);
-    return (await answer?.catch(() => '')) === 'OK';
+  /** Undefined until a majority names the same other one, and that is a primary. */
+  async #successorOf(before: GuardedServer): Promise<GuardedServer | undefined> {
+    const named = await Promise.all(this.sentinels.map((_, at) => this.primary(at).catch(() => before)));
+    const after = named.find(
+      (node) => node !== before && named.filter((other) => other === node).length >= QUORUM,
+    );
+    return after !== undefined && (await roleOf(after)) === 'master' ? after : undefined;
+  }
+
+  /**
+   * Begins nothing while a failover is under way, after one, or while no replica is good. One that is under way is looked for
+   * first: if it ends between the looks, the second sees another primary.
+   */
+  async #commandFailover(before: GuardedServer): Promise<void> {
+    const [first] = this.sentinels;
+    if (first === undefined) return;
+    const fields = pairFields(await first.server.ask('SENTINEL', 'MASTER', PRIMARY_NAME));
+    const isUnderWay = fields.get('flags')?.includes('failover_in_progress') ?? true;
+    if (isUnderWay || (await this.primary()) !== before) return;
+    await first.server.ask('SENTINEL', 'FAILOVER', PRIMARY_NAME).catch(() => undefined);
   }
 
   async #isSettled(): Promise<boolean> {
