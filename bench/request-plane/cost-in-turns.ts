@@ -3,9 +3,9 @@ import { median } from '../statistics.ts';
 import { measureInTurns, type Pairs } from './in-turns.ts';
 import { costOf, type GrpcTarget } from './load.ts';
 
-const PAIRS = 7;
-const MOST_PAIRS = 12;
-export const REQUESTS_A_SLICE = 4_000;
+const PAIRS = 15;
+const MOST_PAIRS = 24;
+export const REQUESTS_A_SLICE = 2_000;
 export const SLICES = `${PAIRS} slices of ${REQUESTS_A_SLICE} requests`;
 
 export interface Load {
@@ -21,7 +21,7 @@ export interface CostTurns {
   readonly ratio: number;
 }
 
-/** @param base made ready first, and sent first */
+/** @param base made ready and sent before the first of the subject */
 export async function costInTurns(base: () => Load, subject: () => Load): Promise<CostTurns> {
   const slice = ({ requests, target }: Load) => {
     return async () => (await costOf(target, requests)).cpuUs;

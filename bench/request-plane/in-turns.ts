@@ -1,4 +1,4 @@
-/** Two subjects measured in turns, so that a machine whose speed drifts drifts for both. */
+/** Two subjects measured in turns, each as often before the other as after it, so that a machine whose speed drifts drifts for both. */
 import { watchStolenTime } from '../machine.ts';
 import { type Figure, figure } from '../report.ts';
 import { percentile } from '../statistics.ts';
@@ -15,6 +15,7 @@ export interface Pairs<Sample> {
   readonly stolenShares: readonly number[];
 }
 
+/** Which goes first changes from pair to pair; in the first pair it is `first`. */
 export interface Turns<Sample> {
   readonly first: () => Slice<Sample>;
   readonly second: () => Slice<Sample>;
@@ -32,13 +33,16 @@ interface Measured<Sample> {
   readonly stolenShare: number;
 }
 
+interface Pair<Sample> {
+  readonly samples: readonly [Sample, Sample];
+  readonly stolenShare: number;
+}
+
 export async function measureInTurns<Sample>(turns: Turns<Sample>): Promise<Pairs<Sample>> {
-  const measured: { readonly samples: readonly [Sample, Sample]; readonly stolenShare: number }[] = [];
+  const measured: Pair<Sample>[] = [];
   const undisturbed = () => measured.filter(({ stolenShare }) => stolenShare <= MOST_STOLEN).length;
   while (undisturbed() < turns.pairs && measured.length < turns.mostPairs) {
-    const [one, other] = [await measure(turns.first()), await measure(turns.second())];
-    const stolenShare = Math.max(one.stolenShare, other.stolenShare);
-    measured.push({ samples: [one.sample, other.sample], stolenShare });
+    measured.push(await measurePair(turns, measured.length % 2 === 1));
   }
   const counted = measured.sort((a, b) => a.stolenShare - b.stolenShare).slice(0, turns.pairs);
   return {
@@ -46,6 +50,19 @@ export async function measureInTurns<Sample>(turns: Turns<Sample>): Promise<Pair
     second: counted.map(({ samples }) => samples[1]),
     leftOut: measured.length - counted.length,
     stolenShares: counted.map(({ stolenShare }) => stolenShare),
+  };
+}
+
+async function measurePair<Sample>(
+  { first, second }: Turns<Sample>,
+  secondGoesFirst: boolean,
+): Promise<Pair<Sample>> {
+  const before = secondGoesFirst ? await measure(second()) : undefined;
+  const one = await measure(first());
+  const other = before ?? (await measure(second()));
+  return {
+    samples: [one.sample, other.sample],
+    stolenShare: Math.max(one.stolenShare, other.stolenShare),
   };
 }
 
