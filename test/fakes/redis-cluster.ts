@@ -112,7 +112,10 @@ export class TestRedisCluster {
     await owner.server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'MIGRATING', target.id);
   }
 
-  /** @param mostKeys default: all */
+  /**
+   * A move that was given up leaves keys with the target, which the owner may have written anew since: the owner's counts.
+   * @param mostKeys default: all
+   */
   async moveKeys(slot: number, target: ClusterNode, mostKeys = Number.POSITIVE_INFINITY): Promise<void> {
     const owner = await this.ownerOf(slot);
     for (let moved = 0; moved < mostKeys; ) {
@@ -120,7 +123,7 @@ export class TestRedisCluster {
       const keys = await owner.server.ask('CLUSTER', 'GETKEYSINSLOT', `${slot}`, `${count}`);
       if (!Array.isArray(keys) || keys.length === 0) return;
       const where = ['127.0.0.1', `${target.server.port}`, '', '0', `${MIGRATE_TIMEOUT_MS}`];
-      await owner.server.ask('MIGRATE', ...where, 'KEYS', ...keys.map(String));
+      await owner.server.ask('MIGRATE', ...where, 'REPLACE', 'KEYS', ...keys.map(String));
       moved += keys.length;
     }
   }
