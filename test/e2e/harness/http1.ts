@@ -88,6 +88,19 @@ export function sendBytes(
   });
 }
 
+/** Any bytes at all on a new connection, and the status codes of all responses until the other side ends it. */
+export async function statusesUntilClosed(
+  address: WireAddress,
+  bytes: Uint8Array,
+): Promise<readonly number[]> {
+  const socket = openSocket(address).setTimeout(defaultExchangeTimeoutMs);
+  socket.on('timeout', () => socket.destroy(new NoResponse('timeout', 'nothing more, and not closed')));
+  socket.write(bytes);
+  const chunks: Buffer[] = await socket.toArray();
+  const text = Buffer.concat(chunks).toString('latin1');
+  return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+}
+
 /** TCP, or TLS when the address says so. Written to at once; the bytes wait for the connection. */
 export function openSocket(address: WireAddress, alpnProtocol = 'http/1.1'): Socket {
   const { host, port, tls } = address;
