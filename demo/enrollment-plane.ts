@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { makeCertificates } from '../test/e2e/harness/certificates.ts';
 import { type Service, startService } from '../test/e2e/harness/sidecar.ts';
-import { freeLoopbackPort } from '../test/e2e/harness/wait.ts';
+import { freePort } from '../test/fakes/free-port.ts';
 import {
   type ServiceAccountIssuer,
   startServiceAccountIssuer,
@@ -26,7 +26,7 @@ const loopback = '127.0.0.1';
 /** @throws SetupError */
 export async function startEnrollmentPlane(parts: Parts, files: DemoFiles): Promise<EnrollmentPlane> {
   const issuer = await startIssuer(parts, files);
-  const controlUrl = `http://${loopback}:${await freeLoopbackPort()}`;
+  const controlUrl = `http://${loopback}:${await freePort()}`;
   const control = await startControl(parts, files, controlUrl);
   const controlVersion = listeningMember(control.stderrLines, 'version') ?? '';
   return { issuer, control, controlVersion, controlUrl };

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { freeLoopbackPort, httpGet, waitFor } from '../e2e/harness/wait.ts';
+import { httpGet, waitFor } from '../e2e/harness/wait.ts';
+import { freePort } from '../fakes/free-port.ts';
 import { type CompiledCli, compileCli } from './compiled-cli.ts';
 import { makeSite } from './control-configuration.ts';
 import {
@@ -51,7 +52,7 @@ async function stop({ child }: ControlProgram): Promise<void> {
 async function expectStartError(flags: readonly string[], code: string, exitCode: number): Promise<string> {
   const env = {
     PROOFGATE_DATA_DIR: data,
-    PROOFGATE_LISTEN: `127.0.0.1:${await freeLoopbackPort()}`,
+    PROOFGATE_LISTEN: `127.0.0.1:${await freePort()}`,
     PROOFGATE_ADMIN_LISTEN: '127.0.0.1:0',
     PROOFGATE_LOG_LEVEL: 'silent',
   };
@@ -235,7 +236,7 @@ describe('the database', () => {
   });
 
   it('that cannot be reached is told without its password, from flag and file', async () => {
-    const port = await freeLoopbackPort();
+    const port = await freePort();
     const url = `postgres://proofgate:hunter2-secret@127.0.0.1:${port}/control`;
     const file = join(folder, 'database-url');
     await writeFile(file, `${url}\n`, { mode: 0o600 });
@@ -268,7 +269,7 @@ describe('addresses', () => {
 
 describe('operators', () => {
   it('an identity provider that does not answer is told at the start, and keeps nobody with a token out', async () => {
-    const issuer = `https://127.0.0.1:${await freeLoopbackPort()}`;
+    const issuer = `https://127.0.0.1:${await freePort()}`;
     const program = await start({ flags: ['--oidc-issuer', issuer, '--oidc-client-id', 'proofgate'] });
     await program.child.waitForLine(/"event":"identity_provider"/);
     const token = await readBootstrapToken(data);

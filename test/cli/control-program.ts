@@ -4,7 +4,8 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { type Child, describeExit, startChild } from '../e2e/harness/child.ts';
-import { freeLoopbackPort, httpGet, waitFor } from '../e2e/harness/wait.ts';
+import { httpGet, waitFor } from '../e2e/harness/wait.ts';
+import { freePort } from '../fakes/free-port.ts';
 
 export interface ApiAnswer {
   readonly status: number;
@@ -74,8 +75,8 @@ export interface ControlProgramOptions {
 /** @throws Error when it is not ready in time or ends first; nothing is left running then */
 export async function startControlProgram(options: ControlProgramOptions): Promise<ControlProgram> {
   const { launcher, dataDirectory, flags = [], env, ca } = options;
-  const listen = `127.0.0.1:${options.port ?? (await freeLoopbackPort())}`;
-  const adminListen = `127.0.0.1:${await freeLoopbackPort()}`;
+  const listen = `127.0.0.1:${options.port ?? (await freePort())}`;
+  const adminListen = `127.0.0.1:${await freePort()}`;
   const addresses = ['--listen', listen, '--admin-listen', adminListen];
   const child = startChild({
     command: process.execPath,

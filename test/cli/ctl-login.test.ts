@@ -5,7 +5,8 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { signInCode } from '../../src/protocol/sign-in-code.ts';
-import { freeLoopbackPort, waitFor } from '../e2e/harness/wait.ts';
+import { waitFor } from '../e2e/harness/wait.ts';
+import { freePort } from '../fakes/free-port.ts';
 import { LoginStage, readShown } from './ctl-login-stage.ts';
 import { runInProcess } from './in-process.ts';
 import { type CliRun, expectCliError, expectNoStackTrace } from './run-cli.ts';
@@ -116,7 +117,7 @@ describe('login', () => {
   });
 
   it('comes back to the port that was chosen', async () => {
-    const port = await freeLoopbackPort();
+    const port = await freePort();
     const run = stage.login('--redirect-port', String(port));
     const { searchParams } = new URL((await stage.shown(run)).url);
     expect(searchParams.get('cli_redirect')).toContain(`127.0.0.1:${port}/`);

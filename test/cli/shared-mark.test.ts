@@ -6,7 +6,8 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { createRedisSharedMark } from '../../src/verifier/redis/shared-mark.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
-import { freePort, TestRedisServer } from '../fakes/redis-server.ts';
+import { freePort } from '../fakes/free-port.ts';
+import { TestRedisServer } from '../fakes/redis-server.ts';
 import { runInProcess, startInProcess } from './in-process.ts';
 
 const TIMEOUT_MS = 120_000;

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
-import { freePort, waitUntil } from '../fakes/redis-server.ts';
+import { freePort } from '../fakes/free-port.ts';
+import { waitUntil } from '../fakes/redis-server.ts';
 import { runInProcess, startInProcess } from './in-process.ts';
 
 const TIMEOUT_MS = 60_000;

@@ -13,7 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { freePort, waitUntil } from './redis-server.ts';
+import { freePort } from './free-port.ts';
+import { waitUntil } from './redis-server.ts';
 
 const READY_TIMEOUT_MS = 20_000;
 /** Where Debian keeps what it does not put on the path. */

@@ -1,6 +1,8 @@
 /** The nodes of a test's Redis Cluster: each with its gates, introduced to the others, ended together. */
+
+import { freePort } from './free-port.ts';
 import { RedisGate } from './redis-gate.ts';
-import { freePort, TestRedisServer, waitUntil } from './redis-server.ts';
+import { TestRedisServer, waitUntil } from './redis-server.ts';
 
 export const PRIMARY_COUNT = 3;
 export const NODE_COUNT = 2 * PRIMARY_COUNT;

@@ -4,11 +4,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.ts';
 import { askRedis, type RedisReply } from './redis-reply.ts';
 
 const READY_TIMEOUT_MS = 10_000;
@@ -66,7 +67,7 @@ export class TestRedisServer {
   async startAgain(): Promise<void> {
     const kind = this.#options.sentinel === undefined ? [] : [this.#sentinelFile, '--sentinel'];
     const fixed = ['--port', `${this.port}`, '--bind', '127.0.0.1', '--dir', this.#directory];
-    const memoryOnly = ['--save', '', '--appendonly', 'no'];
+    const memoryOnly = ['--save', '', '--appendonly', 'no', '--logfile', this.#logFile];
     const args = [...kind, ...fixed, ...memoryOnly, ...(this.#options.settings ?? [])];
     const [command, ...before] = existsSync(SETPRIV)
       ? [SETPRIV, '--pdeathsig', 'KILL', 'redis-server']
@@ -75,7 +76,8 @@ export class TestRedisServer {
     const started = spawn(command, [...before, ...args], { stdio: 'ignore', env });
     this.#process = started;
     await waitUntil(async () => {
-      if (started.exitCode !== null) throw new Error(`redis-server ended at start: exit ${started.exitCode}`);
+      if (started.exitCode !== null)
+        throw new Error(`redis-server ended at start: ${await this.#lastWords()}`);
       return (await this.command('PING').catch(() => '')) !== '';
     }, READY_TIMEOUT_MS);
   }
@@ -83,6 +85,15 @@ export class TestRedisServer {
   /** Where a Sentinel writes what it learns, so that it knows it after a restart. */
   get #sentinelFile(): string {
     return join(this.#directory, 'sentinel.conf');
+  }
+
+  get #logFile(): string {
+    return join(this.#directory, 'redis.log');
+  }
+
+  async #lastWords(): Promise<string> {
+    const log = await readFile(this.#logFile, 'utf8').catch(() => 'it wrote no log');
+    return log.trimEnd().split('\n').slice(-2).join('; ');
   }
 
   get isRunning(): boolean {
@@ -167,16 +178,6 @@ export async function waitUntil(
     if (performance.now() > deadline) throw new Error(`not so within ${timeoutMs} ms`);
     await sleep(5);
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** One line, or a bulk string with its length line, as they came. */

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type CommandResult, runProofgate } from '../e2e/harness/proofgate-command.ts';
 import { type Service, startProofgate } from '../e2e/harness/sidecar.ts';
-import { freeLoopbackPort } from '../e2e/harness/wait.ts';
+import { freePort } from '../fakes/free-port.ts';
 import type { Container } from './chart.ts';
 
 /** With the fence of a new replay store, on a machine that is busy testing. */
@@ -52,7 +52,7 @@ export async function startContainer(
 ): Promise<StartedContainer> {
   const taken = new Map(ports);
   for (const { containerPort } of container.ports ?? []) {
-    if (!taken.has(containerPort)) taken.set(containerPort, await freeLoopbackPort());
+    if (!taken.has(containerPort)) taken.set(containerPort, await freePort());
   }
   const address = (port: number) => `127.0.0.1:${taken.get(port)}`;
   const { path, port } = container.readinessProbe?.httpGet ?? { path: '/', port: 0 };

@@ -7,7 +7,8 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { created, makeSite, SITE } from '../cli/control-configuration.ts';
 import { type ControlProgram, callApi } from '../cli/control-program.ts';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { freeLoopbackPort, waitFor } from '../e2e/harness/wait.ts';
+import { waitFor } from '../e2e/harness/wait.ts';
+import { freePort } from '../fakes/free-port.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
 import { containersOf, describeChart, NAMESPACE, objectOf, podsOf, type Rendered, render } from './chart.ts';
 import {
@@ -49,7 +50,7 @@ describeChart('helm test', () => {
     await new Promise<void>((resolve) => gateway.listen(0, '127.0.0.1', resolve));
     controlPod = await makePodFolder(['/var/lib/proofgate']);
     testPod = await makePodFolder(['/run/proofgate']);
-    port = await freeLoopbackPort();
+    port = await freePort();
     for (const [name, content] of Object.entries({
       'tls/tls.crt': cert,
       'tls/tls.key': key,

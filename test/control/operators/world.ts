@@ -7,8 +7,8 @@ import { startControl } from '../../../src/cli/control/process.ts';
 import { CONTROL_SETTINGS, type ControlSettings } from '../../../src/cli/control/settings.ts';
 import { settingValues } from '../../../src/cli/setting-sources.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { freeLoopbackPort } from '../../e2e/harness/wait.ts';
 import { Browser, type Page } from '../../fakes/browser.ts';
+import { freePort } from '../../fakes/free-port.ts';
 import {
   OIDC_CLIENT_ID,
   OIDC_CLIENT_SECRET,
@@ -48,7 +48,7 @@ export class OperatorWorld {
 
   static async start(claimsIn: OidcProviderOptions['claimsIn'] = 'id_token'): Promise<OperatorWorld> {
     const certificates = await makeCertificates('localhost', 'spiffe://test/none', ['127.0.0.1']);
-    const url = `https://127.0.0.1:${await freeLoopbackPort()}`;
+    const url = `https://127.0.0.1:${await freePort()}`;
     const redirectUris = [`${url}/auth/callback`];
     const provider = await startOidcProvider({ certificate: certificates.server, redirectUris, claimsIn });
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-operators-'));

@@ -8,9 +8,10 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { isSeq, parseAllDocuments } from 'yaml';
 import { readEnrolledKeyFile } from '../../../src/cli/enroll/state-file.ts';
 import { readText } from '../../docs/markdown.ts';
+import { freePort } from '../../fakes/free-port.ts';
 import { type Child, startChild } from '../harness/child.ts';
 import { proofgateMain } from '../harness/sidecar.ts';
-import { freeLoopbackPort, httpGet, waitFor } from '../harness/wait.ts';
+import { httpGet, waitFor } from '../harness/wait.ts';
 import { ControlStage } from './control-stage.ts';
 import { FollowedGateway } from './followed-gateway.ts';
 import type { PolicyName } from './site-declaration.ts';
@@ -59,7 +60,7 @@ class RunningAgent {
     const [keyFile, tokenFile] = [join(folder, 'key.pem'), join(folder, 'token')];
     await writeFile(tokenFile, stage.workloadToken(policy));
     const { reference } = await stage.policy(policy);
-    const adminListen = `127.0.0.1:${await freeLoopbackPort()}`;
+    const adminListen = `127.0.0.1:${await freePort()}`;
     const here: { readonly [flag: string]: string } = {
       'control-url': stage.controlUrl,
       policy: String(reference),

@@ -8,11 +8,12 @@ import { join } from 'node:path';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { ControlApi } from '../../../src/client/operator/control-api.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import { freePort } from '../../fakes/free-port.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { type CommandResult, runProofgate } from '../harness/proofgate-command.ts';
 import type { Service } from '../harness/sidecar.ts';
-import { freeLoopbackPort, waitFor } from '../harness/wait.ts';
+import { waitFor } from '../harness/wait.ts';
 import { Secrets } from '../world/secrets.ts';
 import { type InstanceSettings, startInstance } from './control-instance.ts';
 import { AUDIENCE, POLICIES, type PolicyName, SITE_ID, siteYaml } from './site-declaration.ts';
@@ -79,7 +80,7 @@ export class ControlStage {
       hostname: '127.0.0.1',
       path: '/id/4f2a',
     });
-    const stage = new ControlStage(directory, issuer, certificates, await freeLoopbackPort(), options);
+    const stage = new ControlStage(directory, issuer, certificates, await freePort(), options);
     try {
       await stage.startControl();
       await stage.applySite();

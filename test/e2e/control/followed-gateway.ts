@@ -5,6 +5,7 @@ import { readEnrolledKeyFile } from '../../../src/cli/enroll/state-file.ts';
 import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';
 import { signRequest } from '../../../src/client/sign-request.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import { freePort } from '../../fakes/free-port.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { patient } from '../harness/envoy-config.ts';
 import { headerValues, type WireClient } from '../harness/exchange.ts';
@@ -12,7 +13,7 @@ import { http1Client } from '../harness/http1.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
 import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
-import { freeLoopbackPort, httpGet, waitFor } from '../harness/wait.ts';
+import { httpGet, waitFor } from '../harness/wait.ts';
 import type { ControlStage } from './control-stage.ts';
 import { SITE_ID, TARGET_NAME } from './site-declaration.ts';
 
@@ -82,7 +83,7 @@ export class FollowedGateway {
       file.startsWith('bundle') ? '--bundle-key' : '--freshness-key',
       join(pins, file),
     ]);
-    const admin = `127.0.0.1:${await freeLoopbackPort()}`;
+    const admin = `127.0.0.1:${await freePort()}`;
     this.#verifier = await startProofgate(
       [
         ...['verifier', '--auth-site', SITE_ID, '--replay', 'memory', '--state-dir', this.#stateDirectory],

@@ -5,9 +5,10 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../fakes/free-port.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import type { Service } from '../harness/sidecar.ts';
-import { freeLoopbackPort, waitFor } from '../harness/wait.ts';
+import { waitFor } from '../harness/wait.ts';
 import { Acknowledged } from './campaign/acknowledged.ts';
 import { type ControlDatabase, postgresDatabase } from './campaign/control-database.ts';
 import { brokenPromises, readContents } from './campaign/kept-promises.ts';
@@ -51,7 +52,7 @@ beforeAll(async () => {
   const urls = [stage.controlUrl];
   const services = [stage.control];
   for (let index = 1; index < INSTANCES; index++) {
-    const port = await freeLoopbackPort();
+    const port = await freePort();
     const dataDirectory = join(stage.directory, `data-${index}`);
     await mkdir(dataDirectory);
     const flags = ['--master-key-file', join(stage.dataDirectory, 'master-key')];

@@ -1,6 +1,5 @@
 /** Waiting for a condition, never for a time; every wait ends. */
 import { get } from 'node:http';
-import { createServer } from 'node:net';
 
 const probeIntervalMs = 20;
 
@@ -47,18 +46,5 @@ export function httpGet(url: string, timeoutMs = 2_000): Promise<ProbeAnswer> {
     });
     request.on('timeout', () => request.destroy(new Error(`GET ${url}: no answer in ${timeoutMs} ms`)));
     request.on('error', reject);
-  });
-}
-
-/** A port that was free a moment ago, for programs that cannot say which one they took. */
-export function freeLoopbackPort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
   });
 }

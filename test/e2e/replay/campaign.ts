@@ -172,7 +172,10 @@ export class ReplayCampaign {
   async #presentAll(proofs: readonly Proof[]): Promise<void> {
     const next = proofs.toReversed().values();
     const presentRest = async () => {
-      for (const proof of next) await Promise.all(this.doors.map((door) => this.#record(proof, door)));
+      for (const proof of next) {
+        // A machine that is busy may take until it has expired.
+        if (this.#isLive(proof)) await Promise.all(this.doors.map((door) => this.#record(proof, door)));
+      }
     };
     await Promise.all(Array.from({ length: PRESENTED_AT_ONCE }, presentRest));
   }

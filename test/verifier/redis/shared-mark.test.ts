@@ -4,9 +4,10 @@ import {
   createRedisSharedMark,
   type RedisSharedMarkOptions,
 } from '../../../src/verifier/redis/shared-mark.ts';
+import { freePort } from '../../fakes/free-port.ts';
 import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
 import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
-import { freePort, TestRedisServer } from '../../fakes/redis-server.ts';
+import { TestRedisServer } from '../../fakes/redis-server.ts';
 
 const SITE = 'shop-eu-1';
 const KEY = `proofgate:{0}:mark:${SITE}`;

@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import { CONSUMED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
+import { freePort } from '../../fakes/free-port.ts';
 import { type GuardedServer, TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
-import { freePort, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
+import { TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
 import {
   nowSeconds,

@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import { CONSUMED, REPLAYED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { freePort, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
+import { freePort } from '../../fakes/free-port.ts';
+import { TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
 import { claimAt } from './claims.ts';
 import { nowSeconds, problemOf, TestRedisStores, untilAnswered } from './redis-stores.ts';
 

@@ -8,7 +8,8 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
-import { freePort, startImpostor, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
+import { freePort } from '../../fakes/free-port.ts';
+import { startImpostor, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
 import { claimAt, randomIdentifier, SKEW_SECONDS } from './claims.ts';
 import { describeReplayStore } from './replay-store-suite.ts';
 
