@@ -3,9 +3,9 @@
  * restart. Kept in the state directory, or only in memory where there is none.
  * Source: docs/bundle.md "Revision and head".
  */
-import { isBase64urlOf } from '../protocol/base64url.ts';
+import { isBase64urlOf32Bytes } from '../protocol/base64url.ts';
 import { hasExactMembers, isJsonObject, parseStrictJson } from '../protocol/strict-json.ts';
-import { type ChainPosition, HEAD_BYTES } from './chain.ts';
+import type { ChainPosition } from './chain.ts';
 import { BundleError, type BundleErrorCode, bundleError, showValue } from './errors.ts';
 import { readRegularFile, removeTemporaries, writeFileAtomically } from './files.ts';
 
@@ -107,7 +107,7 @@ function parseMark(bytes: Buffer, authSite: string): ChainPosition {
   if (typeof revision !== 'number' || !Number.isSafeInteger(revision) || revision < 1) {
     throw corrupt('revision is no positive integer');
   }
-  if (typeof head !== 'string' || !isBase64urlOf(head, HEAD_BYTES)) throw corrupt('head is no SHA-256');
+  if (typeof head !== 'string' || !isBase64urlOf32Bytes(head)) throw corrupt('head is no SHA-256');
   return { revision, head };
 }
 

@@ -10,15 +10,24 @@ export function decodeBase64url(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** Whether the text is the canonical spelling of exactly `byteLength` bytes. */
-export function isBase64urlOf(text: string, byteLength: number): boolean {
-  return decodeBase64url(text)?.length === byteLength;
+/** The longest text of a passport's part is shorter. */
+const SCRATCH_BYTES = 8 * 1024;
+const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+
+/**
+ * The bytes as text, a character each (Latin-1); undefined as with {@link decodeBase64url}, and for more than 8 KiB.
+ * Makes no buffer: that is the dearest part of reading a passport but for its JSON.
+ */
+export function decodeBase64urlText(text: string): string | undefined {
+  const byteLength = scratch.write(text, 'base64url');
+  if (scratch.toString('base64url', 0, byteLength) !== text) return undefined;
+  return scratch.toString('latin1', 0, byteLength);
 }
 
 /** 32 bytes take 43 characters, of which the last holds four bits. */
-const SHA256 = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+const OF_32_BYTES = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
-/** Whether the text is the canonical spelling of a SHA-256. */
-export function isSha256(text: string): boolean {
-  return SHA256.test(text);
+/** Whether the text is the canonical spelling of 32 bytes: of a SHA-256, or of a coordinate of a public key. */
+export function isBase64urlOf32Bytes(text: string): boolean {
+  return OF_32_BYTES.test(text);
 }

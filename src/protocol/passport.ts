@@ -4,7 +4,7 @@
  * Source: docs/protocol.md "Passport".
  */
 import { hash } from 'node:crypto';
-import { decodeBase64url } from './base64url.ts';
+import { decodeBase64url, decodeBase64urlText } from './base64url.ts';
 import { isIdentifier, isKeyBinding, isKeyId, type KeyBinding } from './identifiers.ts';
 import { type PublicJwk, parsePublicJwk, type SignatureAlgorithm } from './public-key.ts';
 import { SIGNATURE_BYTES } from './signature.ts';
@@ -69,7 +69,9 @@ export function parsePassport(jws: string, sha256 = passportSha256(jws)): Passpo
   if (header === undefined) return undefined;
   const signature = decodeBase64url(jws.slice(claimsEnd + 1));
   if (signature?.length !== SIGNATURE_BYTES) return undefined;
-  const claims = parseClaims(parseObject(decodeText(jws.slice(headerEnd + 1, claimsEnd)), CLAIMS_LIMITS));
+  const claims = parseClaims(
+    parseObject(decodeBase64urlText(jws.slice(headerEnd + 1, claimsEnd)), CLAIMS_LIMITS),
+  );
   if (claims === undefined) return undefined;
   const signingInput = Buffer.from(jws.slice(0, claimsEnd), 'latin1');
   return { sha256, ...header, claims, signingInput, signature };
@@ -85,10 +87,6 @@ function parseObject(text: string | undefined, limits: JsonLimits): unknown {
   return read.kind === 'read' ? read.value : undefined;
 }
 
-function decodeText(part: string): string | undefined {
-  return decodeBase64url(part)?.toString('latin1');
-}
-
 type Header = Pick<Passport, 'keyId' | 'algorithm'>;
 
 const HEADER_MEMBERS = ['typ', 'alg', 'kid'];
@@ -98,7 +96,7 @@ const USUAL_HEADER =
   /^\{"typ":"proofgate-passport\+jwt","alg":"(Ed25519|ES256)","kid":"([\x21\x23-\x5b\x5d-\x7e]{1,128})"\}$/;
 
 function readHeader(part: string): Header | undefined {
-  const text = decodeText(part);
+  const text = decodeBase64urlText(part);
   const [, algorithm, keyId] = USUAL_HEADER.exec(text ?? '') ?? [];
   if (keyId !== undefined) return { keyId, algorithm: algorithm === 'ES256' ? 'ES256' : 'Ed25519' };
   return parseHeader(parseObject(text, HEADER_LIMITS));

@@ -8,7 +8,7 @@
  */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import sodium from 'sodium-native';
-import { decodeBase64url, isBase64urlOf } from './base64url.ts';
+import { decodeBase64url, isBase64urlOf32Bytes } from './base64url.ts';
 import { hasExactMembers, isJsonObject } from './strict-json.ts';
 
 export type SignatureAlgorithm = 'Ed25519' | 'ES256';
@@ -38,12 +38,12 @@ const COORDINATE_BYTES = 32;
 export function parsePublicJwk(value: unknown): PublicJwk | undefined {
   if (!isJsonObject(value)) return undefined;
   const { kty, crv, x, y } = value;
-  if (typeof x !== 'string' || !isBase64urlOf(x, COORDINATE_BYTES)) return undefined;
+  if (typeof x !== 'string' || !isBase64urlOf32Bytes(x)) return undefined;
   if (kty === 'OKP' && crv === 'Ed25519' && hasExactMembers(value, ['kty', 'crv', 'x'])) {
     return { kty, crv, x };
   }
   if (kty === 'EC' && crv === 'P-256' && hasExactMembers(value, ['kty', 'crv', 'x', 'y'])) {
-    if (typeof y === 'string' && isBase64urlOf(y, COORDINATE_BYTES)) return { kty, crv, x, y };
+    if (typeof y === 'string' && isBase64urlOf32Bytes(y)) return { kty, crv, x, y };
   }
   return undefined;
 }

@@ -2,7 +2,7 @@
  * `transcript-v1`: the text that a proof signs, one `name=value` a line.
  * Source: docs/protocol.md "Transcript".
  */
-import { decodeBase64url, isSha256 } from './base64url.ts';
+import { decodeBase64url, isBase64urlOf32Bytes } from './base64url.ts';
 import {
   isIdentifier,
   isJti,
@@ -152,7 +152,7 @@ function isWellFormed(t: Transcript): boolean {
   return (
     isIdentifier(t.authSite) &&
     isKeyId(t.keyId) &&
-    isSha256(t.passportSha256) &&
+    isBase64urlOf32Bytes(t.passportSha256) &&
     isIdentifier(t.issuer) &&
     isIdentifier(t.subject) &&
     isIdentifier(t.audience) &&
@@ -161,7 +161,7 @@ function isWellFormed(t: Transcript): boolean {
     isScheme(t.scheme) &&
     t.target.startsWith('/') &&
     isJti(t.jti) &&
-    (t.contentSha256 === NOT_BOUND || isSha256(t.contentSha256))
+    (t.contentSha256 === NOT_BOUND || isBase64urlOf32Bytes(t.contentSha256))
   );
 }
 

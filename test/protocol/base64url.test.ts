@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeBase64url, isBase64urlOf, isSha256 } from '../../src/protocol/base64url.ts';
+import { decodeBase64url, decodeBase64urlText, isBase64urlOf32Bytes } from '../../src/protocol/base64url.ts';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const CHARACTERS = [...ALPHABET];
@@ -71,21 +71,41 @@ describe('decodeBase64url', () => {
   });
 });
 
-describe('isBase64urlOf', () => {
-  it('asks for exactly that many bytes', () => {
-    expect([2, 3, 4].map((length) => isBase64urlOf('Zm9v', length))).toEqual([false, true, false]);
-    expect(isBase64urlOf('Zm9v=', 3)).toBe(false);
+describe('decodeBase64urlText', () => {
+  it('agrees with decodeBase64url', () => {
+    const right = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString('base64url'));
+    const nearly = fc.string({ unit: fc.constantFrom(...ALPHABET, '=', '+', '/', ' ', 'é'), maxLength: 12 });
+    fc.assert(
+      fc.property(fc.oneof(right, nearly, fc.string({ unit: 'binary' })), (text) => {
+        expect(decodeBase64urlText(text)).toBe(decodeBase64url(text)?.toString('latin1'));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it.each([8191, 8192])('takes %d bytes', (byteLength) => {
+    const bytes = Buffer.alloc(byteLength, 'proofgate');
+    expect(decodeBase64urlText(bytes.toString('base64url'))).toBe(bytes.toString('latin1'));
+  });
+
+  it.each([8193, 8194, 8195, 20_000])('refuses %d bytes', (byteLength) => {
+    expect(decodeBase64urlText(Buffer.alloc(byteLength, 'proofgate').toString('base64url'))).toBeUndefined();
+  });
+
+  it('keeps nothing of the text before', () => {
+    expect(decodeBase64urlText('Zm9vYmFy')).toBe('foobar');
+    expect(['', 'Zg'].map(decodeBase64urlText)).toEqual(['', 'f']);
   });
 });
 
-describe('isSha256', () => {
-  it('agrees with decoding 32 bytes', () => {
+describe('isBase64urlOf32Bytes', () => {
+  it('agrees with decoding', () => {
     const text = fc
       .tuple(fc.string({ unit: fc.constantFrom(...ALPHABET), minLength: 41, maxLength: 43 }), fc.nat(63))
       .map(([start, last]) => start + ALPHABET.charAt(last));
     fc.assert(
       fc.property(fc.oneof(text, fc.string({ unit: 'binary', minLength: 43, maxLength: 43 })), (value) => {
-        expect(isSha256(value)).toBe(isBase64urlOf(value, 32));
+        expect(isBase64urlOf32Bytes(value)).toBe(decodeBase64url(value)?.byteLength === 32);
       }),
       { numRuns: 2_000 },
     );
@@ -93,6 +113,6 @@ describe('isSha256', () => {
 
   it('takes no line feed behind it', () => {
     const sha256 = 'A'.repeat(43);
-    expect([isSha256(sha256), isSha256(`${sha256}\n`)]).toEqual([true, false]);
+    expect([sha256, `${sha256}\n`].map(isBase64urlOf32Bytes)).toEqual([true, false]);
   });
 });

@@ -4,7 +4,7 @@
  * Source: `src/control/api/contract/enrollment.ts`.
  */
 import type { ReadinessCondition } from '../../control/api/contract/enrollment.ts';
-import { isBase64urlOf } from '../../protocol/base64url.ts';
+import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader } from '../object-reader.ts';
@@ -42,8 +42,6 @@ export interface Readiness {
     readonly blockedBy: string | undefined;
   }[];
 }
-
-const CHALLENGE_BYTES = 32;
 
 export function readChallenge(body: string): Challenge | undefined {
   return parsed(body, (root) => ({
@@ -110,7 +108,7 @@ export function isChallengeId(value: unknown): value is string {
 }
 
 function isChallenge(value: unknown): value is string {
-  return typeof value === 'string' && isBase64urlOf(value, CHALLENGE_BYTES);
+  return typeof value === 'string' && isBase64urlOf32Bytes(value);
 }
 
 function isEnrollmentState(value: unknown): value is Enrollment['state'] {

@@ -4,7 +4,7 @@
  * more; those that are known are held to their shape, since a signer goes by them.
  */
 import type { EnrolledKey, EnrolledProfile } from '../../control/api/contract/enrollment.ts';
-import { isSha256 } from '../../protocol/base64url.ts';
+import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
 import type { ObjectReader } from '../object-reader.ts';
 import {
@@ -54,7 +54,7 @@ export function readIssuedKey(reader: ObjectReader, authSite: string): IssuedKey
 }
 
 function isThumbprint(value: unknown): value is string {
-  return typeof value === 'string' && isSha256(value);
+  return typeof value === 'string' && isBase64urlOf32Bytes(value);
 }
 
 function isKeyStatus(value: unknown): value is KeyStatus {

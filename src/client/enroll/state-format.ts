@@ -1,5 +1,5 @@
 /** The state file's text: JSON. Source: docs/cli.md "The state file". */
-import { isSha256 } from '../../protocol/base64url.ts';
+import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader } from '../object-reader.ts';
@@ -131,5 +131,5 @@ function isAttemptKind(value: unknown): value is Attempt['kind'] {
 }
 
 function isThumbprint(value: unknown): value is string {
-  return typeof value === 'string' && isSha256(value);
+  return typeof value === 'string' && isBase64urlOf32Bytes(value);
 }

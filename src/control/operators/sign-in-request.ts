@@ -3,7 +3,7 @@
  * a path of ours, or, for a command line, to a port of the machine that the browser runs on.
  * Source: RFC 8252 sections 7.3 and 8.1 (loopback redirects), RFC 7636 (S256), docs/control.md "Operators".
  */
-import { isSha256 } from '../../protocol/base64url.ts';
+import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { Refusal } from '../domain/refusal.ts';
 
 /** The query of `/auth/login`. */
@@ -39,7 +39,8 @@ export function destinationOf(query: SignInQuery): Destination {
   if (!isLoopbackRedirect(cli_redirect)) {
     throw malformed('cli_redirect must be http://127.0.0.1:PORT/path, or that of [::1] or localhost');
   }
-  if (cli_challenge === undefined || !isSha256(cli_challenge)) throw malformed('cli_challenge must be S256');
+  if (cli_challenge === undefined || !isBase64urlOf32Bytes(cli_challenge))
+    throw malformed('cli_challenge must be S256');
   if (cli_state === undefined || !/^[A-Za-z0-9_-]{1,128}$/.test(cli_state)) {
     throw malformed('cli_state must be 1 to 128 characters of base64url');
   }

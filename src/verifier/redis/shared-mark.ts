@@ -3,9 +3,8 @@
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HEAD_BYTES } from '../../bundle/chain.ts';
 import { type Mark, type SharedMark, SharedMarkError } from '../../bundle/shared-mark.ts';
-import { isBase64urlOf } from '../../protocol/base64url.ts';
+import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { parseRedisEndpoint, type RedisLogin } from './endpoint.ts';
 import type { DeclaredFailoverSettings } from './failover-settings.ts';
 import { classifyFault, describeRefusal, describeSilence } from './faults.ts';
@@ -187,7 +186,7 @@ function readMark(kept: unknown): Mark | undefined {
   const [, revisionText, head] =
     typeof kept === 'string' ? (/^([1-9][0-9]{0,15}) ([^ ]+)$/.exec(kept) ?? []) : [];
   const revision = Number(revisionText);
-  if (head === undefined || !Number.isSafeInteger(revision) || !isBase64urlOf(head, HEAD_BYTES)) {
+  if (head === undefined || !Number.isSafeInteger(revision) || !isBase64urlOf32Bytes(head)) {
     return undefined;
   }
   return { revision, head };
