@@ -115,8 +115,8 @@ function slicesOn(verifier: RunningVerifier, site: BenchSite): readonly Slice[] 
 function mixed(site: BenchSite, perSecond: number, added = ''): Buffer[] {
   return Array.from({ length: Math.floor(perSecond * SLICE_SECONDS) }, (_, index) => {
     const plan = goodPlan(site, index);
-    const freshPassport = index % 2 === 0;
-    return encodeRequest(fieldsOf({ ...plan, freshPassport, sentPath: plan.path + added }));
+    const passport = index % 2 === 0 ? { passport: 'new' as const } : {};
+    return encodeRequest(fieldsOf({ ...plan, ...passport, sentPath: plan.path + added }));
   });
 }
 

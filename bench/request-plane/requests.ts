@@ -1,7 +1,7 @@
 /** Requests to a bench site as Envoy hands them to the door: every one different, every one properly signed. */
 import { randomUUID } from 'node:crypto';
 import { loadPackageDefinition, requestSerializer } from '../../src/enforcement/ext-authz-grpc/service.ts';
-import { passportSha256 } from '../../src/protocol/passport.ts';
+import { MAX_ATTRIBUTES, passportSha256 } from '../../src/protocol/passport.ts';
 import type { PublicJwk } from '../../src/protocol/public-key.ts';
 import { newJti, signPassport, signTranscript } from '../../src/protocol/signing.ts';
 import type { Transcript } from '../../src/protocol/transcript.ts';
@@ -25,8 +25,8 @@ export interface RequestPlan {
   readonly caller: BenchCaller;
   readonly path: string;
   readonly routeId: string;
-  /** A passport of its own for each request, as nobody has seen it. Default: one a caller. */
-  readonly freshPassport?: boolean;
+  /** `new`: one of its own for each request, that nobody has seen; `large`: the same, nearly 8 KiB. Default: one a caller. */
+  readonly passport?: 'new' | 'large';
   /** Changes what is signed. */
   readonly transcript?: Partial<Transcript>;
   /** Changes headers after signing; undefined takes one away. */
@@ -86,7 +86,7 @@ export function fieldsOf(plan: RequestPlan): HttpFields {
 
 /** The three headers that a caller sends. */
 export function credentialLines(plan: RequestPlan): [string, string][] {
-  const passport = passportOf(plan.caller, plan.freshPassport === true);
+  const passport = passportOf(plan.caller, plan.passport);
   const { signature, transcript } = signTranscript(transcriptOf(plan, passport), plan.caller.key);
   return [
     ['authorization', `Passport ${passport}`],
@@ -104,10 +104,15 @@ const passports = new Map<BenchCaller, IssuedPassport>();
 /** A passport lives for 300 s: requests are used within a minute or so. */
 const RENEW_AFTER_SECONDS = 60;
 
-function passportOf(caller: BenchCaller, isFresh: boolean): string {
+/** As many attributes as a passport may have. */
+const ATTRIBUTES = Object.fromEntries(
+  Array.from({ length: MAX_ATTRIBUTES }, (_, index) => [`attribute-${index}`, 'of-a-caller'.padEnd(60, '-')]),
+);
+
+function passportOf(caller: BenchCaller, kind: RequestPlan['passport']): string {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const known = passports.get(caller);
-  if (!isFresh && known !== undefined && nowSeconds - known.issuedAtSeconds < RENEW_AFTER_SECONDS) {
+  if (kind === undefined && known !== undefined && nowSeconds - known.issuedAtSeconds < RENEW_AFTER_SECONDS) {
     return known.jws;
   }
   const { key, keyId, subject } = caller;
@@ -122,10 +127,11 @@ function passportOf(caller: BenchCaller, isFresh: boolean): string {
       expiresAtSeconds: nowSeconds + 300,
       keyBinding: 'software',
       holderJwk: key.publicKey.jwk,
+      ...(kind === 'large' ? { provenance: ATTRIBUTES, context: ATTRIBUTES } : {}),
     },
     key,
   );
-  if (!isFresh) passports.set(caller, { jws, issuedAtSeconds: nowSeconds });
+  if (kind === undefined) passports.set(caller, { jws, issuedAtSeconds: nowSeconds });
   return jws;
 }
 
@@ -163,7 +169,7 @@ export function signedTranscript(
 } {
   const plan = goodPlan(site, index);
   const { signature, transcript } = signTranscript(
-    transcriptOf(plan, passportOf(plan.caller, false)),
+    transcriptOf(plan, passportOf(plan.caller, undefined)),
     plan.caller.key,
   );
   return { jwk: plan.caller.key.publicKey.jwk, message: transcript, signature };
