@@ -17,6 +17,8 @@ export const TOKEN_FILE = `${TOKEN_DIRECTORY}/token`;
 export const KEY_FILE = `${KEY_DIRECTORY}/key.pem`;
 const KEY_VOLUME = 'proofgate-key';
 const TOKEN_VOLUME = 'proofgate-token';
+/** Where the agent answers the kubelet's probes, by the name of its container's port. */
+const ADMIN_PORT = { name: 'proofgate-admin', containerPort: 9195 };
 
 /** Kubernetes projects no token for less (specification "Limits"). */
 const MIN_TOKEN_SECONDS = 600;
@@ -45,22 +47,34 @@ export class EnrollCommands {
       return { policy: row, audience: revision?.audience };
     });
     if (policy.state !== 'active' || audience === undefined) throw new Refusal('policy_not_active');
-    const command = enrollArguments(controlUrl, policy.reference);
+    const facts = { policy, audience };
+    const enroll = commandLine('enroll', controlUrl, policy.reference);
+    const agent = commandLine('agent', controlUrl, policy.reference);
+    const sidecar = [...agent, `--admin-listen=0.0.0.0:${ADMIN_PORT.containerPort}`];
     return {
       policy_id: policy.id,
       control_url: controlUrl,
       reference: policy.reference,
-      command: command.map(quoteForShell).join(' '),
-      init_container: initContainer({ command, policy, audience, image }),
+      command: enroll.map(quoteForShell).join(' '),
+      init_container: podParts(facts, { name: 'proofgate-enroll', image, command: enroll }),
+      agent_command: agent.map(quoteForShell).join(' '),
+      native_sidecar: podParts(facts, {
+        name: 'proofgate-agent',
+        image,
+        restartPolicy: 'Always',
+        command: sidecar,
+        ports: [ADMIN_PORT],
+        ...PROBES,
+      }),
     };
   }
 }
 
 /** Every value that may begin with a dash is joined to its flag. */
-function enrollArguments(controlUrl: string, reference: string): readonly string[] {
+function commandLine(command: 'enroll' | 'agent', controlUrl: string, reference: string): readonly string[] {
   return [
     'proofgate',
-    'enroll',
+    command,
     `--control-url=${controlUrl}`,
     `--policy=${reference}`,
     `--private-key-out=${KEY_FILE}`,
@@ -74,32 +88,42 @@ export function quoteForShell(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
+/** Five minutes for the first key; the application starts once it is there. */
+const PROBES = {
+  startupProbe: {
+    httpGet: { path: '/readyz', port: ADMIN_PORT.name },
+    periodSeconds: 2,
+    failureThreshold: 150,
+  },
+  readinessProbe: { httpGet: { path: '/readyz', port: ADMIN_PORT.name }, periodSeconds: 10 },
+  livenessProbe: { httpGet: { path: '/livez', port: ADMIN_PORT.name }, periodSeconds: 10 },
+};
+
 interface SnippetFacts {
-  readonly command: readonly string[];
   readonly policy: RowOf<'enrollmentPolicy'>;
   readonly audience: string;
-  readonly image: string;
 }
 
 const COMMENTS: { readonly [path: string]: string } = {
   serviceAccountName: " The policy's verified subject.",
   securityContext:
     ' The key file is for its owner alone: the containers that sign must run as the same user as this one.',
-  volumeMounts: ` Mount ${KEY_VOLUME} in the containers that sign, too.`,
+  volumeMounts: ` Mount ${KEY_VOLUME} in the containers that sign, too: whole, never by subPath.`,
+  restartPolicy:
+    ' A native sidecar: it runs for as long as the pod, and the application starts once it is ready.',
+  startupProbe: ' As long as approval may take, where the policy wants one.',
   expirationSeconds: ' A key ends with its token at the latest.',
   medium: ' The private key never reaches a disk.',
 };
 
-/** Parts of a pod's `spec`. */
-function initContainer({ command, policy, audience, image }: SnippetFacts): string {
+/** Parts of a pod's `spec`. @param container what it is of its own, in front of what both have */
+function podParts({ policy, audience }: SnippetFacts, container: object): string {
   const account = serviceAccountOf(policy.verifiedSubject);
   const document = new Document({
     ...(account === undefined ? {} : { serviceAccountName: account.name }),
     initContainers: [
       {
-        name: 'proofgate-enroll',
-        image,
-        command,
+        ...container,
         securityContext: {
           runAsNonRoot: true,
           allowPrivilegeEscalation: false,

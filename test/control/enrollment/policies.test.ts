@@ -223,6 +223,25 @@ describe('the Enrollment Command Generator', () => {
     expect(KEY_FILE.startsWith(`${mounts[key.name]}/`)).toBe(true);
   });
 
+  test('the agent’s are the same, for as long as the pod runs', async () => {
+    const { policy_id: id } = await world.policy(source);
+    const view = await generator().commandOf(id);
+    expect(view.agent_command).toBe(view.command.replace('proofgate enroll ', 'proofgate agent '));
+    const [once, kept] = [parse(view.init_container), parse(view.native_sidecar)];
+    expect({ ...kept, initContainers: [] }).toEqual({ ...once, initContainers: [] });
+    const [sidecar] = kept.initContainers;
+    const { name: _name, command: _command, ...shared } = once.initContainers[0];
+    expect(sidecar).toMatchObject({ ...shared, name: 'proofgate-agent', restartPolicy: 'Always' });
+    const [port] = sidecar.ports;
+    expect(sidecar.command).toEqual([
+      ...view.agent_command.split(' '),
+      `--admin-listen=0.0.0.0:${port.containerPort}`,
+    ]);
+    for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
+      expect(sidecar[probe].httpGet.port).toBe(port.name);
+    }
+  });
+
   test('a token is projected for no less than Kubernetes allows, and an audience is quoted whatever it holds', async () => {
     const audience = '"x": [y] #z';
     const name = await world.active({ audience: audience.replaceAll(' ', '_') });

@@ -5,7 +5,7 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { isSeq, parseAllDocuments } from 'yaml';
+import { isSeq, parse, parseAllDocuments } from 'yaml';
 import { readEnrolledKeyFile } from '../../../src/cli/enroll/state-file.ts';
 import { readText } from '../../docs/markdown.ts';
 import { freePort } from '../../fakes/free-port.ts';
@@ -38,6 +38,25 @@ function documentedCommand(): readonly string[] {
   if (!isSeq(command)) throw new Error('there is no command');
   return command.items.map(String);
 }
+
+it('is the sidecar that Control prints, but for what is marked to be set', async () => {
+  const { policy_id: id, reference } = await stage.policy('billing');
+  const { agent_command, native_sidecar } = await stage.ctl('get', 'command', String(id));
+  const [printed] = parse(String(native_sidecar)).initContainers;
+  const [document] = parseAllDocuments(readText('docs/workload.yaml'));
+  const pod = document?.toJS().spec.template.spec;
+  const { resources: _resources, ...documented } = pod.initContainers[0];
+  const set = ['image', 'command', 'securityContext'];
+  const without = (container: object) => Object.entries(container).filter(([name]) => !set.includes(name));
+  expect(Object.fromEntries(without(printed))).toEqual(Object.fromEntries(without(documented)));
+  // Here the container says itself what the document says for the whole pod.
+  expect(printed.securityContext).toEqual({ ...documented.securityContext, runAsNonRoot: true });
+  const here = documented.command.map((word: string) =>
+    word.replace('https://control.shop.example', stage.controlUrl).replace('epr_7f3c9a', String(reference)),
+  );
+  expect([...printed.command].toSorted()).toEqual(here.toSorted());
+  expect(String(agent_command).split(' ')).toEqual(printed.command.slice(0, -1));
+});
 
 const agents: RunningAgent[] = [];
 

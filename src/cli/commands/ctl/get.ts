@@ -190,7 +190,11 @@ function table(columns: readonly string[], items: readonly JsonObject[]): readon
 
 function detailLines(kindName: string, body: JsonObject): readonly string[] {
   if (kindName === 'command') {
-    return [String(body.command), '', ...String(body.init_container).split('\n')];
+    const pairs = [
+      [body.command, body.init_container],
+      [body.agent_command, body.native_sidecar],
+    ];
+    return pairs.flatMap(([command, parts]) => [String(command), '', ...String(parts).split('\n')]);
   }
   const width = Math.max(...Object.keys(body).map((member) => member.length));
   return Object.entries(body).flatMap(([member, value]) =>

@@ -88,8 +88,13 @@ export const ENROLLMENT_COMMAND = object(
     policy_id: givenId('The policy.'),
     control_url: text(2048, 'As workloads must be given it.'),
     reference: givenId('The opaque policy reference.'),
-    command: text(8192, 'To be run inside the workload; quoted for a POSIX shell.'),
-    init_container: text(16_384, 'Parts of a pod template, YAML.'),
+    command: text(8192, 'To be run inside the workload; quoted for a POSIX shell. Enrolls one key.'),
+    init_container: text(16_384, 'Parts of a pod template that runs it first, YAML.'),
+    agent_command: text(8192, 'The same for as long as the workload runs: each key is replaced in time.'),
+    native_sidecar: text(
+      16_384,
+      'Parts of a pod template that runs it beside the application, YAML. Kubernetes 1.29.',
+    ),
   },
   'EnrollmentCommand',
 );
