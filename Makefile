@@ -17,6 +17,7 @@ LONG_TESTS := '<rootDir>/test/e2e/' \
 	'<rootDir>/test/control/publishing/(distribution|many-keys|publisher|real-targets)' \
 	'<rootDir>/test/control/sources/lifecycle' \
 	'<rootDir>/test/control/store/(durability|lead|postgres)' \
+	'<rootDir>/test/docs/sessions/' \
 	'<rootDir>/test/helm/(processes|signed-request)' \
 	'<rootDir>/test/interop/'
 
@@ -41,11 +42,12 @@ check: lint types architecture build system-packages helm-tools ## the quick for
 	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
 
 .PHONY: soak
-soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times
+soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/bundle/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
+	@PROOFGATE_TEST_ROLLS=30 $(JEST) --runInBand test/e2e/rolling
 
 .PHONY: fuzz
 fuzz: node_modules/.installed ## a million inputs into each surface that takes bytes from strangers; TARGETS="path bundle" fuzzes some, PROOFGATE_FUZZ_RUNS sets how many
@@ -122,7 +124,7 @@ system-packages:
 
 # Without Go the tests of the chart skip.
 .PHONY: helm-tools
-helm-tools: node_modules/.installed ## helm, kubeconform and schemas for the tests of helm/proofgate, below .cache/
+helm-tools: node_modules/.installed ## helm, helm-unittest, kubeconform, a reader of alerts, and schemas for the tests of helm/proofgate, below .cache/
 	@scripts/install-helm-tools.sh
 
 node_modules/.installed: package.json package-lock.json

@@ -17,6 +17,11 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
   it('accepts the shipped configuration as it is', async () => {
     expect(await validateConfig(version, shippedText())).toBeUndefined();
   });
+
+  it('accepts it with health checks of several verifiers', async () => {
+    expect(shippedText(false, false, true)).not.toBe(shippedText());
+    expect(await validateConfig(version, shippedText(false, false, true))).toBeUndefined();
+  });
 });
 
 describe.each(envoyVersions)('Envoy %s with the optional blocks', (version) => {

@@ -1,5 +1,5 @@
 /** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
-
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import {
   type AdminListener,
@@ -70,6 +70,9 @@ export async function runVerifier(
     role.tellStart(logger, { version, authSite, listen: door.address, adminListen: admin.address });
     await stopped(stop);
     logger.info('draining');
+    // Whoever asks for its health takes it out of what is asked; until then its answers are as good as ever.
+    parts.leave();
+    await sleep(settings.drainDelayMs);
   } finally {
     await stopParts(parts, settings.drainTimeoutMs);
   }

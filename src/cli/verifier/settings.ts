@@ -157,6 +157,14 @@ export const VERIFIER_SETTINGS = {
     }),
     '1',
   ),
+  drainDelayMs: withDefault(
+    duration(
+      '--drain-delay <duration>',
+      'how long SIGTERM still lets checks in while health already says no, 0s to 1h',
+      { minMs: 0, maxMs: 3_600_000 },
+    ),
+    '0s',
+  ),
   drainTimeoutMs: withDefault(
     duration('--drain-timeout <duration>', 'most time that SIGTERM leaves to checks in flight'),
     '10s',

@@ -27,6 +27,8 @@ export interface EnvoyAdaptation {
   readonly optionalBlocks?: boolean;
   /** The block of TLS towards the verifier, which the shipped file has commented out with `#+`. Default false. */
   readonly verifierTls?: boolean;
+  /** Health checks of verifiers, which the shipped file has commented out with `#*`. Default false. */
+  readonly healthChecks?: boolean;
   /** Threads that serve. Default 1. */
   readonly concurrency?: number;
   /** Applied last, in order. */
@@ -72,15 +74,18 @@ export const patient: readonly ConfigEdit[] = [
 ];
 
 /** The text of the shipped file, its optional blocks in force when asked for. */
-export function shippedText(optionalBlocks = false, verifierTls = false): string {
+export function shippedText(optionalBlocks = false, verifierTls = false, healthChecks = false): string {
   const text = readFileSync(checkoutPath('envoy', 'envoy.yaml'), 'utf8');
   const withTls = verifierTls ? text.replace(/^( *)#\+ ?/gm, '$1') : text;
-  return optionalBlocks ? withTls.replace(/^( *)#\| ?/gm, '$1') : withTls;
+  const withHealth = healthChecks ? withTls.replace(/^( *)#\* ?/gm, '$1') : withTls;
+  return optionalBlocks ? withHealth.replace(/^( *)#\| ?/gm, '$1') : withHealth;
 }
 
 /** @returns YAML for Envoy; its admin interface is on a free loopback port */
 export function adaptShipped(adaptation: EnvoyAdaptation): string {
-  const config = parseDocument(shippedText(adaptation.optionalBlocks, adaptation.verifierTls));
+  const config = parseDocument(
+    shippedText(adaptation.optionalBlocks, adaptation.verifierTls, adaptation.healthChecks),
+  );
   const { upstream } = adaptation;
   const edits: ConfigEdit[] = [
     { path: ['admin', 'address', 'socket_address', 'port_value'], value: 0 },

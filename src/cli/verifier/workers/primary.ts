@@ -69,7 +69,7 @@ export async function runPrimary(settings: VerifierSettings, { version }: CliCon
     await stopped(stop);
     logger.info('draining');
   } finally {
-    await pool.stop(stop.aborted ? settings.drainTimeoutMs : 0);
+    await pool.stop(stop.aborted ? settings.drainDelayMs + settings.drainTimeoutMs : 0);
     process.off('SIGHUP', reopen);
     await Promise.all([bundle.close(), admin?.close()]);
   }

@@ -1,0 +1,87 @@
+/** Verifiers on one Redis that replace one another under load, behind a real Envoy. */
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePort } from '../../fakes/free-port.ts';
+import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
+import { type ConfigEdit, patient, type VerifierAddress } from '../harness/envoy-config.ts';
+import { type Service, startProofgate } from '../harness/sidecar.ts';
+import { closeAtOnce } from '../harness/stand.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { AUTH_SITE, ProofSource } from '../replay/proof-source.ts';
+
+export interface RollStageOptions {
+  readonly verifier: VerifierAddress;
+  readonly edits?: readonly ConfigEdit[];
+  readonly healthChecks?: boolean;
+}
+
+export class RollStage {
+  readonly redis: TestRedisServer;
+  readonly source: ProofSource;
+  readonly upstream: Upstream;
+  #envoy: RunningEnvoy | undefined;
+  readonly #verifiers = new Set<Service>();
+
+  private constructor(redis: TestRedisServer, source: ProofSource, upstream: Upstream) {
+    this.redis = redis;
+    this.source = source;
+    this.upstream = upstream;
+  }
+
+  static async set(): Promise<RollStage> {
+    const upstream = await startUpstream({ answer: 'short' });
+    return new RollStage(await TestRedisServer.start(), await ProofSource.create(), upstream);
+  }
+
+  get envoy(): RunningEnvoy {
+    if (this.#envoy === undefined) throw new Error('there is no Envoy');
+    return this.#envoy;
+  }
+
+  /** Two threads, so that there are connections to lose. */
+  async startEnvoy({ verifier, edits = [], healthChecks = false }: RollStageOptions): Promise<void> {
+    this.#envoy = await startEnvoy(envoyVersions[1], {
+      verifier,
+      upstream: { host: this.upstream.host, port: this.upstream.port },
+      concurrency: 2,
+      healthChecks,
+      edits: [closeAtOnce, ...patient, ...edits],
+    });
+  }
+
+  /** A verifier that is ready, on its port. */
+  async startVerifier(port: number, flags: readonly string[] = []): Promise<Service> {
+    const folder = await mkdtemp(join(this.source.directory, 'verifier-'));
+    const admin = `127.0.0.1:${await freePort()}`;
+    const verifier = await startProofgate(
+      [
+        ...['verifier', '--auth-site', AUTH_SITE, '--state-dir', folder, '--redis-timeout', '7s'],
+        ...['--bundle', this.source.bundleDirectory, '--bundle-key', this.source.bundleKeyFile],
+        ...['--listen', `127.0.0.1:${port}`, '--admin-listen', admin, '--audit-file', join(folder, 'audit')],
+        ...flags,
+      ],
+      {
+        env: { PROOFGATE_REPLAY: this.redis.url },
+        readyUrl: `http://${admin}/readyz`,
+        readyTimeoutMs: 180_000,
+      },
+    );
+    this.#verifiers.add(verifier);
+    return verifier;
+  }
+
+  /** SIGTERM, and an orderly end. */
+  async stopVerifier(verifier: Service): Promise<void> {
+    this.#verifiers.delete(verifier);
+    await verifier.stop(30_000);
+  }
+
+  async strike(): Promise<void> {
+    for (const verifier of this.#verifiers) await verifier.stop(30_000);
+    await this.#envoy?.stop();
+    await this.upstream.stop();
+    await this.source.remove();
+    await this.redis.stop();
+  }
+}

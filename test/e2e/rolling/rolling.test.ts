@@ -1,0 +1,160 @@
+/**
+ * Verifiers are replaced under load (docs/enforcement.md "Replacing verifiers"): the new one is started, the old one ends. Not one good request
+ * is refused, and every proof that passed is refused by the verifier that came after. `PROOFGATE_TEST_ROLLS` says how often.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../fakes/free-port.ts';
+import { shipped } from '../harness/envoy-config.ts';
+import { http1Client } from '../harness/http1.ts';
+import { waitFor } from '../harness/wait.ts';
+import { RollStage } from './roll-stage.ts';
+import { openServiceAddress, type ServiceAddress } from './service-address.ts';
+import { SteadyLoad } from './steady-load.ts';
+
+const ROLLS = Number(process.env.PROOFGATE_TEST_ROLLS ?? 3);
+const TIMEOUT_MS = 300_000 + ROLLS * 60_000;
+/** Requests that a roll must have seen before it, so that there is something to lose. */
+const REQUESTS_BETWEEN = 150;
+
+let stage: RollStage;
+beforeEach(async () => {
+  stage = await RollStage.set();
+}, 60_000);
+afterEach(() => stage.strike(), 60_000);
+
+interface Roll {
+  /** Another verifier is started, and Envoy asks it. */
+  readonly bringIn: () => Promise<void>;
+  /** The one before ends. */
+  readonly takeOut: () => Promise<void>;
+}
+
+/** Rolls under load. What was sent is presented again when whoever took it has ended, so that it is the other one that refuses. */
+async function rollUnderLoad({ bringIn, takeOut }: Roll): Promise<void> {
+  const load = new SteadyLoad(stage.source, http1Client(stage.envoy));
+  let replays = 0;
+  try {
+    for (let roll = 0; roll < ROLLS; roll += 1) {
+      await moreOf(load);
+      await bringIn();
+      await moreOf(load);
+      await takeOut();
+      await moreOf(load);
+      const answers = await load.presentAgain();
+      expect(Object.fromEntries(answers)).toEqual({ '403 jti_replay': expect.any(Number) });
+      replays += answers.get('403 jti_replay') ?? 0;
+    }
+  } finally {
+    await load.stop();
+  }
+  process.stdout.write(
+    `${ROLLS} rolls: ${load.sent} requests, ${load.refused.length} refused, ${replays} replays refused\n`,
+  );
+  expect(load.refused).toEqual([]);
+  expect(replays).toBeGreaterThan(ROLLS * REQUESTS_BETWEEN);
+}
+
+async function moreOf(load: SteadyLoad): Promise<void> {
+  const before = load.sent;
+  await waitFor('more requests', 60_000, () => (load.sent >= before + REQUESTS_BETWEEN ? true : undefined));
+}
+
+const HEALTHY = 'cluster.proofgate.membership_healthy';
+
+describe('Envoy asks each verifier for its health', () => {
+  /** How many endpoints Envoy takes for healthy. */
+  const healthy = (count: number) =>
+    waitFor(`${count} healthy`, 30_000, async () =>
+      (await stage.envoy.stat(HEALTHY)) === count ? true : undefined,
+    );
+
+  it(
+    'and none that is good is refused while they are replaced',
+    async () => {
+      const ports = [await freePort(), await freePort()] as const;
+      const start = (turn: number) => stage.startVerifier(ports[turn % 2] ?? 0, ['--drain-delay', '5s']);
+      let running = await start(0);
+      await stage.startEnvoy({
+        verifier: { kind: 'tcp', host: '127.0.0.1', port: ports[0] },
+        healthChecks: true,
+        edits: [
+          // A machine that is busy testing answers late: that is no verifier that has gone.
+          { path: [...shipped.verifierCluster, 'health_checks', 0, 'timeout'], value: '8s' },
+          {
+            path: [...shipped.verifierCluster, 'load_assignment', 'endpoints', 0, 'lb_endpoints', 1],
+            value: {
+              endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: ports[1] } } },
+            },
+          },
+        ],
+      });
+      await healthy(1);
+      let turn = 0;
+      let former = running;
+      await rollUnderLoad({
+        async bringIn() {
+          turn += 1;
+          former = running;
+          running = await start(turn);
+          await healthy(2);
+        },
+        async takeOut() {
+          await stage.stopVerifier(former);
+          await healthy(1);
+        },
+      });
+    },
+    TIMEOUT_MS,
+  );
+});
+
+describe('Envoy knows one address with verifiers behind it', () => {
+  let address: ServiceAddress;
+  beforeEach(async () => {
+    address = await openServiceAddress([]);
+  });
+  afterEach(() => address.close());
+
+  it(
+    'and none that is good is refused where its connections are short',
+    async () => {
+      const start = async () => {
+        const port = await freePort();
+        return { port, verifier: await stage.startVerifier(port) };
+      };
+      let running = await start();
+      address.behind = [running.port];
+      await stage.startEnvoy({
+        verifier: { kind: 'tcp', host: '127.0.0.1', port: address.port },
+        edits: [
+          {
+            path: [...PROTOCOL_OPTIONS, 'common_http_protocol_options'],
+            value: { max_connection_duration: '3s' },
+          },
+        ],
+      });
+      let former = running;
+      await rollUnderLoad({
+        async bringIn() {
+          former = running;
+          running = await start();
+          address.behind = [former.port, running.port];
+        },
+        async takeOut() {
+          // As Kubernetes does: no new connections, `preStopSeconds`, then the signal.
+          address.behind = [running.port];
+          await sleep(5_000);
+          await stage.stopVerifier(former.verifier);
+        },
+      });
+    },
+    TIMEOUT_MS,
+  );
+});
+
+const PROTOCOL_OPTIONS = [
+  ...shipped.verifierCluster,
+  'typed_extension_protocol_options',
+  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+] as const;

@@ -1,0 +1,41 @@
+/**
+ * One address with servers behind it, as a Service with a cluster IP has it: new connections go to those that are behind it now,
+ * connections that are there stay where they are.
+ */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface ServiceAddress {
+  readonly port: number;
+  /** Ports that new connections go to, in turn. */
+  behind: readonly number[];
+  close(): Promise<void>;
+}
+
+export async function openServiceAddress(behind: readonly number[]): Promise<ServiceAddress> {
+  const open = new Set<Socket>();
+  let turn = 0;
+  const server = createServer((socket) => {
+    const ports = address.behind;
+    const to = connect(ports[turn++ % ports.length] ?? 0, '127.0.0.1');
+    for (const one of [socket, to]) {
+      open.add(one);
+      one.setNoDelay(true);
+      one.on('error', () => undefined);
+      one.on('close', () => open.delete(one));
+    }
+    socket.on('close', () => to.destroy());
+    to.on('close', () => socket.destroy());
+    socket.pipe(to).pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address: ServiceAddress = {
+    port: (server.address() as AddressInfo).port,
+    behind,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of open) socket.destroy();
+      }),
+  };
+  return address;
+}

@@ -1,0 +1,70 @@
+/** Requests that are all good, at a steady rate, each sent once; later each proof is presented again. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { headerValues, type WireClient } from '../harness/exchange.ts';
+import type { Proof, ProofSource } from '../replay/proof-source.ts';
+
+const SENDERS = 8;
+const PAUSE_MS = 20;
+
+export class SteadyLoad {
+  /** What each request that did not pass got. */
+  readonly refused: string[] = [];
+  /** Allowed, and not presented again yet. */
+  readonly #used: Proof[] = [];
+  readonly #source: ProofSource;
+  readonly #client: WireClient;
+  #isRunning = true;
+  #sent = 0;
+  readonly #senders: readonly Promise<void>[];
+
+  constructor(source: ProofSource, client: WireClient) {
+    this.#source = source;
+    this.#client = client;
+    this.#senders = Array.from({ length: SENDERS }, () => this.#send());
+  }
+
+  get sent(): number {
+    return this.#sent;
+  }
+
+  async #send(): Promise<void> {
+    while (this.#isRunning) {
+      const proof = this.#source.mint();
+      const outcome = await this.#outcome(proof);
+      this.#sent += 1;
+      if (outcome === '200') this.#used.push(proof);
+      else this.refused.push(outcome);
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  async #outcome({ request }: Proof): Promise<string> {
+    try {
+      const { body, headers, status } = await this.#client.send(request);
+      const detail = /"detail":"([^"]*)"/.exec(body.toString('utf8'))?.[1];
+      return [status, ...headerValues(headers, 'x-proofgate-reason'), detail ?? ''].join(' ').trim();
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  /** Presents again whatever has passed so far. @returns how often each answer was given */
+  async presentAgain(): Promise<ReadonlyMap<string, number>> {
+    const answers = new Map<string, number>();
+    const proofs = this.#used.splice(0);
+    await Promise.all(
+      Array.from({ length: SENDERS }, async () => {
+        for (let proof = proofs.pop(); proof !== undefined; proof = proofs.pop()) {
+          const outcome = await this.#outcome(proof);
+          answers.set(outcome, (answers.get(outcome) ?? 0) + 1);
+        }
+      }),
+    );
+    return answers;
+  }
+
+  async stop(): Promise<void> {
+    this.#isRunning = false;
+    await Promise.all(this.#senders);
+  }
+}
