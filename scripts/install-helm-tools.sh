@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Puts what test/helm runs into .cache/helm: helm and kubeconform, built from their Go modules, and JSON schemas of Kubernetes and of the
-# custom resources of Istio, Gateway API, Envoy Gateway, cert-manager and the Prometheus operator. What is there already is left alone.
+# Puts what test/helm runs into .cache/helm: helm, helm-unittest, kubeconform and check-rules, built from Go modules, and JSON schemas of Kubernetes and
+# of the custom resources of Istio, Gateway API, Envoy Gateway, cert-manager and the Prometheus operator. What is there already is left alone.
 # Without Go it says so in one line and changes nothing: the tests skip then.
 set -euo pipefail
 
 HELM=v3.22.0
 KUBECONFORM=v0.8.0
+HELM_UNITTEST=v1.1.2
+# The parser that helm-unittest's own go.mod puts in place of another one: it cannot be installed without saying so again.
+YAML_JSONPATH=v0.4.0
+PROMETHEUS=v0.316.0
 KUBERNETES_VALIDATE=1.37.0
 KUBERNETES_VERSIONS=(1.29.0 1.30.0 1.31.0 1.32.0 1.33.0 1.34.0 1.35.0 1.36.0)
 # Module and version, and where in the module its custom resource definitions are.
@@ -32,8 +36,17 @@ quietly() {
   output=$("$@" 2>&1) || fail "$what: $(tail -n 1 <<<"$output")"
 }
 
-# A change of this script, or of the one that converts, makes everything anew.
-stamp=$(cat "$0" "$root/scripts/make-helm-schemas.mjs" | sha256sum | cut -d ' ' -f 1)
+# Builds a program in a module of its own. Lines of its go.mod come from standard input.
+build_in_module() {
+  local name=$1 program=$2 folder="$work/$1"
+  mkdir -p "$folder"
+  { printf 'module proofgate.invalid/%s\n\ngo 1.26.0\n' "$name"; cat; } >"$folder/go.mod"
+  [ ! -d "$root/scripts/$name" ] || cp "$root/scripts/$name"/*.go "$folder"
+  (cd "$folder" && GOFLAGS="${GOFLAGS:-} -mod=mod" quietly "$name" go build -trimpath -o "$cache/bin/$name" "$program")
+}
+
+# A change of this script, or of what it uses, makes everything anew.
+stamp=$(cat "$0" "$root/scripts/make-helm-schemas.mjs" "$root/scripts/check-rules/main.go" | sha256sum | cut -d ' ' -f 1)
 [ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
 
 if ! command -v go >/dev/null; then
@@ -52,6 +65,14 @@ quietly kubeconform go install -trimpath "github.com/yannh/kubeconform/cmd/kubec
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$cache/schemas"
+
+build_in_module helm-unittest github.com/helm-unittest/helm-unittest/cmd/helm-unittest <<END
+require github.com/helm-unittest/helm-unittest $HELM_UNITTEST
+replace github.com/vmware-labs/yaml-jsonpath v0.3.2 => github.com/helm-unittest/yaml-jsonpath $YAML_JSONPATH
+END
+build_in_module check-rules . <<END
+require github.com/prometheus/prometheus $PROMETHEUS
+END
 
 quietly 'pip' python3 -m venv "$work/venv"
 quietly 'kubernetes-validate' "$work/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$work" \

@@ -35,10 +35,19 @@ export interface PropagationReading {
   readonly targetsBehind: number;
 }
 
-/** @param readPropagation of every site, or of none on an instance that does not publish */
-export function createControlMetrics(
-  readPropagation: () => Promise<readonly PropagationReading[]>,
-): ControlMetrics {
+/** Of one site: active policies whose keys end, or have ended not long ago, without another after them. */
+export interface RenewalReading {
+  readonly siteId: string;
+  readonly policiesNotRenewed: number;
+}
+
+/** Read when somebody scrapes. */
+export interface ControlReadings {
+  readonly propagation: () => Promise<readonly PropagationReading[]>;
+  readonly renewals: () => Promise<readonly RenewalReading[]>;
+}
+
+export function createControlMetrics(readings: ControlReadings): ControlMetrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -79,7 +88,8 @@ export function createControlMetrics(
     labelNames: ['incident'],
     registers,
   });
-  registerPropagation(registry, readPropagation);
+  registerPropagation(registry, readings.propagation);
+  registerRenewals(registry, readings.renewals);
   return {
     registry,
     requestAnswered: requests,
@@ -138,6 +148,21 @@ function registerPropagation(registry: Registry, read: () => Promise<readonly Pr
       const readings = await readOnce();
       this.reset();
       for (const { siteId, lagSeconds } of readings) this.set({ site_id: siteId }, lagSeconds);
+    },
+  });
+}
+
+function registerRenewals(registry: Registry, read: () => Promise<readonly RenewalReading[]>): void {
+  new Gauge({
+    name: 'proofgate_control_policies_not_renewed',
+    help: 'Active enrollment policies whose last key is about to end or has ended within the hour, by Auth Site.',
+    labelNames: ['site_id'],
+    registers: [registry],
+    async collect() {
+      const readings = await read();
+      this.reset();
+      for (const { siteId, policiesNotRenewed } of readings)
+        this.set({ site_id: siteId }, policiesNotRenewed);
     },
   });
 }

@@ -96,20 +96,26 @@ describe('metrics', () => {
     expect(panels.filter(({ targets = [], type }) => type !== 'row' && targets.length === 0)).toEqual([]);
   });
 
-  it('alerts of Control say how grave they are and where to read on', () => {
-    const [{ rules }] = parse(readText('helm/proofgate/files/control-alerts.yaml')).groups;
-    const sections = headings(readText('docs/control.md')).map(anchorOf);
-    for (const { annotations, labels } of rules) {
-      expect(['critical', 'warning', 'info']).toContain(labels.severity);
-      const [document, anchor] = annotations.runbook.split('#');
-      expect([document, sections]).toEqual(['docs/control.md', expect.arrayContaining([anchor])]);
+  it('alerts of Control and of agents say how grave they are and where to read on', () => {
+    const { groups } = parse(readText('helm/proofgate/files/control-alerts.yaml'));
+    const documents = ['docs/control.md', 'docs/workloads.md'];
+    expect(groups.length).toBe(documents.length);
+    for (const [index, { rules }] of groups.entries()) {
+      const sections = headings(readText(documents[index] ?? '')).map(anchorOf);
+      for (const { annotations, labels } of rules) {
+        expect(['critical', 'warning', 'info']).toContain(labels.severity);
+        const [document, anchor] = annotations.runbook.split('#');
+        expect([document, sections]).toEqual([documents[index], expect.arrayContaining([anchor])]);
+      }
     }
   });
 
   it('there is an alert for each thing that an operator must hear of', () => {
     const alerts = ['verifier', 'control'].flatMap((program) => {
-      const [{ rules }] = parse(readText(`helm/proofgate/files/${program}-alerts.yaml`)).groups;
-      return rules.map(({ alert }: { readonly alert: string }) => alert);
+      const { groups } = parse(readText(`helm/proofgate/files/${program}-alerts.yaml`));
+      return groups.flatMap(({ rules }: { readonly rules: readonly { readonly alert: string }[] }) =>
+        rules.map(({ alert }) => alert),
+      );
     });
     const needed = [
       'DenialSurge',
@@ -117,6 +123,8 @@ describe('metrics', () => {
       'ReplayFence',
       'CertificateExpires',
       'TargetUnacknowledged',
+      'KeysNotRenewed',
+      'AgentKeyEnds',
     ];
     expect(alerts).toEqual(expect.arrayContaining(needed.map((name) => `Proofgate${name}`)));
   });

@@ -1,7 +1,7 @@
 /** What the chart decides by itself. */
 import { expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { describeChart, notesOf, objectOf, type Rendered, render, type Values } from './chart.ts';
+import { describeChart, notesOf, objectOf, podsOf, type Rendered, render, type Values } from './chart.ts';
 
 const kindsOf = (values: Values) => render(values).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
 const verifierOf = (values: Values) => objectOf(render(values), 'Deployment', 'rel-proofgate-verifier');
@@ -227,6 +227,7 @@ describeChart('the sidecar', () => {
     expect(kindsOf(values)).toEqual([
       'ConfigMap rel-proofgate-verifier-sidecar',
       'ConfigMap rel-proofgate-verifier-trust',
+      'PodMonitor rel-proofgate-verifier',
     ]);
     expect(notesOf(values)).toContain('unix:/run/proofgate/verifier.sock');
   });
@@ -249,6 +250,21 @@ describeChart('monitoring', () => {
       expect(service.spec.ports).toMatchObject([{ name: 'admin', targetPort: 'admin' }]);
       expect(monitor.spec.endpoints).toMatchObject([{ port: 'admin', path: '/metrics', interval: '15s' }]);
     }
+  });
+
+  it('scrapes a sidecar in the pods that are named, by a port that it has', () => {
+    const objects = render({ file: 'sidecar' });
+    const { spec, metadata } = objectOf(objects, 'PodMonitor', 'rel-proofgate-verifier');
+    expect(metadata.labels).toMatchObject({ release: 'prometheus' });
+    expect(spec).toMatchObject({
+      selector: { matchLabels: { 'app.kubernetes.io/name': 'envoy' } },
+      namespaceSelector: { matchNames: ['edge'] },
+      podMetricsEndpoints: [{ path: '/metrics', interval: '30s' }],
+    });
+    const [{ port = '' } = {}] = spec.podMetricsEndpoints as readonly { readonly port?: string }[];
+    const [pod] = podsOf(objects);
+    const ports = (pod?.spec.initContainers ?? []).flatMap((container) => container.ports ?? []);
+    expect(ports.map(({ name }) => name)).toContain(port);
   });
 
   it('has the figures of the values in its rules', () => {
@@ -275,7 +291,7 @@ describeChart('monitoring', () => {
       'PrometheusRule',
       'rel-proofgate',
     ).spec;
-    expect(groups).toMatchObject([{ name: 'proofgate-control' }]);
+    expect(groups).toMatchObject([{ name: 'proofgate-control' }, { name: 'proofgate-agent' }]);
     expect(kindsOf({ file: 'control-sqlite', also: on })).not.toContain(
       'ServiceMonitor rel-proofgate-verifier',
     );

@@ -246,6 +246,19 @@ const REST: readonly Refusal[] = [
     { file: 'control-sqlite', also: { monitoring: { serviceMonitor: { enabled: true } } } },
     ['control.networkPolicy lets nobody scrape'],
   ],
+  [
+    'a PodMonitor for what has a Service',
+    {
+      file: 'verifier-redis',
+      also: { monitoring: { podMonitor: { enabled: true, podLabels: { a: 'b' } } } },
+    },
+    ['monitoring.podMonitor is for verifier.mode sidecar'],
+  ],
+  [
+    'a PodMonitor for every pod',
+    { file: 'sidecar-istio', also: { monitoring: { podMonitor: { enabled: true } } } },
+    ['monitoring.podMonitor.podLabels is required'],
+  ],
 ];
 
 const TEST: readonly Refusal[] = [

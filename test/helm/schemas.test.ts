@@ -1,5 +1,4 @@
 /** What is rendered against the schemas of each version of Kubernetes and of the custom resources; the README's values, too. */
-import { spawnSync } from 'node:child_process';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,29 +15,10 @@ import {
   renderText,
   VALUE_FILES,
 } from './chart.ts';
+import { KUBERNETES, misfits } from './kubeconform.ts';
 
-const KUBERNETES = ['1.29.0', '1.30.0', '1.31.0', '1.32.0', '1.33.0', '1.34.0', '1.35.0', '1.36.0'];
 /** The chart asks whether the cluster is older than 1.30; all others get the same. */
 const RENDERED_FOR = ['1.29.0', '1.36.0'];
-
-/** @returns what does not fit; empty when all does */
-function misfits(kubernetes: string, files: readonly string[]): string {
-  const schemas = `${CACHE}/schemas`;
-  const { stderr, stdout } = spawnSync(
-    `${CACHE}/bin/kubeconform`,
-    [
-      ...['-strict', '-n', '1'],
-      ...['-schema-location', `${schemas}/kubernetes/${kubernetes}/{{.ResourceKind}}{{.KindSuffix}}.json`],
-      ...[
-        '-schema-location',
-        `${schemas}/custom-resources/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json`,
-      ],
-      ...files,
-    ],
-    { encoding: 'utf8' },
-  );
-  return stdout + stderr;
-}
 
 describeChart('what is rendered', () => {
   let folder = '';

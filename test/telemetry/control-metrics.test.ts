@@ -6,7 +6,7 @@ import { createControlMetrics, type PropagationReading } from '../../src/telemet
 const OURS = /^proofgate_/;
 
 async function namesOf(readings: readonly PropagationReading[] = []): Promise<readonly string[]> {
-  const metrics = createControlMetrics(async () => readings);
+  const metrics = createControlMetrics({ propagation: async () => readings, renewals: async () => [] });
   const all = await metrics.registry.getMetricsAsJSON();
   return all.map(({ name }) => name).filter((name) => OURS.test(name));
 }
@@ -24,14 +24,18 @@ describe('metrics of Control', () => {
       { siteId: 'shop-eu-1', lagSeconds: 1.5, targetsBehind: 2 },
       { siteId: 'shop-us-1', lagSeconds: 0, targetsBehind: 0 },
     ];
-    const metrics = createControlMetrics(async () => {
-      reads += 1;
-      return readings;
+    const metrics = createControlMetrics({
+      propagation: async () => {
+        reads += 1;
+        return readings;
+      },
+      renewals: async () => [{ siteId: 'shop-eu-1', policiesNotRenewed: 3 }],
     });
     const text = await metrics.registry.metrics();
     expect(text).toMatch(/^proofgate_control_targets_behind\{site_id="shop-eu-1"\} 2$/m);
     expect(text).toMatch(/^proofgate_control_propagation_lag_seconds\{site_id="shop-eu-1"\} 1\.5$/m);
     expect(text).toMatch(/^proofgate_control_targets_behind\{site_id="shop-us-1"\} 0$/m);
+    expect(text).toMatch(/^proofgate_control_policies_not_renewed\{site_id="shop-eu-1"\} 3$/m);
     expect(reads).toBe(1);
     readings = [];
     expect(await metrics.registry.metrics()).not.toMatch(/^proofgate_control_targets_behind\{/m);
@@ -39,7 +43,7 @@ describe('metrics of Control', () => {
   });
 
   it('time requests, but none that wait on purpose', async () => {
-    const metrics = createControlMetrics(async () => []);
+    const metrics = createControlMetrics({ propagation: async () => [], renewals: async () => [] });
     metrics.requestAnswered('/v1/sites', 'GET', 200, 0.02);
     metrics.requestAnswered('/v1/targets/self/bundle', 'GET', 304, undefined);
     const text = await metrics.registry.metrics();

@@ -14,6 +14,9 @@
 {{- if .Values.monitoring.serviceMonitor.enabled -}}
 {{- include "proofgate.checks.scraping" . -}}
 {{- end -}}
+{{- if .Values.monitoring.podMonitor.enabled -}}
+{{- include "proofgate.checks.sidecarScraping" . -}}
+{{- end -}}
 {{- if .Values.test.enabled -}}
 {{- include "proofgate.checks.test" . -}}
 {{- end -}}
@@ -201,6 +204,15 @@
 {{- if and $values.enabled (ne (default "" $values.mode) "sidecar") $values.networkPolicy.enabled (not $values.networkPolicy.metricsFrom) -}}
 {{- fail (printf "monitoring.serviceMonitor is enabled, and %s.networkPolicy lets nobody scrape: name Prometheus' pods in %s.networkPolicy.metricsFrom." $component $component) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.sidecarScraping" -}}
+{{- if not (and .Values.verifier.enabled (eq .Values.verifier.mode "sidecar")) -}}
+{{- fail "monitoring.podMonitor is for verifier.mode sidecar: a deployment is scraped by monitoring.serviceMonitor." -}}
+{{- end -}}
+{{- if not .Values.monitoring.podMonitor.podLabels -}}
+{{- fail "monitoring.podMonitor.podLabels is required: it names the gateway's pods, in which the sidecar runs; without it every pod would be scraped." -}}
 {{- end -}}
 {{- end -}}
 

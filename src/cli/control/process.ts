@@ -12,6 +12,7 @@ import { type ControlPartsOptions, faultName } from './parts-options.ts';
 import { type ControlPlan, planControl } from './plan.ts';
 import { readPropagation } from './propagation-reading.ts';
 import { watchReadiness } from './readiness.ts';
+import { readRenewals } from './renewal-reading.ts';
 import type { ControlSettings } from './settings.ts';
 import { followCertificate } from './tls.ts';
 
@@ -76,7 +77,10 @@ interface Opening {
 async function openControl(opening: Opening): Promise<RunningControl> {
   const { plan, settings, logger, nowMs, opened } = opening;
   // Of a database that does not answer there is nothing to tell; the other metrics are.
-  const metrics = createControlMetrics(() => readPropagation(store, nowMs).catch(() => []));
+  const metrics = createControlMetrics({
+    propagation: () => readPropagation(store, nowMs).catch(() => []),
+    renewals: () => readRenewals(store, nowMs).catch(() => []),
+  });
   const store = await openControlStore(plan, nowMs, ({ kind, name, error }) => {
     metrics.storeIncident(kind);
     logger.warn({ event: 'store_incident', kind, name, fault: faultName(error) }, 'store incident');

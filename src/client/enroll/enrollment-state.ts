@@ -64,7 +64,10 @@ export function isSameTarget(a: EnrollmentTarget, b: EnrollmentTarget): boolean 
 const MAX_SKEW_SHARE = 0.15;
 
 /** From this moment on the key should be enrolled again: `refreshSkewMs` before it expires, at most 15 % of its life. */
-export function refreshFromMs({ createdAtMs, key }: EnrolledKeyRecord, refreshSkewMs: number): number {
+export function refreshFromMs(
+  { createdAtMs, key }: { readonly createdAtMs: number; readonly key: Pick<IssuedKey, 'expiresAtMs'> },
+  refreshSkewMs: number,
+): number {
   const lifeMs = Math.max(key.expiresAtMs - createdAtMs, 0);
   return key.expiresAtMs - Math.min(refreshSkewMs, lifeMs * MAX_SKEW_SHARE);
 }

@@ -3,6 +3,13 @@ import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 
+/** Of one policy. */
+export interface LastEnd {
+  readonly siteId: string;
+  readonly maxKeyLifetimeSeconds: number;
+  readonly lastEndSeconds: number;
+}
+
 /** Enrollment policies. */
 export class Policies {
   readonly #db: Database;
@@ -41,6 +48,31 @@ export class Policies {
         .where('id', '=', row.id)
         .where('version', '=', row.version)
         .executeTakeFirstOrThrow(),
+    );
+  }
+
+  /**
+   * When the last key of each active policy ends or has ended, and how long its keys live at most. One lookup for each, however many
+   * keys there are; a policy whose keys were all pruned or revoked is passed over.
+   */
+  async lastEnds(): Promise<readonly LastEnd[]> {
+    const rows = await this.#db
+      .selectFrom('enrollmentPolicy')
+      .select(['siteId', 'maxKeyLifetimeSeconds'])
+      .select((of) =>
+        of
+          .selectFrom('derivedKey')
+          .select(({ fn }) => fn.max('expiresAtSeconds').as('last'))
+          .whereRef('derivedKey.policyId', '=', 'enrollmentPolicy.id')
+          .where('derivedKey.status', '=', 'active')
+          .as('lastEndSeconds'),
+      )
+      .where('state', '=', 'active')
+      .execute();
+    return rows.flatMap(({ siteId, maxKeyLifetimeSeconds, lastEndSeconds }) =>
+      lastEndSeconds === null
+        ? []
+        : [{ siteId, maxKeyLifetimeSeconds, lastEndSeconds: Number(lastEndSeconds) }],
     );
   }
 

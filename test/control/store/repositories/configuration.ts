@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { newId } from '../../../../src/control/domain/identifiers.ts';
 import { VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
 import { NOW_MS } from '../databases.ts';
-import { clientRow, policyRow, sourceRow, targetRow, VERSIONED } from '../rows.ts';
+import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow, targetRow, VERSIONED } from '../rows.ts';
 import { ALL, type Bench, pages } from './bench.ts';
 
 export function clientCases({ read, write, ground }: Bench): void {
@@ -225,6 +225,23 @@ export function policyCases({ read, write, ground }: Bench): void {
       expect(await policies.hasOfClient(siteId, 'billing')).toBe(true);
       expect(await policies.hasOfClient(siteId, 'other')).toBe(false);
     });
+    const lastEndsHere = async () =>
+      (await read((tx) => tx.policies.lastEnds())).filter((end) => end.siteId === siteId);
+    expect(await lastEndsHere()).toEqual([]);
+    const [first, last, revoked] = [100, 200, 300].map((seconds) =>
+      keyRow(siteId, { policyId: policy.id, expiresAtSeconds: NOW_SECONDS + seconds }),
+    );
+    await write(async (tx) => {
+      for (const row of [first, last, revoked]) if (row !== undefined) await tx.keys.add(row);
+      await tx.keys.add(keyRow(siteId, { policyId: deleted.id, expiresAtSeconds: NOW_SECONDS + 400 }));
+      if (revoked !== undefined) await tx.keys.change(revoked, { status: 'revoked' }, NOW_MS);
+    });
+    expect(await lastEndsHere()).toEqual([]);
+    await write((tx) => tx.policies.change({ ...policy, version: 2 }, { state: 'active' }, NOW_MS));
+    const { maxKeyLifetimeSeconds } = policy;
+    expect(await lastEndsHere()).toEqual([
+      { siteId, maxKeyLifetimeSeconds, lastEndSeconds: NOW_SECONDS + 200 },
+    ]);
     expect(await write((tx) => tx.policies.pruneDeleted())).toBeGreaterThanOrEqual(1);
     expect(await read((tx) => tx.policies.policy(deleted.id))).toBeUndefined();
     expect(await read((tx) => tx.policies.policy(policy.id))).toBeDefined();

@@ -1,0 +1,27 @@
+/** Manifests against the schemas of a version of Kubernetes, and of the custom resources of others. */
+import { spawnSync } from 'node:child_process';
+import { CACHE } from './chart.ts';
+
+export const KUBERNETES = [
+  ...['1.29.0', '1.30.0', '1.31.0', '1.32.0'],
+  ...['1.33.0', '1.34.0', '1.35.0', '1.36.0'],
+];
+
+/** @param input text of manifests in place of files @returns what does not fit; empty when all does */
+export function misfits(kubernetes: string, files: readonly string[], input?: string): string {
+  const schemas = `${CACHE}/schemas`;
+  const { stderr, stdout } = spawnSync(
+    `${CACHE}/bin/kubeconform`,
+    [
+      ...['-strict', '-n', '1'],
+      ...['-schema-location', `${schemas}/kubernetes/${kubernetes}/{{.ResourceKind}}{{.KindSuffix}}.json`],
+      ...[
+        '-schema-location',
+        `${schemas}/custom-resources/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json`,
+      ],
+      ...files,
+    ],
+    { encoding: 'utf8', ...(input === undefined ? {} : { input }) },
+  );
+  return stdout + stderr;
+}

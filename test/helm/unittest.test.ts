@@ -1,0 +1,43 @@
+/** The chart's own suites (helm/proofgate/tests), as whoever changes the chart runs them with helm-unittest. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { CACHE, CHART, describeChart } from './chart.ts';
+
+const UNITTEST = `${CACHE}/bin/helm-unittest`;
+
+function unittest(chart: string): { readonly status: number | null; readonly said: string } {
+  const { status, stderr, stdout } = spawnSync(UNITTEST, ['--color=false', chart], { encoding: 'utf8' });
+  return { status, said: stdout + stderr };
+}
+
+describeChart('helm-unittest', () => {
+  /** A copy, since it writes beside the suites; with the values that they name. */
+  let chart = '';
+  let folder = '';
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'proofgate-unittest-'));
+    chart = join(folder, 'helm', 'proofgate');
+    cpSync(CHART, chart, { recursive: true });
+    const values = ['test', 'helm', 'values'];
+    cpSync(checkoutPath(...values), join(folder, ...values), { recursive: true });
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('passes every suite', () => {
+    const { said, status } = unittest(chart);
+    const suites = readdirSync(join(CHART, 'tests')).filter((name) => name.endsWith('_test.yaml'));
+    expect(suites.length).toBeGreaterThan(3);
+    expect({ status, said }).toMatchObject({ status: 0 });
+    expect(said).toMatch(new RegExp(`Test Suites: +${suites.length} passed, ${suites.length} total`));
+  }, 120_000);
+
+  it('does not pass where a template no longer does what a suite says', () => {
+    const template = join(chart, 'templates', '_verifier.tpl');
+    writeFileSync(template, readFileSync(template, 'utf8').replace('maxSurge: 1', 'maxSurge: 2'));
+    expect(unittest(chart).status).toBe(1);
+  }, 120_000);
+});
