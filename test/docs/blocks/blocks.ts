@@ -1,0 +1,48 @@
+/** Every fenced block of the documents, and every file that people copy from them, with where it stands. */
+import { filesOfCheckout, readText } from '../markdown.ts';
+
+export interface Block {
+  readonly file: string;
+  /** Of its fence, from 1. */
+  readonly line: number;
+  /** Heading above it, without marks. */
+  readonly section: string;
+  /** Such as `sh`; empty where the fence says nothing. */
+  readonly language: string;
+  /** Each line with its end. */
+  readonly text: string;
+}
+
+/** Not of the documents: notes for those who change tests, and a part of another file. */
+const OTHERS = /^test\/|\/README\.head\.md$/;
+
+export const DOCUMENTS: readonly string[] = filesOfCheckout('.', '.md').filter((file) => !OTHERS.test(file));
+
+/** Files to copy from. */
+export const MANIFESTS: readonly string[] = ['docs', 'envoy', 'bundles'].flatMap((folder) =>
+  filesOfCheckout(folder, '.yaml'),
+);
+
+/** @throws Error for a fence that nothing closes */
+export function blocksOf(file: string): readonly Block[] {
+  const found: Block[] = [];
+  let section = '';
+  let open: { readonly line: number; readonly language: string; readonly lines: string[] } | undefined;
+  for (const [index, line] of readText(file).split('\n').entries()) {
+    const [, language] = /^\s*(?:```|~~~)(\S*)/.exec(line) ?? [];
+    if (language === undefined) {
+      if (open !== undefined) open.lines.push(`${line}\n`);
+      else section = /^#+ (.*)$/.exec(line)?.[1]?.replaceAll('`', '').trim() ?? section;
+    } else if (open === undefined) open = { line: index + 1, language, lines: [] };
+    else {
+      found.push({ file, section, line: open.line, language: open.language, text: open.lines.join('') });
+      open = undefined;
+    }
+  }
+  if (open !== undefined) throw new Error(`${file}:${open.line}: nothing closes this block`);
+  return found;
+}
+
+export function placeOf({ file, line }: Block): string {
+  return `${file}:${line}`;
+}

@@ -1,0 +1,125 @@
+/**
+ * What happens with each code block of the documents, and with each file to copy from: one table. A block that has no row fails
+ * `claims.test.ts`, so does a row without a block. A new document gets its rows here; below a heading they stand in the order of its blocks.
+ *
+ *     pasted(session)          shell: pasted, with the session's other blocks, into one real shell (../sessions/)
+ *     copied(session, path)    data: the session has it as this file, and a pasted block uses it
+ *     shown(session, command)  output: what the session's command says, or what its own pasted block before said
+ *     loaded(check)            data or text: held against what the program reads, writes and publishes (checks.ts)
+ *     manifest                 objects of Kubernetes: held against its schemas and those of custom resources (manifests.test.ts)
+ *     held(test)               held by a test of its own, byte for byte
+ *     drawing                  a picture: what it names is there, and no command is in it (checks.ts)
+ */
+import type { SessionName } from '../sessions/sessions.ts';
+import type { Check } from './checks.ts';
+
+export type Claim =
+  | { readonly kind: 'pasted'; readonly session: SessionName }
+  | { readonly kind: 'copied'; readonly session: SessionName; readonly path: string }
+  | { readonly kind: 'shown'; readonly session: SessionName; readonly command?: string }
+  | { readonly kind: 'loaded'; readonly check: Check }
+  | { readonly kind: 'manifest' }
+  | { readonly kind: 'held'; readonly by: string };
+
+const pasted = (session: SessionName): Claim => ({ kind: 'pasted', session });
+const copied = (session: SessionName, path: string): Claim => ({ kind: 'copied', session, path });
+const shown = (session: SessionName, command?: string): Claim =>
+  command === undefined ? { kind: 'shown', session } : { kind: 'shown', session, command };
+const loaded = (check: Check): Claim => ({ kind: 'loaded', check });
+const held = (by: string): Claim => ({ kind: 'held', by });
+const drawing = loaded({ as: 'drawing' });
+const api = (operation: string, part: 'request' | 'answer'): Claim => loaded({ as: 'api', operation, part });
+
+const times = (count: number, claim: Claim): readonly Claim[] => Array.from({ length: count }, () => claim);
+
+export interface Claims {
+  /** By heading. */
+  readonly [section: string]: readonly Claim[];
+}
+
+export const CLAIMS: { readonly [file: string]: Claims } = {
+  'README.md': {
+    'The way of a request': [drawing],
+    'Two commands': [pasted('make'), shown('demo', 'node .build/demo/main.js')],
+    "From a workload's token to a key that works": times(5, pasted('with-control')),
+    'Without Control': [pasted('without-control')],
+    'Write, sign and freshen a bundle': times(2, pasted('without-control')),
+    'Run the sidecar and Envoy': [pasted('without-control')],
+    'Sign requests': [pasted('without-control')],
+  },
+  'SECURITY.md': { 'Who takes part, and what is believed of each': [drawing, drawing] },
+  'docs/bundle.md': {
+    'Signed documents': [shown('bundles', 'cat bundle/bundle.jws')],
+    'Revision and head': [loaded({ as: 'formula' })],
+    'The state directory': [shown('site', 'list /var/lib/proofgate')],
+  },
+  'docs/cli.md': {
+    Keys: [loaded({ as: 'jwk' })],
+    'Signing profiles': [copied('signing', 'profile.yaml')],
+    Enrolling: [pasted('site')],
+    agent: [pasted('site')],
+    'sign and request': [pasted('signing')],
+    Bundles: [pasted('bundles')],
+    verifier: [pasted('verifier'), copied('verifier', 'verifier.yaml')],
+  },
+  'docs/control.md': {
+    'Running Control': [pasted('control'), pasted('control')],
+    'Signing in for a command line': [loaded({ as: 'sign-in-address' })],
+    'From a token to a request': [drawing],
+    'By hand': [pasted('site')],
+    Keys: [loaded({ as: 'source-fingerprint' })],
+    Enrollment: [
+      drawing,
+      api('POST /v1/enrollments/challenges', 'request'),
+      api('POST /v1/enrollments/challenges', 'answer'),
+      api('POST /v1/enrollments', 'request'),
+      loaded({ as: 'enrollment-text' }),
+      api('POST /v1/enrollments', 'answer'),
+      loaded({ as: 'poll-authorization' }),
+      loaded({ as: 'poll-text' }),
+    ],
+    'An example': times(3, held('test/docs/control.test.ts')),
+  },
+  'docs/ctl.md': { ctl: [pasted('site')] },
+  'docs/enforcement.md': {
+    TLS: [pasted('verifier')],
+    'What the sidecar answers': [shown('signing', 'denied')],
+    'Health and readiness': [shown('verifier', 'not_ready')],
+    'Audit events': [loaded({ as: 'audit-gap' }), loaded({ as: 'logrotate' })],
+  },
+  'docs/explain.md': {
+    'explain: why a request was allowed or denied': [pasted('signing'), shown('signing', 'explain_tampered')],
+    'The request': [copied('signing', 'capture-as-documented.json')],
+  },
+  'docs/gateway-lint.md': {
+    'Gateway configuration: proofgate envoy lint': [pasted('gateway'), shown('gateway', 'opened')],
+    Findings: [copied('gateway', 'excepted.yaml')],
+  },
+  'docs/protocol.md': {
+    'Request headers': [drawing],
+    Transcript: [loaded({ as: 'transcript-lines' })],
+    Replay: [loaded({ as: 'formula' })],
+    'Worked example': times(14, held('test/protocol/protocol-page.test.ts')),
+  },
+  'docs/workloads.md': { Files: [shown('site', 'cat "$SESSION/agent-files"')] },
+  'helm/proofgate/README.md': {
+    'The chart proofgate': [
+      pasted('cluster'),
+      copied('cluster', 'values.yaml'),
+      held('test/helm/schemas.test.ts'),
+    ],
+  },
+};
+
+/** Objects of Kubernetes for which no block stands yet: `manifest` is for documents that show some. */
+export const manifest: Claim = { kind: 'manifest' };
+
+/** Who holds each file to copy from, beside the schemas where it is one of Kubernetes. */
+export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
+  'docs/alerts.yaml': 'test/docs/alerts.test.ts',
+  'docs/workload.yaml': 'test/docs/workloads.test.ts',
+  'envoy/envoy.yaml': 'test/e2e/envoy-facts-shipped.test.ts',
+  'bundles/example.yaml': 'test/bundle/published.test.ts',
+  'bundles/minimal.yaml': 'test/docs/sessions',
+  'bundles/site.yaml': 'test/docs/sessions',
+};

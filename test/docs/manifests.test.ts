@@ -1,0 +1,39 @@
+/** Objects of Kubernetes in the documents, and in files to copy from, against the schemas of every version of it. */
+import { expect, it } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+import { describeChart } from '../helm/chart.ts';
+import { KUBERNETES, misfits } from '../helm/kubeconform.ts';
+import { MANIFESTS, placeOf } from './blocks/blocks.ts';
+import { claimedBlocks } from './blocks/claimed.ts';
+import { readText } from './markdown.ts';
+
+function isOfKubernetes(text: string): boolean {
+  return parseAllDocuments(text).some((document) => {
+    const object: unknown = document.toJS();
+    return typeof object === 'object' && object !== null && 'apiVersion' in object && 'kind' in object;
+  });
+}
+
+const files = MANIFESTS.map((file) => [file, readText(file)] as const).filter(([, text]) =>
+  isOfKubernetes(text),
+);
+const blocks = claimedBlocks()
+  .filter(({ claim }) => claim.kind === 'manifest')
+  .map(({ block }) => [placeOf(block), block.text] as const);
+
+describeChart('what is Kubernetes’', () => {
+  it('is there', () => {
+    expect(files.map(([file]) => file)).toContain('docs/workload.yaml');
+  });
+
+  it.each([...files, ...blocks])('%s fits', (_at, text) => {
+    expect(isOfKubernetes(text)).toBe(true);
+    const faults = KUBERNETES.map((version) => [version, misfits(version, ['-'], text)]);
+    expect(faults.filter(([, fault]) => fault !== '')).toEqual([]);
+  });
+
+  it('would not with a member that nobody knows', () => {
+    const broken = readText('docs/workload.yaml').replace('restartPolicy: Always', 'restartPolice: Always');
+    expect(misfits('1.36.0', ['-'], broken)).toContain('restartPolice');
+  });
+});

@@ -1,0 +1,7 @@
+/** What the other documents say to paste, pasted. */
+import { describeSession } from './session-suite.ts';
+import { SESSIONS, type SessionName } from './sessions.ts';
+
+const OF_README = ['make', 'with-control', 'without-control', 'demo'];
+
+for (const name of Object.keys(SESSIONS)) if (!OF_README.includes(name)) describeSession(name as SessionName);

@@ -1,0 +1,22 @@
+/**
+ * For a session: an OpenID provider on loopback where `ada`, of the group `platform`, may sign in, and with `postgres` a PostgreSQL.
+ * They are those of test/fakes, as `make tools` compiled them. Says where they are in files of the working folder; runs until it is ended.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { OIDC_CLIENT_SECRET, startOidcProvider } from '../../../.build/test/fakes/oidc-provider.js';
+
+const provider = await startOidcProvider({
+  certificate: { cert: readFileSync('tls.crt', 'utf8'), key: readFileSync('tls.key', 'utf8') },
+  redirectUris: ['control.shop.example', 'control.example'].map((host) => `https://${host}/auth/callback`),
+  claimsIn: 'id_token',
+});
+provider.accounts.set('ada', { name: 'Ada', groups: ['platform'] });
+writeFileSync('oidc-issuer', provider.issuer);
+writeFileSync('oidc-secret', `${OIDC_CLIENT_SECRET}\n`, { mode: 0o600 });
+if (process.argv.includes('postgres')) {
+  const { TestPostgresServer } = await import('../../../.build/test/fakes/postgres-server.js');
+  const server = await TestPostgresServer.start();
+  writeFileSync('database-url', `${await server.createDatabase()}\n`, { mode: 0o600 });
+}
+writeFileSync('parties-ready', '');
+setInterval(() => {}, 60_000);

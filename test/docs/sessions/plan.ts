@@ -1,0 +1,43 @@
+/** What of the documents belongs to a session, by the table of claims. */
+import { type Block, placeOf } from '../blocks/blocks.ts';
+import { claimedBlocks } from '../blocks/claimed.ts';
+import type { SessionPlan } from './run-session.ts';
+import { SESSIONS, type SessionName } from './sessions.ts';
+
+export interface Shown {
+  readonly block: Block;
+  /** Whose output it is: a command, or the place of a block. */
+  readonly of: string;
+}
+
+export interface DocumentedSession {
+  readonly plan: SessionPlan;
+  readonly shown: readonly Shown[];
+}
+
+export function documentedSession(name: SessionName): DocumentedSession {
+  const session = SESSIONS[name];
+  const claimed = claimedBlocks().filter(({ claim }) => 'session' in claim && claim.session === name);
+  const rank = ({ file }: Block) => session.documents?.indexOf(file) ?? 0;
+  const blocks = claimed.filter(({ claim }) => claim.kind === 'pasted').map(({ block }) => block);
+  const files = claimed.flatMap(({ block, claim }) =>
+    claim.kind === 'copied' ? [[claim.path, block.text] as const] : [],
+  );
+  const shown = claimed.flatMap(({ block, claim }) => {
+    if (claim.kind !== 'shown') return [];
+    const before = blocks.filter(({ file, line }) => file === block.file && line < block.line).at(-1);
+    return [{ block, of: claim.command ?? (before === undefined ? '' : placeOf(before)) }];
+  });
+  const commands = claimed.flatMap(({ claim }) =>
+    claim.kind === 'shown' && claim.command !== undefined ? [claim.command] : [],
+  );
+  return {
+    plan: {
+      ...session,
+      blocks: blocks.toSorted((a, b) => rank(a) - rank(b)),
+      files: new Map(files),
+      commands: [...new Set(commands)],
+    },
+    shown,
+  };
+}

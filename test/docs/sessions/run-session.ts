@@ -1,0 +1,131 @@
+/**
+ * One session of pasted lines: a shell whose processes, loopback, mounts and ports are its own, so that what the documents say can be
+ * run as it stands, beside other tests, and nothing is left. Takes Linux namespaces: where there are none, it says so and skips.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { checkoutPath } from '../../e2e/harness/checkout.ts';
+import type { Block } from '../blocks/blocks.ts';
+import { placeOf } from '../blocks/blocks.ts';
+import type { Session } from './sessions.ts';
+
+export interface SessionPlan extends Session {
+  /** In the order in which they are pasted. */
+  readonly blocks: readonly Block[];
+  /** By path in the session's folder. */
+  readonly files: ReadonlyMap<string, string>;
+  /** Run after the last block, for what they say. */
+  readonly commands: readonly string[];
+}
+
+export interface SessionRun {
+  /** What was said, by the place of a block, or by command. */
+  readonly said: ReadonlyMap<string, string>;
+  /** `3 proofgate request …`: commands of blocks that did not end with 0. */
+  readonly failures: readonly string[];
+  /** Whether it came to its end. */
+  readonly isWhole: boolean;
+  /** All of it, for whoever looks for a fault. */
+  readonly transcript: string;
+}
+
+const TIMEOUT_MS = 500_000;
+/** Stands before what is said of the session itself. */
+const MARK = '\u001e';
+const NAMESPACES = '--net --mount --pid --fork --kill-child --mount-proc'.split(' ');
+const AS_ROOT = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+
+/** Why nothing can be run here; undefined when it can. */
+export function whyNoSession({ needs }: Session): string | undefined {
+  if (needs !== undefined && !existsSync(checkoutPath(needs))) return `${needs} is not there`;
+  const tried = spawnSync('unshare', [...AS_ROOT, ...NAMESPACES, 'ip', 'link', 'set', 'lo', 'up']);
+  return tried.status === 0 ? undefined : 'no namespaces of one’s own here (unshare, ip)';
+}
+
+export async function runSession(plan: SessionPlan): Promise<SessionRun> {
+  const folder = mkdtempSync(join(tmpdir(), 'pg-docs-'));
+  try {
+    // For servers that run as users of their own.
+    chmodSync(folder, 0o755);
+    for (const name of ['work', 'tmp', 'home']) mkdirSync(join(folder, name));
+    for (const [path, text] of plan.files) {
+      mkdirSync(dirname(join(folder, 'work', path)), { recursive: true });
+      writeFileSync(join(folder, 'work', path), text);
+    }
+    writeFileSync(join(folder, 'session.sh'), scriptOf(plan));
+    return readTranscript(await transcriptOf(folder));
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function scriptOf({
+  after = '',
+  before,
+  beforeDocument = {},
+  blocks,
+  commands,
+  reads = [],
+}: SessionPlan): string {
+  const lines = [
+    'exec 2>&1 </dev/null; set -e',
+    `. "$CHECKOUT/test/docs/sessions/world.sh"`,
+    `mark() { printf '\\n${MARK}%s\\n' "$*"; }`,
+    `mark before\n${before}\nset +e`,
+    `trap 'mark "failed $? $BASH_COMMAND"' ERR`,
+  ];
+  let document = '';
+  for (const block of blocks) {
+    if (block.file !== document) lines.push(beforeDocument[block.file] ?? '');
+    document = block.file;
+    const text = reads.reduce((all, [from, to]) => all.replaceAll(from, () => to), block.text);
+    lines.push(`mark 'of ${placeOf(block)}'\n${text}`);
+  }
+  lines.push(`mark after\n${after}\ntrap - ERR`);
+  for (const command of commands) lines.push(`mark 'of ${command}'\n${command}`);
+  return `${lines.join('\n')}\nmark end\n`;
+}
+
+/** Everything that the shell and what it started said. */
+function transcriptOf(folder: string): Promise<string> {
+  const { HOME: _home, ...environment } = process.env;
+  const child = spawn('unshare', [...AS_ROOT, ...NAMESPACES, 'bash', join(folder, 'session.sh')], {
+    cwd: join(folder, 'work'),
+    env: {
+      ...environment,
+      ...{
+        CHECKOUT: checkoutPath(),
+        SESSION: folder,
+        TMPDIR: join(folder, 'tmp'),
+        HOME: join(folder, 'home'),
+      },
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS);
+  const chunks: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', () => {
+      clearTimeout(timer);
+      resolve(Buffer.concat(chunks).toString());
+    });
+  });
+}
+
+function readTranscript(transcript: string): SessionRun {
+  const said = new Map<string, string>();
+  const failures: string[] = [];
+  let place = '';
+  for (const part of transcript.split(`\n${MARK}`)) {
+    const [head = '', ...rest] = part.split('\n');
+    const [, failure] = /^failed (.*)$/.exec(head) ?? [];
+    if (failure !== undefined) failures.push(failure);
+    else place = head.replace(/^of /, '');
+    said.set(place, (said.get(place) ?? '') + rest.join('\n'));
+  }
+  return { said, failures, isWhole: said.has('end'), transcript };
+}

@@ -1,0 +1,77 @@
+/** The tests of a session: each line ends as its document says, and says what its document shows. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { placeOf } from '../blocks/blocks.ts';
+import { documentedSession } from './plan.ts';
+import { runSession, type SessionRun, whyNoSession } from './run-session.ts';
+import { SESSIONS, type SessionName } from './sessions.ts';
+import { unlisted, unsaid } from './shown.ts';
+
+const TIMEOUT_MS = 520_000;
+
+export function describeSession(name: SessionName): void {
+  const why = whyNoSession(SESSIONS[name]);
+  const isLeftOut = why !== undefined;
+  if (isLeftOut && process.env.PROOFGATE_TEST_SKIPS === 'none') {
+    throw new Error(`${name} cannot be pasted: ${why}`);
+  }
+  const block = isLeftOut ? describe.skip : describe;
+  block(isLeftOut ? `${name} (${why})` : name, () => testSession(name));
+}
+
+function testSession(name: SessionName): void {
+  const { plan, shown } = documentedSession(name);
+  let run: SessionRun | undefined;
+  let hasFailed = false;
+  const outputOf = (place: string) => run?.said.get(place) ?? '';
+  /** The transcript is shown once, for whichever test fails first. */
+  const orTell = (check: () => void) => {
+    try {
+      check();
+    } catch (error) {
+      if (!hasFailed) process.stdout.write(`--- session ${name}\n${run?.transcript}\n---\n`);
+      hasFailed = true;
+      throw error;
+    }
+  };
+  beforeAll(async () => {
+    run = await runSession(plan);
+  }, TIMEOUT_MS);
+  afterAll(() => {
+    run = undefined;
+  });
+
+  it('has what stands for something of the reader’s own', () => {
+    const text = plan.blocks.map((block) => block.text).join('');
+    expect((plan.reads ?? []).filter(([from]) => !text.includes(from))).toEqual([]);
+  });
+
+  it('ends as the documents say, line by line', () => {
+    orTell(() => {
+      const ends = plan.ends ?? [];
+      const failures = run?.failures ?? [];
+      const begun = failures.map((failure) => ends.find((end) => failure.startsWith(end)) ?? failure);
+      expect({ isWhole: run?.isWhole, failures: begun }).toEqual({ isWhole: true, failures: ends });
+    });
+  });
+
+  it('says what comes of it', () => {
+    orTell(() => {
+      const text = plan.blocks.map((block) => outputOf(placeOf(block))).join('');
+      let rest = text;
+      for (const pattern of plan.says ?? []) {
+        const found = pattern.exec(rest);
+        expect([pattern, found !== null]).toEqual([pattern, true]);
+        rest = rest.slice((found?.index ?? 0) + 1);
+      }
+    });
+  });
+
+  for (const { block, of } of shown) {
+    it(`${placeOf(block)} is said`, () => {
+      orTell(() => {
+        const compare = /\blist\b|-files"$/.test(of) ? unlisted : unsaid;
+        expect(compare(block.text, outputOf(of))).toBeUndefined();
+      });
+    });
+  }
+}

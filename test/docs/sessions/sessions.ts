@@ -1,0 +1,110 @@
+/**
+ * The shells that the documents' lines are pasted into, one session each: what is there before, what of the text stands for something
+ * of the reader's own, what must come of it. Lines are pasted as they stand, but for `reads`. Functions are of world.sh.
+ */
+
+export type SessionName =
+  | 'make'
+  | 'demo'
+  | 'with-control'
+  | 'without-control'
+  | 'bundles'
+  | 'signing'
+  | 'verifier'
+  | 'control'
+  | 'site'
+  | 'gateway'
+  | 'cluster';
+
+export interface Session {
+  /** In which order documents are pasted; default: as in the table of claims. */
+  readonly documents?: readonly string[];
+  /** Runs first, in a folder of the session's own. */
+  readonly before: string;
+  /** Runs before a document's first line. */
+  readonly beforeDocument?: { readonly [file: string]: string };
+  /** Text of its blocks that stands for something else, and what that is here. Each must occur. */
+  readonly reads?: readonly (readonly [text: string, here: string])[];
+  /** Commands that end as the document says they do, which is not with 0: the exit code and how the command begins. */
+  readonly ends?: readonly string[];
+  /** What its blocks say, all of them together, in this order. */
+  readonly says?: readonly RegExp[];
+  /** Lines of the test's own, after the last block: they end with 0. */
+  readonly after?: string;
+  /** A file of the checkout without which it skips. */
+  readonly needs?: string;
+}
+
+/** What README's lines build is built: make says what it would do, and fails for a target that is not there. */
+const IN_CHECKOUT = 'unset -f proofgate; cd "$CHECKOUT"; export MAKEFLAGS=n';
+
+/** A machine that is busy testing takes longer to start programs, and more than half a second to answer. */
+const PATIENCE = [
+  ['--retry 30 ', '--retry 300 '],
+  ['sed "s#', 'sed "s#timeout: 0.5s#timeout: 8s#;s#'],
+] as const;
+
+export const SESSIONS: { readonly [name in SessionName]: Session } = {
+  make: { before: IN_CHECKOUT, says: [/node \.build\/demo\/main\.js/, /jest/] },
+  demo: { before: 'cd "$CHECKOUT"' },
+  'with-control': {
+    before: IN_CHECKOUT,
+    reads: PATIENCE,
+    ends: ['3 proofgate request GET http://api.shop.example/v1/orders/7'],
+    says: [/^activate source cluster$/m, /^\{"order":7\}$/m, /key_revoked/, /revoked/],
+  },
+  'without-control': {
+    before: IN_CHECKOUT,
+    reads: PATIENCE,
+    says: [
+      /^warning origin_/m,
+      /^\{"order":7\}$/m,
+      /^HTTP\/1\.1 200 /m,
+      /^HTTP\/1\.1 403 /m,
+      /^x-proofgate-reason: jti_replay/m,
+      /"event":"proofgate.decision"/,
+    ],
+  },
+  bundles: {
+    before:
+      'own_machine; cp "$CHECKOUT/bundles/minimal.yaml" bundle.yaml; touch /var/lib/proofgate/high-water-mark.json',
+  },
+  signing: {
+    documents: ['docs/cli.md', 'docs/explain.md'],
+    before: '. "$CHECKOUT/test/docs/sessions/signing.sh"',
+    beforeDocument: { 'docs/explain.md': 'capture_allowed' },
+    says: [/"order":7/, /"order":7/, /^ALLOWED/m, /"outcome":"allowed"/],
+  },
+  verifier: {
+    before: '. "$CHECKOUT/test/docs/sessions/verifier.sh"',
+    reads: [
+      [
+        'verifier …',
+        'verifier --auth-site shop-eu-1 --bundle /etc/proofgate/bundle --bundle-key /etc/proofgate/signer.jwk.json --state-dir /var/lib/proofgate',
+      ],
+    ],
+  },
+  control: {
+    before: 'own_machine; certificates; parties postgres',
+    reads: [['https://idp.shop.example', '"$(cat oidc-issuer)"']],
+  },
+  site: {
+    documents: ['docs/control.md', 'docs/ctl.md', 'docs/cli.md'],
+    before: '. "$CHECKOUT/test/docs/sessions/site.sh"',
+    reads: [
+      ['epr_7f3c9a', '"$policy"'],
+      ["'issuer=https://oidc.example/id/4F2A'", '"issuer=$issuer"'],
+    ],
+    says: [/"principal":"group:platform"/, /"token":"pga_/, /group:platform|Ada/, /"order":7/],
+  },
+  gateway: {
+    before: '. "$CHECKOUT/test/docs/sessions/gateway.sh"',
+    says: [/"findings":\[\]/],
+    after: 'excepted',
+  },
+  cluster: {
+    needs: '.cache/helm/installed',
+    before: 'ln -s "$CHECKOUT/helm" helm; . "$CHECKOUT/test/docs/sessions/cluster.sh"',
+    says: [/^kind: Deployment$/m],
+  },
+};
