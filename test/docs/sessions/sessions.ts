@@ -29,6 +29,8 @@ export interface Session {
   readonly ends?: readonly string[];
   /** What its blocks say, all of them together, in this order. */
   readonly says?: readonly RegExp[];
+  /** What is shown, and a world as small as this one has not. Each must occur. */
+  readonly absent?: readonly string[];
   /** Lines of the test's own, after the last block: they end with 0. */
   readonly after?: string;
   /** A file of the checkout without which it skips. */
@@ -89,6 +91,8 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     reads: [['https://idp.shop.example', '"$(cat oidc-issuer)"']],
   },
   site: {
+    // A bundle keeps up to a thousand keys in itself.
+    absent: ['keys-0001.jsonl'],
     documents: ['docs/control.md', 'docs/ctl.md', 'docs/cli.md'],
     before: '. "$CHECKOUT/test/docs/sessions/site.sh"',
     reads: [

@@ -18,10 +18,6 @@ policy=$(operator get policies --site shop-eu-1 --output json | node -p 'JSON.pa
 cp cluster/billing.token /run/secrets/kubernetes.io/serviceaccount/token
 cp cluster/billing.token /run/secrets/proofgate/token
 
-# A key that is there before a route changes, which makes a whole bundle: it lists one.
-command proofgate enroll --policy "$policy" --private-key-out first.pem
-sed 's/max_staleness_seconds: 60/max_staleness_seconds: 90/' site.yaml >changed.yaml && operator apply -f changed.yaml && operator apply -f site.yaml
-
 # A workload that an operator has shut out: docs/control.md lets it in again.
 command proofgate enroll --policy "$policy" --private-key-out lost.pem
 operator revoke "$(command proofgate status --key lost.pem --output json | node -p 'JSON.parse(fs.readFileSync(0)).derived_key.key_id')" --block-subject

@@ -48,7 +48,7 @@ export class SteadyLoad {
     }
   }
 
-  /** Presents again whatever has passed so far. @returns how often each answer was given */
+  /** Presents again whatever has passed so far, until it is decided. @returns how often each decision was made */
   async presentAgain(): Promise<ReadonlyMap<string, number>> {
     const answers = new Map<string, number>();
     const proofs = this.#used.splice(0);
@@ -56,7 +56,9 @@ export class SteadyLoad {
       Array.from({ length: SENDERS }, async () => {
         for (let proof = proofs.pop(); proof !== undefined; proof = proofs.pop()) {
           const outcome = await this.#outcome(proof);
-          answers.set(outcome, (answers.get(outcome) ?? 0) + 1);
+          // Nobody has decided: a store or a verifier that was too busy. It is asked once more.
+          if (outcome.startsWith('503 ')) proofs.push(proof);
+          else answers.set(outcome, (answers.get(outcome) ?? 0) + 1);
         }
       }),
     );
