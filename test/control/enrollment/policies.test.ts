@@ -205,6 +205,7 @@ describe('the Enrollment Command Generator', () => {
     expect(spec.serviceAccountName).toBe('billing');
     const [container] = spec.initContainers;
     expect(container).toMatchObject({ image: 'registry.example/proofgate' });
+    expect(container.securityContext.seccompProfile).toEqual({ type: 'RuntimeDefault' });
     expect(container.command).toContain(`--policy=${reference}`);
     const mounts = Object.fromEntries(
       container.volumeMounts.map((mount: { name: string; mountPath: string }) => [
