@@ -19,11 +19,12 @@ LONG_TESTS := '<rootDir>/test/e2e/' \
 	'<rootDir>/test/control/store/(durability|lead|postgres)' \
 	'<rootDir>/test/docs/sessions/' \
 	'<rootDir>/test/helm/(processes|signed-request)' \
-	'<rootDir>/test/interop/'
+	'<rootDir>/test/interop/' \
+	'<rootDir>/test/kubernetes/'
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 17
 
 .PHONY: demo
 demo: build tools openssl envoy-demo ## from workloads' tokens through Control to requests through a real Envoy, each outcome; cleans up
@@ -34,12 +35,16 @@ demo-keep: build tools openssl envoy-demo ## the same, left running, with comman
 	@node .build/demo/main.js --keep
 
 .PHONY: test
-test: lint types architecture build tools system-packages envoy helm-tools ## everything: format, lint, types, architecture, every test
+test: lint types architecture build tools system-packages envoy helm-tools kubernetes ## everything: format, lint, types, architecture, every test
 	@$(JEST)
 
 .PHONY: check
 check: lint types architecture build system-packages helm-tools ## the quick form of test, for working with: all but the end-to-end and the long parts
 	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
+
+.PHONY: test-kubernetes
+test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart, documented workloads and Control against a real API server, part of test
+	@$(JEST) test/kubernetes
 
 .PHONY: soak
 soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load
@@ -126,6 +131,11 @@ system-packages:
 .PHONY: helm-tools
 helm-tools: node_modules/.installed ## helm, helm-unittest, kubeconform, a reader of alerts, and schemas for the tests of helm/proofgate, below .cache/
 	@scripts/install-helm-tools.sh
+
+# Without Go the tests against an API server skip.
+.PHONY: kubernetes
+kubernetes:
+	@scripts/install-kubernetes.sh
 
 node_modules/.installed: package.json package-lock.json
 	@scripts/install-packages.sh

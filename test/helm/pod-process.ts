@@ -66,8 +66,13 @@ export async function startContainer(
 }
 
 /** To its end, as an init container or a test runs. */
-export function runContainer(container: Container, pod: PodFolder): Promise<CommandResult> {
-  return runProofgate(argsHere(container, pod, (port) => `127.0.0.1:${port}`));
+export function runContainer(
+  container: Container,
+  pod: PodFolder,
+  env: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
+  const args = argsHere(container, pod, (port) => `127.0.0.1:${port}`);
+  return runProofgate(args, env);
 }
 
 function argsHere({ args }: Container, pod: PodFolder, address: (port: number) => string): readonly string[] {

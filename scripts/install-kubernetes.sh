@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Puts what test/kubernetes runs into .cache/kubernetes: kube-apiserver and etcd, built as test/kubernetes/server/go.mod says, and the
+# definitions of custom resources. What is there already is left alone.
+# Without Go it says so in one line and changes nothing: the tests skip then.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cache="$root/.cache/kubernetes"
+server="$root/test/kubernetes/server"
+
+fail() {
+  echo "install-kubernetes: $1" >&2
+  exit 1
+}
+
+# Runs a command that is quiet when it works, and says its last line when it does not.
+quietly() {
+  local what=$1 output
+  shift
+  output=$("$@" 2>&1) || fail "$what: $(tail -n 1 <<<"$output")"
+}
+
+# The same versions as the schemas of the chart's tests: module and version, and where in it the definitions are.
+modules=$(sed -n "/^CRD_MODULES=(/,/^)/p" "$root/scripts/install-helm-tools.sh")
+source /dev/stdin <<<"$modules"
+[ "${#CRD_MODULES[@]}" -gt 0 ] || fail 'install-helm-tools.sh names no custom resources'
+
+# A change of this script, or of what it builds, makes everything anew.
+stamp=$(cat "$0" "$server/go.mod" "$server/go.sum" <(echo "$modules") | sha256sum | cut -d ' ' -f 1)
+[ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
+
+if ! command -v go >/dev/null; then
+  echo 'install-kubernetes: Go is not installed: test/kubernetes skips' >&2
+  exit 0
+fi
+
+cd "$server"
+rm -f "$cache/installed"
+mkdir -p "$cache/bin"
+quietly 'modules' go mod download k8s.io/kubernetes go.etcd.io/etcd/server/v3
+version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+IFS=. read -r major minor _ <<<"${version#v}"
+# Without these the server says that it is version 0.0.0.
+named='k8s.io/component-base/version'
+flags="-s -w -X $named.gitVersion=$version -X $named.gitMajor=$major -X $named.gitMinor=$minor"
+echo "install-kubernetes: building kube-apiserver $version and etcd, some minutes" >&2
+export CGO_ENABLED=0
+quietly kube-apiserver go build -trimpath -ldflags "$flags" -o "$cache/bin/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+quietly etcd go build -trimpath -ldflags '-s -w' -o "$cache/bin/etcd" go.etcd.io/etcd/server/v3
+
+rm -rf "$cache/custom-resources"
+for line in "${CRD_MODULES[@]}"; do
+  read -r module path <<<"$line"
+  # Elsewhere than here: these modules are nothing that the server is built from.
+  quietly "$module" env -C / go mod download "$module"
+  from="$(go env GOMODCACHE)/$module/$path"
+  [ -e "$from" ] || fail "$module: $path is not in the module"
+  to="$cache/custom-resources/${module%%@*}"
+  mkdir -p "$to"
+  if [ -d "$from" ]; then cp "$from"/*.yaml "$to"; else cp "$from" "$to"; fi
+done
+chmod -R u+w "$cache/custom-resources"
+
+echo "$stamp" >"$cache/installed"

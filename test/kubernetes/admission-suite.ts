@@ -1,0 +1,107 @@
+/** A namespace that enforces the `restricted` standard admits every pod that the chart and the documents make, and would not without what each is held to. */
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+import { readText } from '../docs/markdown.ts';
+import { containersOf, type PodSpec, podsOf, render, VALUE_FILES } from '../helm/chart.ts';
+import type { Cluster } from './cluster.ts';
+import { makeRestricted, serviceAccount } from './namespaces.ts';
+import { type ApiObject, Objects } from './objects.ts';
+import { podOf, templateOf } from './pod.ts';
+
+const RESTRICTED = 'restricted-pods';
+const DOCUMENTED = parseAllDocuments(readText('docs/workload.yaml')).map(
+  (document) => document.toJS() as ApiObject,
+);
+
+const PODS = VALUE_FILES.flatMap((file) =>
+  podsOf(render({ file })).map(({ of, spec }) => [`${file}: ${of}`, inGateway(of, spec)] as const),
+);
+const DOCUMENTED_PODS = DOCUMENTED.map(
+  (object) => [`docs/workload.yaml: ${object.kind}`, templateOf(object).spec] as const,
+);
+
+/** What a pod of its own is held to stands in it; a sidecar's pod is another's, whose containers are as they should be. */
+function inGateway(of: string, spec: PodSpec): PodSpec {
+  if (!of.startsWith('ConfigMap ')) return spec;
+  const [sidecar] = spec.initContainers ?? [];
+  if (sidecar === undefined) throw new Error(`${of} has no sidecar`);
+  const { securityContext = {}, volumeMounts } = sidecar;
+  const socket = volumeMounts.filter(({ name }) => name === 'proofgate-socket');
+  const envoy = {
+    name: 'envoy',
+    image: 'envoy',
+    command: [],
+    args: [],
+    securityContext,
+    volumeMounts: socket,
+  };
+  return { ...spec, containers: [envoy] };
+}
+
+/** What each would be refused for, in the first of its containers. */
+const WEAKER: readonly (readonly [string, object])[] = [
+  ['privilege escalation', { allowPrivilegeEscalation: undefined }],
+  ['all capabilities', { capabilities: undefined }],
+  ['another capability', { capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] } }],
+  ['root', { runAsUser: 0 }],
+  ['whatever user', { runAsNonRoot: false }],
+  ['every system call', { seccompProfile: { type: 'Unconfined' } }],
+];
+
+function withFirstContainer(spec: PodSpec, change: object): PodSpec {
+  const [first, ...others] = containersOf(spec);
+  if (first === undefined) throw new Error('no container');
+  const weaker = [{ ...first, securityContext: { ...first.securityContext, ...change } }, ...others];
+  const inits = spec.initContainers?.length ?? 0;
+  return { ...spec, initContainers: weaker.slice(0, inits), containers: weaker.slice(inits) };
+}
+
+export function admissionSuite(clusterOf: () => Cluster): void {
+  let objects: Objects;
+  let count = 0;
+  beforeAll(async () => {
+    objects = new Objects(clusterOf());
+    await makeRestricted(clusterOf(), RESTRICTED);
+    const accounts = [...PODS, ...DOCUMENTED_PODS].map(([, spec]) => spec.serviceAccountName ?? 'default');
+    for (const name of new Set(accounts)) {
+      await objects.mustCreate(serviceAccount(name, RESTRICTED));
+    }
+  });
+
+  const submit = (spec: PodSpec) => {
+    count += 1;
+    return objects.create(podOf({ spec }, `pod-${count}`, RESTRICTED));
+  };
+
+  it('there are pods of each kind', () => {
+    const kinds = new Set([...PODS, ...DOCUMENTED_PODS].map(([name]) => /: (\w+)/.exec(name)?.[1]));
+    expect([...kinds].sort()).toEqual(['ConfigMap', 'Deployment', 'Job', 'Pod']);
+  });
+
+  describe.each([...PODS, ...DOCUMENTED_PODS])('%s', (_name, spec) => {
+    it('is admitted, without a warning', async () => {
+      const { status, headers, body } = await submit(spec);
+      expect({ status, warning: headers.warning, message: body.message }).toEqual({
+        ...{ status: 201, warning: undefined, message: undefined },
+      });
+      await objects.remove(body as unknown as ApiObject);
+    });
+  });
+
+  it.each(WEAKER)('none is admitted with %s', async (_name, weaken) => {
+    for (const [name, spec] of [...PODS, ...DOCUMENTED_PODS]) {
+      const { status, body } = await submit(withFirstContainer(spec, weaken));
+      expect([name, status, body.reason]).toEqual([name, 403, 'Forbidden']);
+    }
+  });
+
+  it.each(DOCUMENTED.map((object) => [object.kind, object] as const))(
+    'docs/workload.yaml: the API server takes the %s, without a warning',
+    async (_kind, object) => {
+      const { namespace: _, ...metadata } = object.metadata;
+      await objects.remove(
+        await objects.mustCreate({ ...object, metadata: { ...metadata, namespace: RESTRICTED } }),
+      );
+    },
+  );
+}

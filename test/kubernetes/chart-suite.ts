@@ -1,0 +1,156 @@
+/** The chart's life in a cluster: what it leaves behind, what upgrades and rollbacks do, and that the API server takes all it renders. */
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { NAMESPACE, RELEASE, type Rendered, render, VALUE_FILES } from '../helm/chart.ts';
+import type { Cluster } from './cluster.ts';
+import { Helm } from './helm.ts';
+import { type ApiObject, Objects } from './objects.ts';
+
+const TIMEOUT_MS = 120_000;
+/** The same as of a test of everything, but for what stays on purpose. */
+const WHOLE = { file: 'everything', also: { control: { persistence: { keep: false } } } };
+const CHANGED = {
+  file: 'everything',
+  also: {
+    image: { tag: '9.9.9' },
+    control: { persistence: { keep: false } },
+    verifier: { replicas: 3 },
+    monitoring: { dashboard: { enabled: false } },
+  },
+};
+const CLAIM = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name: `${RELEASE}-proofgate-control`, namespace: NAMESPACE },
+};
+
+export function chartSuite(clusterOf: () => Cluster): void {
+  describe('as a release', () => lifecycle(clusterOf));
+
+  describe('the API server takes, without a warning,', () => {
+    let objects: Objects;
+    beforeAll(() => {
+      objects = new Objects(clusterOf());
+    });
+
+    // Pods are admitted or not, which needs their service accounts: the suite of admission submits them.
+    it.each(VALUE_FILES)('%s', async (file) => {
+      for (const object of render({ file }).filter(({ kind }) => kind !== 'Pod')) {
+        const { status, headers, body } = await objects.create(object as object as ApiObject, {
+          dryRun: true,
+        });
+        const { name } = object.metadata;
+        expect({ name, status, warning: headers.warning, message: body.message }).toEqual({
+          ...{ name, status: 201, warning: undefined, message: undefined },
+        });
+      }
+    });
+
+    it('and nothing with a member that it does not know, or a custom resource with a wrong value', async () => {
+      const wrong = [
+        changed('Deployment', (spec) => ({ ...spec, replcas: 2 })),
+        changed('Certificate', (spec) => ({ ...spec, dnsName: 'x' })),
+        changed('ServiceMonitor', (spec) => ({ ...spec, endpoints: [{ interval: 'often' }] })),
+      ];
+      const statuses = wrong.map((object) => objects.create(object, { dryRun: true }));
+      expect((await Promise.all(statuses)).map(({ status }) => status)).toEqual([400, 400, 422]);
+    });
+  });
+}
+
+function lifecycle(clusterOf: () => Cluster): void {
+  let objects: Objects;
+  let helm: Helm;
+  let before: ReadonlyMap<string, string>;
+  beforeEach(async () => {
+    objects = new Objects(clusterOf());
+    helm = new Helm(clusterOf());
+    before = await objects.all();
+  }, TIMEOUT_MS);
+  afterEach(async () => {
+    // Of a test that failed, so that the next one finds a cluster without it.
+    if ((await changes()).length > 0) await helm.uninstall().catch(() => {});
+  }, TIMEOUT_MS);
+
+  /** What is there now and was not before, and the other way round. */
+  async function changes(): Promise<readonly string[]> {
+    const now = await objects.all();
+    const added = [...now].filter(([uid]) => !before.has(uid)).map(([, name]) => name);
+    const gone = [...before].filter(([uid]) => !now.has(uid)).map(([, name]) => `no ${name}`);
+    return [...added, ...gone].sort();
+  }
+
+  /** What is kept beside the objects of the chart: the release's record, and an address for each Service that has one. */
+  const isOwn = (name: string) =>
+    !name.startsWith('IPAddress ') && !name.startsWith(`Secret ${NAMESPACE}/sh.helm.release.`);
+
+  it(
+    'installs all that it renders, and leaves nothing when it is uninstalled',
+    async () => {
+      await helm.install(WHOLE);
+      expect((await changes()).filter(isOwn)).toEqual(installed(render(WHOLE)).map(nameOf).sort());
+      await helm.uninstall();
+      expect(await changes()).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'upgrades, takes away what is switched off, and rolls back to what was there',
+    async () => {
+      await helm.install(WHOLE);
+      const first = await contents(render(WHOLE));
+      await helm.upgrade(CHANGED);
+      const verifier = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: placed('verifier') };
+      expect((await objects.read(verifier)).spec).toMatchObject({
+        replicas: 3,
+        template: { spec: { containers: [{ image: 'proofgate:9.9.9' }] } },
+      });
+      const gone = { apiVersion: 'v1', kind: 'ConfigMap', metadata: placed('dashboard') };
+      expect([first.has(nameOf(gone)), await objects.find(gone)]).toEqual([true, undefined]);
+      await helm.rollback(1);
+      expect(await contents(render(WHOLE))).toEqual(first);
+      await helm.uninstall();
+      expect(await changes()).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "keeps Control's claim and nothing else, and takes it up again",
+    async () => {
+      await helm.install({ file: 'control-sqlite' });
+      const claim = await objects.read(CLAIM);
+      await helm.uninstall();
+      expect(await changes()).toEqual([nameOf(CLAIM)]);
+      await helm.install({ file: 'control-sqlite' });
+      expect((await objects.read(CLAIM)).metadata.uid).toBe(claim.metadata.uid);
+      await helm.uninstall();
+      await objects.remove(CLAIM);
+      expect(await changes()).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  /** Spec or data of each object, by its name. */
+  async function contents(rendered: readonly Rendered[]): Promise<ReadonlyMap<string, unknown>> {
+    const found = await Promise.all(installed(rendered).map((object) => objects.read(object)));
+    return new Map(found.map((object) => [nameOf(object), object.spec ?? object.data ?? {}]));
+  }
+}
+
+const placed = (component: string) => ({ name: `${RELEASE}-proofgate-${component}`, namespace: NAMESPACE });
+
+/** Without hooks, which are made when they run. */
+function installed(rendered: readonly Rendered[]): readonly Rendered[] {
+  return rendered.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === undefined);
+}
+
+function nameOf({ kind, metadata }: Pick<ApiObject, 'kind' | 'metadata'>): string {
+  return `${kind} ${metadata.namespace}/${metadata.name}`;
+}
+
+function changed(kind: string, change: (spec: object) => object): ApiObject {
+  const found = render(WHOLE).find((object) => object.kind === kind);
+  if (found === undefined) throw new Error(`no ${kind}`);
+  return { ...found, spec: change(found.spec) };
+}

@@ -1,0 +1,74 @@
+/** `helm` as a platform engineer runs it against a cluster. Nothing of the user's own settings is read or written. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { type Child, startChild } from '../e2e/harness/child.ts';
+import { CACHE, CHART, NAMESPACE, RELEASE } from '../helm/chart.ts';
+import type { Cluster } from './cluster.ts';
+
+export interface ReleaseValues {
+  /** Of test/helm/values. */
+  readonly file?: string;
+  readonly also?: object;
+}
+
+let valueFiles = 0;
+
+export class Helm {
+  readonly #cluster: Cluster;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  install(values: ReleaseValues): Promise<void> {
+    return this.#withChart('install', values);
+  }
+
+  upgrade(values: ReleaseValues): Promise<void> {
+    return this.#withChart('upgrade', values);
+  }
+
+  rollback(revision: number): Promise<void> {
+    return this.#run('rollback', RELEASE, String(revision));
+  }
+
+  uninstall(): Promise<void> {
+    return this.#run('uninstall', RELEASE);
+  }
+
+  /** Waits for the test's pod to end: to be stopped where nobody runs it. */
+  startTest(): Child {
+    return this.#start('test', RELEASE, '--timeout', '2m');
+  }
+
+  async #withChart(command: string, { file, also = {} }: ReleaseValues): Promise<void> {
+    valueFiles += 1;
+    const own = join(this.#cluster.folder, `values-${valueFiles}.yaml`);
+    await writeFile(own, stringify(also));
+    const shared =
+      file === undefined ? [] : ['--values', checkoutPath('test', 'helm', 'values', `${file}.yaml`)];
+    await this.#run(command, RELEASE, CHART, ...shared, '--values', own);
+  }
+
+  /** @throws Error with what helm says when it fails */
+  async #run(...args: readonly string[]): Promise<void> {
+    const child = this.#start(...args);
+    const { code } = await child.exited;
+    if (code !== 0) throw new Error(`helm ${args[0]} ends with ${code}: ${child.stderrLines.join('\n')}`);
+  }
+
+  #start(...args: readonly string[]): Child {
+    const { folder, kubeconfig } = this.#cluster;
+    const homes = ['HELM_CACHE_HOME', 'HELM_CONFIG_HOME', 'HELM_DATA_HOME', 'KUBECACHEDIR'];
+    return startChild({
+      command: `${CACHE}/bin/helm`,
+      args: [...args, '--namespace', NAMESPACE],
+      env: {
+        KUBECONFIG: kubeconfig,
+        ...Object.fromEntries(homes.map((name) => [name, join(folder, 'helm')])),
+      },
+    });
+  }
+}

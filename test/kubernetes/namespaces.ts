@@ -1,0 +1,21 @@
+/** Namespaces that enforce the `restricted` standard, and what controllers and people put into them. */
+import type { Cluster } from './cluster.ts';
+import { type ApiObject, Objects } from './objects.ts';
+
+/** Refuses pods, warns of what would make such pods, and has the cluster's CA, as a controller publishes it in each namespace. */
+export async function makeRestricted(cluster: Cluster, name: string): Promise<void> {
+  const objects = new Objects(cluster);
+  const levels = ['enforce', 'warn'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'restricted']);
+  const metadata = { name, labels: Object.fromEntries(levels) };
+  await objects.mustCreate({ apiVersion: 'v1', kind: 'Namespace', metadata });
+  await objects.mustCreate({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'kube-root-ca.crt', namespace: name },
+    data: { 'ca.crt': cluster.ca },
+  });
+}
+
+export function serviceAccount(name: string, namespace: string): ApiObject {
+  return { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } };
+}

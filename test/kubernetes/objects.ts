@@ -1,0 +1,145 @@
+/** Objects of the API server, by the kind that their manifests name; and all that there are. */
+import type { ApiAnswer } from '../cli/control-program.ts';
+import type { Cluster } from './cluster.ts';
+
+/** As it is read, or as it is to be made. */
+export interface ApiObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly [member: string]: unknown;
+}
+
+export type ObjectName = Pick<ApiObject, 'apiVersion' | 'kind'> & {
+  readonly metadata: Pick<ApiObject['metadata'], 'name' | 'namespace'>;
+};
+
+interface Resource {
+  readonly name: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly verbs: readonly string[];
+}
+
+const rootOf = (groupVersion: string) =>
+  groupVersion.includes('/') ? `/apis/${groupVersion}` : `/api/${groupVersion}`;
+
+export class Objects {
+  readonly #cluster: Cluster;
+  readonly #resources = new Map<string, readonly Resource[]>();
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Members that the server does not know are refused. With `dryRun` everything is checked and nothing is kept. */
+  async create(object: ApiObject, { dryRun = false } = {}): Promise<ApiAnswer> {
+    const path = await this.#collection(object);
+    const query = `?fieldValidation=Strict${dryRun ? '&dryRun=All' : ''}`;
+    return this.#cluster.call({ method: 'POST', path: `${path}${query}`, body: object });
+  }
+
+  /** @throws Error with what the server says when it does not take it, or warns */
+  async mustCreate(object: ApiObject): Promise<ApiObject> {
+    const { status, body, headers } = await this.create(object);
+    if (status !== 201 || headers.warning !== undefined) {
+      throw new Error(
+        `${object.kind} ${object.metadata.name}: ${status} ${JSON.stringify(body)} ${headers.warning}`,
+      );
+    }
+    return asObject(body);
+  }
+
+  /** @throws Error when it is not there */
+  async read(name: ObjectName): Promise<ApiObject> {
+    const found = await this.find(name);
+    if (found === undefined) throw new Error(`there is no ${name.kind} ${name.metadata.name}`);
+    return found;
+  }
+
+  async find(name: ObjectName): Promise<ApiObject | undefined> {
+    const { status, body } = await this.#cluster.call({ path: await this.#pathOf(name) });
+    return status === 200 ? asObject(body) : undefined;
+  }
+
+  /** At once: there is no kubelet to wait for. */
+  async remove(name: ObjectName): Promise<void> {
+    const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0 };
+    const path = await this.#pathOf(name);
+    const { status } = await this.#cluster.call({ method: 'DELETE', path, body: options });
+    if (status >= 300) throw new Error(`${name.kind} ${name.metadata.name} was not deleted: ${status}`);
+  }
+
+  /** @param part such as `token` of a ServiceAccount */
+  async post(name: ObjectName, part: string, body: object): Promise<ApiAnswer> {
+    return this.#cluster.call({ method: 'POST', path: `${await this.#pathOf(name)}/${part}`, body });
+  }
+
+  /** As a kubelet says it. */
+  async setPhase(pod: ObjectName, phase: 'Succeeded' | 'Failed'): Promise<void> {
+    const { status } = await this.#cluster.call({
+      method: 'PATCH',
+      path: `${await this.#pathOf(pod)}/status`,
+      headers: { 'content-type': 'application/merge-patch+json' },
+      body: { status: { phase } },
+    });
+    if (status !== 200) throw new Error(`phase of ${pod.metadata.name}: ${status}`);
+  }
+
+  /** Every object of every group, once, by its UID: `Deployment gateway/rel-proofgate-control`. */
+  async all(): Promise<ReadonlyMap<string, string>> {
+    const found = new Map<string, string>();
+    for (const groupVersion of await this.#groupVersions()) {
+      for (const { name, kind, verbs } of await this.#listed(groupVersion)) {
+        if (name.includes('/') || !verbs.includes('list')) continue;
+        const { status, body } = await this.#cluster.call({ path: `${rootOf(groupVersion)}/${name}` });
+        if (status !== 200) throw new Error(`list of ${groupVersion} ${name}: ${status}`);
+        for (const { metadata } of itemsOf(body)) {
+          const { uid = '', namespace, name: own } = metadata;
+          const place = namespace === undefined ? '' : `${namespace}/`;
+          found.set(uid, `${kind} ${place}${own}`);
+        }
+      }
+    }
+    return found;
+  }
+
+  async #groupVersions(): Promise<readonly string[]> {
+    const { body } = await this.#cluster.call({ path: '/apis' });
+    const groups = body.groups as readonly { readonly versions: readonly { groupVersion: string }[] }[];
+    return ['v1', ...groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion))];
+  }
+
+  async #listed(groupVersion: string): Promise<readonly Resource[]> {
+    const { status, body } = await this.#cluster.call({ path: rootOf(groupVersion) });
+    if (status !== 200) throw new Error(`${groupVersion} is not served: ${status}`);
+    return body.resources as readonly Resource[];
+  }
+
+  async #pathOf(name: ObjectName): Promise<string> {
+    return `${await this.#collection(name)}/${name.metadata.name}`;
+  }
+
+  async #collection({ apiVersion, kind, metadata }: ObjectName): Promise<string> {
+    const known = this.#resources.get(apiVersion) ?? (await this.#listed(apiVersion));
+    this.#resources.set(apiVersion, known);
+    const resource = known.find((each) => each.kind === kind && !each.name.includes('/'));
+    if (resource === undefined) throw new Error(`${apiVersion} has no ${kind}`);
+    const namespace = resource.namespaced ? `/namespaces/${metadata.namespace}` : '';
+    return `${rootOf(apiVersion)}${namespace}/${resource.name}`;
+  }
+}
+
+function asObject(body: ApiAnswer['body']): ApiObject {
+  return body as unknown as ApiObject;
+}
+
+function itemsOf(body: ApiAnswer['body']): readonly Pick<ApiObject, 'metadata'>[] {
+  return (body.items ?? []) as readonly Pick<ApiObject, 'metadata'>[];
+}
