@@ -1,7 +1,7 @@
 /** `proofgate control` as a process, and its API as an operator calls it. */
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import { type Agent, request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { type Child, describeExit, startChild } from '../e2e/harness/child.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
@@ -21,16 +21,18 @@ export interface ApiCall {
   readonly token?: string;
   readonly headers?: { readonly [name: string]: string };
   readonly ca?: string;
+  /** Of https, for many calls. */
+  readonly agent?: Agent;
 }
 
-/** One exchange on a connection of its own. */
+/** One exchange, on a connection of its own unless an agent keeps some. */
 export function callApi(url: string, call: ApiCall): Promise<ApiAnswer> {
-  const { method = 'GET', path, body, token, headers, ca } = call;
+  const { method = 'GET', path, body, token, headers, ca, agent = false } = call;
   const send = url.startsWith('https:') ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const request = send(`${url}${path}`, {
       method,
-      agent: false,
+      agent,
       ...(ca === undefined ? {} : { ca }),
       headers: {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),

@@ -13,13 +13,6 @@ const DOCUMENTED = parseAllDocuments(readText('docs/workload.yaml')).map(
   (document) => document.toJS() as ApiObject,
 );
 
-const PODS = VALUE_FILES.flatMap((file) =>
-  podsOf(render({ file })).map(({ of, spec }) => [`${file}: ${of}`, inGateway(of, spec)] as const),
-);
-const DOCUMENTED_PODS = DOCUMENTED.map(
-  (object) => [`docs/workload.yaml: ${object.kind}`, templateOf(object).spec] as const,
-);
-
 /** What a pod of its own is held to stands in it; a sidecar's pod is another's, whose containers are as they should be. */
 function inGateway(of: string, spec: PodSpec): PodSpec {
   if (!of.startsWith('ConfigMap ')) return spec;
@@ -57,12 +50,19 @@ function withFirstContainer(spec: PodSpec, change: object): PodSpec {
 }
 
 export function admissionSuite(clusterOf: () => Cluster): void {
+  const rendered = VALUE_FILES.flatMap((file) =>
+    podsOf(render({ file })).map(({ of, spec }) => [`${file}: ${of}`, inGateway(of, spec)] as const),
+  );
+  const documented = DOCUMENTED.map(
+    (object) => [`docs/workload.yaml: ${object.kind}`, templateOf(object).spec] as const,
+  );
+  const pods = [...rendered, ...documented];
   let objects: Objects;
   let count = 0;
   beforeAll(async () => {
     objects = new Objects(clusterOf());
     await makeRestricted(clusterOf(), RESTRICTED);
-    const accounts = [...PODS, ...DOCUMENTED_PODS].map(([, spec]) => spec.serviceAccountName ?? 'default');
+    const accounts = pods.map(([, spec]) => spec.serviceAccountName ?? 'default');
     for (const name of new Set(accounts)) {
       await objects.mustCreate(serviceAccount(name, RESTRICTED));
     }
@@ -74,11 +74,11 @@ export function admissionSuite(clusterOf: () => Cluster): void {
   };
 
   it('there are pods of each kind', () => {
-    const kinds = new Set([...PODS, ...DOCUMENTED_PODS].map(([name]) => /: (\w+)/.exec(name)?.[1]));
+    const kinds = new Set(pods.map(([name]) => /: (\w+)/.exec(name)?.[1]));
     expect([...kinds].sort()).toEqual(['ConfigMap', 'Deployment', 'Job', 'Pod']);
   });
 
-  describe.each([...PODS, ...DOCUMENTED_PODS])('%s', (_name, spec) => {
+  describe.each(pods)('%s', (_name, spec) => {
     it('is admitted, without a warning', async () => {
       const { status, headers, body } = await submit(spec);
       expect({ status, warning: headers.warning, message: body.message }).toEqual({
@@ -89,7 +89,7 @@ export function admissionSuite(clusterOf: () => Cluster): void {
   });
 
   it.each(WEAKER)('none is admitted with %s', async (_name, weaken) => {
-    for (const [name, spec] of [...PODS, ...DOCUMENTED_PODS]) {
+    for (const [name, spec] of pods) {
       const { status, body } = await submit(withFirstContainer(spec, weaken));
       expect([name, status, body.reason]).toEqual([name, 403, 'Forbidden']);
     }

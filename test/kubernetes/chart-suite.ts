@@ -69,6 +69,7 @@ function lifecycle(clusterOf: () => Cluster): void {
   afterEach(async () => {
     // Of a test that failed, so that the next one finds a cluster without it.
     if ((await changes()).length > 0) await helm.uninstall().catch(() => {});
+    if ((await objects.find(CLAIM)) !== undefined) await objects.remove(CLAIM);
   }, TIMEOUT_MS);
 
   /** What is there now and was not before, and the other way round. */

@@ -1,4 +1,5 @@
 /** Objects of the API server, by the kind that their manifests name; and all that there are. */
+import { Agent } from 'node:https';
 import type { ApiAnswer } from '../cli/control-program.ts';
 import type { Cluster } from './cluster.ts';
 
@@ -92,22 +93,34 @@ export class Objects {
     if (status !== 200) throw new Error(`phase of ${pod.metadata.name}: ${status}`);
   }
 
-  /** Every object of every group, once, by its UID: `Deployment gateway/rel-proofgate-control`. */
+  /**
+   * Every object of every group, once, by its UID: `Deployment gateway/rel-proofgate-control`. Without Events: the API server itself
+   * writes some, of addresses of Services, and they end by themselves.
+   */
   async all(): Promise<ReadonlyMap<string, string>> {
-    const found = new Map<string, string>();
-    for (const groupVersion of await this.#groupVersions()) {
-      for (const { name, kind, verbs } of await this.#listed(groupVersion)) {
-        if (name.includes('/') || !verbs.includes('list')) continue;
-        const { status, body } = await this.#cluster.call({ path: `${rootOf(groupVersion)}/${name}` });
-        if (status !== 200) throw new Error(`list of ${groupVersion} ${name}: ${status}`);
-        for (const { metadata } of itemsOf(body)) {
-          const { uid = '', namespace, name: own } = metadata;
-          const place = namespace === undefined ? '' : `${namespace}/`;
-          found.set(uid, `${kind} ${place}${own}`);
-        }
-      }
+    const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+    try {
+      const lists = (await this.#groupVersions()).map((groupVersion) => this.#allOf(groupVersion, agent));
+      return new Map((await Promise.all(lists)).flat());
+    } finally {
+      agent.destroy();
     }
-    return found;
+  }
+
+  async #allOf(groupVersion: string, agent: Agent): Promise<readonly (readonly [string, string])[]> {
+    const listed = (await this.#listed(groupVersion, agent)).filter(
+      ({ name, kind, verbs }) => !name.includes('/') && verbs.includes('list') && kind !== 'Event',
+    );
+    const lists = listed.map(async ({ name, kind }) => {
+      const path = `${rootOf(groupVersion)}/${name}`;
+      const { status, body } = await this.#cluster.call({ path, agent });
+      if (status !== 200) throw new Error(`list of ${groupVersion} ${name}: ${status}`);
+      return itemsOf(body).map(({ metadata }) => {
+        const { uid = '', namespace, name: own } = metadata;
+        return [uid, `${kind} ${namespace === undefined ? '' : `${namespace}/`}${own}`] as const;
+      });
+    });
+    return (await Promise.all(lists)).flat();
   }
 
   async #groupVersions(): Promise<readonly string[]> {
@@ -116,8 +129,11 @@ export class Objects {
     return ['v1', ...groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion))];
   }
 
-  async #listed(groupVersion: string): Promise<readonly Resource[]> {
-    const { status, body } = await this.#cluster.call({ path: rootOf(groupVersion) });
+  async #listed(groupVersion: string, agent?: Agent): Promise<readonly Resource[]> {
+    const { status, body } = await this.#cluster.call({
+      path: rootOf(groupVersion),
+      ...(agent === undefined ? {} : { agent }),
+    });
     if (status !== 200) throw new Error(`${groupVersion} is not served: ${status}`);
     return body.resources as readonly Resource[];
   }

@@ -85,10 +85,15 @@ export class HandRunPod {
   /** One that somebody else submitted. */
   static async of(objects: Objects, object: ApiObject): Promise<HandRunPod> {
     const pod = new HandRunPod(object, await makePodFolder(), objects);
-    for (const volume of pod.spec.volumes ?? []) {
-      for (const place of mountPathsOf(pod.spec, volume.name)) await pod.#mount(volume, place);
+    try {
+      for (const volume of pod.spec.volumes ?? []) {
+        for (const place of mountPathsOf(pod.spec, volume.name)) await pod.#mount(volume, place);
+      }
+      return pod;
+    } catch (error) {
+      await pod.remove();
+      throw error;
     }
-    return pod;
   }
 
   get spec(): PodSpec {
