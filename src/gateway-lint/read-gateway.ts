@@ -36,12 +36,16 @@ const KINDS = new Set([
   'EnvoyExtensionPolicy',
   'EnvoyFilter',
   'EnvoyPatchPolicy',
+  'EnvoyProxy',
   'GRPCRoute',
   'HTTPRoute',
   'HelmValues',
   'IstioOperator',
+  'RequestAuthentication',
   'SecurityPolicy',
+  'TrafficExtension',
   'VirtualService',
+  'WasmPlugin',
 ]);
 
 function joined(

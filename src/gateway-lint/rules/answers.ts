@@ -38,10 +38,14 @@ const statusOnError: Rule = {
   id: 'status-on-error',
   severity: 'warning',
   effect: 'tells callers that they are forbidden when it is the verifier that does not answer',
-  fix: 'status_on_error: { code: ServiceUnavailable } (Istio: statusOnError: "503")',
+  fix: 'status_on_error: { code: ServiceUnavailable } (Istio: statusOnError: "503"; Envoy Gateway: statusOnError: 503)',
   find: (gateway) => [
     ...unless(gateway.checks, ['status_on_error', 'code'], isServerError),
-    ...unless(istioProviders(gateway).map(whole), ['status_on_error'], isServerError),
+    ...unless(
+      [...istioProviders(gateway), ...extAuths(gateway)].map(whole),
+      ['status_on_error'],
+      isServerError,
+    ),
   ],
 };
 

@@ -1,5 +1,7 @@
 /** Where the check stands among the filters, and whether it runs. */
+import { filtersOfPolicies, movesBehindCheck } from '../filter-order.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
+import { isMetAlways } from '../istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
 import { isCheckFilter, ofKind } from '../settings.ts';
 import type { View } from '../view.ts';
@@ -74,18 +76,22 @@ const filterBehindCheck: Rule = {
   id: 'filter-behind-check',
   severity: 'error',
   effect: 'may change or reroute a request after it was checked',
-  fix: 'put it in front of ext_authz, which is last before the router',
+  fix: 'put it in front of ext_authz, which is last before the router (Envoy Gateway: EnvoyProxy filterOrder)',
   find: (gateway) => [
     ...chainsOf(gateway).flatMap(({ filters }) => behindCheck(filters).map(({ entry }) => entry)),
     ...upstreamFilters(gateway),
     ...gateway.insertedFilters
       .filter(({ filter, isBehindCheck }) => isBehindCheck && !HARMLESS.has(filter.kind))
       .map(({ filter }) => filter.entry),
-    ...ofKind(gateway, 'EnvoyExtensionPolicy').flatMap(({ spec }) =>
-      ['wasm', 'ext_proc', 'lua'].flatMap((name) => spec.get(name) ?? []),
-    ),
+    ...movesBehindCheck(gateway, (kind) => HARMLESS.has(kind)),
+    ...filtersOfPolicies(gateway),
+    // Whatever their phase: Istio puts what asks a provider first.
+    ...ISTIO_FILTERS.flatMap((kind) => ofKind(gateway, kind)).map(({ spec }) => spec),
   ],
 };
+
+/** Objects of Istio's that become filters which may change a request. */
+const ISTIO_FILTERS = ['RequestAuthentication', 'TrafficExtension', 'WasmPlugin'];
 
 function behindCheck(filters: readonly HttpFilter[]): readonly HttpFilter[] {
   const check = filters.findIndex(isCheckFilter);
@@ -157,12 +163,26 @@ const checkConditional: Rule = {
   severity: 'error',
   effect: 'asks about some requests only; the others are forwarded unchecked',
   fix: 'ext_authz without a matcher around it and without filter_enabled_metadata',
-  find: ({ checks, listeners }) => [
-    ...listeners
-      .flatMap(({ chains }) => chains)
-      .flatMap(({ filters }) => filters.filter(isCheckFilter).flatMap(({ condition }) => condition ?? [])),
-    ...checks.flatMap(({ view }) => view.get('filter_enabled_metadata') ?? []),
-  ],
+  find({ checks, listeners, overrides }) {
+    const chains = listeners.flatMap((listener) => listener.chains);
+    const unconditional = new Set(
+      chains.flatMap(({ filters }) =>
+        filters
+          .filter(
+            (filter, at) => isCheckFilter(filter) && isMetAlways(filter, filters.slice(0, at), overrides),
+          )
+          .map(({ settings }) => settings?.identity),
+      ),
+    );
+    return [
+      ...chains.flatMap(({ filters }) =>
+        filters.filter(isCheckFilter).flatMap(({ condition }) => condition ?? []),
+      ),
+      ...checks
+        .filter(({ view }) => !unconditional.has(view.identity))
+        .flatMap(({ view }) => view.get('filter_enabled_metadata') ?? []),
+    ];
+  },
 };
 
 const checkSampled: Rule = {

@@ -1,7 +1,8 @@
 /** What the HTTP connection manager makes of a request before the check: path, headers, scheme, who is calling. */
-import type { Gateway, Rule, Settings } from '../gateway.ts';
+import type { Chain, Gateway, Rule, Settings } from '../gateway.ts';
+import { refusesUpgrades } from '../rbac.ts';
 import { isOn, mayBeOn, ofKind, unless, viewsOf, where, whole } from '../settings.ts';
-import type { View } from '../view.ts';
+import { everyMapping, type View } from '../view.ts';
 
 /** Envoy Gateway's settings for what comes from callers. */
 function clientPolicies(gateway: Gateway): readonly Settings[] {
@@ -125,13 +126,36 @@ function upgrades(holders: readonly View[], name: string): readonly View[] {
     .filter((upgrade) => upgrade.get('enabled')?.flag !== false);
 }
 
+/** Those without a filter that refuses what asks for an upgrade. */
+function openManagers(gateway: Gateway): readonly View[] {
+  const closed = new Set(closedChains(gateway).map(({ manager }) => manager.identity));
+  return viewsOf(gateway.managers).filter((manager) => !closed.has(manager.identity));
+}
+
+/** Parts of routes that are used by others as well, or by nobody that is seen. */
+function openRouteParts(gateway: Gateway): readonly View[] {
+  const closed = closedChains(gateway);
+  const others = gateway.listeners.flatMap(({ chains }) => chains).filter((chain) => !closed.includes(chain));
+  const isIn = (chains: readonly Chain[]) => {
+    const parts = new Set(everyMapping(chains.flatMap(({ routes }) => routes)).map((view) => view.identity));
+    return ({ identity }: View) => parts.has(identity);
+  };
+  const isClosed = isIn(closed);
+  const isOpen = isIn(others);
+  return gateway.routeParts.filter((part) => !isClosed(part) || isOpen(part));
+}
+
+function closedChains({ listeners, overrides }: Gateway): readonly Chain[] {
+  return listeners.flatMap(({ chains }) => chains).filter((chain) => refusesUpgrades(chain, overrides));
+}
+
 const upgradesAllowed: Rule = {
   id: 'upgrades-allowed',
   severity: 'error',
   effect: 'opens connections over which anything follows that no Check has seen',
-  fix: 'no upgrade_configs, no connect_matcher (Envoy Gateway: no httpUpgrade; it allows WebSockets by itself)',
+  fix: 'no upgrade_configs, no connect_matcher, or rbac that refuses the header upgrade (Envoy Gateway: no httpUpgrade; it allows WebSockets by itself)',
   find: (gateway) => [
-    ...upgrades([...viewsOf(gateway.managers), ...gateway.routeParts], 'upgrade_configs'),
+    ...upgrades([...openManagers(gateway), ...openRouteParts(gateway)], 'upgrade_configs'),
     ...where(gateway.routeParts, ['match', 'connect_matcher'], () => true),
     ...upgrades(
       ofKind(gateway, 'BackendTrafficPolicy').map(({ spec }) => spec),

@@ -1,6 +1,6 @@
 /** Routes that skip the check, and the second look at what it allowed. */
 import type { Chain, Gateway, Override, Rule } from '../gateway.ts';
-import { DECISION_HEADER } from '../header-names.ts';
+import { requiresDecision } from '../rbac.ts';
 import { mayBe } from '../read-filters.ts';
 import { externalAuths, httpRouteRules, isCheckFilter } from '../settings.ts';
 import type { View } from '../view.ts';
@@ -90,34 +90,6 @@ function undecided({ filters, routes, unseenRoutes }: Chain, gateway: Gateway): 
 
 function keepsDecision({ isDisabled, settings }: Override): boolean {
   return !isDisabled && requiresDecision(settings.at('rbac', 'rules'));
-}
-
-/** Each policy lets through on its own, so each must want the header. */
-function requiresDecision(rules: View | undefined): boolean {
-  const policies = rules?.get('policies')?.members() ?? [];
-  const isAllow = rules?.get('action')?.isOneOf('ALLOW', 0) ?? true;
-  return (
-    isAllow &&
-    policies.length > 0 &&
-    policies.every(({ view }) => ['permissions', 'principals'].some((name) => wantsHeader(view.list(name))))
-  );
-}
-
-/** Any one of these lets through. */
-function wantsHeader(conditions: readonly View[]): boolean {
-  return (
-    conditions.length > 0 &&
-    conditions.every((condition) => {
-      const header = condition.get('header');
-      const joined = condition.at('and_rules', 'rules') ?? condition.at('and_ids', 'ids');
-      if (joined !== undefined) return joined.items().some((one) => wantsHeader([one]));
-      return (
-        header?.get('name')?.text?.toLowerCase() === DECISION_HEADER &&
-        header.get('present_match')?.flag === true &&
-        !mayBe(header.get('invert_match'))
-      );
-    })
-  );
 }
 
 const callerChoosesTarget: Rule = {

@@ -1,0 +1,65 @@
+/** What Envoy's rbac filter lets through: only what has a decision, only what is no upgrade. */
+import type { Chain, Override } from './gateway.ts';
+import { DECISION_HEADER } from './header-names.ts';
+import { mayBe } from './read-filters.ts';
+import type { View } from './view.ts';
+
+type Condition = (one: View) => boolean;
+
+export function requiresDecision(rules: View | undefined): boolean {
+  return requires(rules, isDecided);
+}
+
+/** Whether one of its filters refuses what asks for an upgrade, on every route. In HTTP/2 as well Envoy shows filters the header of HTTP/1.1. */
+export function refusesUpgrades({ filters }: Chain, overrides: readonly Override[]): boolean {
+  return filters.some(
+    ({ condition, entry, kind, name, settings }) =>
+      kind === 'rbac' &&
+      !overrides.some((override) => override.name === name) &&
+      condition === undefined &&
+      !mayBe(entry.get('disabled')) &&
+      requires(settings?.get('rules'), isNoUpgrade),
+  );
+}
+
+/** Each policy lets through on its own, so each must want it. */
+function requires(rules: View | undefined, isWanted: Condition): boolean {
+  const policies = rules?.get('policies')?.members() ?? [];
+  const isAllow = rules?.get('action')?.isOneOf('ALLOW', 0) ?? true;
+  return (
+    isAllow &&
+    policies.length > 0 &&
+    policies.every(({ view }) =>
+      ['permissions', 'principals'].some((name) => eachWants(view.list(name), isWanted)),
+    )
+  );
+}
+
+/** Any one of these lets through. */
+function eachWants(conditions: readonly View[], isWanted: Condition): boolean {
+  return (
+    conditions.length > 0 &&
+    conditions.every((condition) => {
+      const joined = condition.at('and_rules', 'rules') ?? condition.at('and_ids', 'ids');
+      return joined === undefined
+        ? isWanted(condition)
+        : joined.items().some((one) => eachWants([one], isWanted));
+    })
+  );
+}
+
+function isDecided(condition: View): boolean {
+  const header = condition.get('header');
+  return isPresence(header, DECISION_HEADER) && !mayBe(header?.get('invert_match'));
+}
+
+function isNoUpgrade(condition: View): boolean {
+  const header = condition.get('header');
+  const not = condition.get('not_rule')?.get('header') ?? condition.get('not_id')?.get('header');
+  if (not !== undefined) return isPresence(not, 'upgrade') && !mayBe(not.get('invert_match'));
+  return isPresence(header, 'upgrade') && header?.get('invert_match')?.flag === true;
+}
+
+function isPresence(header: View | undefined, name: string): boolean {
+  return header?.get('name')?.text?.toLowerCase() === name && header.get('present_match')?.flag === true;
+}
