@@ -1,6 +1,6 @@
 /**
  * Writes what the chart helm/proofgate has of others: its README from the comments of values.yaml, its alerts from docs/alerts.yaml,
- * its version from package.json. With --check it writes nothing, and says which files are not current.
+ * its configuration of Envoy from envoy/envoy.yaml, its version from package.json. With --check it writes nothing, and says which files are not current.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { isMap, parseDocument } from 'yaml';
@@ -10,6 +10,7 @@ const CHART = 'helm/proofgate';
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const files = {
   [`${CHART}/Chart.yaml`]: chartWithVersion(readFileSync(`${CHART}/Chart.yaml`, 'utf8')),
+  [`${CHART}/files/envoy.yaml`]: readFileSync('envoy/envoy.yaml', 'utf8'),
   [`${CHART}/files/verifier-alerts.yaml`]: readFileSync('docs/alerts.yaml', 'utf8'),
   [`${CHART}/README.md`]: `${readFileSync(`${CHART}/README.head.md`, 'utf8')}${describeValues()}`,
 };

@@ -6,6 +6,7 @@
 {{- include "proofgate.checks.replay" . -}}
 {{- include "proofgate.checks.state" . -}}
 {{- include "proofgate.checks.door" . -}}
+{{- include "proofgate.checks.envoy" . -}}
 {{- end -}}
 {{- if .Values.control.enabled -}}
 {{- include "proofgate.checks.control" . -}}
@@ -139,6 +140,18 @@
 {{- fail "verifier.tls.clientSans needs verifier.tls.clientCa: names of certificates that anybody can make say nothing." -}}
 {{- end -}}
 {{- include "proofgate.checks.ca" (dict "name" "verifier.tls.clientCa" "ref" $tls.clientCa) -}}
+{{- end -}}
+
+{{- define "proofgate.checks.envoy" -}}
+{{- $verifier := .Values.verifier -}}
+{{- if $verifier.envoy.enabled -}}
+{{- if not $verifier.envoy.upstreamHost -}}
+{{- fail "verifier.envoy.upstreamHost is required with verifier.envoy.enabled: the API that checked requests go to." -}}
+{{- end -}}
+{{- if and (include "proofgate.verifier.tlsGiven" .) (not (include "proofgate.caGiven" $verifier.tls.clientCa)) -}}
+{{- fail "verifier.envoy with TLS needs verifier.tls.clientCa: the configuration shows the verifier a certificate, and without that CA anybody may ask." -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "proofgate.checks.tls" -}}

@@ -35,9 +35,14 @@ The verifier is a sidecar, for pods of a gateway in this namespace. ConfigMap {{
 The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $namespace }}.svc:{{ int .Values.verifier.service.port }}{{ if include "proofgate.verifier.tlsGiven" . }}, with TLS{{ end }}.
   1. Wait until it is ready; until then `/readyz` says why not:
        kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.verifier.name" . }}
-  2. Point the gateway at it: envoy/envoy.yaml, docs/enforcement.md "What Envoy must be configured to do".
+  2. Point the gateway at it: docs/gateways.md, for Envoy, Istio, Envoy Gateway and others.
   {{- if not (include "proofgate.caGiven" .Values.verifier.tls.clientCa) }}
   WARNING: whoever reaches the port may ask it. Set verifier.tls.clientCa and clientSans, so that gateways alone may.
+  {{- end }}
+{{- end }}
+{{- if .Values.verifier.envoy.enabled }}
+  ConfigMap {{ include "proofgate.verifier.name" . }}-envoy holds envoy.yaml, for an Envoy of yours.
+  {{- if include "proofgate.verifier.tlsGiven" . }} It reads gateway.crt, gateway.key and ca.crt in {{ .Values.verifier.envoy.tlsDirectory }}.
   {{- end }}
 {{- end }}
 {{- if not (include "proofgate.redisGiven" .) }}

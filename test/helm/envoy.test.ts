@@ -1,0 +1,69 @@
+/** Envoy's configuration as the chart renders it: complete, for this release, and with nothing that weakens the check. */
+import { expect, it } from '@jest/globals';
+import { parse } from 'yaml';
+import { lintGateway } from '../../src/gateway-lint/lint.ts';
+import { describeChart, objectsIn, refusalOf, renderText } from './chart.ts';
+
+const VALUES = ['envoy-plain', 'envoy-mtls', 'envoy-socket'] as const;
+
+function configOf(file: string): string {
+  const map = objectsIn(renderText({ file })).find(({ metadata }) => metadata.name.endsWith('-envoy'));
+  return map?.data?.['envoy.yaml'] ?? '';
+}
+
+describeChart("Envoy's configuration", () => {
+  const endpoint = (config: string, at: number) =>
+    parse(config).static_resources.clusters[at].load_assignment.endpoints[0].lb_endpoints[0].endpoint.address;
+
+  it.each([
+    ['envoy-plain', { socket_address: { address: 'rel-proofgate-verifier.gateway.svc', port_value: 9191 } }],
+    ['envoy-mtls', { socket_address: { address: 'rel-proofgate-verifier.gateway.svc', port_value: 9191 } }],
+    ['envoy-socket', { pipe: { path: '/run/shop/verifier.sock' } }],
+  ])('asks the verifier of this release: %s', (file, address) => {
+    expect(endpoint(configOf(file), 0)).toEqual(address);
+  });
+
+  it('has the addresses and the scheme that the values say', () => {
+    const { clusters, listeners } = parse(configOf('envoy-mtls')).static_resources;
+    expect(listeners[0].address.socket_address).toEqual({ address: '::', port_value: 8443 });
+    expect(endpoint(configOf('envoy-mtls'), 1).socket_address).toEqual({
+      address: 'orders.shop.svc',
+      port_value: 80,
+    });
+    expect(clusters.map(({ type }: { type: string }) => type)).toEqual(['STRICT_DNS', 'STRICT_DNS']);
+    const manager = parse(configOf('envoy-plain')).static_resources.listeners[0].filter_chains[0].filters[0];
+    expect(manager.typed_config.scheme_header_transformation).toEqual({ scheme_to_overwrite: 'https' });
+  });
+
+  it('shows the verifier a certificate, and asks none but the one that is named', () => {
+    const { transport_socket: tls } = parse(configOf('envoy-mtls')).static_resources.clusters[0];
+    const { common_tls_context: common, sni } = tls.typed_config;
+    expect(sni).toBe('rel-proofgate-verifier.gateway.svc');
+    expect(common.tls_certificates).toEqual([
+      {
+        certificate_chain: { filename: '/run/gateway-tls/gateway.crt' },
+        private_key: { filename: '/run/gateway-tls/gateway.key' },
+      },
+    ]);
+    expect(common.validation_context).toEqual({
+      trusted_ca: { filename: '/run/gateway-tls/ca.crt' },
+      match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: sni } }],
+    });
+  });
+
+  it.each(VALUES)('weakens nothing: %s', (file) => {
+    const report = lintGateway(configOf(file), { allowedRules: [] });
+    const expected = file === 'envoy-plain' ? ['verifier-plaintext'] : [];
+    expect(report?.findings.map(({ rule }) => rule)).toEqual(expected);
+  });
+
+  it('is not rendered without an API, nor with TLS for anybody', () => {
+    expect(refusalOf({ file: 'envoy-plain', also: { verifier: { envoy: { upstreamHost: '' } } } })).toContain(
+      'verifier.envoy.upstreamHost is required',
+    );
+    const tls = { clientCa: { configMap: '' }, clientSans: [] };
+    expect(refusalOf({ file: 'envoy-mtls', also: { verifier: { tls } } })).toContain(
+      'verifier.envoy with TLS needs verifier.tls.clientCa',
+    );
+  });
+});
