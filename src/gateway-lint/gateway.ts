@@ -73,6 +73,8 @@ export interface Gateway {
   readonly routeParts: readonly View[];
   readonly overrides: readonly Override[];
   readonly clusters: readonly View[];
+  /** Of clusters that have them elsewhere. */
+  readonly endpoints: readonly View[];
   readonly admins: readonly View[];
   /** Says that something is fetched from elsewhere. */
   readonly unseen: readonly View[];

@@ -1,5 +1,7 @@
 /** Envoy's own configuration: a bootstrap, files of resources, and what its admin interface shows of all of it. */
+import { hasInbound, isBlackHole, proxiedCluster } from './exposure.ts';
 import type { Chain, Listener } from './gateway.ts';
+import { isConnectionRefused } from './istio-condition.ts';
 import { isManager, readHttpFilter, type Typed, typed } from './read-filters.ts';
 import { everyMapping, type View } from './view.ts';
 
@@ -7,6 +9,7 @@ export interface EnvoyConfiguration {
   readonly listeners: readonly Listener[];
   readonly routeConfigurations: readonly View[];
   readonly clusters: readonly View[];
+  readonly endpoints: readonly View[];
   readonly admins: readonly View[];
   readonly unseen: readonly View[];
 }
@@ -16,6 +19,7 @@ interface Parts {
   readonly listeners: View[];
   readonly routes: View[];
   readonly clusters: View[];
+  readonly endpoints: View[];
   /** By name. */
   readonly filters: Map<string, View>;
   readonly admins: View[];
@@ -28,6 +32,7 @@ export function readEnvoy(document: View): EnvoyConfiguration | undefined {
     listeners: [],
     routes: [],
     clusters: [],
+    endpoints: [],
     filters: new Map(),
     admins: [],
     unseen: [],
@@ -90,6 +95,9 @@ function readDump(dump: View, type: string, parts: Parts): void {
   } else if (type.startsWith('ClustersConfigDump')) {
     const names = ['static_clusters', 'dynamic_active_clusters', 'dynamic_warming_clusters'];
     parts.clusters.push(...dumped(dump, names, 'cluster'));
+  } else if (type.startsWith('EndpointsConfigDump')) {
+    const names = ['static_endpoint_configs', 'dynamic_endpoint_configs'];
+    parts.endpoints.push(...dumped(dump, names, 'endpoint_config'));
   } else if (type.startsWith('EcdsConfigDump')) {
     for (const filter of dumped(dump, ['ecds_filters'], 'ecds_filter')) {
       const name = filter.get('name')?.text;
@@ -119,6 +127,7 @@ function readResource(resource: View, parts: Parts): void {
   if (/\.Listener$/.test(type)) parts.listeners.push(resource);
   else if (/\.RouteConfiguration$/.test(type)) parts.routes.push(resource);
   else if (/\.Cluster$/.test(type)) parts.clusters.push(resource);
+  else if (/\.ClusterLoadAssignment$/.test(type)) parts.endpoints.push(resource);
 }
 
 function assemble(parts: Parts): EnvoyConfiguration {
@@ -140,6 +149,7 @@ function assemble(parts: Parts): EnvoyConfiguration {
     listeners,
     routeConfigurations: [...used],
     clusters: parts.clusters,
+    endpoints: parts.endpoints,
     admins: parts.admins,
     unseen: [...parts.unseen, ...unseenChains, ...unseenRoutes, ...virtualHostDiscovery, ...unseenFilters],
   };
@@ -163,11 +173,24 @@ function readListener(view: View, parts: Parts): Listener {
   return {
     view,
     chains: messages.filter(isManager).map(({ settings }) => readChain(settings, parts)),
-    proxies: filters.filter((filter) =>
-      messagesIn(filter.get('typed_config')).some(({ type }) => PROXY.test(type)),
-    ),
-    isOutbound: view.get('traffic_direction')?.isOneOf('OUTBOUND', 2) ?? false,
+    proxies: proxiesOf(view, parts),
+    isOutbound:
+      hasInbound(parts.listeners) && (view.get('traffic_direction')?.isOneOf('OUTBOUND', 2) ?? false),
   };
+}
+
+/** Those that forward what nobody was asked about, to somewhere. */
+function proxiesOf(view: View, { clusters }: Parts): readonly View[] {
+  const isProxy = (filter: View) =>
+    messagesIn(filter.get('typed_config')).some(({ type }) => PROXY.test(type));
+  const chains = [...view.list('filter_chains'), view.get('default_filter_chain')];
+  const ofChains = chains.flatMap((chain) => {
+    const filters = chain?.list('filters') ?? [];
+    return filters.filter((filter, at) => isProxy(filter) && !isConnectionRefused(filters.slice(0, at)));
+  });
+  return [...ofChains, ...view.list('listener_filters').filter(isProxy)].filter(
+    (filter) => !isBlackHole(proxiedCluster(filter), clusters),
+  );
 }
 
 /** What a network filter is, or what a matcher around others may make of it. */

@@ -1,4 +1,5 @@
 /** From the text of a file to what it configures. */
+import { exposedChains } from './exposure.ts';
 import type { Gateway, Settings } from './gateway.ts';
 import { type EnvoyConfiguration, readEnvoy } from './read-envoy.ts';
 import { readOverrides } from './read-filters.ts';
@@ -61,11 +62,12 @@ function joined(
   return {
     ...patched,
     listeners,
-    managers: [...chains.map(({ manager }) => whole(manager)), ...patched.managers],
+    managers: [...exposedChains(listeners).map(({ manager }) => whole(manager)), ...patched.managers],
     checks: [...filters.flatMap(({ settings }) => settings ?? []).map(whole), ...patched.checks],
     routeParts: parts,
     overrides: readOverrides(parts),
     clusters: [...read.flatMap((envoy) => envoy.clusters), ...patched.clusters],
+    endpoints: read.flatMap((envoy) => envoy.endpoints),
     admins: read.flatMap((envoy) => envoy.admins),
     unseen: read.flatMap((envoy) => envoy.unseen),
   };

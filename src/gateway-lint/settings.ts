@@ -1,5 +1,5 @@
 /** What rules say of settings: that one must not be so, or that one must be. */
-import type { Gateway, HttpFilter, Resource, Settings } from './gateway.ts';
+import type { Gateway, Resource, Settings } from './gateway.ts';
 import { mayBe } from './read-filters.ts';
 import type { View } from './view.ts';
 
@@ -103,8 +103,4 @@ export function grpcServices(gateway: Gateway): readonly Settings[] {
     ({ settings }) => settings.at('check_settings', 'grpc_service') ?? [],
   );
   return [...below(gateway.checks, 'grpc_service'), ...ofRoutes.map(whole)];
-}
-
-export function isCheckFilter({ kind }: HttpFilter): boolean {
-  return kind === 'ext_authz';
 }

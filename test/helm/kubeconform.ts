@@ -1,10 +1,10 @@
 /** Manifests against the schemas of a version of Kubernetes, and of the custom resources of others. */
 import { spawnSync } from 'node:child_process';
-import { CACHE } from './chart.ts';
+import { CACHE, NEWEST_KUBERNETES } from './chart.ts';
 
 export const KUBERNETES = [
   ...['1.29.0', '1.30.0', '1.31.0', '1.32.0'],
-  ...['1.33.0', '1.34.0', '1.35.0', '1.36.0'],
+  ...['1.33.0', '1.34.0', '1.35.0', NEWEST_KUBERNETES],
 ];
 
 /** @param input text of manifests in place of files @returns what does not fit; empty when all does */
@@ -24,4 +24,9 @@ export function misfits(kubernetes: string, files: readonly string[], input?: st
     { encoding: 'utf8', ...(input === undefined ? {} : { input }) },
   );
   return stdout + stderr;
+}
+
+/** The same for text, by the newest version. */
+export function misfitsIn(text: string): string {
+  return misfits(NEWEST_KUBERNETES, ['-'], text);
 }

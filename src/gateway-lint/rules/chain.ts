@@ -1,29 +1,15 @@
 /** Where the check stands among the filters, and whether it runs. */
+import { forwards, forwardsAnything, isCheckFilter } from '../exposure.ts';
 import { filtersOfPolicies, movesBehindCheck } from '../filter-order.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
-import { isMetAlways } from '../istio-condition.ts';
+import { isAskedAlways } from '../istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
-import { isCheckFilter, ofKind } from '../settings.ts';
+import { ofKind } from '../settings.ts';
 import type { View } from '../view.ts';
 
 /** Those that callers reach. */
 export function chainsOf({ listeners }: Gateway): readonly Chain[] {
   return listeners.filter(({ isOutbound }) => !isOutbound).flatMap(({ chains }) => chains);
-}
-
-/** Redirects and fixed answers reach no API. */
-export function forwards(route: View): boolean {
-  return route.get('direct_response') === undefined && route.get('redirect') === undefined;
-}
-
-function forwardsAnything({ routes, unseenRoutes }: Chain): boolean {
-  if (unseenRoutes !== undefined || routes.length === 0) return true;
-  return routes.some((configuration) => {
-    const hosts = configuration.list('virtual_hosts');
-    const isSeen =
-      configuration.get('vhds') === undefined && hosts.every((host) => host.get('matcher') === undefined);
-    return !isSeen || hosts.some((host) => host.list('routes').some(forwards));
-  });
 }
 
 const checkMissing: Rule = {
@@ -169,7 +155,7 @@ const checkConditional: Rule = {
       chains.flatMap(({ filters }) =>
         filters
           .filter(
-            (filter, at) => isCheckFilter(filter) && isMetAlways(filter, filters.slice(0, at), overrides),
+            (filter, at) => isCheckFilter(filter) && isAskedAlways(filter, filters.slice(0, at), overrides),
           )
           .map(({ settings }) => settings?.identity),
       ),

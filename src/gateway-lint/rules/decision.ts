@@ -1,10 +1,11 @@
 /** Routes that skip the check, and the second look at what it allowed. */
+import { forwards, isCheckFilter } from '../exposure.ts';
 import type { Chain, Gateway, Override, Rule } from '../gateway.ts';
 import { requiresDecision } from '../rbac.ts';
 import { mayBe } from '../read-filters.ts';
-import { externalAuths, httpRouteRules, isCheckFilter } from '../settings.ts';
+import { externalAuths, httpRouteRules } from '../settings.ts';
 import type { View } from '../view.ts';
-import { chainsOf, forwards } from './chain.ts';
+import { chainsOf } from './chain.ts';
 
 /** Entries for ext_authz: by type, or for `FilterConfig` alone by the filter's name. */
 function checkOverrides({ listeners, overrides }: Gateway): readonly Override[] {

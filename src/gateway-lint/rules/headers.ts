@@ -1,10 +1,11 @@
 /** Headers that only the verifier may write: none from callers, none from the API under the names of a denial. */
+import { forwards, isCheckFilter } from '../exposure.ts';
 import type { Chain, Gateway, HttpFilter, Rule } from '../gateway.ts';
 import { CONTEXT_HEADERS, DENIAL_HEADERS, isVendorHeader, matches } from '../header-names.ts';
 import { mayBe, typed } from '../read-filters.ts';
-import { httpRouteRules, isCheckFilter, ofKind } from '../settings.ts';
+import { httpRouteRules, ofKind } from '../settings.ts';
 import { everyMapping, type View } from '../view.ts';
-import { chainsOf, forwards } from './chain.ts';
+import { chainsOf } from './chain.ts';
 
 function checkedChains(gateway: Gateway): readonly Chain[] {
   return chainsOf(gateway).filter(({ filters }) => filters.some(isCheckFilter));

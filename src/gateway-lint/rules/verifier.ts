@@ -17,8 +17,11 @@ function clusterNames(gateway: Gateway): readonly View[] {
 }
 
 /** Every address of it is on this machine; none that is unknown. */
-function isLocal(cluster: View): boolean {
-  const addresses = everyMapping([cluster.get('load_assignment') ?? cluster]).flatMap(
+function isLocal(cluster: View, { endpoints }: Gateway): boolean {
+  const name = cluster.at('eds_cluster_config', 'service_name')?.text ?? cluster.get('name')?.text;
+  const elsewhere = endpoints.filter((one) => one.get('cluster_name')?.text === name);
+  const assignments = [cluster.get('load_assignment') ?? [], elsewhere].flat();
+  const addresses = everyMapping(assignments.length === 0 ? [cluster] : assignments).flatMap(
     (view) => view.get('address') ?? [],
   );
   const outer = addresses.filter((address) => address.isMapping);
@@ -54,7 +57,7 @@ const verifierPlaintext: Rule = {
   fix: 'a Unix socket, loopback, or TLS with certificates on both sides (Gateway API: BackendTLSPolicy)',
   find: (gateway) => [
     ...verifierClusters(gateway)
-      .filter((cluster) => !isLocal(cluster) && tlsContexts(cluster) === undefined)
+      .filter((cluster) => !isLocal(cluster, gateway) && tlsContexts(cluster) === undefined)
       .map((cluster) => cluster.get('load_assignment') ?? cluster),
     ...viewsOf(grpcServices(gateway))
       .flatMap((service) => service.get('google_grpc') ?? [])
@@ -104,7 +107,7 @@ const verifierUnverified: Rule = {
   fix: 'validation_context with trusted_ca and match_typed_subject_alt_names',
   find: (gateway) =>
     verifierClusters(gateway)
-      .filter((cluster) => !isLocal(cluster))
+      .filter((cluster) => !isLocal(cluster, gateway))
       .flatMap((cluster) => tlsContexts(cluster) ?? [])
       .filter((context) => !isVerified(context))
       .map((context) => context.get('common_tls_context') ?? context),

@@ -28,13 +28,16 @@ const newKey = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -sha256 -days
  *
  * @param clientUri the client's URI subject alternative name, such as a SPIFFE ID
  * @param serverAddresses IP addresses that the server's certificate is good for as well
+ * @param otherNames further names of it
  */
 export async function makeCertificates(
   serverName: string,
   clientUri: string,
   serverAddresses: readonly string[] = [],
+  otherNames: readonly string[] = [],
 ): Promise<TestCertificates> {
-  const serverNames = [`DNS:${serverName}`, ...serverAddresses.map((address) => `IP:${address}`)].join(',');
+  const names = [serverName, ...otherNames].map((name) => `DNS:${name}`);
+  const serverNames = [...names, ...serverAddresses.map((address) => `IP:${address}`)].join(',');
   const folder = await mkdtemp(join(tmpdir(), 'pg-certs-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {

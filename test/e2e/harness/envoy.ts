@@ -67,9 +67,24 @@ export async function validateConfig(version: string, yaml: string): Promise<str
 }
 
 /** The shipped configuration, adapted, in a running Envoy. */
-export async function startEnvoy(version: string, adaptation: EnvoyAdaptation): Promise<RunningEnvoy> {
+export function startEnvoy(version: string, adaptation: EnvoyAdaptation): Promise<RunningEnvoy> {
+  const { concurrency } = adaptation;
+  return startEnvoyWith(version, adaptShipped(adaptation), {
+    listener: 'ingress',
+    ...(concurrency && { concurrency }),
+  });
+}
+
+export interface EnvoyRun {
+  /** By its name: where callers connect. */
+  readonly listener: string;
+  /** Threads that serve. Default 1. */
+  readonly concurrency?: number;
+}
+
+/** @param yaml a bootstrap whose admin interface is on a free loopback port */
+export async function startEnvoyWith(version: string, yaml: string, run: EnvoyRun): Promise<RunningEnvoy> {
   const binary = envoyBinary(version);
-  const yaml = adaptShipped(adaptation);
   const folder = await mkdtemp(join(tmpdir(), 'pg-envoy-'));
   const configPath = join(folder, 'envoy.yaml');
   const adminAddressPath = join(folder, 'admin');
@@ -82,13 +97,13 @@ export async function startEnvoy(version: string, adaptation: EnvoyAdaptation): 
     await writeFile(configPath, yaml, { mode: 0o600 });
     child = startChild({
       command: binary,
-      args: envoyArgs(configPath, adminAddressPath, adaptation.concurrency),
+      args: envoyArgs(configPath, adminAddressPath, run.concurrency),
     });
     const adminPort = await waitUntilLive(child, adminAddressPath);
     return {
       version,
       host,
-      port: await ingressPort(adminPort),
+      port: await listenerPort(adminPort, run.listener),
       adminPort,
       pid: child.pid,
       accessLog: child.stdoutLines,
@@ -122,10 +137,11 @@ async function waitUntilLive(child: Child, adminAddressPath: string): Promise<nu
 }
 
 /** One line a listener: `ingress::127.0.0.1:40123`. */
-function ingressPort(adminPort: number): Promise<number> {
+function listenerPort(adminPort: number, name: string): Promise<number> {
   return waitFor('the listener to be bound', readyTimeoutMs, async () => {
     const { text } = await httpGet(`http://${host}:${adminPort}/listeners`);
-    const port = Number(/^ingress::.*:(\d+)$/m.exec(text)?.[1] ?? 0);
+    const line = text.split('\n').find((one) => one.startsWith(`${name}::`));
+    const port = Number(/:(\d+)$/.exec(line ?? '')?.[1] ?? 0);
     return port > 0 ? port : undefined;
   });
 }

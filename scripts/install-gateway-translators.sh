@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Puts what scripts/make-gateway-dumps.sh runs into .cache/gateways: the translators of Envoy Gateway and Istio, built from their Go modules.
+# That takes some minutes the first time; what is there already is left alone.
+set -euo pipefail
+
+ENVOY_GATEWAY=v1.9.1
+# Istio tags its releases without the `v` that Go modules want: this is the branch of 1.31 of that day.
+ISTIO=v0.0.0-20260827124520-eed52ebb66ad
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cache="$root/.cache/gateways"
+
+fail() {
+  echo "install-gateway-translators: $1" >&2
+  exit 1
+}
+
+# Runs a command that is quiet when it works, and says its last line when it does not.
+quietly() {
+  local what=$1 output
+  shift
+  output=$("$@" 2>&1) || fail "$what: $(tail -n 1 <<<"$output")"
+}
+
+stamp=$(cat "$0" "$root/test/gateways/istio/translate_test.go" | sha256sum | cut -d ' ' -f 1)
+[ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
+command -v go >/dev/null || fail 'Go is not installed'
+mkdir -p "$cache"
+
+quietly 'Envoy Gateway' env GOBIN="$cache" go install -trimpath "github.com/envoyproxy/gateway/cmd/egctl@$ENVOY_GATEWAY"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$root/test/gateways/istio/translate_test.go" "$work"
+cd "$work"
+quietly 'Istio' go mod init proofgate.example/istio
+quietly 'Istio' go get "istio.io/istio@$ISTIO"
+quietly 'Istio' go mod tidy
+quietly 'Istio' go test -trimpath -c -o "$cache/istio" .
+
+echo "$stamp" >"$cache/installed"

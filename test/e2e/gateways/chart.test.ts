@@ -1,0 +1,135 @@
+/** Envoy's configuration as the chart renders it and as the documents ship it, in real Envoys: the verifier on TCP, on TCP with mTLS, on a socket. */
+import { afterAll, beforeAll, it } from '@jest/globals';
+import { parseDocument } from 'yaml';
+import { describeChart, objectsIn, renderText } from '../../helm/chart.ts';
+import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
+import { envoyVersions } from '../harness/envoy.ts';
+import { shipped, shippedText } from '../harness/envoy-config.ts';
+import { expectFailedCheck } from '../harness/failed-check.ts';
+import { createSite, type Site } from '../world/site.ts';
+import { startVerifier, type VerifierOptions } from '../world/verifier.ts';
+import { expectChecked, expectClosedWithout, expectStrict, type Scheme } from './checked-requests.ts';
+import { type Parties, startConfigured } from './generated-gateway.ts';
+
+const SERVICE = 'rel-proofgate-verifier.gateway.svc';
+const SHIPPED_NAME = 'verifier.shop.example';
+/** A verifier and an Envoy from start to end, on a machine that is busy testing. */
+const WHOLE_MS = 120_000;
+const GATEWAY_URI = 'spiffe://shop.example/gateway';
+
+let site: Site;
+let bundleDirectory: string;
+let certificates: TestCertificates;
+beforeAll(async () => {
+  site = await createSite();
+  bundleDirectory = await site.makeBundle();
+  certificates = await makeCertificates(SERVICE, GATEWAY_URI, [], [SHIPPED_NAME]);
+});
+afterAll(async () => {
+  await certificates?.remove();
+  await site?.remove();
+});
+
+/** Of test/helm/values. */
+function rendered(file: string): string {
+  const map = objectsIn(renderText({ file })).find(({ metadata }) => metadata.name.endsWith('-envoy'));
+  const text = map?.data?.['envoy.yaml'];
+  if (text === undefined) throw new Error(`${file} renders no configuration of Envoy`);
+  return text;
+}
+
+/** What is elsewhere on this machine: addresses, and files of certificates. */
+function here(text: string, { upstream, verifier }: Parties): string {
+  const config = parseDocument(text);
+  const endpoint = ['load_assignment', 'endpoints', 0, 'lb_endpoints', 0, 'endpoint', 'address'];
+  const free = { socket_address: { address: '127.0.0.1', port_value: 0 } };
+  config.setIn(['admin', 'address'], free);
+  config.setIn(['static_resources', 'listeners', 0, 'address'], free);
+  const at = (host: string, port: number) => ({ socket_address: { address: host, port_value: port } });
+  config.setIn([...shipped.upstreamCluster, ...endpoint], at(upstream.host, upstream.port));
+  const address =
+    verifier.kind === 'unix' ? { pipe: { path: verifier.path } } : at(verifier.host, verifier.port);
+  config.setIn([...shipped.verifierCluster, ...endpoint], address);
+  config.setIn([...shipped.extAuthz, 'grpc_service', 'timeout'], '8s');
+  const common = [...shipped.verifierCluster, 'transport_socket', 'typed_config', 'common_tls_context'];
+  if (config.hasIn(common)) {
+    const certificate = [...common, 'tls_certificates', 0];
+    const { ca, client } = certificates;
+    for (const [path, file] of [
+      [[...certificate, 'certificate_chain', 'filename'], client.certPath],
+      [[...certificate, 'private_key', 'filename'], client.keyPath],
+      [[...common, 'validation_context', 'trusted_ca', 'filename'], ca.certPath],
+    ] as const) {
+      if (!config.hasIn(path)) throw new Error(`nothing names a file at ${path.join('.')}`);
+      config.setIn(path, file);
+    }
+  }
+  return config.toString();
+}
+
+interface Case {
+  readonly name: string;
+  readonly text: () => string;
+  readonly scheme: Scheme;
+  readonly listen: NonNullable<VerifierOptions['listen']>;
+  readonly isMutual?: boolean;
+}
+
+const CASES: readonly Case[] = [
+  { name: 'the chart, TCP', text: () => rendered('envoy-plain'), scheme: 'https', listen: 'tcp' },
+  {
+    name: 'the chart, TCP with mTLS',
+    text: () => rendered('envoy-mtls'),
+    scheme: 'http',
+    listen: 'tcp',
+    isMutual: true,
+  },
+  { name: 'the chart, a socket', text: () => rendered('envoy-socket'), scheme: 'http', listen: 'unix' },
+  { name: 'the documents, TCP', text: () => shippedText(), scheme: 'http', listen: 'tcp' },
+  {
+    name: 'the documents, TCP with mTLS',
+    text: () => shippedText(false, true),
+    scheme: 'http',
+    listen: 'tcp',
+    isMutual: true,
+  },
+  { name: 'the documents, a socket', text: () => shippedText(), scheme: 'http', listen: 'unix' },
+];
+
+function mutualTls(): readonly string[] {
+  const { ca, server } = certificates;
+  return [
+    ...['--tls-cert-file', server.certPath, '--tls-key-file', server.keyPath],
+    ...['--tls-client-ca-file', ca.certPath, '--tls-client-san', GATEWAY_URI],
+  ];
+}
+
+describeChart('Envoy, configured by', () => {
+  const all = envoyVersions.flatMap((version) => CASES.map((one) => ({ ...one, version })));
+
+  it.each(all)(
+    '$name, $version: asks about every request, and lets none through when nobody answers',
+    async (one) => {
+      const { isMutual = false, listen, scheme, text, version } = one;
+      const verifier = await startVerifier(site, {
+        ...{ replay: 'memory', listen, bundleDirectory },
+        flags: isMutual ? mutualTls() : [],
+      });
+      try {
+        const bootstrap = (parties: Parties) => here(text(), parties);
+        const gateway = await startConfigured(version, verifier, { bootstrap, listener: 'ingress' });
+        try {
+          const asked = { gateway, site, scheme };
+          await expectChecked(asked);
+          await expectStrict(asked);
+          expectFailedCheck(await expectClosedWithout(asked), 'no_answer');
+        } finally {
+          await gateway.stop();
+        }
+      } finally {
+        await verifier.stop();
+      }
+    },
+    WHOLE_MS,
+  );
+});

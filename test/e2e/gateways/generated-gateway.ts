@@ -1,0 +1,52 @@
+/** A real Envoy with a configuration that is not the shipped file's own, between callers, a verifier process and a recording upstream. */
+import { startEnvoyWith } from '../harness/envoy.ts';
+import type { VerifierAddress } from '../harness/envoy-config.ts';
+import type { WireAddress } from '../harness/exchange.ts';
+import { http1Client } from '../harness/http1.ts';
+import { http2Client } from '../harness/http2.ts';
+import { startUpstream } from '../harness/upstream.ts';
+import type { Gateway } from '../world/gateway.ts';
+import type { VerifierProcess } from '../world/verifier.ts';
+
+export interface Parties {
+  readonly verifier: VerifierAddress;
+  readonly upstream: { readonly host: string; readonly port: number };
+}
+
+export interface Configured {
+  /** A bootstrap for these parties; admin interface and listener on free loopback ports. */
+  bootstrap(parties: Parties): string;
+  /** Name of the listener that callers reach. */
+  readonly listener: string;
+  /** How they connect to it. */
+  readonly tls?: NonNullable<WireAddress['tls']>;
+}
+
+/** Ends with the gateway; the verifier lives on. */
+export async function startConfigured(
+  version: string,
+  verifier: VerifierProcess,
+  { bootstrap, listener, tls }: Configured,
+): Promise<Gateway> {
+  const upstream = await startUpstream();
+  try {
+    const yaml = bootstrap({ verifier: verifier.address, upstream });
+    const envoy = await startEnvoyWith(version, yaml, { listener });
+    const address = { host: envoy.host, port: envoy.port, ...(tls && { tls }) };
+    const clients = [http1Client(address), http2Client(address)] as const;
+    return {
+      envoy,
+      upstream,
+      verifier,
+      clients,
+      client: (protocol) => clients[protocol === 'HTTP/1.1' ? 0 : 1],
+      stop: async () => {
+        await envoy.stop();
+        await upstream.stop();
+      },
+    };
+  } catch (error) {
+    await upstream.stop();
+    throw error;
+  }
+}

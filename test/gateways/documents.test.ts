@@ -1,0 +1,67 @@
+/** docs/gateways.md: its manifests are ones that gateways take, and its tables name what is there. */
+import { expect, it } from '@jest/globals';
+import { parse, stringify } from 'yaml';
+import { codesIn, readText, sectionOf, tableRows } from '../docs/markdown.ts';
+import { describeChart, objectsIn, renderText } from '../helm/chart.ts';
+import { misfitsIn } from '../helm/kubeconform.ts';
+
+const document = readText('docs/gateways.md');
+const blocks = [...document.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) => parse(text));
+
+it('names reasons that the verifier has', () => {
+  const rows = tableRows(sectionOf(document, 'What the verifier does where a setting is missing'));
+  const reasons = rows
+    .flatMap(([, answer = '']) => codesIn(answer))
+    .filter((code) => /^[a-z]+(?:_[a-z]+)+$/.test(code));
+  expect(reasons.length).toBeGreaterThan(5);
+  const known = readText('src/protocol/reasons.ts');
+  expect(reasons.filter((code) => !new RegExp(`\\b${code}\\b`).test(known))).toEqual([]);
+});
+
+it('names files that are there, and all of them', () => {
+  const rows = tableRows(document.split('\n## ')[0] ?? '');
+  const named = rows.flatMap((cells) => cells.flatMap(codesIn)).filter((code) => code.endsWith('.yaml'));
+  expect(named.length).toBeGreaterThan(8);
+  for (const file of named) expect(readText(`envoy/${file}`)).toMatch(/^# /);
+});
+
+describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
+  const proxy = blocks.find(({ kind }) => kind === 'EnvoyProxy');
+
+  it('is what EnvoyProxy takes, with the socket where the gateway looks for it', () => {
+    expect(misfitsIn(stringify(proxy))).toBe('');
+    const map = objectsIn(renderText({ file: 'sidecar' })).find(({ metadata }) =>
+      metadata.name.endsWith('-sidecar'),
+    );
+    const pod = parse(map?.data?.['pod.yaml'] ?? '');
+    const { template } = proxy.spec.provider.kubernetes.envoyDeployment.patch.value.spec;
+    const [envoy] = template.spec.containers;
+    const merged = structuredClone(proxy);
+    merged.spec.provider.kubernetes.envoyDeployment.patch.value.spec.template = {
+      ...pod,
+      spec: { ...pod.spec, ...template.spec },
+    };
+    expect(misfitsIn(stringify(merged))).toBe('');
+    const [sidecar] = pod.spec.initContainers;
+    const socket = sidecar.volumeMounts.find(
+      ({ name }: { name: string }) => name === envoy.volumeMounts[0].name,
+    );
+    const [, backend] =
+      /unix: \{ path: (\S+)\/verifier\.sock \}/.exec(readText('envoy/envoy-gateway/verifier-socket.yaml')) ??
+      [];
+    expect([socket.mountPath, envoy.volumeMounts[0].mountPath]).toEqual([backend, backend]);
+    expect(pod.spec.volumes.map(({ name }: { name: string }) => name)).toContain(envoy.volumeMounts[0].name);
+  });
+
+  it('switches on what the manifests need', () => {
+    const [{ config }] = blocks.filter((block) => block.config !== undefined);
+    const api = config.envoyGateway.extensionApis;
+    const needed = { Backend: 'enableBackend', EnvoyPatchPolicy: 'enableEnvoyPatchPolicy' };
+    const texts = ['gateway', 'verifier-socket']
+      .map((name) => readText(`envoy/envoy-gateway/${name}.yaml`))
+      .join('\n');
+    for (const [kind, flag] of Object.entries(needed)) {
+      expect([kind, texts.includes(`kind: ${kind}\n`), api[flag]]).toEqual([kind, true, true]);
+    }
+  });
+});
