@@ -3,7 +3,6 @@ import cluster from 'node:cluster';
 import { type AuditMetrics, createAuditMetrics } from '../../telemetry/audit-metrics.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import { createHttpBatchSink } from '../../verifier/audit/http-batches.ts';
 import { createJsonLinesSink } from '../../verifier/audit/json-lines.ts';
 import { shipping } from '../../verifier/audit/shipped-sink.ts';
 import type { AuditMode, AuditSink, OperatedAuditSink } from '../../verifier/audit/sink.ts';
@@ -35,7 +34,7 @@ export async function openVerifierAudit(
   const plan = await planAudit(settings);
   const metrics = createAuditMetrics(registry);
   const recorder = openRecorder(plan, metrics, logger);
-  const collector = openCollector(plan, metrics, logger);
+  const collector = await openCollector(plan, metrics, logger);
   const sink = together(recorder?.sink, collector?.sink, plan.mode);
   const reopen = () => {
     logger.info('audit file reopened by signal');
@@ -87,7 +86,11 @@ function openRecorder(plan: AuditPlan, metrics: AuditMetrics, logger: Logger): W
   }
 }
 
-function openCollector(plan: AuditPlan, metrics: AuditMetrics, logger: Logger): WatchedSink | undefined {
+async function openCollector(
+  plan: AuditPlan,
+  metrics: AuditMetrics,
+  logger: Logger,
+): Promise<WatchedSink | undefined> {
   const { collector, maxQueueBytes } = plan;
   if (collector === undefined) return undefined;
   const watch = watchAuditSink(
@@ -95,6 +98,8 @@ function openCollector(plan: AuditPlan, metrics: AuditMetrics, logger: Logger): 
     metrics.forSink('http', () => sink.queuedBytes),
     logger,
   );
+  // With its HTTP client it takes some MiB that a verifier without a collector does not need.
+  const { createHttpBatchSink } = await import('../../verifier/audit/http-batches.ts');
   const sink = createHttpBatchSink({ ...collector, observer: watch, maxQueueBytes });
   return { sink, watch };
 }

@@ -1,6 +1,6 @@
 /** `--control-url` and what belongs to it: where a verifier's bundle comes from, and the token that it asks with. */
 import { isIP } from 'node:net';
-import { ControlConnection } from '../../bundle/refresh/control-connection.ts';
+import type { ControlConnection } from '../../bundle/refresh/control-connection.ts';
 import { ControlFailure } from '../../bundle/refresh/control-failure.ts';
 import { readBearerTokenFile } from '../bearer-token-file.ts';
 import { readCaFile } from '../ca-file.ts';
@@ -25,6 +25,8 @@ export async function openControlConnection(
   if (controlTokenFile === undefined) {
     throw usageError('control_token_file_missing', '--control-url needs --control-token-file');
   }
+  // With its HTTP client it takes some MiB that a verifier without Control does not need.
+  const { ControlConnection } = await import('../../bundle/refresh/control-connection.ts');
   return new ControlConnection({
     url,
     readToken: () => readToken(controlTokenFile),

@@ -1,6 +1,6 @@
 /** The compiled verifier, started again and again over the same state. */
 import { type Child, startChild } from '../harness/child.ts';
-import { proofgateMain } from '../harness/sidecar.ts';
+import { proofgateCommand } from '../harness/program.ts';
 import { httpGet, waitFor } from '../harness/wait.ts';
 
 export interface VerifierSettings {
@@ -21,8 +21,7 @@ const START_MS = 60_000;
 export function spawnVerifier({ args, replay }: VerifierSettings): Child {
   const fixed = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
   return startChild({
-    command: process.execPath,
-    args: [proofgateMain(), 'verifier', ...args, ...fixed],
+    ...proofgateCommand(['verifier', ...args, ...fixed]),
     env: { PROOFGATE_REPLAY: replay },
   });
 }

@@ -10,7 +10,7 @@ import { readEnrolledKeyFile } from '../../../src/cli/enroll/state-file.ts';
 import { readText } from '../../docs/markdown.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { type Child, startChild } from '../harness/child.ts';
-import { proofgateMain } from '../harness/sidecar.ts';
+import { proofgateCommand } from '../harness/program.ts';
 import { httpGet, waitFor } from '../harness/wait.ts';
 import { ControlStage } from './control-stage.ts';
 import { FollowedGateway } from './followed-gateway.ts';
@@ -91,7 +91,7 @@ class RunningAgent {
     const changed = args.map((arg) =>
       arg.replace(/^--([a-z-]+)=.*$/, (_all, flag) => `--${flag}=${here[flag]}`),
     );
-    const child = startChild({ command: process.execPath, args: [proofgateMain(), ...changed] });
+    const child = startChild(proofgateCommand(changed));
     const agent = new RunningAgent(keyFile, tokenFile, child, `http://${adminListen}`);
     agents.push(agent);
     return agent;

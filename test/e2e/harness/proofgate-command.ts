@@ -1,6 +1,6 @@
 /** `proofgate <args>` run to its end, as a user or an init container runs it. */
 import { startChild } from './child.ts';
-import { proofgateMain } from './sidecar.ts';
+import { proofgateCommand } from './program.ts';
 
 export interface CommandResult {
   readonly exitCode: number | null;
@@ -15,7 +15,7 @@ export async function runProofgate(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<CommandResult> {
-  const child = startChild({ command: process.execPath, args: [proofgateMain(), ...args], env });
+  const child = startChild({ ...proofgateCommand(args), env });
   const timer = setTimeout(() => void child.stop(0), COMMAND_TIMEOUT_MS);
   const { code } = await child.exited;
   clearTimeout(timer);

@@ -1,7 +1,6 @@
 /** Any of our services as a process of its own: started, awaited on /readyz, stopped by SIGTERM. */
-import { existsSync } from 'node:fs';
-import { checkoutPath } from './checkout.ts';
 import { type Child, type ChildOptions, defaultStopTimeoutMs, describeExit, startChild } from './child.ts';
+import { proofgateCommand } from './program.ts';
 import { httpGet, waitFor } from './wait.ts';
 
 export interface ServiceOptions extends ChildOptions {
@@ -15,24 +14,12 @@ export interface Service extends Omit<Child, 'stop'> {
   stop(timeoutMs?: number): Promise<void>;
 }
 
-/** The compiled command-line program: `PROOFGATE_MAIN`, else the build's, else the tools' build. */
-export function proofgateMain(): string {
-  const candidates = [
-    process.env.PROOFGATE_MAIN,
-    checkoutPath('dist', 'cli', 'main.js'),
-    checkoutPath('.build', 'src', 'cli', 'main.js'),
-  ];
-  const found = candidates.find((path) => path !== undefined && existsSync(path));
-  if (found === undefined) throw new Error('proofgate is not built: npm run build');
-  return found;
-}
-
 /** `proofgate <args>` as a service. */
 export function startProofgate(
   args: readonly string[],
   options: Pick<ServiceOptions, 'readyUrl' | 'readyTimeoutMs' | 'env' | 'cwd'>,
 ): Promise<Service> {
-  return startService({ ...options, command: process.execPath, args: [proofgateMain(), ...args] });
+  return startService({ ...options, ...proofgateCommand(args) });
 }
 
 /** @throws when it is not ready in time or ends first; nothing is left running then */

@@ -1,14 +1,13 @@
 /** Workers whose primary follows Control: what it takes, all of them take, and nothing before it. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { BundleContent } from '../../../src/bundle/schema.ts';
 import { formatTime } from '../../../src/bundle/times.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import { newJti, signPassport, signTranscript } from '../../../src/protocol/signing.ts';
 import { keyNamed } from '../../bundle/deltas.ts';
-import { type CompiledCli, compileCli } from '../../cli/compiled-cli.ts';
 import {
   AUTH_SITE,
   bundleContent,
@@ -33,7 +32,6 @@ const keys = newTestKeys();
 const enrolled = newSigningKey();
 const nowSeconds = () => Math.floor(Date.now() / 1000);
 
-let cli: CompiledCli;
 let redis: TestRedisServer;
 let control: FakeControl;
 let folder: string;
@@ -42,8 +40,6 @@ let admin: string;
 let clients: readonly CheckClient[] = [];
 
 beforeAll(async () => {
-  cli = await compileCli();
-  process.env.PROOFGATE_MAIN = join(dirname(cli.launcher), '..', 'dist', 'cli', 'main.js');
   folder = await mkdtemp(join(tmpdir(), 'pg-workers-control-'));
   await mkdir(join(folder, 'state'));
   await writeFile(join(folder, 'token'), TOKEN);
@@ -54,12 +50,10 @@ beforeAll(async () => {
   await start();
 }, 120_000);
 afterAll(async () => {
-  delete process.env.PROOFGATE_MAIN;
   for (const client of clients) client.close();
   await service?.stop(30_000);
   await control?.close();
   await redis?.stop();
-  await cli?.remove();
   await rm(folder, { recursive: true, force: true });
 }, 60_000);
 

@@ -1,7 +1,5 @@
 /** How a real Envoy spreads its checks over workers: by its threads, and by how many checks it puts on a connection. */
-import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { type CompiledCli, compileCli } from '../../cli/compiled-cli.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
 import type { ConfigEdit } from '../harness/envoy-config.ts';
@@ -16,26 +14,21 @@ const WORKERS = 3;
 const AT_ONCE = 40;
 const REQUESTS = 400;
 
-let cli: CompiledCli;
 let redis: TestRedisServer;
 let source: ProofSource;
 let upstream: Upstream;
 let workers: RunningWorkers;
 beforeAll(async () => {
-  cli = await compileCli();
-  process.env.PROOFGATE_MAIN = join(dirname(cli.launcher), '..', 'dist', 'cli', 'main.js');
   redis = await TestRedisServer.start();
   source = await ProofSource.create();
   upstream = await startUpstream({});
   workers = await startWorkers(source, { redisUrl: redis.url, workers: WORKERS });
 }, 120_000);
 afterAll(async () => {
-  delete process.env.PROOFGATE_MAIN;
   await workers?.service.stop(30_000);
   await upstream?.stop();
   await source?.remove();
   await redis?.stop();
-  await cli?.remove();
 }, 60_000);
 
 /** On the cluster of the verifier. */

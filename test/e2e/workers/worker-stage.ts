@@ -4,7 +4,8 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';
 import { startChild } from '../harness/child.ts';
-import { proofgateMain, type Service, startProofgate } from '../harness/sidecar.ts';
+import { proofgateCommand } from '../harness/program.ts';
+import { type Service, startProofgate } from '../harness/sidecar.ts';
 import { httpGet } from '../harness/wait.ts';
 import { AUTH_SITE, type Proof, type ProofSource } from '../replay/proof-source.ts';
 
@@ -70,8 +71,7 @@ export async function startWorkers(source: ProofSource, options: WorkersOptions)
 /** Runs until it ends by itself. */
 export async function runToEnd(args: readonly string[], redisUrl: string) {
   const child = startChild({
-    command: process.execPath,
-    args: [proofgateMain(), ...args],
+    ...proofgateCommand(args),
     env: { PROOFGATE_REPLAY: redisUrl },
   });
   const status = await child.exited;

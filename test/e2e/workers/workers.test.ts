@@ -2,9 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type CompiledCli, compileCli } from '../../cli/compiled-cli.ts';
 import { codesIn, readText, sectionOf, tableRows } from '../../docs/markdown.ts';
 import type { CheckClient } from '../../fakes/check-client.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
@@ -29,25 +28,20 @@ const WAIT_MS = 60_000;
 /** A busy machine may have a process say that it is overloaded. */
 const REFUSED = ['jti_replay 403', 'verifier_unavailable/overloaded 503'];
 
-let cli: CompiledCli;
 let redis: TestRedisServer;
 let source: ProofSource;
 const running: RunningWorkers[] = [];
 
 beforeAll(async () => {
-  cli = await compileCli();
-  process.env.PROOFGATE_MAIN = join(dirname(cli.launcher), '..', 'dist', 'cli', 'main.js');
   redis = await TestRedisServer.start();
   source = await ProofSource.create();
 }, 120_000);
 afterAll(async () => {
-  delete process.env.PROOFGATE_MAIN;
   await Promise.all(
     running.map(({ service }) => service.exitStatus() ?? service.stop().catch(() => undefined)),
   );
   await source?.remove();
   await redis?.stop();
-  await cli?.remove();
 }, 60_000);
 
 async function start(options: Partial<Parameters<typeof startWorkers>[1]> = {}): Promise<RunningWorkers> {

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
 import { startChild } from '../../harness/child.ts';
-import { proofgateMain } from '../../harness/sidecar.ts';
+import { proofgateCommand } from '../../harness/program.ts';
 import { waitFor } from '../../harness/wait.ts';
 import { instanceArguments, instanceEnvironment } from '../control-instance.ts';
 import type { ControlStage } from '../control-stage.ts';
@@ -107,8 +107,8 @@ export class KillCampaign {
   async #killWhileStarting(): Promise<void> {
     const { stage } = this.#options;
     const settings = stage.instanceSettings();
-    const args = [proofgateMain(), ...instanceArguments(settings)];
-    const child = startChild({ command: process.execPath, args, env: instanceEnvironment(settings) });
+    const command = proofgateCommand(instanceArguments(settings));
+    const child = startChild({ ...command, env: instanceEnvironment(settings) });
     // Before it listens, in the middle of opening things: whatever it is at when its first line comes.
     await waitFor('a first line', WAIT_MS, () => (child.stderrLines.length > 0 ? true : undefined));
     child.signal('SIGKILL');

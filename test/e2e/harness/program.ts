@@ -1,0 +1,28 @@
+/**
+ * How tests start the program: with this process's Node.js, as it was compiled; or as it is in an image or a package, where
+ * `PROOFGATE_TEST_NODE` and `PROOFGATE_TEST_PROGRAM` say what runs and which file it runs.
+ */
+import { existsSync } from 'node:fs';
+import { checkoutPath } from './checkout.ts';
+
+/** The compiled command-line program: the build's, else the tools' build. */
+export function proofgateMain(): string {
+  const given = process.env.PROOFGATE_TEST_PROGRAM;
+  // Where it is seen from another root directory it need not be here.
+  if (given !== undefined) return given;
+  const candidates = [
+    checkoutPath('dist', 'cli', 'main.js'),
+    checkoutPath('.build', 'src', 'cli', 'main.js'),
+  ];
+  const found = candidates.find((path) => existsSync(path));
+  if (found === undefined) throw new Error('proofgate is not built: npm run build');
+  return found;
+}
+
+/** What a child process is started with, for `proofgate <args>`. */
+export function proofgateCommand(args: readonly string[]): {
+  readonly command: string;
+  readonly args: readonly string[];
+} {
+  return { command: process.env.PROOFGATE_TEST_NODE ?? process.execPath, args: [proofgateMain(), ...args] };
+}
