@@ -19,8 +19,10 @@ LONG_TESTS := '<rootDir>/test/e2e/' \
 	'<rootDir>/test/control/store/(durability|lead|postgres)' \
 	'<rootDir>/test/docs/sessions/' \
 	'<rootDir>/test/helm/(processes|signed-request)' \
+	'<rootDir>/test/image/image' \
 	'<rootDir>/test/interop/' \
-	'<rootDir>/test/kubernetes/'
+	'<rootDir>/test/kubernetes/' \
+	'<rootDir>/test/release/release'
 
 .PHONY: help
 help: ## this list
@@ -35,7 +37,7 @@ demo-keep: build tools openssl envoy-demo ## the same, left running, with comman
 	@node .build/demo/main.js --keep
 
 .PHONY: test
-test: lint types architecture build tools system-packages envoy helm-tools kubernetes ## everything: format, lint, types, architecture, every test
+test: lint types architecture build tools system-packages envoy helm-tools image-tools kubernetes ## everything: format, lint, types, architecture, every test
 	@$(JEST)
 
 .PHONY: check
@@ -63,7 +65,7 @@ mutation: node_modules/.installed system-packages ## whether the tests notice ch
 	@npx stryker run $(if $(FILES),--mutate $(FILES))
 
 .PHONY: bench
-bench: build tools system-packages envoy-demo ## what the request plane costs, against floors measured in the same run; PARTS="check denials" runs some
+bench: build tools system-packages envoy-demo image-tools ## what the request plane costs, against floors measured in the same run; PARTS="check denials" runs some
 	@node .build/bench/main.js $(PARTS)
 
 .PHONY: bench-soak
@@ -136,6 +138,23 @@ helm-tools: node_modules/.installed ## helm, helm-unittest, kubeconform, a reade
 .PHONY: kubernetes
 kubernetes:
 	@scripts/install-kubernetes.sh
+
+# Without Debian's apt the tests of the image skip.
+.PHONY: image-tools
+image-tools: node_modules/.installed ## Node.js 22 and libraries for the tests of the image, below .cache/
+	@scripts/install-image-tools.sh
+
+.PHONY: test-image
+test-image: build tools system-packages envoy helm-tools image-tools ## the image's files against the end-to-end suite, alone in a root directory of their own
+	@PROOFGATE_TEST_IMAGE=whole $(JEST) --runInBand test/image
+
+.PHONY: release
+release: node_modules/.installed helm-tools ## npm package, chart, bill of materials, checksums and their signature, of the last commit: KEY=FILE
+	@node scripts/release/release.mjs --key='$(KEY)'
+
+.PHONY: verify-release
+verify-release: ## whether a release is what was signed: PUBLIC_KEY=FILE, RELEASE=DIRECTORY for another than .build/release
+	@node scripts/release/verify.mjs --public-key='$(PUBLIC_KEY)' $(if $(RELEASE),--release='$(RELEASE)')
 
 node_modules/.installed: package.json package-lock.json
 	@scripts/install-packages.sh

@@ -4,6 +4,7 @@
  * `bench/results.json`; ends with 1 when a bound is crossed or a part has no result, with 2 when there is no such part.
  */
 import { fileURLToPath } from 'node:url';
+import { footprint } from './footprint/footprint.ts';
 import { keep, type Part, print } from './report.ts';
 import { behindEnvoy } from './request-plane/behind-envoy.ts';
 import { checkCost } from './request-plane/check-cost.ts';
@@ -26,6 +27,7 @@ const PARTS: readonly Part[] = [
   deltaLatency,
   ed25519,
   liveRecords,
+  footprint,
   memorySoak,
 ];
 const ONLY_BY_NAME: ReadonlySet<Part> = new Set([memorySoak]);

@@ -1,0 +1,34 @@
+# The image of Proofgate: docs/image.md. What is done here is done by scripts, and tests run the same ones without a container engine.
+
+# The base, with its digest: NODE_IMAGE=node:22-bookworm-slim@sha256:…. What is built twice from one digest is the same.
+ARG NODE_IMAGE=node:22-bookworm-slim
+
+# Of the processor that the image is for: nothing of it is run, the image takes Node.js and the libraries from it.
+FROM $NODE_IMAGE AS runtime
+
+# Of the processor that builds.
+FROM --platform=$BUILDPLATFORM $NODE_IMAGE AS build
+WORKDIR /build
+COPY package.json package-lock.json .npmrc LICENSE tsconfig.json tsconfig.build.json ./
+COPY scripts/failure.mjs scripts/failure.mjs
+COPY scripts/image scripts/image
+COPY scripts/sbom scripts/sbom
+COPY bin bin
+COPY proto proto
+COPY src src
+RUN scripts/image/compile.sh
+ARG TARGETARCH
+RUN scripts/image/install-production.sh "$TARGETARCH"
+ARG SOURCE_DATE_EPOCH=0
+RUN --mount=type=bind,from=runtime,target=/runtime scripts/image/lay-out.mjs "$TARGETARCH" --runtime=/runtime --out=/image
+
+# The program, Node.js, the libraries that they load, and nothing else: no shell, no package manager.
+FROM scratch
+LABEL org.opencontainers.image.title="Proofgate" \
+      org.opencontainers.image.description="Proof-bound request verification behind Envoy's ext_authz" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /image/ /
+ENV PATH=/usr/local/bin
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/proofgate"]
+CMD ["--help"]

@@ -1,0 +1,78 @@
+/** What an image holds: all of it is named here, and what is not named is not in it. */
+
+/** Where the program is in the image. */
+export const HOME = 'opt/proofgate';
+
+/** Files of ours, below the build's directory; of a folder those with one of the endings. */
+export const OWN = [
+  { path: 'LICENSE' },
+  { path: 'dist', endings: ['.js'] },
+  { path: 'proto', endings: ['.proto'] },
+];
+
+/** Of each production package: code, data and native code by their endings, and its licence. */
+const PACKAGE_ENDINGS = ['.js', '.cjs', '.mjs', '.json', '.node', '.proto'];
+const LICENCE = /^(?:licen[cs]e|notice|copying)(?:[.-][\w.-]*)?$/i;
+
+/** Folders at the top of a package that no program loads from. */
+const LEFT_OUT = new Set([
+  '.github',
+  'benchmark',
+  'benchmarks',
+  'coverage',
+  'doc',
+  'docs',
+  'example',
+  'examples',
+  'test',
+  'tests',
+]);
+
+/** Native code is there for many systems: an image has one, whose C library is glibc. */
+const OTHER_LIBC = /-musl(?:eabihf)?$/;
+const PREBUILDS = /^prebuilds\/([^/]+)\//;
+
+/** @param name of a package, such as `@libsql/linux-x64-musl` */
+export function isForImage(name) {
+  return !OTHER_LIBC.test(name);
+}
+
+/**
+ * @param file of a package, below its folder
+ * @param nodeCpu as Node names it: `x64`, `arm64`
+ */
+export function isKept(file, nodeCpu) {
+  const [top] = file.split('/', 1);
+  const name = file.slice(file.lastIndexOf('/') + 1);
+  const system = PREBUILDS.exec(file)?.[1];
+  if (system !== undefined && system !== `linux-${nodeCpu}`) return false;
+  if (LICENCE.test(name)) return !name.endsWith('.map');
+  if (LEFT_OUT.has(top)) return false;
+  return PACKAGE_ENDINGS.some((ending) => name.endsWith(ending));
+}
+
+/** The kernel starts the program by its first line, and in the image there is no `env` that would look for node. */
+export const LAUNCHER = { from: 'bin/proofgate', firstLine: '#!/usr/local/bin/node' };
+
+/** What of package.json the program asks for. */
+export const PACKAGE_MEMBERS = ['name', 'version', 'license', 'type'];
+
+/** Numbers that helm/proofgate and the Dockerfile have too. */
+export const USER = { name: 'proofgate', id: 65532 };
+
+/** The few files of a system that its C library looks at: names of users, and where names of hosts are looked for. */
+export const SYSTEM_FILES = {
+  'etc/passwd': `root:x:0:0:root:/:/nonexistent\n${USER.name}:x:${USER.id}:${USER.id}:${USER.name}:/nonexistent:/nonexistent\n`,
+  'etc/group': `root:x:0:\n${USER.name}:x:${USER.id}:\n`,
+  'etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+};
+
+export const NODE = 'usr/local/bin/node';
+export const PROGRAM_LINK = { path: 'usr/local/bin/proofgate', to: `/${HOME}/bin/proofgate` };
+export const SBOM = 'usr/share/sbom/proofgate.cdx.json';
+
+/** By the name that Docker has for a processor: Node's, Debian's folder of libraries, and the number in an ELF header. */
+export const PROCESSORS = {
+  amd64: { nodeCpu: 'x64', libraries: 'x86_64-linux-gnu', elfMachine: 62 },
+  arm64: { nodeCpu: 'arm64', libraries: 'aarch64-linux-gnu', elfMachine: 183 },
+};

@@ -1,0 +1,143 @@
+/**
+ * Carries out the Dockerfile's steps without a container engine: in an empty directory with an empty environment, with Node.js and the
+ * libraries that scripts/install-image-tools.sh has put into .cache/image. Writes the image's root, and beside it the list of its files.
+ * Usage: outside.mjs amd64|arm64 --out=DIRECTORY
+ */
+import { execFile } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+import { Failure, tellingFailures } from '../failure.mjs';
+import { PROCESSORS } from './contents.mjs';
+import { copiedBy, parseDockerfile, parseDockerignore } from './dockerfile.mjs';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const CACHE = join(ROOT, '.cache', 'image');
+/** Of the step's own programs: sh, cp, mkdir. */
+const SYSTEM_PATH = ['/usr/bin', '/bin'];
+/** The stage that builds, and the one that it takes Node.js from. */
+const BUILD = 'build';
+
+await tellingFailures(async () => {
+  const { cpu, out } = readArguments();
+  const { stages } = parseDockerfile(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'));
+  const build = stages.find(({ name }) => name === BUILD);
+  const directory = mkdtempSync(join(tmpdir(), 'proofgate-image-'));
+  try {
+    await carryOut(build.steps, { cpu, image: builtAt(stages), out, directory });
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
+function readArguments() {
+  const { positionals, values } = parseArgs({ options: { out: { type: 'string' } }, allowPositionals: true });
+  const [cpu] = positionals;
+  if (!Object.hasOwn(PROCESSORS, cpu ?? ''))
+    throw new Failure('cpu_unknown', 'an image is for amd64 or arm64');
+  if (values.out === undefined) throw new Failure('argument_missing', '--out is needed');
+  if (!existsSync(join(CACHE, cpu)))
+    throw new Failure('image_tools_missing', 'run scripts/install-image-tools.sh first');
+  return { cpu, out: resolve(values.out) };
+}
+
+/** What the last stage takes from the one that builds. */
+function builtAt(stages) {
+  const copy = stages.at(-1).steps.find(({ flags }) => flags.from === BUILD);
+  return copiedBy(copy).sources[0].replace(/\/$/, '');
+}
+
+async function carryOut(steps, { cpu, directory, image, out }) {
+  const context = join(directory, 'context');
+  mkdirSync(context);
+  const environment = {
+    PATH: [programsIn(directory), ...SYSTEM_PATH].join(delimiter),
+    HOME: directory,
+    ...npmSettings(),
+  };
+  for (const step of steps) {
+    if (step.instruction === 'COPY') copy(step, context);
+    if (step.instruction === 'ARG') Object.assign(environment, argumentOf(step, cpu));
+    if (step.instruction === 'RUN')
+      await run(step, { context, environment, places: placesOf(step, { cpu, image, out }) });
+  }
+}
+
+/** Node.js as in the image, whatever runs this, and npm, which is this machine's. */
+function programsIn(directory) {
+  const programs = join(directory, 'programs');
+  mkdirSync(programs);
+  symlinkSync(join(CACHE, 'node'), join(programs, 'node'));
+  symlinkSync(npmProgram(), join(programs, 'npm'));
+  return programs;
+}
+
+function npmProgram() {
+  const folders = [dirname(process.execPath), ...(process.env.PATH ?? '').split(delimiter)];
+  const found = folders.map((folder) => join(folder, 'npm')).find((file) => existsSync(file));
+  if (found === undefined) throw new Failure('npm_missing', 'install npm, which comes with Node.js');
+  return realpathSync(found);
+}
+
+/** How this machine reaches its registry, and where it keeps what it has fetched; nothing that changes what is installed. */
+function npmSettings() {
+  const {
+    NODE_EXTRA_CA_CERTS: certificates,
+    npm_config_cache: cache,
+    npm_config_registry: registry,
+  } = process.env;
+  const home = cache ?? join(process.env.HOME ?? ROOT, '.npm');
+  return {
+    npm_config_cache: home,
+    npm_config_prefer_offline: 'true',
+    ...(registry === undefined ? {} : { npm_config_registry: registry }),
+    ...(certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates }),
+  };
+}
+
+function argumentOf({ text }, cpu) {
+  const [name, value = ''] = text.split('=', 2);
+  return { [name]: name === 'TARGETARCH' ? cpu : (process.env[name] ?? value) };
+}
+
+/** What .dockerignore leaves out is not there to be copied. */
+function copy(step, context) {
+  const isIgnored = parseDockerignore(readFileSync(join(ROOT, '.dockerignore'), 'utf8'));
+  const { destination, sources } = copiedBy(step);
+  const filter = (source) => statSync(source).isDirectory() || !isIgnored(relative(ROOT, source));
+  for (const source of sources) {
+    const to = destination.endsWith('/') ? join(context, destination, source) : join(context, destination);
+    cpSync(join(ROOT, source), to, { recursive: true, filter });
+  }
+}
+
+/** Where absolute paths of the Dockerfile are on this machine. */
+function placesOf({ flags }, { cpu, image, out }) {
+  const target = /(?:^|,)target=([^,]+)/.exec(flags.mount ?? '')?.[1];
+  return new Map([[image, out], ...(target === undefined ? [] : [[target, join(CACHE, cpu)]])]);
+}
+
+async function run({ text }, { context, environment, places }) {
+  const here = text.replace(/(?<=[\s=])(\/[a-z]+)(?=\s|$)/g, (path) => places.get(path) ?? path);
+  const step = promisify(execFile)('sh', ['-c', here], {
+    cwd: context,
+    env: environment,
+    maxBuffer: 2 ** 26,
+  });
+  await step.catch(({ stderr = '' }) => {
+    const last = stderr.trim().split('\n').at(-1);
+    throw new Failure('step_failed', `${text}: ${last.replace(/^error: /, '')}`);
+  });
+}

@@ -1,0 +1,112 @@
+/**
+ * `make release KEY=FILE`: the npm package, the chart's package, a bill of materials, their checksums, and a signature over those, from
+ * the last commit into .build/release/. Of one commit and key it makes the same bytes.
+ * Usage: release.mjs [--key=FILE] [--out=DIRECTORY]
+ */
+import { createHash, sign } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { Failure, tellingFailures } from '../failure.mjs';
+import { describeRelease } from '../sbom/release.mjs';
+import { entryOf } from './changelog.mjs';
+import { CHECKSUMS, filesOf, SIGNATURE } from './files.mjs';
+import { readSigningKey } from './keys.mjs';
+import { assertCommitted, commitTime, packChart, packNpm, stage } from './staging.mjs';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const HELM = join(ROOT, '.cache', 'helm', 'bin', 'helm');
+
+await tellingFailures(async () => {
+  const options = {
+    key: { type: 'string' },
+    out: { type: 'string', default: join(ROOT, '.build', 'release') },
+  };
+  const { values } = parseArgs({ options });
+  const key = readSigningKey(values.key);
+  const version = readVersion();
+  assertCommitted(ROOT);
+  if (!existsSync(HELM)) throw new Failure('helm_missing', 'install Go, then: make helm-tools');
+  mkdirSync(dirname(values.out), { recursive: true });
+  const work = mkdtempSync(join(dirname(values.out), 'making-release-'));
+  try {
+    const release = join(work, 'release');
+    mkdirSync(release);
+    make(version, work, release);
+    signChecksums(release, key);
+    rmSync(values.out, { recursive: true, force: true });
+    renameSync(release, values.out);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  console.log(`${version}: ${readdirSync(values.out).sort().join(', ')} in ${values.out}`);
+});
+
+/** @throws Failure when package.json, its lock file, the chart and the changelog do not all have it */
+function readVersion() {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
+  const chart = readFileSync(join(ROOT, 'helm', 'proofgate', 'Chart.yaml'), 'utf8');
+  const others = {
+    'package-lock.json': [lock.version, lock.packages[''].version],
+    'helm/proofgate/Chart.yaml': [...chart.matchAll(/^(?:version|appVersion): (.*)$/gm)].map(
+      ([, text]) => text,
+    ),
+  };
+  for (const [file, versions] of Object.entries(others)) {
+    const other = versions.find((each) => each !== version);
+    if (other === undefined && versions.length === 2) continue;
+    throw new Failure(
+      'version_mismatch',
+      `package.json is ${version}, ${file} is not: npm install --package-lock-only, make chart`,
+    );
+  }
+  entryOf(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8'), version);
+  return version;
+}
+
+function make(version, work, release) {
+  const { chart, sbom } = filesOf(version);
+  const epochSeconds = commitTime(ROOT);
+  const staging = join(work, 'staging');
+  const lock = stage(ROOT, staging);
+  packNpm(staging, release);
+  const directory = join(work, 'chart');
+  packChart({
+    helm: HELM,
+    chart: join(staging, 'helm', 'proofgate'),
+    directory,
+    to: join(release, chart),
+    epochSeconds,
+  });
+  const manifest = JSON.parse(readFileSync(join(staging, 'package.json'), 'utf8'));
+  writeFileSync(
+    join(release, sbom),
+    `${JSON.stringify(describeRelease({ lock, epochSeconds, manifest }), null, 2)}\n`,
+  );
+}
+
+/** In the form of sha256sum. The signature is the 64 bytes that `openssl pkeyutl -verify -rawin` takes. */
+function signChecksums(release, key) {
+  const lines = readdirSync(release)
+    .sort()
+    .map(
+      (name) =>
+        `${createHash('sha256')
+          .update(readFileSync(join(release, name)))
+          .digest('hex')}  ${name}\n`,
+    );
+  const text = lines.join('');
+  writeFileSync(join(release, CHECKSUMS), text);
+  writeFileSync(join(release, SIGNATURE), sign(null, Buffer.from(text), key));
+}

@@ -1,0 +1,98 @@
+/** A release is of a commit: its files, and nothing else that lies in the checkout, compiled and packed in a directory of their own. */
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Failure } from '../failure.mjs';
+
+const MOST_OUTPUT_BYTES = 2 ** 28;
+
+/** @returns standard output @throws Failure `tool_failed` with its last line */
+export function tool(command, args, options = {}) {
+  try {
+    return execFileSync(command, args, {
+      maxBuffer: MOST_OUTPUT_BYTES,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      ...options,
+    });
+  } catch (error) {
+    const lines = [error.stderr, error.stdout].map((text) => String(text ?? '').trim()).filter(Boolean);
+    const last = lines[0]?.split('\n').at(-1) ?? error.code ?? 'no output';
+    throw new Failure('tool_failed', `${command} ${args[0]}: ${last}`);
+  }
+}
+
+/** @throws Failure `worktree_not_clean`: what would be released is not what is tested */
+export function assertCommitted(root) {
+  const changed = tool('git', ['status', '--porcelain'], { cwd: root })
+    .toString()
+    .split('\n')
+    .filter(Boolean);
+  if (changed.length === 0) return;
+  throw new Failure(
+    'worktree_not_clean',
+    `commit first, a release is of a commit: ${changed.length} changed, such as ${changed[0].slice(3)}`,
+  );
+}
+
+/** Seconds since 1970: the time of everything in the release. */
+export function commitTime(root) {
+  return Number(tool('git', ['log', '-1', '--format=%ct'], { cwd: root }));
+}
+
+/** The commit's files, compiled, with a lock file that is installed with the package. */
+export function stage(root, directory) {
+  mkdirSync(directory);
+  const archive = tool('git', ['-c', 'tar.umask=0022', 'archive', '--format=tar', 'HEAD'], { cwd: root });
+  tool('tar', ['--extract', '--directory', directory], { input: archive });
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const flags = ['--declaration', 'false', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
+  tool(process.execPath, [compiler, '-p', 'tsconfig.build.json', ...flags], { cwd: directory });
+  const lock = JSON.parse(readFileSync(join(directory, 'package-lock.json'), 'utf8'));
+  writeFileSync(join(directory, 'npm-shrinkwrap.json'), `${JSON.stringify(productionLock(lock), null, 2)}\n`);
+  return lock;
+}
+
+/** What npm installs with a package that has one: the versions that were tested, and nothing of development's. */
+export function productionLock(lock) {
+  const entries = Object.entries(lock.packages).filter(([, entry]) => entry.dev !== true);
+  const { devDependencies: _development, ...root } = lock.packages[''];
+  return { ...lock, packages: { ...Object.fromEntries(entries), '': root } };
+}
+
+/** npm gives every file in a package one time of its own, and the same modes. */
+export function packNpm(directory, to) {
+  const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', to];
+  tool('npm', args, { cwd: directory });
+}
+
+/** helm writes the time at which it packs into the package: what it packed is packed again, with the commit's. */
+export function packChart({ helm, chart, directory, to, epochSeconds }) {
+  mkdirSync(directory);
+  tool(helm, ['package', chart, '--destination', directory]);
+  const [packed] = tool('ls', [directory]).toString().split('\n');
+  const unpacked = join(directory, 'unpacked');
+  mkdirSync(unpacked);
+  tool('tar', ['--extract', '--gzip', '--directory', unpacked, '--file', join(directory, packed)]);
+  const same = [
+    '--sort=name',
+    `--mtime=@${epochSeconds}`,
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    '--mode=u=rwX,go=rX',
+  ];
+  const tar = tool('tar', ['--create', '--format=ustar', ...same, '--directory', unpacked, 'proofgate']);
+  const zipped = tool('gzip', ['--no-name', '--best', '--stdout'], { input: tar });
+  const file = join(directory, 'chart.tgz');
+  writeFileSync(file, zipped);
+  renameAcross(file, to);
+}
+
+function renameAcross(from, to) {
+  try {
+    renameSync(from, to);
+  } catch {
+    cpSync(from, to);
+  }
+}

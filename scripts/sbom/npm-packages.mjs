@@ -1,0 +1,93 @@
+/** Packages of a lock file as CycloneDX components, and what depends on what. Source: CycloneDX 1.6 JSON; package-url's type npm. */
+const FOLDER = 'node_modules/';
+
+/** Folders, below node_modules, of all that is installed without development's packages, on every system. */
+export function productionFolders(lock) {
+  const paths = Object.keys(lock.packages).filter((path) => path !== '' && lock.packages[path].dev !== true);
+  return paths.map((path) => path.slice(FOLDER.length));
+}
+
+/**
+ * @param folders below node_modules
+ * @returns `components`, one for each name and version, and `dependencies`, the root's first
+ */
+export function describePackages(lock, folders, rootRef) {
+  const present = new Set(folders);
+  const components = new Map();
+  for (const folder of [...folders].sort()) {
+    const component = componentOf(folder, lock.packages[FOLDER + folder]);
+    const known = components.get(component['bom-ref']);
+    if (known === undefined) components.set(component['bom-ref'], component);
+    else known.properties.push(...component.properties);
+  }
+  const refOf = (folder) => purlOf(nameOf(folder), lock.packages[FOLDER + folder].version);
+  const dependsOn = (folder, locked) => [
+    ...new Set(
+      wantedBy(locked)
+        .flatMap((name) => foundFrom(folder, name, present))
+        .map(refOf),
+    ),
+  ];
+  const edges = new Map([[rootRef, dependsOn('', lock.packages[''])]]);
+  for (const folder of folders) {
+    const more = dependsOn(folder, lock.packages[FOLDER + folder]);
+    edges.set(refOf(folder), [...new Set([...(edges.get(refOf(folder)) ?? []), ...more])]);
+  }
+  return {
+    components: [...components.values()],
+    dependencies: [...edges].map(([ref, refs]) => ({ ref, dependsOn: refs.sort() })),
+  };
+}
+
+function componentOf(folder, locked) {
+  const { groups } = /^(?:(?<group>@[^/]+)\/)?(?<name>.+)$/.exec(nameOf(folder));
+  const purl = purlOf(nameOf(folder), locked.version);
+  return {
+    type: 'library',
+    'bom-ref': purl,
+    ...(groups.group === undefined ? {} : { group: groups.group }),
+    name: groups.name,
+    version: locked.version,
+    scope: locked.optional === true ? 'optional' : 'required',
+    hashes: hashesOf(locked.integrity),
+    licenses: licensesOf(locked.license),
+    purl,
+    properties: [{ name: 'cdx:npm:package:path', value: FOLDER + folder }],
+  };
+}
+
+/** `a/node_modules/@s/b` is of `@s/b`. */
+function nameOf(folder) {
+  return folder.split(FOLDER).at(-1);
+}
+
+export function purlOf(name, version) {
+  return `pkg:npm/${name.replace('@', '%40')}@${version}`;
+}
+
+/** Subresource integrity, as the lock file has it: `sha512-` and base64. */
+function hashesOf(integrity) {
+  return integrity.split(' ').map((each) => {
+    const [algorithm, digest] = each.split(/-(.*)/);
+    const content = Buffer.from(digest, 'base64').toString('hex');
+    return { alg: algorithm.toUpperCase().replace('SHA', 'SHA-'), content };
+  });
+}
+
+/** One identifier of SPDX, or several with operators. */
+export function licensesOf(license) {
+  return /^[\w.+-]+$/.test(license) ? [{ license: { id: license } }] : [{ expression: license }];
+}
+
+function wantedBy({ dependencies = {}, optionalDependencies = {}, peerDependencies = {} }) {
+  return Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
+}
+
+/** As Node looks for it: in the folder's own node_modules, then further up. Empty for what is not installed. */
+function foundFrom(folder, name, present) {
+  for (let at = folder; ; at = at.slice(0, Math.max(0, at.lastIndexOf(`/${FOLDER}`)))) {
+    const candidate = at === '' ? name : `${at}/${FOLDER}${name}`;
+    if (present.has(candidate)) return [candidate];
+    if (at === '') return [];
+  }
+}

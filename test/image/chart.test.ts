@@ -1,0 +1,59 @@
+/** What pods ask of the image, it has: programs on its path, its user, and nothing that only a shell would do. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+import { NODE, PROGRAM_LINK, USER } from '../../scripts/image/contents.mjs';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import {
+  type Container,
+  containersOf,
+  describeChart,
+  podsOf,
+  type Rendered,
+  render,
+  VALUE_FILES,
+} from '../helm/chart.ts';
+
+/** By name, as the image's path finds them. */
+const PROGRAMS = [NODE, PROGRAM_LINK.path].map((path) => path.slice('usr/local/bin/'.length));
+
+function expectRunnable({ args, command, name }: Container): void {
+  expect({ name, program: command[0] }).toEqual({ name, program: expect.stringMatching(/^[a-z]+$/) });
+  expect(PROGRAMS).toContain(command[0]);
+  // Nobody would expand it.
+  expect([...command.slice(1), ...(args ?? [])].filter((arg) => /^\$\(?[A-Z]/.test(arg))).toEqual([]);
+}
+
+describeChart('the chart', () => {
+  it.each(VALUE_FILES)('with %s runs what the image has', (file) => {
+    const containers = podsOf(render({ file })).flatMap(({ spec }) => containersOf(spec));
+    for (const container of containers) expectRunnable(container);
+    // Of them all, the one that switches nothing on has no pod.
+    expect(containers.length > 0).toBe(file !== 'nothing');
+  });
+
+  it('runs it as the user of the image', () => {
+    const values = readFileSync(checkoutPath('helm', 'proofgate', 'values.yaml'), 'utf8');
+    const ids = [...values.matchAll(/^\s+(?:runAsUser|runAsGroup|fsGroup): (\d+)$/gm)].map(([, id]) =>
+      Number(id),
+    );
+    expect(ids.length).toBeGreaterThan(6);
+    expect(new Set(ids)).toEqual(new Set([USER.id]));
+  });
+});
+
+describe('docs/workload.yaml', () => {
+  const documents = parseAllDocuments(readFileSync(checkoutPath('docs', 'workload.yaml'), 'utf8'));
+  const ofUs = documents
+    .map((document): Rendered => document.toJS())
+    .flatMap(({ spec }) => (spec?.template === undefined ? [] : containersOf(spec.template.spec)))
+    .filter(({ image }) => /(?:^|\/)proofgate[:@]/.test(image));
+
+  it('runs what the image has', () => {
+    expect(ofUs.length).toBeGreaterThan(0);
+    for (const container of ofUs) {
+      const [program] = container.command ?? [PROGRAMS[1] ?? ''];
+      expect(PROGRAMS).toContain(program);
+    }
+  });
+});

@@ -1,0 +1,157 @@
+/** The image's program where there is nothing but the image's files, as its user, with its environment. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmod, chown, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { stringify } from 'yaml';
+import { HOME, NODE, USER } from '../../scripts/image/contents.mjs';
+import { readText } from '../docs/markdown.ts';
+import { type Child, startChild } from '../e2e/harness/child.ts';
+import { httpGet, waitFor } from '../e2e/harness/wait.ts';
+import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
+import type { BuiltImage } from './built.ts';
+import {
+  containerCommand,
+  ENTRYPOINT,
+  ENVIRONMENT,
+  evaluateInContainer,
+  runInContainer,
+} from './container.ts';
+
+const TIMEOUT_MS = 120_000;
+const STOP_MS = 20_000;
+
+export function containerTests(image: () => BuiltImage): void {
+  let volume: string;
+
+  beforeAll(async () => {
+    volume = mkdtempSync(join(tmpdir(), 'pg-volume-'));
+    await chown(volume, USER.id, USER.id);
+    await chmod(volume, 0o700);
+  });
+  afterAll(() => rmSync(volume, { recursive: true, force: true }));
+
+  /** The command's answer; it must have been a good one. */
+  const proofgate = (...args: readonly string[]) => {
+    const { status, stderr, stdout } = runInContainer(image(), args, [volume]);
+    expect({ args, status, stderr }).toEqual({
+      args,
+      status: 0,
+      stderr: expect.not.stringContaining('error'),
+    });
+    return stdout;
+  };
+
+  it('says its version, on Node.js 22', () => {
+    const { version } = JSON.parse(readText('package.json'));
+    expect(proofgate('--version').trim()).toBe(version);
+    expect(evaluateInContainer(image(), 'console.log(process.version)').stdout).toMatch(/^v22\./);
+  });
+
+  it('says its version to any user: a pod may name one', () => {
+    const [program = '', ...args] = containerCommand(image(), [], 10_001);
+    return startChild({ command: program, args: [...args, ...ENTRYPOINT, '--version'] }).exited.then(
+      (status) => expect(status).toEqual({ code: 0, signal: null }),
+    );
+  });
+
+  it('has a root that it cannot write to, and no shell', () => {
+    const script = `
+      import { accessSync, constants, writeFileSync } from 'node:fs';
+      import { spawnSync } from 'node:child_process';
+      const writes = ['/x', '/${HOME}/x', '/${HOME}/dist/cli/main.js', '/etc/passwd'].map((path) => {
+        try { writeFileSync(path, 'x', { flag: 'a' }); return 'written'; } catch (error) { return error.code; }
+      });
+      console.log(JSON.stringify({ writes, shell: spawnSync('sh', ['-c', 'true']).error?.code, uid: process.getuid() }));
+    `;
+    const { writes, ...others } = JSON.parse(evaluateInContainer(image(), script).stdout);
+    expect(others).toEqual({ shell: 'ENOENT', uid: USER.id });
+    for (const code of writes) expect(['EROFS', 'EACCES']).toContain(code);
+  });
+
+  it(
+    'finds every module that its own import',
+    () => {
+      const dist = join(image().root, HOME, 'dist');
+      const modules = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) =>
+        file.endsWith('.js'),
+      );
+      // That one is the program: it begins when it is loaded.
+      const loaded = modules.filter((file) => file !== 'cli/main.js').map((file) => `/${HOME}/dist/${file}`);
+      const script = `for (const file of ${JSON.stringify(loaded)}) await import(file); console.log('all');`;
+      const { stderr, stdout } = evaluateInContainer(image(), script);
+      expect({ stdout, stderr }).toEqual({ stdout: 'all\n', stderr: '' });
+      expect(loaded.length).toBeGreaterThan(300);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'is a verifier that gets ready as process 1, and ends when it is told to',
+    async () => {
+      const at = (name: string) => join(volume, name);
+      mkdirSync(at('state'), { mode: 0o777 });
+      await chown(at('state'), USER.id, USER.id);
+      proofgate('keygen', '--out', at('signer.pem'), '--public-out', at('signer.jwk.json'));
+      const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
+      const content = { ...bundleContent(newTestKeys()), single_verifier: true };
+      writeFileSync(at('bundle.yaml'), stringify(edited(content, ...setBySigning)));
+      proofgate('bundle', 'sign', at('bundle.yaml'), '--key', at('signer.pem'), '--out', at('bundle'));
+      const verifier = startAsFirst(image(), volume, [
+        ...['verifier', '--auth-site', String(content.auth_site), '--bundle', at('bundle')],
+        ...['--bundle-key', at('signer.jwk.json'), '--state-dir', at('state'), '--replay', 'memory'],
+        ...['--listen', `unix:${at('verifier.sock')}`, '--admin-listen', '127.0.0.1:0'],
+      ]);
+      await expectReadyAndStop(verifier);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'is a Control on SQLite that gets ready as process 1, and ends when it is told to',
+    async () => {
+      const data = join(volume, 'control');
+      mkdirSync(data, { mode: 0o700 });
+      await chown(data, USER.id, USER.id);
+      const listen = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
+      await expectReadyAndStop(startAsFirst(image(), volume, ['control', '--data-dir', data, ...listen]));
+      expect((await readFile(join(data, 'bootstrap-token'), 'utf8')).trim().length).toBeGreaterThan(20);
+    },
+    TIMEOUT_MS,
+  );
+}
+
+/** In a namespace of process IDs where it is the first, to which the kernel gives no signal that it does not ask for. */
+function startAsFirst(image: BuiltImage, volume: string, args: readonly string[]): Child {
+  const command = [...containerCommand(image, [volume]), `/${NODE}`, `/${HOME}/bin/proofgate`, ...args];
+  return startChild({
+    command: 'unshare',
+    args: ['--pid', '--fork', '--kill-child', ...command],
+    env: ENVIRONMENT_HERE,
+  });
+}
+
+const ENVIRONMENT_HERE = { ...ENVIRONMENT, PATH: process.env.PATH };
+
+async function expectReadyAndStop(child: Child): Promise<void> {
+  const [line] = await child.waitForLine(/^.*"msg":"listening".*$/, TIMEOUT_MS);
+  const { admin_listen: admin, pid } = JSON.parse(line);
+  await waitFor('it to be ready', TIMEOUT_MS, async () =>
+    (await httpGet(`http://${admin}/readyz`)).status === 200 ? true : undefined,
+  );
+  expect(pid ?? 1).toBe(1);
+  process.kill(await firstBelow(child.pid), 'SIGTERM');
+  const timer = setTimeout(() => void child.stop(0), STOP_MS);
+  const status = await child.exited;
+  clearTimeout(timer);
+  expect(status).toEqual({ code: 0, signal: null });
+}
+
+/** The process that unshare(1) started and waits for. */
+async function firstBelow(pid: number): Promise<number> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  const [first] = children.split(' ').filter(Boolean).map(Number);
+  if (first === undefined) throw new Error('it has no child');
+  return first;
+}

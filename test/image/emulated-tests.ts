@@ -1,0 +1,57 @@
+/** The image of arm64, its processor emulated: it starts, and its native code does what it is there for. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from '@jest/globals';
+import { HOME, NODE } from '../../scripts/image/contents.mjs';
+import { readText } from '../docs/markdown.ts';
+import { type BuiltImage, IMAGE_TOOLS } from './built.ts';
+
+const TIMEOUT_MS = 180_000;
+
+export function emulatedTests(image: () => BuiltImage): void {
+  const folder = mkdtempSync(join(tmpdir(), 'pg-emulated-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** Libraries are those of the image; its files are found through this machine's root. */
+  const node = (...args: readonly string[]) => {
+    const { root } = image();
+    const command = [`-L`, root, join(root, NODE), ...args];
+    const env = { PATH: '/nowhere', HOME: folder };
+    return spawnSync(join(IMAGE_TOOLS, 'qemu-aarch64'), command, {
+      encoding: 'utf8',
+      env,
+      timeout: TIMEOUT_MS,
+    });
+  };
+  const program = () => join(image().root, HOME, 'bin', 'proofgate');
+
+  it(
+    'says its version, on Node.js 22 for arm64',
+    () => {
+      expect(node(program(), '--version').stdout.trim()).toBe(JSON.parse(readText('package.json')).version);
+      expect(node('-p', 'process.version + process.arch').stdout).toMatch(/^v22\..*arm64$/m);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'makes a key with libsodium, and writes to SQLite',
+    () => {
+      const publicKey = join(folder, 'key.jwk.json');
+      const made = node(program(), 'keygen', '--out', join(folder, 'key.pem'), '--public-out', publicKey);
+      expect(made.status).toBe(0);
+      expect(JSON.parse(readFileSync(publicKey, 'utf8'))).toMatchObject({ kty: 'OKP', crv: 'Ed25519' });
+      const signature = join(image().root, HOME, 'dist', 'protocol', 'signature.js');
+      expect(
+        node('--input-type=module', '-e', `await import('${signature}'); console.log('loaded')`).stdout,
+      ).toBe('loaded\n');
+      const libsql = join(image().root, HOME, 'node_modules', 'libsql');
+      const script = `const D = require('${libsql}'); const d = new D('${join(folder, 'x.db')}');
+        d.exec('create table t (a)'); d.exec('insert into t values (7)'); console.log(d.prepare('select a from t').get().a)`;
+      expect(node('-e', script).stdout).toBe('7\n');
+    },
+    TIMEOUT_MS,
+  );
+}

@@ -1,0 +1,73 @@
+/**
+ * The end-to-end suite with the image's program in the place of the checkout's, alone in a root of its own; `make test` runs some of it,
+ * `make test-image` all.
+ */
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from '@jest/globals';
+import { HOME, NODE } from '../../scripts/image/contents.mjs';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import type { BuiltImage } from './built.ts';
+import { containerCommand } from './container.ts';
+
+const IS_WHOLE = process.env.PROOFGATE_TEST_IMAGE === 'whole';
+const SOME = [
+  'test/e2e/outcomes',
+  'test/e2e/tls.test',
+  'test/e2e/workers/envoy',
+  'test/e2e/control/one-challenge',
+  'test/helm/processes',
+];
+const ALL = ['test/e2e/', 'test/helm/'];
+/** Its clock is a library that is loaded before the program, and that is not in the image. */
+const NEEDS_MORE = ['test/e2e/replay/clock-jumps'];
+const TIMEOUT_MS = IS_WHOLE ? 3_600_000 : 600_000;
+
+export function endToEndTests(image: () => BuiltImage): void {
+  const folder = mkdtempSync(join(tmpdir(), 'pg-image-node-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it(
+    IS_WHOLE ? 'passes the end-to-end suite' : 'passes some of the end-to-end suite',
+    async () => {
+      const node = join(folder, 'node');
+      writeFileSync(node, nodeInRoot(image()));
+      chmodSync(node, 0o755);
+      const { output, status } = await jest(IS_WHOLE ? ALL : SOME, {
+        PROOFGATE_TEST_NODE: node,
+        PROOFGATE_TEST_PROGRAM: `/${HOME}/bin/proofgate`,
+      });
+      if (status !== 0) throw new Error(output);
+      const [, passed, failed] = /^tests: (\d+) passed, (\d+) failed/m.exec(output) ?? [];
+      expect({ failed: Number(failed), some: Number(passed) > 20 }).toEqual({ failed: 0, some: true });
+    },
+    TIMEOUT_MS,
+  );
+}
+
+/** Tests share their files with the program in the folder for temporary ones. Root, as those who write these files are. */
+function nodeInRoot(image: BuiltImage): string {
+  const command = containerCommand(image, [tmpdir()], 0).map((word) => `'${word}'`);
+  return `#!/bin/sh\nexec ${command.join(' ')} /${NODE} "$@"\n`;
+}
+
+function jest(
+  patterns: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ readonly status: number | null; readonly output: string }> {
+  const which = ['--testPathIgnorePatterns', ...NEEDS_MORE, '--testPathPatterns', ...patterns];
+  const child = spawn('npm', ['run', '--silent', 'jest', '--', ...which], {
+    cwd: checkoutPath(),
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+  }
+  return new Promise((resolve) => child.on('close', (status) => resolve({ status, output })));
+}

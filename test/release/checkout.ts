@@ -1,0 +1,90 @@
+/** A checkout of its own to make releases of: this one's files, committed, with a repository, so that what is tested is what is here. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+
+export interface ReleaseCheckout {
+  readonly root: string;
+  /** Of a key that is made for it, readable by its owner alone. */
+  readonly keyFile: string;
+  readonly publicKeyFile: string;
+  /** `scripts/release/release.mjs` there. */
+  release(...args: readonly string[]): Run;
+  remove(): void;
+}
+
+export interface Run {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export const DAY = '2026-01-02T03:04:05Z';
+
+export function hasHelm(): boolean {
+  return existsSync(checkoutPath('.cache', 'helm', 'bin', 'helm'));
+}
+
+export function runScript(root: string, script: string, args: readonly string[]): Run {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [join(root, script), ...args], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  return { status, stderr, stdout };
+}
+
+export function makeReleaseCheckout(): ReleaseCheckout {
+  const folder = mkdtempSync(join(tmpdir(), 'pg-release-'));
+  const root = join(folder, 'checkout');
+  for (const file of git(checkoutPath(), 'ls-files', '--cached', '--others', '--exclude-standard')) {
+    const from = checkoutPath(file);
+    if (!existsSync(from)) continue;
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    cpSync(from, join(root, file));
+  }
+  for (const shared of ['node_modules', '.cache']) symlinkSync(checkoutPath(shared), join(root, shared));
+  git(root, 'init', '--quiet');
+  writeFileSync(join(root, '.git', 'info', 'exclude'), 'node_modules\n.cache\n');
+  commit(root);
+  const { keyFile, publicKeyFile } = writeKeys(folder, 'key');
+  return {
+    root,
+    keyFile,
+    publicKeyFile,
+    release: (...args) => runScript(root, 'scripts/release/release.mjs', args),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+export function writeKeys(folder: string, name: string) {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const keyFile = join(folder, `${name}.pem`);
+  const publicKeyFile = join(folder, `${name}.pub.pem`);
+  writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+  writeFileSync(publicKeyFile, publicKey.export({ type: 'spki', format: 'pem' }));
+  return { keyFile, publicKeyFile };
+}
+
+export function commit(root: string): void {
+  git(root, 'add', '--all');
+  git(root, 'commit', '--quiet', '--message', 'Of a test');
+}
+
+function git(cwd: string, ...args: readonly string[]): readonly string[] {
+  const who = { name: 'Tester', email: 'tester@shop.example' };
+  const env = {
+    ...process.env,
+    GIT_AUTHOR_NAME: who.name,
+    GIT_AUTHOR_EMAIL: who.email,
+    GIT_COMMITTER_NAME: who.name,
+    GIT_COMMITTER_EMAIL: who.email,
+    GIT_AUTHOR_DATE: DAY,
+    GIT_COMMITTER_DATE: DAY,
+  };
+  return execFileSync('git', [...args], { cwd, env, encoding: 'utf8', maxBuffer: 2 ** 26 })
+    .split('\n')
+    .filter(Boolean);
+}

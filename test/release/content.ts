@@ -1,0 +1,99 @@
+/** What a release's packages hold, and that they install and run. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from '@jest/globals';
+import { readText } from '../docs/markdown.ts';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { hasImageTools } from '../image/built.ts';
+import { expectAsLocked, expectWholeGraph, schemaFaults } from '../image/sbom.ts';
+
+const { version } = JSON.parse(readText('package.json'));
+const lock = JSON.parse(readText('package-lock.json'));
+const INSTALL_TIMEOUT_MS = 180_000;
+
+export function contentTests(release: () => string): void {
+  const folder = mkdtempSync(join(tmpdir(), 'pg-release-content-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const at = (name: string) => join(release(), name);
+  const listed = (name: string) =>
+    execFileSync('tar', ['--list', '--gzip', '--file', at(name)], { encoding: 'utf8' })
+      .split('\n')
+      .filter(Boolean);
+  const bom = () => JSON.parse(readFileSync(at(`proofgate-${version}.cdx.json`), 'utf8'));
+
+  it('has packages, chart, bill of materials, checksums and their signature', () => {
+    expect(readdirSync(release()).toSorted()).toEqual([
+      'SHA256SUMS',
+      'SHA256SUMS.sig',
+      `proofgate-${version}.cdx.json`,
+      `proofgate-${version}.tgz`,
+      `proofgate-chart-${version}.tgz`,
+    ]);
+  });
+
+  it('packs the program, its documents and the versions that it was tested with', () => {
+    const files = listed(`proofgate-${version}.tgz`).map((file) => file.slice('package/'.length));
+    for (const file of ['bin/proofgate', 'dist/cli/main.js', 'README.md', 'LICENSE', 'npm-shrinkwrap.json']) {
+      expect(files).toContain(file);
+    }
+    const folders = new Set(files.filter((file) => file.includes('/')).map((file) => file.split('/', 1)[0]));
+    expect([...folders].toSorted()).toEqual(['bin', 'bundles', 'dist', 'docs', 'envoy', 'proto']);
+    expect(files.filter((file) => /^dist\/.*(?<!\.js)$/.test(file))).toEqual([]);
+  });
+
+  it('packs a chart of the version that renders', () => {
+    const helm = checkoutPath('.cache', 'helm', 'bin', 'helm');
+    const chart = at(`proofgate-chart-${version}.tgz`);
+    const about = execFileSync(helm, ['show', 'chart', chart], { encoding: 'utf8' });
+    expect(about).toMatch(new RegExp(`^version: ${version.replaceAll('.', '\\.')}$`, 'm'));
+    const values = checkoutPath('test', 'helm', 'values', 'verifier-memory.yaml');
+    expect(
+      execFileSync(helm, ['template', 'rel', chart, '--values', values], { encoding: 'utf8' }),
+    ).toContain('kind: Deployment');
+    const notOurs = listed(`proofgate-chart-${version}.tgz`).filter((file) => !file.startsWith('proofgate/'));
+    expect(notOurs).toEqual([]);
+  });
+
+  it('lists every package that is installed where it runs, on any system', () => {
+    const production = Object.keys(lock.packages).filter(
+      (path) => path !== '' && lock.packages[path].dev !== true,
+    );
+    const components: Parameters<typeof expectAsLocked>[0] = bom().components;
+    const paths = components.flatMap(({ properties = [] }) => properties.map(({ value }) => value));
+    expect(paths.toSorted()).toEqual(production.toSorted());
+    expectAsLocked(components);
+    expectWholeGraph(bom());
+    expect(bom().metadata.component).toMatchObject({ name: 'proofgate', version });
+    if (hasImageTools()) expect(schemaFaults(bom())).toEqual([]);
+  });
+
+  it(
+    'installs in an empty directory, in the versions of the lock file, and runs',
+    () => {
+      const project = join(folder, 'project');
+      mkdirSync(project);
+      const npm = (...args: readonly string[]) =>
+        execFileSync('npm', [...args], { cwd: project, encoding: 'utf8' });
+      npm(
+        'install',
+        '--prefer-offline',
+        '--no-audit',
+        '--no-fund',
+        '--ignore-scripts',
+        at(`proofgate-${version}.tgz`),
+      );
+      expect(npm('exec', '--offline', '--', 'proofgate', '--version').trim()).toBe(version);
+      expect(npm('exec', '--offline', '--', 'proofgate', 'keygen', '--out', 'key.pem')).toBeDefined();
+      const installed = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')).packages;
+      const direct = Object.keys(JSON.parse(readText('package.json')).dependencies);
+      const found = direct.map((name) => {
+        const nested = installed[`node_modules/proofgate/node_modules/${name}`];
+        return [name, (nested ?? installed[`node_modules/${name}`])?.version];
+      });
+      expect(found).toEqual(direct.map((name) => [name, lock.packages[`node_modules/${name}`].version]));
+    },
+    INSTALL_TIMEOUT_MS,
+  );
+}

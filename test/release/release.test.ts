@@ -1,0 +1,234 @@
+/** `make release` and `make verify-release`: what they make, that it is the same each time, and what is noticed of it. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { hasHelm, makeReleaseCheckout, type ReleaseCheckout, runScript, writeKeys } from './checkout.ts';
+import { contentTests } from './content.ts';
+
+const TIMEOUT_MS = 300_000;
+const describeRelease = hasHelm() ? describe : describe.skip;
+
+let checkout: ReleaseCheckout;
+let folder: string;
+let release: string;
+
+beforeAll(() => {
+  if (!hasHelm()) return;
+  folder = mkdtempSync(join(tmpdir(), 'pg-releases-'));
+  release = join(folder, 'release');
+  checkout = makeReleaseCheckout();
+  const made = checkout.release(`--key=${checkout.keyFile}`, `--out=${release}`);
+  if (made.status !== 0) throw new Error(made.stderr);
+}, TIMEOUT_MS);
+afterAll(() => {
+  checkout?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function verifying(directory: string, publicKeyFile = checkout.publicKeyFile) {
+  const args = [`--public-key=${publicKeyFile}`, `--release=${directory}`];
+  const { status, stderr } = runScript(checkout.root, 'scripts/release/verify.mjs', args);
+  const lines = stderr.split('\n').filter(Boolean);
+  return { status, codes: lines.map((line) => /^error: ([a-z_]+): ./.exec(line)?.[1] ?? line) };
+}
+
+const GOOD = { status: 0, codes: [] };
+
+describeRelease('a release', () => {
+  it('is as it was signed', () => {
+    expect(verifying(release)).toEqual(GOOD);
+  });
+
+  it('is signed so that openssl and sha256sum can tell', () => {
+    const verify = ['pkeyutl', '-verify', '-pubin', '-inkey', checkout.publicKeyFile, '-rawin'];
+    const files = ['-in', 'SHA256SUMS', '-sigfile', 'SHA256SUMS.sig'];
+    expect(execFileSync('openssl', [...verify, ...files], { cwd: release, encoding: 'utf8' })).toMatch(
+      /success/i,
+    );
+    expect(spawnSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: release }).status).toBe(0);
+  });
+
+  it(
+    'is the same bytes when it is made again',
+    () => {
+      const again = join(folder, 'again');
+      const { keyFile } = checkout;
+      const umask = process.umask(0o077);
+      try {
+        expect(checkout.release(`--key=${keyFile}`, `--out=${again}`)).toMatchObject({
+          status: 0,
+          stderr: '',
+        });
+      } finally {
+        process.umask(umask);
+      }
+      const names = readdirSync(release).toSorted();
+      expect(readdirSync(again).toSorted()).toEqual(names);
+      const differing = names.filter(
+        (name) => !readFileSync(join(release, name)).equals(readFileSync(join(again, name))),
+      );
+      expect(differing).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it('holds nothing of the private key', () => {
+    const [, ...secret] = readFileSync(checkout.keyFile, 'latin1').split('\n');
+    const texts = readdirSync(release).map((name) => readFileSync(join(release, name), 'latin1'));
+    for (const text of texts) expect(text.includes(secret[0] ?? '')).toBe(false);
+  });
+
+  contentTests(() => release);
+});
+
+describeRelease('what is noticed', () => {
+  let copy: string;
+  const at = (name: string) => join(copy, name);
+  const packages = () => readdirSync(copy).filter((name) => !name.startsWith('SHA256SUMS'));
+
+  beforeEach(() => {
+    copy = join(folder, 'copy');
+    cpSync(release, copy, { recursive: true });
+  });
+  afterEach(() => rmSync(copy, { recursive: true, force: true }));
+
+  it.each([0, 1, 2])('a changed, a shorter and a missing file: %i', (index) => {
+    const name = packages()[index] ?? '';
+    const content = readFileSync(at(name));
+    const [first = 0] = content;
+    writeFileSync(at(name), Buffer.concat([Buffer.from([first ^ 1]), content.subarray(1)]));
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['file_changed'] });
+    writeFileSync(at(name), content.subarray(1));
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['file_changed'] });
+    rmSync(at(name));
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['file_missing'] });
+  });
+
+  it('a file that is not of the release, and one under another name', () => {
+    writeFileSync(at('more.tgz'), 'x');
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['file_unlisted'] });
+    rmSync(at('more.tgz'));
+    const [name = ''] = packages();
+    renameSync(at(name), at('other.tgz'));
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['file_missing', 'file_unlisted'] });
+  });
+
+  it('a signature that is shorter, longer, another, or not there', () => {
+    truncateSync(at('SHA256SUMS.sig'), 63);
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['signature_malformed'] });
+    appendFileSync(at('SHA256SUMS.sig'), 'xy');
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['signature_malformed'] });
+    writeFileSync(at('SHA256SUMS.sig'), Buffer.alloc(64));
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['signature_wrong'] });
+    rmSync(at('SHA256SUMS.sig'));
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['signature_missing'] });
+  });
+
+  it('checksums that were written anew for a changed file', () => {
+    const [name = ''] = packages();
+    appendFileSync(at(name), 'x');
+    const sums = execFileSync('sha256sum', packages(), { cwd: copy });
+    writeFileSync(at('SHA256SUMS'), sums);
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['signature_wrong'] });
+  });
+
+  it('checksums with a line fewer, in another form, with a path in them, or not there', () => {
+    const sums = readFileSync(at('SHA256SUMS'), 'utf8');
+    const [first = '', ...others] = sums.split('\n');
+    writeFileSync(at('SHA256SUMS'), others.join('\n'));
+    expect(verifying(copy).codes).toEqual(['signature_wrong', 'file_unlisted', 'release_incomplete']);
+    for (const text of ['', sums.trimEnd(), sums.replace('  ', ' *'), `${first.slice(0, 66)}../x\n${sums}`]) {
+      writeFileSync(at('SHA256SUMS'), text);
+      expect(verifying(copy).codes[0]).toBe('signature_wrong');
+      expect(verifying(copy).codes.at(-1)).toMatch(/^(?:checksums_malformed|release_incomplete)$/);
+    }
+    rmSync(at('SHA256SUMS'));
+    expect(verifying(copy)).toEqual({ status: 1, codes: ['checksums_missing'] });
+  });
+
+  it('a key that did not sign it, and what is no public key', () => {
+    const other = writeKeys(folder, 'other');
+    expect(verifying(copy, other.publicKeyFile)).toEqual({ status: 1, codes: ['signature_wrong'] });
+    expect(verifying(copy, other.keyFile)).toEqual({ status: 2, codes: ['public_key_unreadable'] });
+    expect(verifying(copy, '')).toEqual({ status: 2, codes: ['public_key_missing'] });
+    expect(verifying(copy, join(folder, 'nothing'))).toEqual({ status: 2, codes: ['public_key_missing'] });
+    expect(verifying(join(folder, 'nothing'))).toEqual({ status: 2, codes: ['release_missing'] });
+  });
+});
+
+describeRelease('what no release is made of', () => {
+  const refusal = (...args: readonly string[]) => {
+    const out = join(folder, 'refused');
+    const { status, stderr, stdout } = checkout.release(`--out=${out}`, ...args);
+    expect({ status, stdout, lines: stderr.split('\n').length }).toEqual({ status: 2, stdout: '', lines: 2 });
+    return /^error: ([a-z_]+): ./.exec(stderr)?.[1];
+  };
+  const key = () => `--key=${checkout.keyFile}`;
+
+  it('no key, one that is not there, is open to others, or is none', () => {
+    expect(refusal()).toBe('signing_key_missing');
+    expect(refusal('--key=')).toBe('signing_key_missing');
+    expect(refusal(`--key=${join(folder, 'nothing')}`)).toBe('signing_key_missing');
+    const { keyFile } = writeKeys(folder, 'open');
+    chmodSync(keyFile, 0o640);
+    expect(refusal(`--key=${keyFile}`)).toBe('signing_key_open');
+    const ec = join(folder, 'ec.pem');
+    execFileSync('openssl', [
+      'genpkey',
+      '-algorithm',
+      'EC',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-out',
+      ec,
+    ]);
+    chmodSync(ec, 0o600);
+    expect(refusal(`--key=${ec}`)).toBe('signing_key_unreadable');
+  });
+
+  it.each([
+    ['README.md', (text: string) => `${text}\n`, 'worktree_not_clean'],
+    [
+      'CHANGELOG.md',
+      (text: string) => text.replace(/^## \[\d.*$/m, '## [0.0.1] - 2026-01-01'),
+      'changelog_entry_missing',
+    ],
+    [
+      'CHANGELOG.md',
+      (text: string) => text.replace(/^(## \[\d[^\]]*\]).*$/m, '$1'),
+      'changelog_entry_missing',
+    ],
+    [
+      'helm/proofgate/Chart.yaml',
+      (text: string) => text.replace(/^appVersion: .*$/m, 'appVersion: 9.9.9'),
+      'version_mismatch',
+    ],
+    [
+      'package.json',
+      (text: string) => text.replace(/"version": "[^"]+"/, '"version": "9.9.9"'),
+      'version_mismatch',
+    ],
+  ])('%s that was changed', (file, change, code) => {
+    const path = join(checkout.root, file);
+    const before = readFileSync(path, 'utf8');
+    try {
+      writeFileSync(path, change(before));
+      expect(refusal(key())).toBe(code);
+    } finally {
+      writeFileSync(path, before);
+    }
+  });
+});

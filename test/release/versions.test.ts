@@ -1,0 +1,49 @@
+/** One version, in package.json: whatever else says one says that one. */
+import { describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
+import { packageVersion } from '../../src/cli/version.ts';
+import { readText } from '../docs/markdown.ts';
+
+const { engines, license, name, version } = JSON.parse(readText('package.json'));
+const lock = JSON.parse(readText('package-lock.json'));
+
+it('is a version', () => {
+  expect(version).toMatch(/^\d+\.\d+\.\d+(?:-[\w.]+)?$/);
+});
+
+it('is that of the lock file, the chart and the program', () => {
+  expect([lock.version, lock.packages[''].version]).toEqual([version, version]);
+  expect(parse(readText('helm/proofgate/Chart.yaml'))).toMatchObject({ version, appVersion: version });
+  expect(packageVersion()).toBe(version);
+});
+
+it('what else the lock file repeats of package.json is as it is there', () => {
+  const root = lock.packages[''];
+  expect([lock.name, root.license, root.engines]).toEqual([name, license, engines]);
+  const { dependencies, devDependencies } = JSON.parse(readText('package.json'));
+  expect([root.dependencies, root.devDependencies]).toEqual([dependencies, devDependencies]);
+});
+
+describe('CHANGELOG.md', () => {
+  const sections = readText('CHANGELOG.md').split(/^## /m).slice(1);
+  const headings = sections.map((section) => section.split('\n', 1)[0] ?? '');
+
+  it('begins with what is not released, then the newest version first, each with its day', () => {
+    const [unreleased, ...released] = headings;
+    expect(unreleased).toBe('[Unreleased]');
+    for (const heading of released) expect(heading).toMatch(/^\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d$/);
+    const days = released.map((heading) => heading.slice(-10));
+    expect(days).toEqual(days.toSorted().reverse());
+  });
+
+  it('says what users get with this version', () => {
+    const index = headings.findIndex((heading) => heading.startsWith(`[${version}] `));
+    expect(sections[index]).toMatch(/^### (?:Added|Changed|Deprecated|Removed|Fixed|Security)\n\n- \S/m);
+  });
+
+  it('has no kinds of change but those of Keep a Changelog', () => {
+    const kinds = new Set([...readText('CHANGELOG.md').matchAll(/^### (.*)$/gm)].map(([, kind]) => kind));
+    const known = ['Added', 'Changed', 'Deprecated', 'Removed', 'Fixed', 'Security'];
+    expect([...kinds].filter((kind) => !known.includes(kind ?? ''))).toEqual([]);
+  });
+});
