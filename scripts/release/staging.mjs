@@ -4,6 +4,9 @@ import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync
 import { join } from 'node:path';
 import { Failure } from '../failure.mjs';
 
+/** Of package.json: what nobody wants who installs. */
+const OF_DEVELOPMENT = ['scripts', 'devDependencies', 'overrides'];
+
 const MOST_OUTPUT_BYTES = 2 ** 28;
 
 /** @returns standard output @throws Failure `tool_failed` with its last line */
@@ -49,8 +52,15 @@ export function stage(root, directory) {
   const flags = ['--declaration', 'false', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
   tool(process.execPath, [compiler, '-p', 'tsconfig.build.json', ...flags], { cwd: directory });
   const lock = JSON.parse(readFileSync(join(directory, 'package-lock.json'), 'utf8'));
-  writeFileSync(join(directory, 'npm-shrinkwrap.json'), `${JSON.stringify(productionLock(lock), null, 2)}\n`);
+  writeJson(join(directory, 'npm-shrinkwrap.json'), productionLock(lock));
+  const manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'));
+  for (const member of OF_DEVELOPMENT) delete manifest[member];
+  writeJson(join(directory, 'package.json'), manifest);
   return lock;
+}
+
+function writeJson(file, content) {
+  writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
 /** What npm installs with a package that has one: the versions that were tested, and nothing of development's. */
