@@ -28,6 +28,9 @@ const LEFT_OUT = new Set([
   'tests',
 ]);
 
+/** Compiled tests lie beside the compiled code. */
+const COMPILED_TESTS = /^(?:build|dist|lib)\/tests?\//;
+
 /** Native code is there for many systems: an image has one, whose C library is glibc. */
 const OTHER_LIBC = /-musl(?:eabihf)?$/;
 const PREBUILDS = /^prebuilds\/([^/]+)\//;
@@ -47,7 +50,7 @@ export function isKept(file, nodeCpu) {
   const system = PREBUILDS.exec(file)?.[1];
   if (system !== undefined && system !== `linux-${nodeCpu}`) return false;
   if (LICENCE.test(name)) return !name.endsWith('.map');
-  if (LEFT_OUT.has(top)) return false;
+  if (LEFT_OUT.has(top) || COMPILED_TESTS.test(file)) return false;
   return PACKAGE_ENDINGS.some((ending) => name.endsWith(ending));
 }
 

@@ -1,7 +1,7 @@
 /** The collector's flags are V8's own affair: a version of Node without one must be noticed here, not by how long checks take. */
 import { execFileSync } from 'node:child_process';
 import { expect, it } from '@jest/globals';
-import { COLLECTOR_FLAGS } from '../../src/cli/verifier/garbage-collection.ts';
+import { COLLECTOR_FLAGS, releaseStartMemory } from '../../src/cli/verifier/garbage-collection.ts';
 
 it.each(COLLECTOR_FLAGS)('Node knows %s', (flag) => {
   expect(execFileSync(process.execPath, [flag, '-p', '1'], { encoding: 'utf8' })).toBe('1\n');
@@ -11,4 +11,13 @@ it('Node refuses a flag that it does not know', () => {
   expect(() =>
     execFileSync(process.execPath, ['--no-such-collector', '-p', '1'], { stdio: 'ignore' }),
   ).toThrow();
+});
+
+it('what was needed for starting alone is given back', () => {
+  let garbage: readonly object[] = Array.from({ length: 500_000 }, (_, index) => ({ index }));
+  const before = process.memoryUsage().heapUsed;
+  expect(garbage.length).toBe(500_000);
+  garbage = [];
+  releaseStartMemory();
+  expect(before - process.memoryUsage().heapUsed).toBeGreaterThan(500_000 * 8);
 });

@@ -10,6 +10,7 @@ import { readText } from '../docs/markdown.ts';
 import { type Child, startChild } from '../e2e/harness/child.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
+import { freePort } from '../fakes/free-port.ts';
 import type { BuiltImage } from './built.ts';
 import {
   containerCommand,
@@ -114,7 +115,7 @@ export function containerTests(image: () => BuiltImage): void {
       const data = join(volume, 'control');
       mkdirSync(data, { mode: 0o700 });
       await chown(data, USER.id, USER.id);
-      const listen = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
+      const listen = ['--listen', `127.0.0.1:${await freePort()}`, '--admin-listen', '127.0.0.1:0'];
       await expectReadyAndStop(startAsFirst(image(), volume, ['control', '--data-dir', data, ...listen]));
       expect((await readFile(join(data, 'bootstrap-token'), 'utf8')).trim().length).toBeGreaterThan(20);
     },
@@ -132,7 +133,8 @@ function startAsFirst(image: BuiltImage, volume: string, args: readonly string[]
   });
 }
 
-const ENVIRONMENT_HERE = { ...ENVIRONMENT, PATH: process.env.PATH };
+/** Certificates of this machine are not in the root. */
+const ENVIRONMENT_HERE = { ...ENVIRONMENT, PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: undefined };
 
 async function expectReadyAndStop(child: Child): Promise<void> {
   const [line] = await child.waitForLine(/^.*"msg":"listening".*$/, TIMEOUT_MS);

@@ -36,6 +36,8 @@ export function endToEndTests(image: () => BuiltImage): void {
       writeFileSync(node, nodeInRoot(image()));
       chmodSync(node, 0o755);
       const { output, status } = await jest(IS_WHOLE ? ALL : SOME, {
+        // Certificates of this machine, which are not in the root.
+        NODE_EXTRA_CA_CERTS: undefined,
         PROOFGATE_TEST_NODE: node,
         PROOFGATE_TEST_PROGRAM: `/${HOME}/bin/proofgate`,
       });
@@ -55,7 +57,7 @@ function nodeInRoot(image: BuiltImage): string {
 
 function jest(
   patterns: readonly string[],
-  env: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string | undefined>>,
 ): Promise<{ readonly status: number | null; readonly output: string }> {
   const which = ['--testPathIgnorePatterns', ...NEEDS_MORE, '--testPathPatterns', ...patterns];
   const child = spawn('npm', ['run', '--silent', 'jest', '--', ...which], {

@@ -29,7 +29,9 @@ export function schemaFaults(bom: unknown): readonly string[] {
   const schema = (name: string) =>
     JSON.parse(readFileSync(join(IMAGE_TOOLS, 'schemas', `${name}.SNAPSHOT.schema.json`), 'utf8'));
   const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
-  for (const name of ['spdx', 'jsf-0.82']) ajv.addSchema(schema(name));
+  for (const name of ['spdx', 'jsf-0.82', 'cryptography-defs']) {
+    ajv.addSchema(schema(name), `http://cyclonedx.org/schema/${name}.SNAPSHOT.schema.json`);
+  }
   const validate = ajv.compile(schema('bom-1.6'));
   validate(bom);
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);

@@ -3,6 +3,7 @@
  * and nothing that stays. Source: docs/performance.md "How long a check takes".
  */
 import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 export const COLLECTOR_FLAGS: readonly string[] = [
   // What V8 saw outlive its youth while the program started, it would from then on put among the old straight away; there it
@@ -15,4 +16,15 @@ export const COLLECTOR_FLAGS: readonly string[] = [
 /** Both are looked at by every collection, so that they may be set while the program runs. */
 export function tuneGarbageCollection(): void {
   for (const flag of COLLECTOR_FLAGS) setFlagsFromString(flag);
+}
+
+/**
+ * Gives back what was needed for starting alone: a third of the memory, which V8 would keep for as long as nobody asks anything.
+ * Takes a tenth of a second, so it comes before the first request. Node 20 collects, and keeps what it has from the system.
+ * Source: docs/performance.md "What idle programs take".
+ */
+export function releaseStartMemory(): void {
+  setFlagsFromString('--expose-gc');
+  const collect: unknown = runInNewContext('gc');
+  if (typeof collect === 'function') collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }

@@ -21,7 +21,7 @@ import { listenForStop } from '../stop-signal.ts';
 import { openVerifierAudit, type VerifierAudit } from './audit.ts';
 import { createVerifierBundle, type VerifierBundle } from './bundle.ts';
 import { type DoorPlan, openDoor, planDoor, type VerifierDoor } from './door.ts';
-import { tuneGarbageCollection } from './garbage-collection.ts';
+import { releaseStartMemory, tuneGarbageCollection } from './garbage-collection.ts';
 import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
 import { verifierReadiness } from './readiness.ts';
 import { reportReadiness } from './readiness-report.ts';
@@ -64,6 +64,7 @@ export async function runVerifier(
   const stop = listenForStop();
   const logger = createLogger(settings.logLevel).child(role.logFields);
   const parts = await startParts({ settings, logger, version, role });
+  releaseStartMemory();
   try {
     const { admin, door } = parts;
     const { authSite } = settings;
