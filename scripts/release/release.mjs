@@ -27,6 +27,9 @@ import { assertCommitted, commitTime, packChart, packNpm, stage } from './stagin
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HELM = join(ROOT, '.cache', 'helm', 'bin', 'helm');
 
+/** Modes of packed files are those of the files here. */
+process.umask(0o022);
+
 await tellingFailures(async () => {
   const options = {
     key: { type: 'string' },
