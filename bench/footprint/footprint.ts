@@ -41,9 +41,8 @@ async function measure(workspace: Workspace): Promise<PartResult> {
   if (!hasImageTools()) throw new Error('void run: make image-tools first');
   const image = await builtImage('amd64');
   workspace.started(useImage(image));
-  const redis = workspace.started(await TestRedisServer.start('--maxmemory-policy', 'noeviction'));
   const verifiers: Measured[] = [];
-  for (const size of SIZES) verifiers.push(await measureVerifier(workspace, size, redis.url));
+  for (const size of SIZES) verifiers.push(await measureVerifier(workspace, size));
   const measured = [
     ...verifiers,
     unbounded(await idleFigure('Control, without a site', () => startControl(workspace))),
@@ -81,9 +80,16 @@ function unbounded(figure: Figure): Measured {
   return { figures: [figure], bounds: [] };
 }
 
-async function measureVerifier(workspace: Workspace, size: SiteSize, redisUrl: string): Promise<Measured> {
+/** Each site has a Redis of its own, which knows it: in one they would be two contents of one revision. */
+async function measureVerifier(workspace: Workspace, size: SiteSize): Promise<Measured> {
+  const redis = workspace.started(await TestRedisServer.start('--maxmemory-policy', 'noeviction'));
   const site = await writeSite(workspace.directory, size);
-  const options = { site, source: siteArguments(site), replay: redisUrl, workDirectory: workspace.directory };
+  const options = {
+    site,
+    source: siteArguments(site),
+    replay: redis.url,
+    workDirectory: workspace.directory,
+  };
   const readyMs: number[] = [];
   // The first makes the store known, and the file system's cache warm: it does not count.
   for (let start = 0; start <= STARTS; start += 1) {
@@ -126,7 +132,17 @@ async function idleFigure(
 async function startControl({ directory }: Workspace): Promise<Service> {
   const data = await mkdtemp(join(directory, 'control-'));
   return startProofgate(
-    ['control', '--data-dir', data, '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
+    [
+      'control',
+      '--data-dir',
+      data,
+      '--public-url',
+      'http://127.0.0.1:9193',
+      '--listen',
+      '127.0.0.1:0',
+      '--admin-listen',
+      '127.0.0.1:0',
+    ],
     { readyUrl, readyTimeoutMs: READY_TIMEOUT_MS },
   );
 }
