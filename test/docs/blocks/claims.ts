@@ -10,6 +10,7 @@
  *     held(test)               held by a test of its own, byte for byte
  *     drawing                  a picture: what it names is there, and no command is in it (checks.ts)
  */
+import { MANIFEST_SETS } from '../../gateways/manifest-sets.ts';
 import type { SessionName } from '../sessions/sessions.ts';
 import type { Check } from './checks.ts';
 
@@ -27,6 +28,7 @@ const shown = (session: SessionName, command?: string): Claim =>
   command === undefined ? { kind: 'shown', session } : { kind: 'shown', session, command };
 const loaded = (check: Check): Claim => ({ kind: 'loaded', check });
 const held = (by: string): Claim => ({ kind: 'held', by });
+const manifest: Claim = { kind: 'manifest' };
 const drawing = loaded({ as: 'drawing' });
 const api = (operation: string, part: 'request' | 'answer'): Claim => loaded({ as: 'api', operation, part });
 
@@ -78,6 +80,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
       loaded({ as: 'poll-authorization' }),
       loaded({ as: 'poll-text' }),
     ],
+    "A cluster's own issuer": [manifest],
     'An example': times(3, held('test/docs/control.test.ts')),
   },
   'docs/ctl.md': { ctl: [pasted('site')] },
@@ -95,11 +98,21 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Gateway configuration: proofgate envoy lint': [pasted('gateway'), shown('gateway', 'opened')],
     Findings: [copied('gateway', 'excepted.yaml')],
   },
+  'docs/gateways.md': {
+    Istio: [pasted('cluster')],
+    'Envoy Gateway': [pasted('cluster'), held('test/gateways/documents.test.ts'), manifest],
+  },
+  'docs/image.md': { 'Building it': [pasted('image')] },
   'docs/protocol.md': {
     'Request headers': [drawing],
     Transcript: [loaded({ as: 'transcript-lines' })],
     Replay: [loaded({ as: 'formula' })],
     'Worked example': times(14, held('test/protocol/protocol-page.test.ts')),
+  },
+  'docs/release.md': {
+    Releases: [pasted('release')],
+    'Making one': [pasted('release')],
+    'Checking one': times(2, pasted('release')),
   },
   'docs/workloads.md': { Files: [shown('site', 'cat "$SESSION/agent-files"')] },
   'helm/proofgate/README.md': {
@@ -111,9 +124,6 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   },
 };
 
-/** Objects of Kubernetes for which no block stands yet: `manifest` is for documents that show some. */
-export const manifest: Claim = { kind: 'manifest' };
-
 /** Who holds each file to copy from, beside the schemas where it is one of Kubernetes. */
 export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'docs/alerts.yaml': 'test/docs/alerts.test.ts',
@@ -122,4 +132,9 @@ export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'bundles/example.yaml': 'test/bundle/published.test.ts',
   'bundles/minimal.yaml': 'test/docs/sessions',
   'bundles/site.yaml': 'test/docs/sessions',
+  ...Object.fromEntries(
+    MANIFEST_SETS.flatMap(({ files }) =>
+      files.map((file) => [`envoy/${file}`, 'test/gateways/manifest-sets.ts']),
+    ),
+  ),
 };

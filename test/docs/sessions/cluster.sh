@@ -13,10 +13,10 @@ helm() {
     *) "$CHECKOUT/.cache/helm/bin/helm" "$verb" "$@" --help ;;
   esac
 }
-# `kubectl apply -f FILE`, or `-` for standard input. What makes objects from arguments needs the program itself.
+# `kubectl apply -f FILE…`, or `-` for standard input. What makes objects from arguments needs the program itself.
 kubectl() {
   case " $* " in
-    *' apply '*' -f '* | *' apply -f '*) fits "$(sed 's/.* -f \([^ ]*\).*/\1/' <<<" $* ")" ;;
+    *' apply '*) local files; mapfile -t files < <(printf '%s\n' "$@" | sed -n '/^-f$/{n;p}') && fits "${files[@]}" ;;
     *' create '*) command kubectl "$@" --dry-run=client --output yaml | fits - ;;
     *) command kubectl "$@" --help ;;
   esac

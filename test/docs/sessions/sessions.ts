@@ -14,7 +14,9 @@ export type SessionName =
   | 'control'
   | 'site'
   | 'gateway'
-  | 'cluster';
+  | 'cluster'
+  | 'image'
+  | 'release';
 
 export interface Session {
   /** In which order documents are pasted; default: as in the table of claims. */
@@ -108,7 +110,19 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
   },
   cluster: {
     needs: '.cache/helm/installed',
-    before: 'ln -s "$CHECKOUT/helm" helm; . "$CHECKOUT/test/docs/sessions/cluster.sh"',
+    before: 'ln -s "$CHECKOUT/helm" "$CHECKOUT/envoy" .; . "$CHECKOUT/test/docs/sessions/cluster.sh"',
     says: [/^kind: Deployment$/m],
+  },
+  image: { before: '. "$CHECKOUT/test/docs/sessions/image.sh"' },
+  release: {
+    needs: '.cache/helm/installed',
+    before: '. "$CHECKOUT/test/docs/sessions/release.sh"',
+    reads: [
+      ['VERSION', '$version'],
+      ['bin/proofgate --version', 'bin/proofgate --version; cd "$released"'],
+      ['openssl pkeyutl', 'cd .build/release && openssl pkeyutl'],
+      ['-inkey release-key.pub.pem', '-inkey ../../release-key.pub.pem'],
+    ],
+    says: [/^\d+\.\d+\.\d+$/m, /success/i, /^proofgate-.*\.tgz: OK$/m],
   },
 };
