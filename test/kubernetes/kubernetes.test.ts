@@ -30,6 +30,7 @@ describeCluster('Kubernetes', () => {
     expect(body.gitVersion).toBe(version);
     expect(customResources).toEqual([
       'cert-manager.io Certificate',
+      'monitoring.coreos.com PodMonitor',
       'monitoring.coreos.com PrometheusRule',
       'monitoring.coreos.com ServiceMonitor',
     ]);
