@@ -50,7 +50,12 @@ it('is the sidecar that Control prints, but for what is marked to be set', async
   const without = (container: object) => Object.entries(container).filter(([name]) => !set.includes(name));
   expect(Object.fromEntries(without(printed))).toEqual(Object.fromEntries(without(documented)));
   // Here the container says itself what the document says for the whole pod.
-  expect(printed.securityContext).toEqual({ ...documented.securityContext, runAsNonRoot: true });
+  const { runAsNonRoot, seccompProfile } = pod.securityContext;
+  expect(printed.securityContext).toEqual({
+    ...documented.securityContext,
+    runAsNonRoot,
+    seccompProfile,
+  });
   const here = documented.command.map((word: string) =>
     word.replace('https://control.shop.example', stage.controlUrl).replace('epr_7f3c9a', String(reference)),
   );
