@@ -25,7 +25,7 @@ interface Flood {
   /** Reason, and detail where there is one, as the answer says them. */
   readonly expected: readonly string[];
   /** Good requests with passports that were seen before, or with such ones as the flood has. */
-  readonly against: 'known' | 'new' | 'large';
+  readonly against: 'known' | 'new';
   /** Default: the flood costs less. */
   readonly bound?: 'none';
   readonly plan: (good: RequestPlan, site: BenchSite) => RequestPlan;
@@ -65,9 +65,11 @@ const withClaims = (claims: () => string): Flood['plan'] =>
 
 const STRANGER = newKey();
 
-const byStranger =
-  (passport: 'new' | 'large'): Flood['plan'] =>
-  (good) => ({ ...good, passport, caller: { ...good.caller, key: STRANGER } });
+const byStranger: Flood['plan'] = (good) => ({
+  ...good,
+  passport: 'new',
+  caller: { ...good.caller, key: STRANGER },
+});
 
 const FLOODS: { readonly [name: string]: Flood } = {
   '1: no such path': {
@@ -125,18 +127,13 @@ const FLOODS: { readonly [name: string]: Flood } = {
   '5: a stranger’s passport under a known name, each a new one': {
     expected: ['invalid_request_proof', 'passport_signature'],
     against: 'new',
-    plan: byStranger('new'),
-  },
-  '5: a stranger’s passport of 8 KiB, each a new one': {
-    expected: ['invalid_request_proof', 'passport_signature'],
-    against: 'large',
-    plan: byStranger('large'),
+    plan: byStranger,
   },
   '5: a stranger’s passport, each a new one, beside passports that are known': {
     expected: ['invalid_request_proof', 'passport_signature'],
     against: 'known',
     bound: 'none',
-    plan: byStranger('new'),
+    plan: byStranger,
   },
   '5: a signature that does not hold': {
     expected: ['invalid_request_proof', 'proof_signature'],

@@ -1,7 +1,7 @@
 /** Requests to a bench site as Envoy hands them to the door: every one different, every one properly signed. */
 import { randomUUID } from 'node:crypto';
 import { loadPackageDefinition, requestSerializer } from '../../src/enforcement/ext-authz-grpc/service.ts';
-import { MAX_ATTRIBUTES, passportSha256 } from '../../src/protocol/passport.ts';
+import { passportSha256 } from '../../src/protocol/passport.ts';
 import type { PublicJwk } from '../../src/protocol/public-key.ts';
 import { newJti, signPassport, signTranscript } from '../../src/protocol/signing.ts';
 import type { Transcript } from '../../src/protocol/transcript.ts';
@@ -25,8 +25,8 @@ export interface RequestPlan {
   readonly caller: BenchCaller;
   readonly path: string;
   readonly routeId: string;
-  /** `new`: one of its own for each request, that nobody has seen; `large`: the same, nearly 8 KiB. Default: one a caller. */
-  readonly passport?: 'new' | 'large';
+  /** A passport of its own for each request, that nobody has seen. Default: one a caller. */
+  readonly passport?: 'new';
   /** Changes what is signed. */
   readonly transcript?: Partial<Transcript>;
   /** Changes headers after signing; undefined takes one away. */
@@ -104,11 +104,6 @@ const passports = new Map<BenchCaller, IssuedPassport>();
 /** A passport lives for 300 s: requests are used within a minute or so. */
 const RENEW_AFTER_SECONDS = 60;
 
-/** As many attributes as a passport may have. */
-const ATTRIBUTES = Object.fromEntries(
-  Array.from({ length: MAX_ATTRIBUTES }, (_, index) => [`attribute-${index}`, 'of-a-caller'.padEnd(60, '-')]),
-);
-
 function passportOf(caller: BenchCaller, kind: RequestPlan['passport']): string {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const known = passports.get(caller);
@@ -127,7 +122,6 @@ function passportOf(caller: BenchCaller, kind: RequestPlan['passport']): string 
       expiresAtSeconds: nowSeconds + 300,
       keyBinding: 'software',
       holderJwk: key.publicKey.jwk,
-      ...(kind === 'large' ? { provenance: ATTRIBUTES, context: ATTRIBUTES } : {}),
     },
     key,
   );

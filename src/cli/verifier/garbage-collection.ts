@@ -20,15 +20,13 @@ export function tuneGarbageCollection(): void {
 
 /**
  * Gives back what was needed for starting alone: a third of the memory, which V8 would keep for as long as nobody asks anything.
- * Takes a tenth of a second, so it comes before the first request. Node 20 knows no such collection: it has one of the usual kind,
- * and gives the system nothing back.
+ * Takes a tenth of a second, so it comes before the first request. Node 20 knows no such collection: its usual kind gives the
+ * system nothing back, and would only cost.
  * Source: docs/performance.md "What idle programs take".
  */
 export function releaseStartMemory(): void {
+  if (Number.parseInt(process.versions.node, 10) < 22) return;
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
-  if (typeof collect !== 'function') return;
-  const isOlder = Number.parseInt(process.versions.node, 10) < 22;
-  if (isOlder) collect();
-  else collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+  if (typeof collect === 'function') collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
