@@ -44,6 +44,23 @@ describe('the dumps', () => {
   );
 });
 
+describe("Istio's dumps", () => {
+  const [impostor] = parseAllDocuments(readText('test/gateways/mesh.yaml'))
+    .map((document) => document.toJS())
+    .filter(({ metadata }) => metadata.namespace === 'tenant');
+
+  it.each(MANIFEST_SETS.filter(({ name }) => name.startsWith('istio-')))(
+    'ask our verifier, though a tenant offers another by its name: $name',
+    ({ name }) => {
+      const dump = readText(`test/gateways/dumps/${name}.json`);
+      const [host] = impostor.spec.hosts;
+      expect(impostor.spec.exportTo).toEqual(['*']);
+      expect(dump).toContain(`"cluster_name": "outbound|9191||${host}"`);
+      expect(dump).not.toContain(impostor.spec.endpoints[0].address);
+    },
+  );
+});
+
 describe('each file', () => {
   it.each(files)('begins with what the gateway cannot do, or what it is for: %s', (file) => {
     expect(readText(file)).toMatch(/^# \S/);
@@ -91,22 +108,33 @@ describe('names that belong together', () => {
     expect(checks.filter((path) => !path.includes(`'${filter}'`))).toEqual([]);
   });
 
-  it("Istio's provider is a host that each of the verifier's files has", () => {
+  it("Istio's providers are hosts that the verifier's files have, in the namespace of the proxies that ask", () => {
     const [values] = documents('istio/mesh-config.yaml');
-    const [provider] = values.meshConfig.extensionProviders;
-    const { port, service } = provider.envoyExtAuthzGrpc;
-    for (const place of ['socket', 'loopback', 'mtls']) {
-      const [entry] = ofKind(`istio/verifier-${place}.yaml`, 'ServiceEntry');
-      const [rule] = ofKind(`istio/verifier-${place}.yaml`, 'DestinationRule');
-      expect([entry.spec.hosts, entry.spec.ports[0].number, rule.spec.host]).toEqual([
-        [service],
-        port,
-        service,
-      ]);
+    const { extensionProviders: providers } = values.meshConfig;
+    const asks = { gateway: ['socket', 'mtls'], sidecar: ['loopback'] };
+    for (const [file, places] of Object.entries(asks)) {
+      const [policy] = ofKind(`istio/${file}.yaml`, 'AuthorizationPolicy');
+      const { namespace } = policy.metadata;
+      const { envoyExtAuthzGrpc: check } = providers.find(
+        ({ name }: { name: string }) => name === policy.spec.provider.name,
+      );
+      for (const place of places) {
+        const [entry] = ofKind(`istio/verifier-${place}.yaml`, 'ServiceEntry');
+        const [rule] = ofKind(`istio/verifier-${place}.yaml`, 'DestinationRule');
+        const [host] = entry.spec.hosts;
+        expect([entry.metadata.namespace, rule.metadata.namespace]).toEqual([namespace, namespace]);
+        expect([check.service, check.port]).toEqual([`${namespace}/${host}`, entry.spec.ports[0].number]);
+        expect([entry.spec.exportTo, rule.spec.exportTo, rule.spec.host]).toEqual([['.'], ['.'], host]);
+      }
     }
-    for (const file of ['istio/gateway.yaml', 'istio/sidecar.yaml']) {
-      expect(ofKind(file, 'AuthorizationPolicy')[0].spec.provider.name).toBe(provider.name);
-    }
+  });
+
+  it("Istio's providers differ in their namespaces alone", () => {
+    const [values] = documents('istio/mesh-config.yaml');
+    const settings = values.meshConfig.extensionProviders.map(
+      ({ envoyExtAuthzGrpc: { service, ...others } }: { envoyExtAuthzGrpc: { service: string } }) => others,
+    );
+    expect(settings).toEqual([settings[0], settings[0]]);
   });
 
   it("Istio's sidecar and gateway are patched alike, but for the scheme and what Istio lets gateways do by itself", () => {
