@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { lintGateway } from '../../src/gateway-lint/lint.ts';
-import { describeChart, objectsIn, refusalOf, renderText } from './chart.ts';
+import { describeChart, objectOf, objectsIn, refusalOf, render, renderText } from './chart.ts';
 
 const VALUES = ['envoy-plain', 'envoy-mtls', 'envoy-socket'] as const;
 
@@ -49,6 +49,27 @@ describeChart("Envoy's configuration", () => {
       trusted_ca: { filename: '/run/gateway-tls/ca.crt' },
       match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: sni } }],
     });
+  });
+
+  it('asks each verifier behind a headless Service for its health, and those say so before they end', () => {
+    const partsOf = (headless: boolean) => {
+      const objects = render({ file: 'envoy-mtls', also: { verifier: { service: { headless } } } });
+      const config =
+        objectOf(objects, 'ConfigMap', 'rel-proofgate-verifier-envoy').data?.['envoy.yaml'] ?? '';
+      const [{ health_checks: checks }] = parse(config).static_resources.clusters;
+      const verifier = objectOf(objects, 'Deployment', 'rel-proofgate-verifier').spec.template.spec;
+      const delays = verifier.containers[0]?.args.filter((arg) => arg.startsWith('--drain-delay='));
+      return { checks, delays };
+    };
+    expect(partsOf(true)).toMatchObject({
+      checks: [{ grpc_health_check: { service_name: 'envoy.service.auth.v3.Authorization' } }],
+      delays: ['--drain-delay=5s'],
+    });
+    expect(partsOf(false)).toEqual({ checks: undefined, delays: [] });
+    const own = { verifier: { settings: { drainDelay: '9s' } } };
+    expect(renderText({ file: 'envoy-mtls', also: own }).match(/--drain-delay=\w+/g)).toEqual([
+      '--drain-delay=9s',
+    ]);
   });
 
   it.each(VALUES)('weakens nothing: %s', (file) => {

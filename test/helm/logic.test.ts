@@ -198,8 +198,21 @@ describeChart('the sidecar', () => {
     );
     const { templates } = parse(istiod).sidecarInjectorWebhook;
     expect(Object.keys(templates)).toEqual(['verified']);
-    expect(parse(templates.verified)).toEqual(parse(patch));
+    const { containers, ...spec } = parse(templates.verified).spec;
+    expect({ ...parse(templates.verified), spec }).toEqual(parse(patch));
     expect(patch).not.toContain('{{');
+  });
+
+  it('gives istio-proxy the socket, of which its injection knows nothing', () => {
+    const { 'istiod-values.yaml': istiod = '' } = template('sidecar-istio', 'pg-verifier-sidecar');
+    const { containers, initContainers } = parse(
+      parse(istiod).sidecarInjectorWebhook.templates.verified,
+    ).spec;
+    const [socket] = initContainers[0].volumeMounts.filter(
+      ({ name }: { readonly name: string }) => name === 'proofgate-socket',
+    );
+    // Whatever else is said of a container stands in place of what the gateway's template says.
+    expect(containers).toEqual([{ name: 'istio-proxy', volumeMounts: [socket] }]);
   });
 
   it('starts before the gateway and ends after it, as the gateway’s user, on a socket in a volume that both mount', () => {
@@ -230,6 +243,7 @@ describeChart('the sidecar', () => {
       'PodMonitor rel-proofgate-verifier',
     ]);
     expect(notesOf(values)).toContain('unix:/run/proofgate/verifier.sock');
+    expect(notesOf(values)).toContain('inject.istio.io/templates: proofgate,gateway');
   });
 });
 
@@ -295,6 +309,24 @@ describeChart('monitoring', () => {
     expect(kindsOf({ file: 'control-sqlite', also: on })).not.toContain(
       'ServiceMonitor rel-proofgate-verifier',
     );
+  });
+});
+
+describeChart('the notes warn', () => {
+  const IMAGE = 'image.repository is proofgate';
+  const OUTSIDE = 'verifier.networkPolicy.from';
+
+  it('of an image that no registry has', () => {
+    expect(notesOf({ file: 'verifier-redis' })).toContain(IMAGE);
+    expect(notesOf({ file: 'verifier-locked-down' })).not.toContain(IMAGE);
+    expect(notesOf({ file: 'nothing' })).not.toContain(IMAGE);
+  });
+
+  it('of gateways in namespaces that the NetworkPolicy keeps out', () => {
+    expect(notesOf({ file: 'verifier-redis' })).toContain(OUTSIDE);
+    expect(notesOf({ file: 'verifier-locked-down' })).not.toContain(OUTSIDE);
+    const off = { verifier: { networkPolicy: { enabled: false } } };
+    expect(notesOf({ file: 'verifier-redis', also: off })).not.toContain(OUTSIDE);
   });
 });
 

@@ -14,7 +14,13 @@ import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { TestPostgresServer } from '../fakes/postgres-server.ts';
 import { TestRedisServer } from '../fakes/redis-server.ts';
 import { type Container, containersOf, describeChart, podsOf, type Rendered, render } from './chart.ts';
-import { makePodFolder, type PodFolder, type StartedContainer, startContainer } from './pod-process.ts';
+import {
+  makePodFolder,
+  type PodFolder,
+  runContainer,
+  type StartedContainer,
+  startContainer,
+} from './pod-process.ts';
 
 const TIMEOUT_MS = 180_000;
 
@@ -108,6 +114,16 @@ describeChart('as processes', () => {
       } finally {
         await redis.stop();
       }
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a sidecar whose Secret says `memory` in place of a Redis does not start: each would remember its own proofs',
+    async () => {
+      const sidecar = containerOf(render({ file: 'sidecar' }), 'proofgate');
+      const { exitCode, stderr } = await runContainer(sidecar, pod, { PROOFGATE_REPLAY: 'memory' });
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('error: redis_setting_unused: ')]);
     },
     TIMEOUT_MS,
   );

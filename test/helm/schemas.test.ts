@@ -85,10 +85,24 @@ function sidecarPods(text: string): string {
 describeChart('the README', () => {
   const blocks = [...readText('helm/proofgate/README.md').matchAll(/^```yaml\n([\s\S]*?)^```/gm)];
 
-  it.each(blocks.map(([, text = '']) => [text.split('\n')[0] ?? '', text]))(
-    'has values that render: %s',
-    (_, text) => {
-      expect(render({ also: parse(text) }).map(({ kind }) => kind)).toContain('Deployment');
+  const values = blocks.map(([, text = '']): object => parse(text));
+  const [test, ...others] = values.toSorted((a, b) => Number('test' in b) - Number('test' in a));
+
+  it.each(others.map((also) => [Object.keys(also).join(), also] as const))(
+    'has values that render, of an image that is somewhere: %s',
+    (_, also) => {
+      const images = podsOf(render({ also })).flatMap(({ spec }) =>
+        spec.containers.map(({ image }) => image),
+      );
+      expect(images.length).toBeGreaterThan(0);
+      for (const image of images) expect(image).toMatch(/^registry\.shop\.example\//);
     },
   );
+
+  it('has values beside those by which `helm test` has a pod', () => {
+    for (const first of others) {
+      const pods = render({ also: { ...first, ...test } }).filter(({ kind }) => kind === 'Pod');
+      expect(pods.map(({ metadata }) => metadata.annotations?.['helm.sh/hook'])).toEqual(['test']);
+    }
+  });
 });

@@ -21,6 +21,7 @@
 {{- if .Values.test.enabled -}}
 {{- include "proofgate.checks.test" . -}}
 {{- end -}}
+{{- include "proofgate.checks.unprotected" . -}}
 {{- end -}}
 
 {{- define "proofgate.checks.verifier" -}}

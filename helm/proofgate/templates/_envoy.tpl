@@ -1,4 +1,5 @@
-{{/* files/envoy.yaml, which is envoy/envoy.yaml, for this release: addresses, TLS to the verifier, what callers sign for. */}}
+{{/* files/envoy.yaml, which is envoy/envoy.yaml, for this release: addresses, TLS to the verifier, its health where there are several,
+and what callers sign for. */}}
 
 {{/* The text with one passage exchanged. What is not there would be left as it is: refused. */}}
 {{- define "proofgate.envoy.exchanged" -}}
@@ -28,6 +29,9 @@
 {{- $edits = append $edits (list "verifier.shop.example" $host) -}}
 {{- $edits = append $edits (list "/etc/envoy/verifier-tls/" (printf "%s/" $envoy.tlsDirectory)) -}}
 {{- end -}}
+{{- end -}}
+{{- if and (eq .Values.verifier.mode "deployment") .Values.verifier.service.headless -}}
+{{- $edits = append $edits (list "      #* " "      ") -}}
 {{- end -}}
 {{- $text := .Files.Get "files/envoy.yaml" -}}
 {{- range $edits -}}

@@ -6,6 +6,10 @@ Proofgate {{ .Chart.AppVersion }}, release {{ .Release.Name }} in namespace {{ $
 {{- if not (or .Values.verifier.enabled .Values.control.enabled) }}
 
 Nothing is switched on: set verifier.enabled or control.enabled, and what they require. README.md of the chart lists all values.
+{{- else if eq .Values.image.repository "proofgate" }}
+
+WARNING: image.repository is {{ .Values.image.repository }}, which is in no registry: pods cannot pull it, unless their nodes have it. Build the image, push it to a
+registry of yours, and name that.
 {{- end }}
 {{- if .Values.control.enabled }}
 
@@ -26,16 +30,22 @@ Control: {{ first .Values.control.publicUrls }}, in the cluster {{ include "proo
 {{- if eq .Values.verifier.mode "sidecar" }}
 
 The verifier is a sidecar, for pods of a gateway in this namespace. ConfigMap {{ include "proofgate.verifier.name" . }}-sidecar holds it:
-  pod.yaml             a strategic merge patch for the gateway's pod template
-  istiod-values.yaml   values for istiod's chart; then annotate pods with inject.istio.io/templates: gateway,{{ .Values.verifier.sidecar.istioTemplate }}
-  Mount the volume proofgate-socket in the gateway's container at {{ .Values.verifier.sidecar.socketDirectory }}, run both as user {{ int64 .Values.verifier.sidecar.runAsUser }},
-  and point ext_authz at unix:{{ .Values.verifier.sidecar.socketDirectory }}/verifier.sock.
+  pod.yaml             a strategic merge patch for the gateway's pod template; besides, mount the volume proofgate-socket
+                       in the gateway's container at {{ .Values.verifier.sidecar.socketDirectory }}
+  istiod-values.yaml   values for istiod's chart, with that mount in istio-proxy; then annotate the gateway's pods with
+                       inject.istio.io/templates: {{ .Values.verifier.sidecar.istioTemplate }},gateway   (pods of workloads: {{ .Values.verifier.sidecar.istioTemplate }},sidecar)
+  Run both containers as user {{ int64 .Values.verifier.sidecar.runAsUser }}, and point ext_authz at unix:{{ .Values.verifier.sidecar.socketDirectory }}/verifier.sock.
+  The pods must be of this namespace: ConfigMaps and Secrets of another one cannot be mounted.
 {{- else }}
 
 The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $namespace }}.svc:{{ int .Values.verifier.service.port }}{{ if include "proofgate.verifier.tlsGiven" . }}, with TLS{{ end }}.
   1. Wait until it is ready; until then `/readyz` says why not:
        kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.verifier.name" . }}
   2. Point the gateway at it: docs/gateways.md, for Envoy, Istio, Envoy Gateway and others.
+  {{- if and .Values.verifier.networkPolicy.enabled (not .Values.verifier.networkPolicy.from) }}
+  3. Its NetworkPolicy lets pods of namespace {{ $namespace }} ask, and no others. Where the gateway's pods run elsewhere (Istio: istio-ingress;
+     Envoy Gateway: envoy-gateway-system), name them in verifier.networkPolicy.from.
+  {{- end }}
   {{- if not (include "proofgate.caGiven" .Values.verifier.tls.clientCa) }}
   WARNING: whoever reaches the port may ask it. Set verifier.tls.clientCa and clientSans, so that gateways alone may.
   {{- end }}
@@ -53,6 +63,7 @@ The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $
 
 Try a signed request: helm test {{ .Release.Name }} -n {{ $namespace }} --logs
   The policy's verified subject is system:serviceaccount:{{ $namespace }}:{{ include "proofgate.serviceAccountName" (dict "root" . "component" "test") }}.
+  Its pod stays for its logs, also when the release goes: kubectl -n {{ $namespace }} delete pod {{ include "proofgate.componentName" (dict "root" . "component" "test") }}
 {{- else if or .Values.verifier.enabled .Values.control.enabled }}
 
 To try a signed request with `helm test`, set test.enabled and what it requires.

@@ -90,10 +90,16 @@
 - {{ printf "--tls-client-san=%s" . | quote }}
 {{- end }}
 {{- include "proofgate.verifier.replayArgs" . }}
+{{- if and (eq $verifier.mode "deployment") $verifier.service.headless (not (hasKey $verifier.settings "drainDelay")) }}
+- --drain-delay={{ include "proofgate.verifier.headlessDrainDelay" . }}
+{{- end }}
 {{- include "proofgate.settingArgs" $verifier.settings }}
 {{- end -}}
 
-{{/* A URL from a Secret comes by PROOFGATE_REPLAY: arguments are for everybody on the machine to read. */}}
+{{/*
+A URL from a Secret comes by PROOFGATE_REPLAY: arguments are for everybody on the machine to read. What it holds is not known here; beside
+--redis-timeout, which is the default's, the program refuses `memory`, of which several verifiers would each have their own.
+*/}}
 {{- define "proofgate.verifier.replayArgs" -}}
 {{- $redis := .Values.redis -}}
 {{- if $redis.url }}
@@ -102,6 +108,9 @@
 - --replay=memory
 {{- end }}
 {{- if include "proofgate.redisGiven" . }}
+{{- if not (hasKey .Values.verifier.settings "redisTimeout") }}
+- --redis-timeout=100ms
+{{- end }}
 {{- if include "proofgate.caGiven" $redis.ca }}
 - --redis-ca-file=/etc/proofgate/redis-ca/ca.crt
 {{- end }}
@@ -127,6 +136,11 @@
 {{- with .Values.verifier.extraEnv }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Behind a headless Service Envoy asks each verifier for its health, and must have turned to others before one ends. */}}
+{{- define "proofgate.verifier.headlessDrainDelay" -}}
+5s
 {{- end -}}
 
 {{/* True when Control is followed and trusted by certificates of a ConfigMap or Secret. */}}

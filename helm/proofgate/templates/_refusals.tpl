@@ -1,0 +1,69 @@
+{{/* Ways around what the chart decides: variables that override it, secrets where everybody reads them, ports for the world. */}}
+
+{{- define "proofgate.checks.unprotected" -}}
+{{- range $component := list "verifier" "control" -}}
+{{- $values := index $.Values $component -}}
+{{- if $values.enabled -}}
+{{- include "proofgate.checks.environment" (dict "name" (printf "%s.extraEnv" $component) "variables" $values.extraEnv) -}}
+{{- range $name, $value := $values.settings -}}
+{{- include "proofgate.checks.credentials" (dict "name" (printf "%s.settings.%s" $component $name) "value" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.verifier.enabled -}}
+{{- include "proofgate.checks.credentials" (dict "name" "verifier.source.control.url" "value" .Values.verifier.source.control.url) -}}
+{{- if eq .Values.verifier.mode "deployment" -}}
+{{- include "proofgate.checks.verifierDoor" . -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.control.enabled -}}
+{{- include "proofgate.checks.credentials" (dict "name" "control.publicUrls" "value" .Values.control.publicUrls) -}}
+{{- include "proofgate.checks.credentials" (dict "name" "control.oidc.issuer" "value" .Values.control.oidc.issuer) -}}
+{{- include "proofgate.checks.controlDoor" . -}}
+{{- end -}}
+{{- if .Values.test.enabled -}}
+{{- include "proofgate.checks.credentials" (dict "name" "test.url" "value" .Values.test.url) -}}
+{{- include "proofgate.checks.credentials" (dict "name" "test.controlUrl" "value" .Values.test.controlUrl) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The program reads its settings from PROOFGATE_…, and of two variables of one name Kubernetes takes the later, which would be this one. */}}
+{{- define "proofgate.checks.environment" -}}
+{{- $name := .name -}}
+{{- range .variables -}}
+{{- $variable := toString .name -}}
+{{- if hasPrefix "PROOFGATE_" $variable -}}
+{{- fail (printf "%s holds %s, which would set a flag of the program behind the back of this chart and its checks: use the value that there is for it, or settings." $name $variable) -}}
+{{- end -}}
+{{- include "proofgate.checks.credentials" (dict "name" (printf "%s %s" $name $variable) "value" .value) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A user or password in a URL: what is rendered is for everybody who may read pods or ConfigMaps. Takes a text, a list of them, or anything else. */}}
+{{- define "proofgate.checks.credentials" -}}
+{{- $name := .name -}}
+{{- range (kindIs "slice" .value | ternary .value (list .value)) -}}
+{{- if and (kindIs "string" .) (regexMatch "://[^/?#]*@" .) -}}
+{{- fail (printf "%s holds a user or password, which everybody who may read pods or ConfigMaps would see: put it into a Secret, and name that (valueFrom, a token's file on extraVolumes)." $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.verifierDoor" -}}
+{{- $service := .Values.verifier.service -}}
+{{- if and (ne $service.type "ClusterIP") (not $service.allowUnauthenticated) -}}
+{{- if not (include "proofgate.verifier.tlsGiven" .) -}}
+{{- fail (printf "verifier.service.type is %s without TLS: passports would leave the cluster in the clear, and whoever is in between could let requests in; set verifier.tls, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
+{{- end -}}
+{{- if not (include "proofgate.caGiven" .Values.verifier.tls.clientCa) -}}
+{{- fail (printf "verifier.service.type is %s without verifier.tls.clientCa: whoever reaches the port could ask, and use up proofs and quotas; set it, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.checks.controlDoor" -}}
+{{- $service := .Values.control.service -}}
+{{- if and (ne $service.type "ClusterIP") (eq .Values.control.tls.mode "none") (not $service.allowPlainHttp) -}}
+{{- fail (printf "control.service.type is %s without TLS: tokens would enter the cluster in the clear; set control.tls, or control.service.allowPlainHttp where the proxy in front of it has TLS and nobody else reaches the port." $service.type) -}}
+{{- end -}}
+{{- end -}}
