@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { readText } from '../docs/markdown.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { type Child, startChild } from '../e2e/harness/child.ts';
 import { CACHE, CHART, NAMESPACE, RELEASE } from '../helm/chart.ts';
@@ -38,9 +39,12 @@ export class Helm {
     return this.#run('uninstall', RELEASE);
   }
 
-  /** Waits for the test's pod to end: to be stopped where nobody runs it. */
+  /** As the chart's README has it. Waits for the test's pod to end: to be stopped where nobody runs it. */
   startTest(): Child {
-    return this.#start('test', RELEASE, '--timeout', '2m');
+    const [, line = ''] = /^helm (test .*)$/m.exec(readText('helm/proofgate/README.md')) ?? [];
+    const [command = '', , ...flags] = line.replace(` --namespace ${NAMESPACE}`, '').split(' ');
+    if (!flags.includes('--logs')) throw new Error('README has no line that shows the log of the test');
+    return this.#start(command, RELEASE, ...flags, '--timeout', '2m');
   }
 
   async #withChart(command: string, { file, also = {} }: ReleaseValues): Promise<void> {

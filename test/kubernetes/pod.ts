@@ -161,7 +161,7 @@ export class HandRunPod {
 }
 
 /** As the scheduler does it. */
-async function bind(objects: Objects, pod: ApiObject, node: string): Promise<void> {
+export async function bind(objects: Objects, pod: ApiObject, node: string): Promise<void> {
   const { name, namespace } = pod.metadata;
   const target = { apiVersion: 'v1', kind: 'Node', name: node };
   const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name, namespace }, target };

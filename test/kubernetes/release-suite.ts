@@ -12,9 +12,10 @@ import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { type PodSpec, RELEASE } from '../helm/chart.ts';
 import { runContainer, startContainer } from '../helm/pod-process.ts';
 import type { Cluster } from './cluster.ts';
+import { Kubelet } from './kubelet.ts';
 import { makeRestricted, serviceAccount } from './namespaces.ts';
 import type { ApiObject } from './objects.ts';
-import { HandRunPod, podOf, templateOf } from './pod.ts';
+import { bind, HandRunPod, podOf, templateOf } from './pod.ts';
 import { inNamespace, ReleaseStage } from './release-stage.ts';
 import { HELM_TEST_ACCOUNT, HELM_TEST_POLICY } from './site.ts';
 import { tokenSuite } from './token-suite.ts';
@@ -35,15 +36,17 @@ function documentedBinding(): ApiObject {
 
 export function releaseSuite(clusterOf: () => Cluster): void {
   let stage: ReleaseStage;
+  let kubelet: Kubelet;
   beforeAll(async () => {
     stage = await ReleaseStage.prepare(clusterOf());
     await makeRestricted(clusterOf(), WORKLOAD_NAMESPACE);
     await stage.objects.mustCreate(serviceAccount('billing', WORKLOAD_NAMESPACE));
-    await stage.objects.mustCreate({ apiVersion: 'v1', kind: 'Node', metadata: { name: NODE } });
+    kubelet = await Kubelet.start(stage.objects, NODE);
   }, TIMEOUT_MS);
   afterAll(async () => {
     await stage?.stop();
     await stage?.helm.uninstall();
+    await kubelet?.stop();
   }, TIMEOUT_MS);
 
   /** As any program that has the key: through the gateway, until it is known there. */
@@ -146,22 +149,30 @@ export function releaseSuite(clusterOf: () => Cluster): void {
   );
 
   it(
-    'passes `helm test`',
+    'passes `helm test --logs`, which has the log of a pod that is still there',
     async () => {
       await stage.helm.upgrade({ also: await withTest() });
       const helmTest = stage.helm.startTest();
       try {
         const name = inNamespace('Pod', HELM_TEST_ACCOUNT);
         const made = await waitFor("helm's pod", WAIT_MS, () => stage.objects.find(name));
+        await bind(stage.objects, made, NODE);
         const pod = stage.keep(await HandRunPod.of(stage.objects, made));
         expect(await runContainer(pod.container('enroll'), pod.files)).toMatchObject({ exitCode: 0 });
         // Started again until it succeeds: `restartPolicy: OnFailure`.
-        await waitFor('the request to pass', WAIT_MS, async () => {
-          const { exitCode } = await runContainer(pod.container('request'), pod.files);
-          return exitCode === 0 ? true : undefined;
+        const { stdout: answer } = await waitFor('the request to pass', WAIT_MS, async () => {
+          const ran = await runContainer(pod.container('request'), pod.files);
+          return ran.exitCode === 0 ? ran : undefined;
         });
+        kubelet.keepLog(made, 'request', answer);
         await stage.objects.setPhase(name, 'Succeeded');
-        expect(await helmTest.exited).toMatchObject({ code: 0 });
+        expect({ ...(await helmTest.exited), said: helmTest.stderrLines }).toMatchObject({
+          code: 0,
+          said: [],
+        });
+        const [, ...log] = helmTest.stdoutLines.join('\n').split(`POD LOGS: ${HELM_TEST_ACCOUNT}\n`);
+        expect(log.map((text) => text.trim())).toEqual([answer.trim()]);
+        expect(answer.trim()).not.toBe('');
       } finally {
         await helmTest.stop();
       }
