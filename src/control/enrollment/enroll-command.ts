@@ -119,7 +119,7 @@ const COMMENTS: { readonly [path: string]: string } = {
 /** Parts of a pod's `spec`. @param container what it is of its own, in front of what both have */
 function podParts({ policy, audience }: SnippetFacts, container: object): string {
   const account = serviceAccountOf(policy.verifiedSubject);
-  const document = new Document({
+  const parts = {
     ...(account === undefined ? {} : { serviceAccountName: account.name }),
     initContainers: [
       {
@@ -149,7 +149,9 @@ function podParts({ policy, audience }: SnippetFacts, container: object): string
       },
       { name: KEY_VOLUME, emptyDir: { medium: 'Memory' } },
     ],
-  });
+  };
+  // kubectl reads YAML 1.1, too, in which a bare `on` is true and `1_000` a number.
+  const document = new Document(parts, { compat: 'yaml-1.1' });
   explain(document);
   return document.toString({ lineWidth: 0 });
 }

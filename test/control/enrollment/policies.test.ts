@@ -254,6 +254,22 @@ describe('the Enrollment Command Generator', () => {
     });
   });
 
+  test.each([
+    ['on', '0b1'],
+    ['no', '1_000'],
+    ['1e3', 'yes'],
+  ])('names stay names in YAML 1.1, which kubectl reads: %s, %s', async (account, audience) => {
+    const name = await world.active({ audience });
+    const verified_subject = `system:serviceaccount:shop:${account}`;
+    const { policy_id: id } = await world.policy(name, { verified_subject });
+    const { init_container: once, native_sidecar: kept } = await generator().commandOf(id);
+    for (const text of [once, kept]) {
+      const { serviceAccountName, volumes } = parse(text, { version: '1.1' });
+      const projected = volumes[0].projected.sources[0].serviceAccountToken.audience;
+      expect([serviceAccountName, projected]).toEqual([account, audience]);
+    }
+  });
+
   test('policy_not_active for one that lets nobody in', async () => {
     const { policy_id: id } = await world.policy(source);
     await world.policies.deactivate(id, BY);
