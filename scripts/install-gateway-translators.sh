@@ -25,6 +25,8 @@ quietly() {
 stamp=$(cat "$0" "$root/test/gateways/istio/translate_test.go" | sha256sum | cut -d ' ' -f 1)
 [ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
 command -v go >/dev/null || fail 'Go is not installed'
+# What it says is there is about to change: where this ends halfway, nothing says that all of it is there.
+rm -f "$cache/installed"
 mkdir -p "$cache"
 
 quietly 'Envoy Gateway' env GOBIN="$cache" go install -trimpath "github.com/envoyproxy/gateway/cmd/egctl@$ENVOY_GATEWAY"

@@ -55,6 +55,8 @@ if ! command -v go >/dev/null; then
 fi
 command -v python3 >/dev/null || fail 'python3 is not installed'
 
+# What it says is there is about to change: where this ends halfway, nothing says that all of it is there.
+rm -f "$cache/installed"
 mkdir -p "$cache/bin"
 # A helm that is built without them takes every cluster that it does not ask for 1.20.
 helm_flags='-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36'
