@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { codesIn, readText, sectionOf, tableRows } from '../docs/markdown.ts';
-import { describeChart, objectsIn, renderText } from '../helm/chart.ts';
+import { describeChart, objectOf, objectsIn, render, renderText } from '../helm/chart.ts';
 import { misfitsIn } from '../helm/kubeconform.ts';
 
 const document = readText('docs/gateways.md');
@@ -54,7 +54,7 @@ describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
   });
 
   it('switches on what the manifests need', () => {
-    const [{ config }] = blocks.filter((block) => block.config !== undefined);
+    const [{ config }] = blocks.filter((block) => block.config?.envoyGateway.extensionApis !== undefined);
     const api = config.envoyGateway.extensionApis;
     const needed = { Backend: 'enableBackend', EnvoyPatchPolicy: 'enableEnvoyPatchPolicy' };
     const texts = ['gateway', 'verifier-socket']
@@ -63,5 +63,28 @@ describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
     for (const [kind, flag] of Object.entries(needed)) {
       expect([kind, texts.includes(`kind: ${kind}\n`), api[flag]]).toEqual([kind, true, true]);
     }
+  });
+});
+
+describeChart('a gateway in another namespace than the verifier', () => {
+  const [{ verifier = {} } = {}] = blocks.filter((block) => block.verifier !== undefined);
+  const peersOf = (also: object) =>
+    objectOf(render({ file: 'verifier-redis', also }), 'NetworkPolicy', 'rel-proofgate-verifier').spec
+      .ingress;
+
+  it.each([
+    ['docs/gateways.md', verifier, 'envoy-gateway-system'],
+    ...(['istio', 'envoy-gateway'] as const).map((gateway) => {
+      const file = `envoy/${gateway}/verifier-mtls.yaml`;
+      const [, line = ''] = /^# {3}(verifier: .*)$/m.exec(readText(file)) ?? [];
+      const namespace = { istio: 'istio-ingress', 'envoy-gateway': 'envoy-gateway-system' }[gateway];
+      return [file, parse(line)?.verifier, namespace] as const;
+    }),
+  ])('may ask with the values of %s', (_file, values, namespace) => {
+    const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': namespace } };
+    expect(peersOf({})).not.toMatchObject([{ from: [{ namespaceSelector }] }]);
+    expect(peersOf({ verifier: values })).toMatchObject([
+      { from: [{ namespaceSelector }], ports: [{ port: 9191 }] },
+    ]);
   });
 });

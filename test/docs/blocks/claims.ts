@@ -99,6 +99,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     Findings: [copied('gateway', 'excepted.yaml')],
   },
   'docs/gateways.md': {
+    'Gateways: Envoy, Istio, Envoy Gateway, Gateway API': [held('test/gateways/documents.test.ts')],
     Istio: [pasted('cluster')],
     'Envoy Gateway': [pasted('cluster'), held('test/gateways/documents.test.ts'), manifest],
   },
