@@ -153,8 +153,8 @@ release: node_modules/.installed helm-tools ## npm package, chart, bill of mater
 	@node scripts/release/release.mjs --key='$(KEY)'
 
 .PHONY: verify-release
-verify-release: ## whether a release is what was signed: PUBLIC_KEY=FILE, RELEASE=DIRECTORY for another than .build/release
-	@node scripts/release/verify.mjs --public-key='$(PUBLIC_KEY)' $(if $(RELEASE),--release='$(RELEASE)')
+verify-release: ## whether a release is what was signed: PUBLIC_KEY=FILE, RELEASE=DIRECTORY for another than .build/release, VERSION=… for that one alone
+	@node scripts/release/verify.mjs --public-key='$(PUBLIC_KEY)' $(if $(RELEASE),--release='$(RELEASE)') $(if $(VERSION),--version='$(VERSION)')
 
 node_modules/.installed: package.json package-lock.json
 	@scripts/install-packages.sh

@@ -2,6 +2,13 @@
 export const CHECKSUMS = 'SHA256SUMS';
 export const SIGNATURE = 'SHA256SUMS.sig';
 
+const OF_ANY_VERSION = /^proofgate-(?:chart-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json)$/;
+
+/** Whether a release of some version may hold a file of that name. */
+export function isOfRelease(name) {
+  return name === CHECKSUMS || name === SIGNATURE || OF_ANY_VERSION.test(name);
+}
+
 export function filesOf(version) {
   return {
     npm: `proofgate-${version}.tgz`,

@@ -12,6 +12,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,7 +21,7 @@ import { parseArgs } from 'node:util';
 import { Failure, tellingFailures } from '../failure.mjs';
 import { describeRelease } from '../sbom/release.mjs';
 import { entryOf } from './changelog.mjs';
-import { CHECKSUMS, filesOf, SIGNATURE } from './files.mjs';
+import { CHECKSUMS, filesOf, isOfRelease, SIGNATURE } from './files.mjs';
 import { readSigningKey } from './keys.mjs';
 import { assertCommitted, commitTime, packChart, packNpm, stage } from './staging.mjs';
 
@@ -37,6 +38,7 @@ await tellingFailures(async () => {
   };
   const { values } = parseArgs({ options });
   const key = readSigningKey(values.key);
+  assertReplaceable(values.out);
   const version = readVersion();
   assertCommitted(ROOT);
   if (!existsSync(HELM)) throw new Failure('helm_missing', 'install Go, then: make helm-tools');
@@ -47,13 +49,32 @@ await tellingFailures(async () => {
     mkdirSync(release);
     make(version, work, release);
     signChecksums(release, key);
-    rmSync(values.out, { recursive: true, force: true });
+    removeRelease(values.out);
     renameSync(release, values.out);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
   console.log(`${version}: ${readdirSync(values.out).sort().join(', ')} in ${values.out}`);
 });
+
+/** @throws Failure `out_not_a_release` when something is there that no release is made of: it would go */
+function assertReplaceable(out) {
+  if (!existsSync(out)) return;
+  const names = statSync(out).isDirectory() ? readdirSync(out) : undefined;
+  const foreign = names?.find((name) => !isOfRelease(name) || !statSync(join(out, name)).isFile());
+  if (names?.length === 0 || (names?.includes(CHECKSUMS) && foreign === undefined)) return;
+  const what = foreign === undefined ? `it holds no ${CHECKSUMS}` : `it holds ${foreign}`;
+  throw new Failure(
+    'out_not_a_release',
+    `${out} would be replaced, and is no release: ${names === undefined ? 'it is no directory' : what}; name another with --out`,
+  );
+}
+
+/** Looked at again: making one takes a while. */
+function removeRelease(out) {
+  assertReplaceable(out);
+  rmSync(out, { recursive: true, force: true });
+}
 
 /** @throws Failure when package.json, its lock file, the chart and the changelog do not all have it */
 function readVersion() {

@@ -1,7 +1,7 @@
 /**
  * `make verify-release PUBLIC_KEY=FILE`: whether a release is what was signed, and all of it. A line on standard error for each fault,
  * and the exit code 1; the exit code 2 when nothing could be checked.
- * Usage: verify.mjs --public-key=FILE [--release=DIRECTORY]
+ * Usage: verify.mjs --public-key=FILE [--release=DIRECTORY] [--version=VERSION]
  */
 import { createHash, verify } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -19,32 +19,43 @@ const LINE = /^([0-9a-f]{64}) {2}([A-Za-z0-9][\w.-]*)$/;
 await tellingFailures(async () => {
   const options = {
     'public-key': { type: 'string' },
+    version: { type: 'string' },
     release: { type: 'string', default: join(ROOT, '.build', 'release') },
   };
   const { values } = parseArgs({ options });
-  const { 'public-key': keyFile, release } = values;
+  const { 'public-key': keyFile, release, version: wanted } = values;
   const key = readPublicKey(keyFile);
   if (!existsSync(release))
     throw new Failure('release_missing', `${release} is not there: make release KEY=FILE`);
-  const faults = faultsOf(release, key);
+  const { faults, version } = examine(release, key);
+  if (wanted && version !== undefined && version !== wanted) {
+    faults.push({
+      code: 'version_other',
+      text: `this is ${version}, not ${wanted}: an old release is signed as well as a new one`,
+    });
+  }
   for (const { code, text } of faults) process.stderr.write(`error: ${code}: ${text}\n`);
   if (faults.length > 0) process.exitCode = 1;
-  else console.log(`${release}: the signature holds, and every file is as it was signed`);
+  else console.log(`${release}: version ${version}, the signature holds, and every file is as it was signed`);
 });
 
-function faultsOf(release, key) {
+/** @returns the version that its checksums are of, where they are of one, and what is wrong */
+function examine(release, key) {
   const names = readdirSync(release).sort();
   const checksums = readIfThere(release, CHECKSUMS);
   const signature = readIfThere(release, SIGNATURE);
   if (checksums === undefined) {
-    return [
-      { code: 'checksums_missing', text: `${CHECKSUMS} is not there: nothing says what the files should be` },
-    ];
+    const text = `${CHECKSUMS} is not there: nothing says what the files should be`;
+    return { faults: [{ code: 'checksums_missing', text }] };
   }
-  return [
-    ...signatureFaults(checksums, signature, key),
-    ...fileFaults(release, names, checksums.toString('utf8')),
-  ];
+  const text = checksums.toString('utf8');
+  const faults = [...signatureFaults(checksums, signature, key), ...fileFaults(release, names, text)];
+  return { faults, version: versionIn(text) };
+}
+
+/** By the name of the npm package in it. */
+function versionIn(checksums) {
+  return /^[0-9a-f]{64} {2}proofgate-(\d.*)\.tgz$/m.exec(checksums)?.[1];
 }
 
 function readIfThere(release, name) {
@@ -84,7 +95,7 @@ function fileFaults(release, names, checksums) {
       code: 'file_unlisted',
       text: `${name} is in no line of ${CHECKSUMS}: it was not signed`,
     })),
-    ...incompleteness([...listed.keys()]),
+    ...incompleteness(versionIn(checksums), [...listed.keys()]),
   ];
 }
 
@@ -97,8 +108,7 @@ function fileFault(release, name, sha256) {
 }
 
 /** One version's files, all of them and no others. */
-function incompleteness(listed) {
-  const version = /^proofgate-(\d.*)\.tgz$/m.exec(listed.join('\n'))?.[1];
+function incompleteness(version, listed) {
   const expected = version === undefined ? [] : Object.values(filesOf(version)).sort();
   if (expected.length > 0 && expected.join() === listed.toSorted().join()) return [];
   return [

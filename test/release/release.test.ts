@@ -1,9 +1,11 @@
 /** `make release` and `make verify-release`: what they make, that it is the same each time, and what is noticed of it. */
 import { execFileSync, spawnSync } from 'node:child_process';
+import { createPrivateKey } from 'node:crypto';
 import {
   appendFileSync,
   chmodSync,
   cpSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -13,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { hasHelm, makeReleaseCheckout, type ReleaseCheckout, runScript, writeKeys } from './checkout.ts';
 import { contentTests } from './content.ts';
@@ -86,13 +88,40 @@ describeRelease('a release', () => {
   );
 
   it('holds nothing of the private key', () => {
-    const [, ...secret] = readFileSync(checkout.keyFile, 'latin1').split('\n');
-    const texts = readdirSync(release).map((name) => readFileSync(join(release, name), 'latin1'));
-    for (const text of texts) expect(text.includes(secret[0] ?? '')).toBe(false);
+    const unpacked = join(folder, 'unpacked');
+    mkdirSync(unpacked);
+    for (const name of readdirSync(release)) {
+      if (!name.endsWith('.tgz')) cpSync(join(release, name), join(unpacked, name));
+      else
+        execFileSync('tar', ['--extract', '--gzip', '--directory', unpacked, '--file', join(release, name)]);
+    }
+    expect(holdersOf(checkout.keyFile, unpacked)).toEqual([]);
+    // In whatever form: a copy of the key anywhere in it would be found.
+    cpSync(checkout.keyFile, join(unpacked, 'package', 'dist', 'key.js'));
+    expect(holdersOf(checkout.keyFile, unpacked)).toEqual([join('package', 'dist', 'key.js')]);
   });
 
   contentTests(() => release);
 });
+
+/** Files that hold a private key: the text of its PEM, or its secret bytes, raw, in hex or in base64. */
+function holdersOf(keyFile: string, directory: string): readonly string[] {
+  const pem = readFileSync(keyFile, 'latin1');
+  const secret = Buffer.from(createPrivateKey(pem).export({ format: 'jwk' }).d ?? '', 'base64url');
+  expect(secret.length).toBe(32);
+  const [, line = ''] = pem.split('\n');
+  const forms = [
+    line,
+    ...(['latin1', 'hex', 'base64', 'base64url'] as const).map((form) => secret.toString(form)),
+  ];
+  const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((one) =>
+    one.isFile(),
+  );
+  return files
+    .map(({ name, parentPath }) => join(parentPath, name))
+    .filter((file) => forms.some((form) => readFileSync(file, 'latin1').includes(form)))
+    .map((file) => relative(directory, file));
+}
 
 describeRelease('what is noticed', () => {
   let copy: string;
@@ -159,6 +188,19 @@ describeRelease('what is noticed', () => {
     expect(verifying(copy)).toEqual({ status: 1, codes: ['checksums_missing'] });
   });
 
+  it('another version than the one that was meant, which is signed as well', () => {
+    const [, version = ''] = /^proofgate-(\d.*)\.tgz$/m.exec(packages().join('\n')) ?? [];
+    const withVersion = (wanted: string) =>
+      runScript(checkout.root, 'scripts/release/verify.mjs', [
+        ...[`--public-key=${checkout.publicKeyFile}`, `--release=${copy}`, `--version=${wanted}`],
+      ]);
+    expect(withVersion(version)).toMatchObject({ status: 0, stdout: expect.stringContaining(version) });
+    expect(withVersion('99.0.0')).toMatchObject({
+      ...{ status: 1, stdout: '' },
+      stderr: expect.stringMatching(/^error: version_other: .*\n$/),
+    });
+  });
+
   it('a key that did not sign it, and what is no public key', () => {
     const other = writeKeys(folder, 'other');
     expect(verifying(copy, other.publicKeyFile)).toEqual({ status: 1, codes: ['signature_wrong'] });
@@ -198,6 +240,43 @@ describeRelease('what no release is made of', () => {
     chmodSync(ec, 0o600);
     expect(refusal(`--key=${ec}`)).toBe('signing_key_unreadable');
   });
+
+  it('a place where something else is, which stays', () => {
+    const out = join(folder, 'in-use');
+    const refusedThere = () => {
+      const { status, stderr } = checkout.release(key(), `--out=${out}`);
+      expect(status).toBe(2);
+      return /^error: ([a-z_]+): ./.exec(stderr)?.[1];
+    };
+    writeFileSync(out, 'mine');
+    expect(refusedThere()).toBe('out_not_a_release');
+    expect(readFileSync(out, 'utf8')).toBe('mine');
+    rmSync(out);
+    mkdirSync(out);
+    writeFileSync(join(out, 'mine'), '');
+    expect(refusedThere()).toBe('out_not_a_release');
+    rmSync(out, { recursive: true });
+    cpSync(release, out, { recursive: true });
+    writeFileSync(join(out, 'mine'), '');
+    expect(refusedThere()).toBe('out_not_a_release');
+    expect(readdirSync(out)).toContain('mine');
+    rmSync(join(out, 'mine'));
+    rmSync(join(out, 'SHA256SUMS'));
+    expect(refusedThere()).toBe('out_not_a_release');
+    expect(readdirSync(out).length).toBeGreaterThan(0);
+  });
+
+  it(
+    'a release that is there is replaced',
+    () => {
+      const out = join(folder, 'replaced');
+      cpSync(release, out, { recursive: true });
+      writeFileSync(join(out, 'proofgate-0.0.1.tgz'), 'old');
+      expect(checkout.release(key(), `--out=${out}`)).toMatchObject({ status: 0, stderr: '' });
+      expect(readdirSync(out).toSorted()).toEqual(readdirSync(release).toSorted());
+    },
+    TIMEOUT_MS,
+  );
 
   it.each([
     ['README.md', (text: string) => `${text}\n`, 'worktree_not_clean'],
