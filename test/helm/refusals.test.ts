@@ -187,6 +187,29 @@ const VERIFIER: readonly Refusal[] = [
   ],
 ];
 
+const ENDING: readonly Refusal[] = [
+  [
+    'a delay that the grace period does not cover',
+    { file: 'verifier-redis', also: { verifier: { settings: { drainDelay: '20s500ms' } } } },
+    ['verifier.terminationGracePeriodSeconds is 40', 'drainDelay', 'may take 41'],
+  ],
+  [
+    'a wait before the signal that it does not cover',
+    { file: 'verifier-redis', also: { verifier: { preStopSeconds: 26 } } },
+    ['verifier.terminationGracePeriodSeconds is 40', 'preStopSeconds', 'may take 41'],
+  ],
+  [
+    'time for requests in flight that it does not cover',
+    { file: 'control-sqlite', also: { control: { settings: { drainTimeout: '1m' } } } },
+    ['control.terminationGracePeriodSeconds is 40', 'drainTimeout', 'may take 70'],
+  ],
+  [
+    'a duration that is none',
+    { file: 'verifier-redis', also: { verifier: { settings: { drainDelay: '5' } } } },
+    ['verifier.settings.drainDelay is 5', 'duration with unit'],
+  ],
+];
+
 const CONTROL: readonly Refusal[] = [
   [
     'several on SQLite',
@@ -280,6 +303,7 @@ describeChart('refuses', () => {
   it.each([
     ...WITHOUT_REDIS.map(named('without Redis: ')),
     ...VERIFIER,
+    ...ENDING.map(named('a pod ends: ')),
     ...CONTROL.map(named('Control: ')),
     ...REST,
     ...TEST.map(named('helm test: ')),

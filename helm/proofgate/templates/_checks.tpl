@@ -7,10 +7,14 @@
 {{- include "proofgate.checks.state" . -}}
 {{- include "proofgate.checks.door" . -}}
 {{- include "proofgate.checks.envoy" . -}}
+{{- if eq .Values.verifier.mode "deployment" -}}
+{{- include "proofgate.checks.ending" (dict "name" "verifier" "values" .Values.verifier) -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.control.enabled -}}
 {{- include "proofgate.checks.control" . -}}
 {{- include "proofgate.checks.instances" . -}}
+{{- include "proofgate.checks.ending" (dict "name" "control" "values" .Values.control) -}}
 {{- end -}}
 {{- if .Values.monitoring.serviceMonitor.enabled -}}
 {{- include "proofgate.checks.scraping" . -}}
@@ -210,6 +214,32 @@
 {{- fail "control.masterKey.name is required with postgresql: all instances share one master key, and one that a pod makes for itself goes with the pod." -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* What a pod needs to end in order, and five seconds to write the last records. */}}
+{{- define "proofgate.checks.ending" -}}
+{{- $values := .values -}}
+{{- $drainMs := 0 -}}
+{{- range $setting, $default := dict "drainDelay" "0s" "drainTimeout" "10s" -}}
+{{- $duration := default $default (index $values.settings $setting) -}}
+{{- if not (regexMatch "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$" $duration) -}}
+{{- fail (printf "%s.settings.%s is %s: give a duration with unit, such as 500ms, 30s or 1m30s." $.name $setting $duration) -}}
+{{- end -}}
+{{- $drainMs = add $drainMs (include "proofgate.milliseconds" $duration) -}}
+{{- end -}}
+{{- $needed := add (int $values.preStopSeconds) (div (add $drainMs 999) 1000) 5 -}}
+{{- if lt (int64 $values.terminationGracePeriodSeconds) $needed -}}
+{{- fail (printf "%s.terminationGracePeriodSeconds is %d, and preStopSeconds, drainDelay and drainTimeout of the settings, and 5 s for the last records, may take %d: a pod would be killed with requests in flight; raise it, or lower one of them." .name (int $values.terminationGracePeriodSeconds) $needed) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate.milliseconds" -}}
+{{- $unitMs := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+(ms|h|m|s)" . -1 -}}
+{{- $sum = add $sum (mul (regexFind "[0-9]+" . | atoi) (index $unitMs (regexFind "[a-z]+" .))) -}}
+{{- end -}}
+{{- $sum -}}
 {{- end -}}
 
 {{- define "proofgate.checks.scraping" -}}
