@@ -8,6 +8,7 @@ let checks: readonly ReadinessCheck[];
 let isServing: boolean | undefined;
 let lines: string[];
 let stop: () => void;
+let leaving: AbortController;
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -27,7 +28,8 @@ function start(first: readonly ReadinessCheck[] = []): void {
       isServing = serving;
     },
   };
-  stop = reportReadiness(() => checks, door, logger);
+  leaving = new AbortController();
+  stop = reportReadiness({ readiness: () => checks, door, logger, leaving: leaving.signal });
 }
 
 /** What the next few looks make of it. */
@@ -84,4 +86,27 @@ it('leaves out a warning that is over by the next look', () => {
   checks = warned;
   jest.advanceTimersByTime(400);
   expect(told()).toEqual([['warn', 'freshness', 'ready, with a warning: other_revision']]);
+});
+
+it('says no at once when the verifier leaves, and goes on to say what becomes of the rest', () => {
+  start();
+  expect(isServing).toBe(true);
+  leaving.abort();
+  expect(isServing).toBe(false);
+  expect(after('Redis is away')).toEqual([['warn', 'replay_store', 'not ready: Redis is away']]);
+  expect(after(undefined)).toEqual([['info', 'replay_store', 'in order']]);
+  expect(isServing).toBe(false);
+});
+
+it('has never said yes where the verifier leaves before the first look', () => {
+  const served: boolean[] = [];
+  const door = { setServing: (serving: boolean) => void served.push(serving) };
+  stop = reportReadiness({
+    readiness: () => [],
+    door,
+    logger: createLogger('silent'),
+    leaving: AbortSignal.abort(),
+  });
+  jest.advanceTimersByTime(1000);
+  expect(new Set(served)).toEqual(new Set([false]));
 });

@@ -172,6 +172,11 @@ it('what is no message is not listened to', () => {
   ]) {
     expect(parseWorkerMessage(value)).toBeUndefined();
   }
-  expect(parsePrimaryMessage({ kind: 'scrape', id: 2 })).toEqual({ kind: 'scrape', id: 2 });
-  expect(parsePrimaryMessage({ kind: 'stop' })).toBeUndefined();
+  expect(parseWorkerMessage({ kind: 'hearing' })).toEqual({ kind: 'hearing' });
+  for (const message of [{ kind: 'scrape', id: 2 }, { kind: 'leave' }, { kind: 'close' }]) {
+    expect(parsePrimaryMessage(message)).toEqual(message);
+  }
+  for (const value of [null, { kind: 'scrape' }, { kind: 'stop' }]) {
+    expect(parsePrimaryMessage(value)).toBeUndefined();
+  }
 });

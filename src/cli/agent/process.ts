@@ -13,7 +13,7 @@ import type { CliContext } from '../define-command.ts';
 import { enrollWithFiles } from '../enroll/enroll-with-files.ts';
 import { askReadiness } from '../enroll/readiness.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
-import { listenForStop } from '../stop-signal.ts';
+import { untilStopped } from '../stop-signal.ts';
 import { KeyKeeper } from './keeper.ts';
 import type { KeeperEvent, KeeperPorts, KeyStanding } from './keeper-ports.ts';
 import { type KeyPair, KeyPairs } from './key-pairs.ts';
@@ -29,8 +29,15 @@ const STANDING_TIMEOUT_MS = 5000;
  * Returns when SIGTERM or SIGINT has come, at once: what was under way is gone on with by the next run.
  * @throws CliError, EnrollError, ClientError for what is wrong with settings and files at the start
  */
-export async function runAgent(settings: AgentValues, { version }: CliContext): Promise<void> {
-  const stop = listenForStop();
+export function runAgent(settings: AgentValues, context: CliContext): Promise<void> {
+  return untilStopped((stop) => keepEnrolled(settings, context, stop));
+}
+
+async function keepEnrolled(
+  settings: AgentValues,
+  { version }: CliContext,
+  stop: AbortSignal,
+): Promise<void> {
   const plan = agentPlanOf(settings);
   const target = { ...plan.target, controlUrl: parseControlUrl(plan.target.controlUrl).text };
   await readCaFile(settings.controlCaFile);

@@ -5,7 +5,7 @@ import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import type { CliContext } from '../define-command.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
 import type { HostAndPort } from '../listen-address.ts';
-import { listenForStop } from '../stop-signal.ts';
+import { untilStopped } from '../stop-signal.ts';
 import { openBootstrapToken, openControlStore, openMasterKey } from './foundations.ts';
 import { type ControlParts, openControlParts } from './parts.ts';
 import { type ControlPartsOptions, faultName } from './parts-options.ts';
@@ -32,8 +32,15 @@ export interface ControlEnvironment {
 }
 
 /** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
-export async function runControl(settings: ControlSettings, { version }: CliContext): Promise<void> {
-  const stop = listenForStop();
+export function runControl(settings: ControlSettings, context: CliContext): Promise<void> {
+  return untilStopped((stop) => serveUntil(stop, settings, context));
+}
+
+async function serveUntil(
+  stop: AbortSignal,
+  settings: ControlSettings,
+  { version }: CliContext,
+): Promise<void> {
   const logger = createLogger(settings.logLevel);
   const control = await startControl(settings, { logger });
   const { address, adminAddress, publicUrl } = control;

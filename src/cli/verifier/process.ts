@@ -1,5 +1,4 @@
 /** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import {
   type AdminListener,
@@ -17,9 +16,10 @@ import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import type { CliContext } from '../define-command.ts';
 import { CliError, systemErrorCode, usageError } from '../errors.ts';
 import { type HostAndPort, parseHostAndPort } from '../listen-address.ts';
-import { listenForStop } from '../stop-signal.ts';
+import { stopped, untilStopped } from '../stop-signal.ts';
 import { openVerifierAudit, type VerifierAudit } from './audit.ts';
 import { createVerifierBundle, type VerifierBundle } from './bundle.ts';
+import { type Departure, departBySignal } from './departure.ts';
 import { type DoorPlan, openDoor, planDoor, type VerifierDoor } from './door.ts';
 import { releaseStartMemory, tuneGarbageCollection } from './garbage-collection.ts';
 import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
@@ -30,6 +30,11 @@ import type { VerifierSettings } from './settings.ts';
 
 /** What is otherwise in one of several processes: see `workers/`. */
 export interface ProcessRole {
+  /** Runs a verifier, which is told when it is to leave. */
+  readonly untilAsked: (
+    settings: VerifierSettings,
+    run: (departure: Departure) => Promise<void>,
+  ) => Promise<void>;
   readonly createBundle: typeof createVerifierBundle;
   /** @param doorAddress where the door listens */
   readonly openAdmin: (options: AdminOptions, doorAddress: string) => Promise<AdminListener>;
@@ -47,6 +52,7 @@ interface Started {
 }
 
 const ALONE: ProcessRole = {
+  untilAsked: ({ drainDelayMs }, run) => untilStopped((stop) => run(departBySignal(stop, drainDelayMs))),
   createBundle: createVerifierBundle,
   openAdmin: (options) => openAdminListener(options),
   logFields: {},
@@ -55,39 +61,54 @@ const ALONE: ProcessRole = {
 };
 
 /** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
-export async function runVerifier(
+export function runVerifier(
   settings: VerifierSettings,
-  { version }: CliContext,
+  context: CliContext,
   role: ProcessRole = ALONE,
 ): Promise<void> {
+  return role.untilAsked(settings, (departure) => serve({ settings, context, role, departure }));
+}
+
+interface ServeInputs {
+  readonly settings: VerifierSettings;
+  readonly context: CliContext;
+  readonly role: ProcessRole;
+  readonly departure: Departure;
+}
+
+async function serve({ context, departure, role, settings }: ServeInputs): Promise<void> {
   tuneGarbageCollection();
-  const stop = listenForStop();
   const logger = createLogger(settings.logLevel).child(role.logFields);
-  const parts = await startParts({ settings, logger, version, role });
-  releaseStartMemory();
+  const { version } = context;
+  const parts = await startParts({ settings, logger, version, role, departure });
   try {
-    const { admin, door } = parts;
-    const { authSite } = settings;
-    role.tellStart(logger, { version, authSite, listen: door.address, adminListen: admin.address });
-    await stopped(stop);
-    logger.info('draining');
-    // Whoever asks for its health takes it out of what is asked; until then its answers are as good as ever.
-    parts.leave();
-    await sleep(settings.drainDelayMs);
+    if (!departure.isCalledOff()) {
+      // Nobody asks yet, neither the door nor for its health: all would wait.
+      releaseStartMemory();
+      await keepOpen(parts);
+    }
   } finally {
-    await stopParts(parts, settings.drainTimeoutMs);
+    const { audit, bundle, replayStore } = parts;
+    await Promise.all([bundle.close(), replayStore.close(), audit.close()]);
   }
   logger.info('stopped');
 }
 
-interface Parts {
-  readonly bundle: VerifierBundle;
-  readonly replayStore: ReplayStore;
-  readonly audit: VerifierAudit;
-  readonly door: VerifierDoor;
-  readonly admin: AdminListener;
-  /** Ends what keeps health checks up to date, and tells them that this verifier is leaving. */
-  readonly leave: () => void;
+/** Opens the listeners, and closes them when everything in flight has been answered. */
+async function keepOpen(parts: Parts): Promise<void> {
+  const { departure, logger, role, settings, version } = parts;
+  const { admin, close, door } = await openListeners(parts);
+  try {
+    if (departure.isCalledOff()) return;
+    const { authSite } = settings;
+    role.tellStart(logger, { version, authSite, listen: door.address, adminListen: admin.address });
+    await stopped(departure.leaving);
+    logger.info('draining');
+    // Whoever asks for its health takes it out of what is asked; until then its answers are as good as ever.
+    await departure.untilClosing();
+  } finally {
+    await close();
+  }
 }
 
 interface StartInputs {
@@ -95,10 +116,24 @@ interface StartInputs {
   readonly logger: Logger;
   readonly version: string;
   readonly role: ProcessRole;
+  readonly departure: Departure;
+}
+
+/** Everything but the listeners. */
+interface Parts extends StartInputs {
+  readonly doorPlan: DoorPlan;
+  readonly adminAddress: HostAndPort;
+  readonly metrics: VerifierMetrics;
+  readonly bundle: VerifierBundle;
+  readonly replayStore: ReplayStore;
+  readonly audit: VerifierAudit;
+  readonly verifier: Verifier;
+  readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
 }
 
 /** What can be wrong with the settings is told before anything is opened. */
-async function startParts({ settings, logger, version, role }: StartInputs): Promise<Parts> {
+async function startParts(inputs: StartInputs): Promise<Parts> {
+  const { logger, role, settings } = inputs;
   const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
   const doorPlan = await planDoor(settings);
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
@@ -125,8 +160,7 @@ async function startParts({ settings, logger, version, role }: StartInputs): Pro
     realtimeStalenessSeconds,
     externalOrigin,
     maxInFlight: settings.maxInFlight,
-    onInternalError: (error) =>
-      logger.error({ fault: faultName(error) }, 'internal fault: the request was denied'),
+    onInternalError: internalErrorLog(logger),
   });
   const readiness = (leaving: boolean) =>
     verifierReadiness({
@@ -137,78 +171,51 @@ async function startParts({ settings, logger, version, role }: StartInputs): Pro
       realtimeStalenessSeconds,
       leaving,
     });
-  try {
-    const listening = {
-      settings,
-      doorPlan,
-      adminAddress,
-      verifier,
-      metrics,
-      readiness,
-      logger,
-      version,
-      role,
-    };
-    const opened = await openListeners(listening);
-    return { bundle, replayStore, audit, ...opened };
-  } catch (error) {
-    await Promise.all([bundle.close(), replayStore.close(), audit.close()]);
-    throw error;
-  }
+  return { ...inputs, doorPlan, adminAddress, metrics, bundle, replayStore, audit, verifier, readiness };
 }
 
-interface ListenerInputs {
-  readonly settings: VerifierSettings;
-  readonly doorPlan: DoorPlan;
-  readonly adminAddress: HostAndPort;
-  readonly verifier: Verifier;
-  readonly metrics: VerifierMetrics;
-  readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
-  readonly logger: Logger;
-  readonly version: string;
-  readonly role: ProcessRole;
+interface Listeners {
+  readonly door: VerifierDoor;
+  readonly admin: AdminListener;
+  /** Answers what is in flight, at most for as long as the settings say. */
+  readonly close: () => Promise<void>;
 }
 
 /** @throws CliError `listen_failed` */
-async function openListeners(inputs: ListenerInputs): Promise<Pick<Parts, 'door' | 'admin' | 'leave'>> {
-  const { adminAddress, doorPlan, logger, metrics, settings } = inputs;
+async function openListeners(parts: Parts): Promise<Listeners> {
+  const { adminAddress, departure, doorPlan, logger, metrics, role, settings } = parts;
+  const { leaving } = departure;
   const door = await openDoor({
-    ...inputs,
+    ...parts,
     plan: doorPlan,
-    onInternalError: (error) =>
-      logger.error({ fault: faultName(error) }, 'internal fault: the request was denied'),
+    onInternalError: internalErrorLog(logger),
   }).catch((error: unknown) => {
     throw listenFailure(error, settings.listen);
   });
-  let leaving = false;
-  const readiness = () => [...inputs.readiness(leaving), ...door.checks()];
-  createReadinessMetrics(metrics.registry, readiness);
-  const adminOptions = { ...adminAddress, readiness, metrics: () => scrape(metrics) };
-  const admin = await inputs.role.openAdmin(adminOptions, door.address).catch(async (error: unknown) => {
+  const readiness = (isLeaving: boolean) => [...parts.readiness(isLeaving), ...door.checks()];
+  createReadinessMetrics(metrics.registry, () => readiness(leaving.aborted));
+  const adminOptions = {
+    ...adminAddress,
+    readiness: () => readiness(leaving.aborted),
+    metrics: () => scrape(metrics),
+  };
+  const admin = await role.openAdmin(adminOptions, door.address).catch(async (error: unknown) => {
     await door.drain(0);
     throw listenFailure(error, settings.adminListen);
   });
-  const stopReporting = reportReadiness(readiness, door, logger);
-  const leave = () => {
-    leaving = true;
+  // That it leaves is no news of its readiness: the log has it by itself.
+  const stopReporting = reportReadiness({ readiness: () => readiness(false), door, logger, leaving });
+  const close = async () => {
     stopReporting();
     door.setServing(false);
+    await door.drain(settings.drainTimeoutMs);
+    await admin.close();
   };
-  return { door, admin, leave };
+  return { door, admin, close };
 }
 
-async function stopParts(parts: Parts, drainTimeoutMs: number): Promise<void> {
-  parts.leave();
-  await parts.door.drain(drainTimeoutMs);
-  const { admin, audit, bundle, replayStore } = parts;
-  await Promise.all([bundle.close(), replayStore.close(), audit.close(), admin.close()]);
-}
-
-export function stopped(stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (stop.aborted) resolve();
-    else stop.addEventListener('abort', () => resolve(), { once: true });
-  });
+function internalErrorLog(logger: Logger): (error: unknown) => void {
+  return (error) => logger.error({ fault: faultName(error) }, 'internal fault: the request was denied');
 }
 
 export function parseExternalOrigin(text: string | undefined): Origin | undefined {

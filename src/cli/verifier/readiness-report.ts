@@ -5,21 +5,29 @@ import type { Logger } from '../../telemetry/logger.ts';
 
 const INTERVAL_MS = 200;
 
+export interface ReportOptions {
+  readonly readiness: () => readonly ReadinessCheck[];
+  readonly door: Pick<ExtAuthzGrpcDoor, 'setServing'>;
+  readonly logger: Logger;
+  /** Whatever else is in order, health says no from then on. */
+  readonly leaving: AbortSignal;
+}
+
 /** Looks now and then regularly. @returns ends it */
-export function reportReadiness(
-  readiness: () => readonly ReadinessCheck[],
-  door: Pick<ExtAuthzGrpcDoor, 'setServing'>,
-  logger: Logger,
-): () => void {
+export function reportReadiness({ door, leaving, logger, readiness }: ReportOptions): () => void {
   const log = new ReadinessLog(logger);
   const look = () => {
     const checks = readiness();
-    door.setServing(checks.every(({ problem }) => problem === undefined));
+    door.setServing(!leaving.aborted && checks.every(({ problem }) => problem === undefined));
     for (const check of checks) log.note(check);
   };
   look();
+  leaving.addEventListener('abort', look);
   const timer = setInterval(look, INTERVAL_MS);
-  return () => clearInterval(timer);
+  return () => {
+    clearInterval(timer);
+    leaving.removeEventListener('abort', look);
+  };
 }
 
 /** What was last said of a check. Shapes are texts whose numbers only count on, as in "for another 3 s". */

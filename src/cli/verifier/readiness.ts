@@ -16,7 +16,7 @@ export interface ReadinessInputs {
   readonly replay: ReplayHealth;
   readonly audit: AuditHealth;
   readonly realtimeStalenessSeconds: number;
-  /** SIGTERM has come. */
+  /** A signal has come. */
   readonly leaving: boolean;
 }
 
@@ -30,8 +30,15 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
       ? { name: 'replay_store', problem: undefined, warning: replay.warning }
       : { name: 'replay_store', problem: replay.problem },
     auditCheck(inputs.audit),
-    { name: 'listener', problem: leaving ? 'draining: no new checks are taken' : undefined },
+    listenerCheck(leaving),
   ];
+}
+
+export function listenerCheck(leaving: boolean): ReadinessCheck {
+  return {
+    name: 'listener',
+    problem: leaving ? 'draining: a signal has come, and it is about to end' : undefined,
+  };
 }
 
 const NO_BUNDLE = 'no bundle has been loaded: put one into --bundle, or have Control publish one';

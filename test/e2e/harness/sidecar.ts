@@ -17,7 +17,7 @@ export interface Service extends Omit<Child, 'stop'> {
 /** `proofgate <args>` as a service. */
 export function startProofgate(
   args: readonly string[],
-  options: Pick<ServiceOptions, 'readyUrl' | 'readyTimeoutMs' | 'env' | 'cwd'>,
+  options: Pick<ServiceOptions, 'readyUrl' | 'readyTimeoutMs' | 'env' | 'cwd' | 'ownProcessGroup'>,
 ): Promise<Service> {
   return startService({ ...options, ...proofgateCommand(args) });
 }

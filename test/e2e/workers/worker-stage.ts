@@ -17,6 +17,8 @@ export interface WorkersOptions {
   readonly auditFile?: string;
   /** Default: a free port. */
   readonly listen?: string;
+  /** Whether signals can be sent to all processes at once. Default false. */
+  readonly ownProcessGroup?: boolean;
 }
 
 export interface RunningWorkers {
@@ -49,6 +51,7 @@ export async function startWorkers(source: ProofSource, options: WorkersOptions)
     ],
     {
       env: { PROOFGATE_REPLAY: options.redisUrl },
+      ownProcessGroup: options.ownProcessGroup === true,
       readyTimeoutMs: 60_000,
       readyUrl: (lines) => {
         const admin = listening(lines)?.admin_listen;

@@ -69,19 +69,20 @@ async function freshenUntilStopped(
   context: CliContext,
 ): Promise<void> {
   const { setTimeout: sleep } = await import('node:timers/promises');
-  const { listenForStop } = await import('../../stop-signal.ts');
-  const stop = listenForStop();
+  const { untilStopped } = await import('../../stop-signal.ts');
   let shownRevision: number | undefined;
-  while (!stop.aborted) {
-    try {
-      const made = await statement();
-      if (made.revision !== shownRevision) showStatement(made, context);
-      shownRevision = made.revision;
-    } catch (error) {
-      shownRevision = undefined;
-      context.output.error(toCliError(error));
+  await untilStopped(async (stop) => {
+    while (!stop.aborted) {
+      try {
+        const made = await statement();
+        if (made.revision !== shownRevision) showStatement(made, context);
+        shownRevision = made.revision;
+      } catch (error) {
+        shownRevision = undefined;
+        context.output.error(toCliError(error));
+      }
+      // Rejects when it is to stop, and the loop ends.
+      await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
     }
-    // Rejects when it is to stop, and the loop ends.
-    await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
-  }
+  });
 }

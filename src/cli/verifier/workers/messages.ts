@@ -6,21 +6,27 @@ import { isJsonObject } from '../../../protocol/strict-json.ts';
 export const WORKER_NUMBER = 'PROOFGATE_WORKER_NUMBER';
 
 export type WorkerMessage =
+  /** It hears from now on what it is told. */
+  | { readonly kind: 'hearing' }
   /** Sent several times a second: also says that the worker is alive. */
   | { readonly kind: 'state'; readonly address: string; readonly checks: readonly ReadinessCheck[] }
   | { readonly kind: 'metrics'; readonly id: number; readonly text: string }
   /** It could not start: settings that no other try would make good. */
   | { readonly kind: 'failed'; readonly code: string; readonly message: string };
 
-export interface PrimaryMessage {
-  readonly kind: 'scrape';
-  readonly id: number;
-}
+export type PrimaryMessage =
+  | { readonly kind: 'scrape'; readonly id: number }
+  /** Health is to say no; Checks are answered as before. */
+  | { readonly kind: 'leave' }
+  /** The door is to be closed, and not opened where it is not open yet. */
+  | { readonly kind: 'close' };
 
 export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {
   if (!isJsonObject(value)) return undefined;
   const { address, checks, code, id, kind, message, text } = value;
   switch (kind) {
+    case 'hearing':
+      return { kind };
     case 'state':
       return typeof address === 'string' && Array.isArray(checks) && checks.every(isCheck)
         ? { kind, address, checks }
@@ -36,9 +42,16 @@ export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {
 
 export function parsePrimaryMessage(value: unknown): PrimaryMessage | undefined {
   if (!isJsonObject(value)) return undefined;
-  return value.kind === 'scrape' && typeof value.id === 'number'
-    ? { kind: 'scrape', id: value.id }
-    : undefined;
+  const { id, kind } = value;
+  switch (kind) {
+    case 'leave':
+    case 'close':
+      return { kind };
+    case 'scrape':
+      return typeof id === 'number' ? { kind, id } : undefined;
+    default:
+      return undefined;
+  }
 }
 
 function isCheck(value: unknown): value is ReadinessCheck {

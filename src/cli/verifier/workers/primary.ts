@@ -3,6 +3,7 @@
  * admin address for all, and decides nothing; each worker is a whole verifier over the same Redis.
  */
 import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type AdminListener,
   openAdminListener,
@@ -16,21 +17,28 @@ import { createWorkerMetrics } from '../../../telemetry/worker-metrics.ts';
 import type { CliContext } from '../../define-command.ts';
 import { usageError } from '../../errors.ts';
 import { parseHostAndPort } from '../../listen-address.ts';
-import { listenForStop } from '../../stop-signal.ts';
+import { stopped, untilStopped } from '../../stop-signal.ts';
 import { planAudit } from '../audit-plan.ts';
 import { createVerifierBundle, type VerifierBundle } from '../bundle.ts';
 import { planDoor } from '../door.ts';
 import { assertReplaySetting, usesEmbeddedReplay } from '../open-replay-store.ts';
-import { listenFailure, parseExternalOrigin, readingOf, stopped } from '../process.ts';
-import { bundleCheck, controlCheck } from '../readiness.ts';
+import { listenFailure, parseExternalOrigin, readingOf } from '../process.ts';
+import { bundleCheck, controlCheck, listenerCheck } from '../readiness.ts';
 import type { VerifierSettings } from '../settings.ts';
 import { mergeMetrics } from './merged-metrics.ts';
 import { mergeChecks } from './readiness.ts';
 import { WorkerPool } from './worker-pool.ts';
 
 /** Returns when SIGTERM or SIGINT has come and all workers have answered what was in flight. */
-export async function runPrimary(settings: VerifierSettings, { version }: CliContext): Promise<void> {
-  const stop = listenForStop();
+export function runPrimary(settings: VerifierSettings, context: CliContext): Promise<void> {
+  return untilStopped((stop) => leadWorkers(settings, context, stop));
+}
+
+async function leadWorkers(
+  settings: VerifierSettings,
+  { version }: CliContext,
+  stop: AbortSignal,
+): Promise<void> {
   const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
   const { relaysAudit } = await planWorkers(settings);
   const logger = createLogger(settings.logLevel);
@@ -45,10 +53,10 @@ export async function runPrimary(settings: VerifierSettings, { version }: CliCon
     onRestart: () => workerMetrics.restarted(),
   });
   createReadinessMetrics(metrics.registry, () => [...primaryChecks(bundle), pool.check()]);
-  const readiness = () => [
-    ...mergeChecks([{ process: 'primary', checks: primaryChecks(bundle) }, ...pool.states()]),
-    pool.check(),
-  ];
+  const readiness = () => {
+    const own = { process: 'primary', checks: [...primaryChecks(bundle), listenerCheck(stop.aborted)] };
+    return [...mergeChecks([own, ...pool.states()]), pool.check()];
+  };
   const scrape = async () => {
     const texts = [await metrics.registry.metrics(), ...(await pool.metrics())];
     return { contentType: metrics.registry.contentType, text: mergeMetrics(texts) };
@@ -65,11 +73,17 @@ export async function runPrimary(settings: VerifierSettings, { version }: CliCon
     process.on('SIGHUP', reopen);
     const listen = await Promise.race([pool.start(), stopped(stop)]);
     const { authSite, workers } = settings;
-    logger.info({ version, listen, admin_listen: admin.address, auth_site: authSite, workers }, 'listening');
+    if (listen !== undefined) {
+      const admin_listen = admin.address;
+      logger.info({ version, listen, admin_listen, auth_site: authSite, workers }, 'listening');
+    }
     await stopped(stop);
     logger.info('draining');
+    pool.leave();
+    // Where no door is open yet nobody asks, so nobody has to turn to others.
+    if (pool.isAnyOpen()) await sleep(settings.drainDelayMs);
   } finally {
-    await pool.stop(stop.aborted ? settings.drainDelayMs + settings.drainTimeoutMs : 0);
+    await pool.stop(stop.aborted ? settings.drainTimeoutMs : 0);
     process.off('SIGHUP', reopen);
     await Promise.all([bundle.close(), admin?.close()]);
   }

@@ -50,7 +50,8 @@ export class WorkerPool {
   #onFailed: (error: CliError) => void = () => undefined;
   #lastScrape = 0;
   #hasStarted = false;
-  #isStopping = false;
+  /** What workers were last told, and one that begins is told. */
+  #farewell: 'leave' | 'close' | undefined;
   #watch: NodeJS.Timeout | undefined;
 
   constructor(options: WorkerPoolOptions) {
@@ -90,25 +91,35 @@ export class WorkerPool {
     if (stdout !== undefined && worker.process.stdout) relayLines(worker.process.stdout, stdout);
     worker.on('message', (value: unknown) => {
       const message = parseWorkerMessage(value);
-      if (message !== undefined) this.#hear(seat, message);
+      if (message !== undefined) this.#hear(seat, worker, message);
     });
     // The channel of one that was killed; its end is told by `exit`.
     worker.on('error', () => undefined);
     worker.once('exit', (code, signal) => {
       seat.worker = undefined;
       seat.checks = undefined;
-      if (this.#isStopping) return;
+      const isClosing = this.#farewell === 'close';
+      // To end in order is what it was told.
+      if (isClosing && (code === 0 || !this.#hasStarted)) return;
       if (performance.now() - startedMs >= SOUND_AFTER_MS) seat.backoffMs = FIRST_BACKOFF_MS;
-      logger.error({ worker: seat.number, code, signal, restart_ms: seat.backoffMs }, 'a worker has ended');
-      this.#options.onRestart();
-      seat.restart = setTimeout(() => this.#fork(seat), seat.backoffMs);
-      seat.backoffMs = Math.min(seat.backoffMs * 2, MAX_BACKOFF_MS);
+      const restart_ms = isClosing ? undefined : seat.backoffMs;
+      logger.error({ worker: seat.number, code, signal, restart_ms }, 'a worker has ended');
+      if (!isClosing) this.#restart(seat);
     });
   }
 
-  #hear(seat: Seat, message: WorkerMessage): void {
+  #restart(seat: Seat): void {
+    this.#options.onRestart();
+    seat.restart = setTimeout(() => this.#fork(seat), seat.backoffMs);
+    seat.backoffMs = Math.min(seat.backoffMs * 2, MAX_BACKOFF_MS);
+  }
+
+  #hear(seat: Seat, worker: Worker, message: WorkerMessage): void {
     seat.heardMs = performance.now();
     switch (message.kind) {
+      case 'hearing':
+        if (this.#farewell !== undefined) tell(worker, { kind: this.#farewell });
+        return;
       case 'state':
         seat.checks = message.checks;
         if (this.#seats.every(({ checks }) => checks !== undefined)) {
@@ -178,16 +189,30 @@ export class WorkerPool {
     for (const { worker } of this.#seats) worker?.process.kill(signal);
   }
 
-  /** SIGTERM to all, and SIGKILL to those that are still there when their time is up. */
+  /** Whether the door of one of them is open. */
+  isAnyOpen(): boolean {
+    return this.#seats.some(({ checks }) => checks !== undefined);
+  }
+
+  /** Health of all says no. They are watched and started again as before: until they close they answer. */
+  leave(): void {
+    this.#tellAll('leave');
+  }
+
+  #tellAll(farewell: 'leave' | 'close'): void {
+    this.#farewell = farewell;
+    for (const { worker } of this.#seats) if (worker) tell(worker, { kind: farewell });
+  }
+
+  /** All close, and those that are still there when their time is up get SIGKILL. */
   async stop(drainTimeoutMs: number): Promise<void> {
-    this.#isStopping = true;
     clearInterval(this.#watch);
     for (const { restart } of this.#seats) clearTimeout(restart);
     const workers = this.#seats.flatMap(({ worker }) => (worker === undefined ? [] : [worker]));
     const ended = workers.map(
       (worker) => new Promise<void>((resolve) => worker.once('exit', () => resolve())),
     );
-    this.signal('SIGTERM');
+    this.#tellAll('close');
     const timer = setTimeout(() => this.signal('SIGKILL'), drainTimeoutMs + KILL_AFTER_DRAIN_MS);
     await Promise.all(ended);
     clearTimeout(timer);

@@ -1,18 +1,23 @@
 /** One of several verifier processes: everything but what the primary does for all of them. */
 import type { CliContext } from '../../define-command.ts';
 import { EXIT_CODES, toCliError } from '../../errors.ts';
+import { leaveSignalsToParent } from '../../stop-signal.ts';
 import { runVerifier } from '../process.ts';
 import type { VerifierSettings } from '../settings.ts';
 import { WORKER_NUMBER } from './messages.ts';
 import { createWorkerBundle } from './worker-bundle.ts';
 import { WorkerChannel } from './worker-channel.ts';
 
-/** Returns when a signal has come and everything in flight has been answered; what fails is told to the primary. */
+/** Returns when the primary has said so and everything in flight has been answered; what fails is told to the primary. */
 export async function runWorker(settings: VerifierSettings, context: CliContext): Promise<void> {
   const worker = process.env[WORKER_NUMBER] ?? '';
+  // Whoever signals all processes at once, as systemd does, means that the primary is to have its workers leave in order.
+  // Without a primary there are no workers: Node ends them.
+  leaveSignalsToParent();
   const channel = new WorkerChannel();
   try {
     await runVerifier(settings, context, {
+      untilAsked: (_, run) => run(channel.departure),
       logFields: { worker: Number(worker) },
       tellStart: (logger, { authSite, listen, version }) =>
         logger.info({ version, listen, auth_site: authSite }, 'worker listening'),
