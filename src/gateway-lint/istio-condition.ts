@@ -1,18 +1,37 @@
 /**
  * Istio's way of asking: an rbac filter that refuses nothing writes the name of the rule that matches into metadata, and ext_authz asks
  * when it finds one of an AuthorizationPolicy CUSTOM there. For connections that are no HTTP there is the same once more.
- * Source: Istio 1.31, pilot/pkg/security/authz/builder/builder.go.
+ * Sources: Istio 1.31, pilot/pkg/security/authz/builder/builder.go; Envoy, source/extensions/filters/http/rbac/rbac_filter.cc.
  */
 import type { HttpFilter, Override } from './gateway.ts';
+import { isSetAside } from './rbac.ts';
 import { mayBe, typed } from './read-filters.ts';
-import type { View } from './view.ts';
+import type { Member, View } from './view.ts';
 
+/** Of what an rbac filter writes, whatever the filter is called. */
+const HTTP_NAMESPACE = 'envoy.filters.http.rbac';
+const NETWORK_NAMESPACE = 'envoy.filters.network.rbac';
 const WRITTEN = 'shadow_effective_policy_id';
 
-/** A filter in front of the check that runs in any case. */
-interface Writer {
-  readonly name: string;
-  readonly settings: View | undefined;
+/** Filters that write no metadata, and hold no request until another has written some. */
+const QUIET = new Set([
+  'alpn',
+  'cors',
+  'csrf',
+  'grpc_stats',
+  'header_mutation',
+  'io.istio.http.peer_metadata.Config',
+  'stats.PluginConfig',
+]);
+
+/** A filter in front of the check, as far as the condition hangs on it. */
+interface Step {
+  /** Settings of an rbac filter. */
+  readonly rbac: View | undefined;
+  /** No route has other settings for it. */
+  readonly isSame: boolean;
+  readonly runsAlways: boolean;
+  readonly isQuiet: boolean;
 }
 
 /** Whether the condition of the check holds for every request, whatever it is, because of a filter in front of it. */
@@ -21,59 +40,91 @@ export function isAskedAlways(
   before: readonly HttpFilter[],
   overrides: readonly Override[],
 ): boolean {
-  const writers = before.filter(
-    ({ condition, entry, kind, name }) =>
-      kind === 'rbac' &&
-      condition === undefined &&
-      !overrides.some((override) => override.name === name) &&
-      !mayBe(entry.get('disabled')),
-  );
-  return isMetAlways(check.settings?.get('filter_enabled_metadata'), writers);
+  const condition = check.settings?.get('filter_enabled_metadata');
+  const steps = before.map(({ condition: around, entry, kind, name, settings }): Step => {
+    const isSame = around === undefined && !overrides.some((override) => override.name === name);
+    return {
+      rbac: kind === 'rbac' ? settings : undefined,
+      isSame,
+      runsAlways: isSame && !mayBe(entry.get('disabled')),
+      isQuiet: around === undefined && QUIET.has(kind) && typed(entry.get('typed_config')) !== undefined,
+    };
+  });
+  return isMetAlways(condition, HTTP_NAMESPACE, steps);
 }
 
 /** Whether the verifier is asked about every connection, which it then refuses: what is no HTTP has no proof. */
 export function isConnectionRefused(before: readonly View[]): boolean {
-  const messages = before.flatMap((filter) => {
-    const message = typed(filter.get('typed_config'));
-    return message === undefined ? [] : [{ ...message, name: filter.get('name')?.text ?? '' }];
+  const messages = before.map((filter) => typed(filter.get('typed_config')));
+  const steps = messages.map((message): Step => {
+    const type = message?.type ?? '';
+    const rbac = /\.filters\.network\.rbac\.v\w+\.RBAC$/.test(type) ? message?.settings : undefined;
+    return { rbac, isSame: true, runsAlways: true, isQuiet: isIstioStatistics(type) };
   });
-  return messages.some(({ settings, type }, at) => {
-    const isCheck = /\.filters\.network\.ext_authz\.v\w+\.ExtAuthz$/.test(type);
-    const condition = settings.get('filter_enabled_metadata');
-    const writers = messages
-      .slice(0, at)
-      .filter((one) => /\.filters\.network\.rbac\.v\w+\.RBAC$/.test(one.type));
-    const isMet = condition === undefined || isMetAlways(condition, writers);
-    return isCheck && isMet && !mayBe(settings.get('failure_mode_allow'));
+  return messages.some((message, at) => {
+    if (!/\.filters\.network\.ext_authz\.v\w+\.ExtAuthz$/.test(message?.type ?? '')) return false;
+    const condition = message?.settings.get('filter_enabled_metadata');
+    const isMet = condition === undefined || isMetAlways(condition, NETWORK_NAMESPACE, steps.slice(0, at));
+    return isMet && !mayBe(message?.settings.get('failure_mode_allow'));
   });
 }
 
-function isMetAlways(condition: View | undefined, writers: readonly Writer[]): boolean {
+/** Of network filters those that look on. */
+export function isIstioStatistics(type: string): boolean {
+  return type === 'envoy.tcp.metadataexchange.config.MetadataExchange' || type === 'stats.PluginConfig';
+}
+
+/** One filter writes what the condition wants, and none behind that one writes something else there. */
+function isMetAlways(condition: View | undefined, namespace: string, steps: readonly Step[]): boolean {
   const prefix = condition?.at('value', 'string_match', 'prefix')?.text ?? '';
-  const [key, ...deeper] = condition?.list('path') ?? [];
-  if (condition === undefined || prefix === '' || deeper.length > 0 || mayBe(condition.get('invert'))) {
-    return false;
-  }
-  return writers.some(({ name, settings }) => {
-    const stat = settings?.get('shadow_rules_stat_prefix')?.text ?? '';
-    const isWritten = key?.get('key')?.text === `${stat}${WRITTEN}`;
-    return isWritten && name === condition.get('filter')?.text && matchesAll(settings, prefix);
-  });
+  const [path, ...deeper] = condition?.list('path') ?? [];
+  const key = path?.get('key')?.text ?? '';
+  if (prefix === '' || deeper.length > 0 || mayBe(condition?.get('invert'))) return false;
+  if (condition?.get('filter')?.text !== namespace) return false;
+  return steps.some(
+    ({ rbac, runsAlways }, at) =>
+      runsAlways &&
+      rbac !== undefined &&
+      writes(rbac, key) &&
+      hasPrefix(rbac, prefix) &&
+      policiesOf(rbac).some(({ view }) => isForAll(view)) &&
+      steps.slice(at + 1).every((step) => leavesIt(step, key, prefix)),
+  );
 }
 
-/** Each policy's name has the prefix, and one of them matches everything. */
-function matchesAll(settings: View | undefined, prefix: string): boolean {
-  const policies = settings?.at('shadow_rules', 'policies')?.members() ?? [];
+function leavesIt({ isQuiet, isSame, rbac }: Step, key: string, prefix: string): boolean {
+  return isQuiet || (rbac !== undefined && isSame && (!writes(rbac, key) || hasPrefix(rbac, prefix)));
+}
+
+function writes(rbac: View, key: string): boolean {
+  const written = `${rbac.get('shadow_rules_stat_prefix')?.text ?? ''}${WRITTEN}`;
+  return SHADOWS.some((name) => rbac.get(name) !== undefined) && key === written;
+}
+
+const SHADOWS = ['shadow_rules', 'shadow_matcher'];
+
+/** Whatever it writes has the prefix. */
+function hasPrefix(rbac: View, prefix: string): boolean {
+  return !isSetAside(rbac, 'shadow_rules') && policiesOf(rbac).every(({ name }) => name.startsWith(prefix));
+}
+
+function policiesOf(rbac: View): readonly Member[] {
+  return rbac.at('shadow_rules', 'policies')?.members() ?? [];
+}
+
+const MATCHED = ['permissions', 'principals'];
+
+/** A policy that matches everything: Envoy wants its permissions, its principals, and whatever else it has. */
+function isForAll(policy: View): boolean {
   return (
-    policies.every(({ name }) => name.startsWith(prefix)) &&
-    policies.some(({ view }) =>
-      ['permissions', 'principals'].every((member) => view.list(member).some(isAny)),
-    )
+    policy.members().every(({ name }) => MATCHED.includes(name)) &&
+    MATCHED.every((member) => policy.list(member).some(isAny))
   );
 }
 
 /** A Permission or Principal that nothing fails. */
 function isAny(one: View): boolean {
+  if (one.members().length !== 1) return false;
   const all = one.at('and_rules', 'rules') ?? one.at('and_ids', 'ids');
   if (all !== undefined) return all.items().length > 0 && all.items().every(isAny);
   const some = one.at('or_rules', 'rules') ?? one.at('or_ids', 'ids');

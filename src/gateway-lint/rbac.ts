@@ -6,8 +6,13 @@ import type { View } from './view.ts';
 
 type Condition = (one: View) => boolean;
 
-export function requiresDecision(rules: View | undefined): boolean {
-  return requires(rules, isDecided);
+/** Whether rules of the RBAC message count for nothing: Envoy leaves them out where there is a matcher as well. */
+export function isSetAside(rbac: View, rules: 'rules' | 'shadow_rules'): boolean {
+  return rbac.get(rules === 'rules' ? 'matcher' : 'shadow_matcher') !== undefined;
+}
+
+export function requiresDecision(rbac: View | undefined): boolean {
+  return requires(rbac, isDecided);
 }
 
 /** Whether one of its filters refuses what asks for an upgrade, on every route. In HTTP/2 as well Envoy shows filters the header of HTTP/1.1. */
@@ -18,12 +23,14 @@ export function refusesUpgrades({ filters }: Chain, overrides: readonly Override
       !overrides.some((override) => override.name === name) &&
       condition === undefined &&
       !mayBe(entry.get('disabled')) &&
-      requires(settings?.get('rules'), isNoUpgrade),
+      requires(settings, isNoUpgrade),
   );
 }
 
 /** Each policy lets through on its own, so each must want it. */
-function requires(rules: View | undefined, isWanted: Condition): boolean {
+function requires(rbac: View | undefined, isWanted: Condition): boolean {
+  if (rbac === undefined || isSetAside(rbac, 'rules')) return false;
+  const rules = rbac.get('rules');
   const policies = rules?.get('policies')?.members() ?? [];
   const isAllow = rules?.get('action')?.isOneOf('ALLOW', 0) ?? true;
   return (
@@ -61,5 +68,9 @@ function isNoUpgrade(condition: View): boolean {
 }
 
 function isPresence(header: View | undefined, name: string): boolean {
-  return header?.get('name')?.text?.toLowerCase() === name && header.get('present_match')?.flag === true;
+  return (
+    header?.get('name')?.text?.toLowerCase() === name &&
+    header.get('present_match')?.flag === true &&
+    !mayBe(header.get('treat_missing_header_as_empty'))
+  );
 }

@@ -37,6 +37,14 @@ describe("Istio's sidecar", () => {
       .replace('"any": true', '"destination_port": 1');
     const conditional = before.slice(0, before.lastIndexOf('"shadow_rules"')) + limited;
     expect(rulesIn([conditional, after].join(networkCheck))).toEqual(['tcp-proxy']);
+    const [far = '', near = ''] = [before.lastIndexOf('"shadow_rules"')].flatMap((at) => [
+      before.slice(0, at),
+      before.slice(at),
+    ]);
+    const shared = `${far}"shadow_matcher": {}, ${near}`;
+    expect(rulesIn([shared, after].join(networkCheck))).toEqual(['tcp-proxy']);
+    const elsewhere = exchanged(after, '"filter": "envoy.filters.network.rbac"', '"filter": "other"');
+    expect(rulesIn([before, elsewhere].join(networkCheck))).toEqual(['tcp-proxy']);
     const open = `${networkCheck}",\n"failure_mode_allow": true, "x": "`;
     expect(rulesIn([before, after].join(open))).toContain('tcp-proxy');
   });

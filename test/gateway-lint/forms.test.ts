@@ -308,6 +308,9 @@ describe('rules of rbac', () => {
   it.each([
     ['permissions: [{ header: { name: x-proofgate-decision-id, present_match: false } }]'],
     ['permissions: [{ header: { name: x-other, present_match: true } }]'],
+    [
+      'permissions: [{ header: { name: x-proofgate-decision-id, present_match: true, treat_missing_header_as_empty: true } }]',
+    ],
     ['permissions: [{ header: { name: x-proofgate-decision-id, present_match: true } }, { any: true }]'],
     [
       'permissions: [{ or_rules: { rules: [{ any: true }, { header: { name: x-proofgate-decision-id, present_match: true } }] } }]',
@@ -315,6 +318,33 @@ describe('rules of rbac', () => {
     ['permissions: [{ not_rule: { header: { name: x-proofgate-decision-id, present_match: true } } }]'],
   ])('that let more through: %s', (by) => {
     expect(edited(decided, by)).toEqual(['decision-not-required']);
+  });
+
+  it('count for nothing beside a matcher, for which Envoy leaves them out', () => {
+    const rules = '                      rules:\n';
+    expect(edited(rules, `                      matcher: {}\n${rules}`)).toEqual(['decision-not-required']);
+    const websockets = 'stat_prefix: ingress\n                upgrade_configs: [{ upgrade_type: websocket }]';
+    const closed = exchanged(
+      exchanged(clean, 'stat_prefix: ingress', websockets),
+      decided,
+      'permissions: [{ and_rules: { rules: [{ header: { name: x-proofgate-decision-id, present_match: true } }, { header: { name: upgrade, present_match: true, invert_match: true } }] } }]',
+    );
+    expect(rulesIn(closed)).toEqual([]);
+    expect(
+      rulesIn(exchanged(closed, rules, `                      matcher: {}\n${rules}`)).toSorted(),
+    ).toEqual(['decision-not-required', 'upgrades-allowed']);
+  });
+
+  it('of a route count for nothing beside a matcher', () => {
+    const route = 'route: { cluster: upstream }';
+    const policy = `{ ${decided}, principals: [{ any: true }] }`;
+    const own = (more: string) =>
+      edited(
+        route,
+        `${route}\n                          typed_per_filter_config: { envoy.filters.http.rbac: { "@type": type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBACPerRoute, rbac: { ${more}rules: { policies: { decided: ${policy} } } } } }`,
+      );
+    expect(own('')).toEqual([]);
+    expect(own('matcher: {}, ')).toEqual(['decision-not-required']);
   });
 
   it('count policy by policy, and only when they allow', () => {

@@ -4,7 +4,7 @@ import { filtersOfPolicies, movesBehindCheck } from '../filter-order.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
 import { isAskedAlways } from '../istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
-import { ofKind } from '../settings.ts';
+import { ofKind, viewsOf } from '../settings.ts';
 import type { View } from '../view.ts';
 
 /** Those that callers reach. */
@@ -150,23 +150,22 @@ const checkConditional: Rule = {
   effect: 'asks about some requests only; the others are forwarded unchecked',
   fix: 'ext_authz without a matcher around it and without filter_enabled_metadata',
   find({ checks, listeners, overrides }) {
-    const chains = listeners.flatMap((listener) => listener.chains);
-    const unconditional = new Set(
-      chains.flatMap(({ filters }) =>
-        filters
-          .filter(
-            (filter, at) => isCheckFilter(filter) && isAskedAlways(filter, filters.slice(0, at), overrides),
-          )
-          .map(({ settings }) => settings?.identity),
-      ),
-    );
+    // By where they stand: an alias in another chain is the same settings behind other filters.
+    const standing = listeners
+      .flatMap(({ chains }) => chains)
+      .flatMap(({ filters }) =>
+        filters.flatMap((filter, at) =>
+          isCheckFilter(filter) ? [{ filter, before: filters.slice(0, at) }] : [],
+        ),
+      );
+    const seen = new Set(standing.map(({ filter }) => filter.settings?.identity));
+    const conditional = standing
+      .filter(({ before, filter }) => !isAskedAlways(filter, before, overrides))
+      .flatMap(({ filter }) => filter.settings ?? []);
+    const ofPatches = viewsOf(checks).filter(({ identity }) => !seen.has(identity));
     return [
-      ...chains.flatMap(({ filters }) =>
-        filters.filter(isCheckFilter).flatMap(({ condition }) => condition ?? []),
-      ),
-      ...checks
-        .filter(({ view }) => !unconditional.has(view.identity))
-        .flatMap(({ view }) => view.get('filter_enabled_metadata') ?? []),
+      ...standing.flatMap(({ filter }) => filter.condition ?? []),
+      ...[...conditional, ...ofPatches].flatMap((view) => view.get('filter_enabled_metadata') ?? []),
     ];
   },
 };

@@ -70,7 +70,7 @@ function undecided({ filters, routes, unseenRoutes }: Chain, gateway: Gateway): 
   const place = rbac[0]?.entry ?? filters[check]?.entry;
   const names = new Set(rbac.map(({ name }) => name));
   const overrides = gateway.overrides.filter(({ name }) => names.has(name));
-  const isRequired = rbac.some(({ settings }) => requiresDecision(settings?.get('rules')));
+  const isRequired = rbac.some(({ settings }) => requiresDecision(settings));
   const isRequiredBy = (view: View) =>
     overrides.some((one) => one.owner.identity === view.identity && keepsDecision(one));
   const everywhere =
@@ -90,7 +90,7 @@ function undecided({ filters, routes, unseenRoutes }: Chain, gateway: Gateway): 
 }
 
 function keepsDecision({ isDisabled, settings }: Override): boolean {
-  return !isDisabled && requiresDecision(settings.at('rbac', 'rules'));
+  return !isDisabled && requiresDecision(settings.get('rbac'));
 }
 
 const callerChoosesTarget: Rule = {
