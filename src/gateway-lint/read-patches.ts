@@ -1,6 +1,8 @@
 /** Envoy configuration that Istio's EnvoyFilter and Envoy Gateway's EnvoyPatchPolicy put into generated one. */
-import type { Gateway, HttpFilter, Resource, Settings } from './gateway.ts';
-import { isCheck, isManager, kindOfType, mayBe, readHttpFilter, typed } from './read-filters.ts';
+import type { Gateway, Resource, Settings } from './gateway.ts';
+import { isBeforeCheck, type PatchTarget, targetOf } from './json-patch.ts';
+import { isCheck, isManager, kindOfType, readHttpFilter, typed } from './read-filters.ts';
+import { removalsOf } from './removals.ts';
 import { everyMapping, type View } from './view.ts';
 
 export type Patched = Pick<
@@ -47,14 +49,19 @@ export function readPatches(resources: readonly Resource[]): Patched {
   };
 }
 
-function insertedFilter({
-  isBehindCheck,
-  value,
-}: Patch): readonly { filter: HttpFilter; isBehindCheck: boolean }[] {
-  const message = typed(value.get('typed_config'));
-  if (message === undefined || !/\bhttp\b/.test(message.type) || kindOfType(message.type) === message.type)
-    return [];
-  return [{ filter: readHttpFilter(value, new Map()), isBehindCheck }];
+type Inserted = Gateway['insertedFilters'][number];
+
+function insertedFilter({ isBehindCheck, value }: Patch): readonly Inserted[] {
+  const isHttpFilter = (one: View) => {
+    const type = typed(one.get('typed_config'))?.type ?? '';
+    return /\bhttp\b/.test(type) && kindOfType(type) !== type;
+  };
+  if (isHttpFilter(value)) return [{ filter: readHttpFilter(value, new Map()), isBehindCheck }];
+  const filters = value.items().map((one) => readHttpFilter(one, new Map()));
+  const check = filters.findIndex(({ kind }) => kind === CHECK);
+  return filters.flatMap((filter, at) =>
+    isHttpFilter(filter.entry) ? [{ filter, isBehindCheck: at > check }] : [],
+  );
 }
 
 function patchesOf({ kind, spec }: Resource): readonly Patch[] {
@@ -63,7 +70,6 @@ function patchesOf({ kind, spec }: Resource): readonly Patch[] {
   return [];
 }
 
-const ROUTER = 'envoy.filters.http.router';
 const CHECK = 'ext_authz';
 
 function istioPatch(entry: View): readonly Patch[] {
@@ -71,10 +77,21 @@ function istioPatch(entry: View): readonly Patch[] {
   const operation = entry.at('patch', 'operation');
   if (value === undefined || operation?.text === 'REMOVE') return [];
   const neighbour = entry.at('match', 'listener', 'filter_chain', 'filter', 'sub_filter', 'name')?.text ?? '';
-  const isBehindCheck =
-    (operation?.isOneOf('INSERT_BEFORE') === true && neighbour === ROUTER) ||
-    (operation?.isOneOf('INSERT_AFTER') === true && neighbour.includes(CHECK));
+  const isBehindCheck = !isInFront(operation?.text ?? '', neighbour) && operation?.text !== 'MERGE';
   return [{ value, placed: value, isWhole: !(operation?.isOneOf('MERGE') ?? false), isBehindCheck }];
+}
+
+/** What Istio puts in front of the check, and the check. */
+const FRONT = ['istio.metadata_exchange', 'envoy.filters.http.rbac'];
+
+/** Without a neighbour, INSERT_BEFORE is before all. */
+function isInFront(operation: string, neighbour: string): boolean {
+  const isBefore = neighbour === '' || FRONT.includes(neighbour) || neighbour.includes(CHECK);
+  return (
+    operation === 'INSERT_FIRST' ||
+    (operation === 'INSERT_BEFORE' && isBefore) ||
+    (['INSERT_AFTER', 'REPLACE'].includes(operation) && neighbour === FRONT[0])
+  );
 }
 
 /** The value, as it would stand below the last `typed_config` of its path. */
@@ -82,42 +99,15 @@ function jsonPatch(entry: View): readonly Patch[] {
   const operation = entry.get('operation');
   const value = operation?.get('value');
   if (operation === undefined || value === undefined) return [];
-  const [, selected = ''] = /\.(\w+)$/.exec(operation.get('json_path')?.text ?? '') ?? [];
-  const path = [selected, ...(operation.get('path')?.text ?? '').split('/')].filter((name) => name !== '');
-  const names = path.slice(path.lastIndexOf('typed_config') + 1).map(unescapePointer);
+  const target = targetOf(operation, 'path');
+  const names = membersOf(target);
   const isWhole = typed(value) !== undefined || typed(value.get('typed_config')) !== undefined;
-  return [{ value, placed: value.below(names), isWhole, isBehindCheck: false }];
+  const isBehindCheck = !isBeforeCheck(target.filter ?? '');
+  return [{ value, placed: value.below(names), isWhole, isBehindCheck }];
 }
 
-/** RFC 6901 section 4. */
-function unescapePointer(name: string): string {
-  return name.replaceAll('~1', '/').replaceAll('~0', '~');
-}
-
-function removalsOf({ kind, spec }: Resource): readonly View[] {
-  if (kind === 'EnvoyFilter') return spec.list('config_patches').flatMap(istioRemoval);
-  return kind === 'EnvoyPatchPolicy' ? spec.list('json_patches').flatMap(jsonRemoval) : [];
-}
-
-function istioRemoval(entry: View): readonly View[] {
-  const patch = entry.get('patch');
-  const operation = patch?.get('operation');
-  const selected = entry.at('match', 'listener', 'filter_chain', 'filter', 'sub_filter', 'name')?.text ?? '';
-  const name = patch?.at('value', 'name')?.text ?? selected;
-  const disabled = patch?.at('value', 'disabled');
-  if (operation?.text === 'REMOVE') return selected.includes(CHECK) ? [operation] : [];
-  return name.includes(CHECK) && disabled !== undefined && mayBe(disabled) ? [disabled] : [];
-}
-
-/** One that removes the filter, all filters, or switches the filter off. */
-function jsonRemoval(entry: View): readonly View[] {
-  const operation = entry.get('operation');
-  const op = operation?.get('op');
-  const value = operation?.get('value');
-  const path = operation?.get('path')?.text ?? '';
-  const selected = operation?.get('json_path')?.text ?? '';
-  if (op === undefined || !`${selected}${path}`.includes(CHECK)) return [];
-  if (op.text === 'remove') return /^(?:\/?typed_config)?\/?$/.test(path) ? [op] : [];
-  const isSwitch = /(?:^|[./])disabled$/.test(path === '' ? selected : path);
-  return isSwitch && value !== undefined && mayBe(value) ? [value] : [];
+/** Names below the last `typed_config`, or below what its expression selects. */
+function membersOf({ members }: PatchTarget): readonly string[] {
+  const selected = members.findLastIndex((member) => member.startsWith('?'));
+  return members.slice(Math.max(members.lastIndexOf('typed_config'), selected) + 1);
 }

@@ -1,0 +1,142 @@
+/** Patches that take the check away, or put something behind it, however they say where. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { stringify } from 'yaml';
+import { found } from './rule-files.ts';
+
+const file = (path: string) => readFileSync(new URL(`./files/${path}`, import.meta.url), 'utf8');
+const type = (name: string) => `type.googleapis.com/envoy.extensions.filters.http.${name}`;
+const named = (name: string, message: string) => ({ name, typed_config: { '@type': type(message) } });
+const lua = named('x', 'lua.v3.Lua');
+const patchOf = (apiVersion: string, kind: string, spec: object) =>
+  `---\n${stringify({ apiVersion, kind, spec })}`;
+const rulesIn = (text: string) => [...new Set(found(text).map(({ rule }) => rule))].toSorted();
+
+describe('EnvoyPatchPolicy', () => {
+  const others = file('policy-overridden/good.yaml').trimEnd();
+  const rules = (operation: object) =>
+    rulesIn(
+      `${others}\n${patchOf('gateway.envoyproxy.io/v1alpha1', 'EnvoyPatchPolicy', { jsonPatches: [{ operation }] })}`,
+    );
+  const filters = '/filter_chains/0/filters/0/typed_config/http_filters';
+  const check = "$..http_filters[?(@.name == 'envoy.filters.http.ext_authz/securitypolicy/a/b')]";
+  const router = "$..http_filters[?(@.name == 'envoy.filters.http.router')]";
+  const otherFilter = { '@type': type('lua.v3.Lua') };
+
+  it.each([
+    ['an index', { op: 'remove', path: `${filters}/1` }],
+    ['an index, the settings', { op: 'remove', path: `${filters}/1/typed_config` }],
+    ['the list', { op: 'remove', path: filters }],
+    ['the chain', { op: 'remove', path: '/filter_chains/0' }],
+    ['an index in an expression', { op: 'remove', jsonPath: '$..http_filters[1]' }],
+    ['all', { op: 'remove', jsonPath: '$..http_filters[*]' }],
+    ['the type', { op: 'remove', jsonPath: "$..http_filters[?(@.typed_config['@type'] =~ 'ExtAuthz$')]" }],
+    ['an expression alone', { op: 'remove', jsonPath: "$..[?(@.name =~ 'ext_authz')]" }],
+    ['what is not one', { op: 'remove', jsonPath: "$..http_filters[?(@.name != 'x')]" }],
+    ['another list', { op: 'replace', path: filters, value: [named('r', 'router.v3.Router')] }],
+    ['another list, added', { op: 'add', jsonPath: '$..http_filters', value: [] }],
+    ['other settings', { op: 'add', jsonPath: check, path: 'typed_config', value: otherFilter }],
+    ['moving it', { op: 'move', from: `${filters}/1`, path: `${filters}/3` }],
+    ['a switch by index', { op: 'add', path: `${filters}/1/disabled`, value: true }],
+    ['every switch', { op: 'replace', jsonPath: '$..disabled', value: true }],
+    ['another name', { op: 'replace', jsonPath: check, path: 'name', value: 'guard' }],
+    ['what routes switch on', { op: 'remove', jsonPath: '$..routes[0].typed_per_filter_config' }],
+  ])('takes the check away by %s', (_what, operation) => {
+    expect(rules(operation)).toEqual(['check-removed']);
+  });
+
+  it('takes it away by another filter in its place', () => {
+    expect(rules({ op: 'replace', jsonPath: check, value: lua })).toEqual(['check-removed']);
+    expect(rules({ op: 'replace', path: `${filters}/1`, value: lua })).toContain('check-removed');
+    expect(
+      rules({ op: 'replace', path: `${filters}/1`, value: named('c', 'ext_authz.v3.ExtAuthz') }),
+    ).not.toContain('check-removed');
+  });
+
+  it.each([
+    ['another filter', { op: 'remove', jsonPath: "$..http_filters[?(@.name == 'envoy.filters.http.cors')]" }],
+    ['what is below another', { op: 'remove', jsonPath: router, path: 'typed_config/start_child_span' }],
+    ['a setting of it', { op: 'remove', jsonPath: check, path: 'typed_config/stat_prefix' }],
+    ['a setting by index', { op: 'remove', path: `${filters}/1/typed_config/stat_prefix` }],
+    ['the switch of another', { op: 'add', jsonPath: router, path: 'disabled', value: true }],
+    ['upgrades', { op: 'remove', jsonPath: '$..upgrade_configs' }],
+  ])('may take away %s', (_what, operation) => {
+    expect(rules(operation)).toEqual([]);
+  });
+
+  it('puts a filter behind the check unless it is sure to come before it', () => {
+    for (const where of [
+      { jsonPath: router },
+      { path: `${filters}/2` },
+      { jsonPath: '$..http_filters', path: '3' },
+      { jsonPath: "$..http_filters[?(@.name != 'envoy.filters.http.ext_authz')]" },
+    ]) {
+      expect(rules({ op: 'add', ...where, value: lua })).toEqual(['filter-behind-check']);
+    }
+    for (const where of [
+      { jsonPath: check },
+      { jsonPath: "$..http_filters[?(@.typed_config['@type'] =~ 'ExtAuthz$')]" },
+      { path: `${filters}/0` },
+      { jsonPath: '$..http_filters', path: '0' },
+    ]) {
+      expect(rules({ op: 'add', ...where, value: lua })).toEqual([]);
+    }
+  });
+
+  it('that gives the whole list is read in its order', () => {
+    const guard = named('c', 'ext_authz.v3.ExtAuthz');
+    const list = (...value: readonly object[]) => rules({ op: 'replace', path: filters, value });
+    expect(list(lua, guard)).not.toContain('filter-behind-check');
+    expect(list(guard, lua)).toContain('filter-behind-check');
+    expect(list(guard, lua)).not.toContain('check-removed');
+  });
+});
+
+describe('EnvoyFilter', () => {
+  const others = file('policy-empty/good.yaml').trimEnd();
+  const rules = (applyTo: string, operation: string, name: string, value?: object) => {
+    const filter = applyTo === 'NETWORK_FILTER' ? { name } : { subFilter: { name } };
+    const change = { applyTo, match: { listener: { filterChain: { filter } } }, patch: { operation, value } };
+    return rulesIn(
+      `${others}\n${patchOf('networking.istio.io/v1alpha3', 'EnvoyFilter', { configPatches: [change] })}`,
+    );
+  };
+
+  it.each([
+    ['REPLACE', 'envoy.filters.http.ext_authz', named('x', 'cors.v3.Cors')],
+    ['REMOVE', 'envoy.filters.http.rbac', undefined],
+    ['REPLACE', 'envoy.filters.http.rbac', named('x', 'rbac.v3.RBAC')],
+    ['MERGE', 'envoy.filters.http.ext_authz', { name: 'guard', disabled: true }],
+  ])('takes the check away by %s of %s', (operation, name, value) => {
+    expect(rules('HTTP_FILTER', operation, name, value)).toEqual(['check-removed']);
+  });
+
+  it('takes away what connections are asked about', () => {
+    for (const name of ['envoy.filters.network.ext_authz', 'envoy.filters.network.rbac']) {
+      expect(rules('NETWORK_FILTER', 'REMOVE', name)).toEqual(['check-removed']);
+    }
+  });
+
+  it('may put another ext_authz in its place, and take other filters away', () => {
+    const guard = named('c', 'ext_authz.v3.ExtAuthz');
+    const replaced = rules('HTTP_FILTER', 'REPLACE', 'envoy.filters.http.ext_authz', guard);
+    expect(replaced).not.toContain('check-removed');
+    expect(rules('HTTP_FILTER', 'REMOVE', 'envoy.filters.http.cors')).toEqual([]);
+  });
+
+  it.each([
+    ['INSERT_AFTER', 'envoy.filters.http.cors'],
+    ['INSERT_BEFORE', 'envoy.filters.http.cors'],
+    ['REPLACE', 'envoy.filters.http.fault'],
+    ['ADD', ''],
+  ])('puts a filter behind the check by %s %s', (operation, name) => {
+    expect(rules('HTTP_FILTER', operation, name, lua)).toEqual(['filter-behind-check']);
+  });
+
+  it.each([
+    ['INSERT_BEFORE', 'envoy.filters.http.rbac'],
+    ['INSERT_AFTER', 'istio.metadata_exchange'],
+  ])('puts one in front by %s %s', (operation, name) => {
+    expect(rules('HTTP_FILTER', operation, name, lua)).toEqual([]);
+  });
+});
