@@ -51,8 +51,8 @@ function movesOf(filterOrder: readonly View[]): readonly Move[] {
   return filterOrder.map((view) => ({
     view,
     kind: kindIn(view.get('name')),
-    neighbour: kindIn(view.get('after') ?? view.get('before')),
-    isAfter: view.get('after') !== undefined,
+    neighbour: kindIn(view.get('before') ?? view.get('after')),
+    isAfter: view.get('before') === undefined,
   }));
 }
 
@@ -71,11 +71,22 @@ function behindCheck(order: readonly string[]): readonly string[] {
   return order.slice(order.indexOf(CHECK) + 1);
 }
 
-/** Kinds of filters that run behind the check in one of the file's gateways. */
-function filtersBehindCheck(gateway: Gateway): ReadonlySet<string> {
-  const proxies = ofKind(gateway, 'EnvoyProxy').map(({ spec }) => movesOf(spec.list('filter_order')));
-  const orders = (proxies.length === 0 ? [[]] : proxies).map((moves) => moves.reduce(moved, DEFAULT_ORDER));
-  return new Set(orders.flatMap(behindCheck));
+/**
+ * Whether a filter may run behind the check in one of the file's gateways. Entries of `filterOrder` move what a listener has, and count for
+ * nothing where it has no such neighbour: so this one and the check are looked at by themselves, with each other one, with all that the
+ * file's policies make, and with everything.
+ */
+function mayBeBehindCheck(
+  kind: string,
+  made: readonly string[],
+  orders: readonly (readonly Move[])[],
+): boolean {
+  const pair = [CHECK, kind];
+  const present = [pair, ...DEFAULT_ORDER.map((one) => [...pair, one]), [...pair, ...made], DEFAULT_ORDER];
+  const starts = present.map((kinds) => DEFAULT_ORDER.filter((one) => kinds.includes(one)));
+  return orders.some((moves) =>
+    starts.some((start) => behindCheck(moves.reduce(moved, start)).includes(kind)),
+  );
 }
 
 /** Entries of `filterOrder` that put the check in front of such a filter, or such a filter behind the check, where it was not. */
@@ -109,13 +120,18 @@ const POLICY_FILTERS: { readonly [kind: string]: { readonly [member: string]: st
 
 /** Those of policies that come behind the check, where they are said. */
 export function filtersOfPolicies(gateway: Gateway): readonly View[] {
-  const behind = filtersBehindCheck(gateway);
-  return Object.entries(POLICY_FILTERS).flatMap(([policy, members]) => {
+  const said = Object.entries(POLICY_FILTERS).flatMap(([policy, members]) => {
     if (policy === 'SecurityPolicy' && extAuths(gateway).length === 0) return [];
     return ofKind(gateway, policy).flatMap(({ spec }) =>
-      Object.entries(members).flatMap(([member, filter]) =>
-        behind.has(filter) ? (spec.get(member) ?? []) : [],
-      ),
+      Object.entries(members).flatMap(([member, filter]) => {
+        const view = spec.get(member);
+        return view === undefined ? [] : [{ view, filter }];
+      }),
     );
   });
+  const made = [...new Set(said.map(({ filter }) => filter))];
+  const proxies = ofKind(gateway, 'EnvoyProxy').map(({ spec }) => movesOf(spec.list('filter_order')));
+  const orders = proxies.length === 0 ? [[]] : proxies;
+  const behind = new Set(made.filter((kind) => mayBeBehindCheck(kind, made, orders)));
+  return said.filter(({ filter }) => behind.has(filter)).map(({ view }) => view);
 }
