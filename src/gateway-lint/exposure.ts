@@ -1,6 +1,7 @@
 /** What callers reach of a configuration, and whether anything is behind it. */
 import type { Chain, Listener } from './gateway.ts';
-import { typed } from './read-filters.ts';
+import { isIstioStatistics } from './istio-condition.ts';
+import { mayBe, typed } from './read-filters.ts';
 import type { View } from './view.ts';
 
 /** Redirects and fixed answers reach no API. */
@@ -30,25 +31,99 @@ export function exposedChains(listeners: readonly Listener[]): readonly Chain[] 
     .filter((chain) => chain.filters.some(isCheckFilter) || forwardsAnything(chain));
 }
 
-/**
- * Istio's proxies say `OUTBOUND` of what workloads send; its gateways say it of everything, and have nothing inbound.
- */
-export function hasInbound(listeners: readonly View[]): boolean {
-  return listeners.some((listener) => listener.get('traffic_direction')?.isOneOf('INBOUND', 1) === true);
+/** What is looked up for listeners. */
+interface Surroundings {
+  readonly listeners: readonly View[];
+  readonly clusters: readonly View[];
 }
 
-/** One that is there, and has no endpoint: Istio's BlackHoleCluster. */
-export function isBlackHole(name: string | undefined, clusters: readonly View[]): boolean {
-  const cluster = clusters.find((one) => name !== undefined && one.get('name')?.text === name);
+/**
+ * Istio's proxies say `OUTBOUND` of what workloads send; its gateways say it of everything, and have nothing inbound. For Envoy it is a word
+ * alone, so the listener must be out of callers' reach as well.
+ */
+export function isForWorkloads(listener: View, { clusters, listeners }: Surroundings): boolean {
+  const isOutOfReach = (one: View) =>
+    isOutbound(one) && (isUnbound(one) || isLocal(one) || refusesDirect(one, clusters));
+  // What is handed over comes from a listener that has a port.
+  const handing = isUnbound(listener) ? listeners.filter((one) => mayBe(one.get('use_original_dst'))) : [];
   return (
-    cluster !== undefined &&
+    listeners.some((one) => one.get('traffic_direction')?.isOneOf('INBOUND', 1) === true) &&
+    isOutOfReach(listener) &&
+    handing.every(isOutOfReach)
+  );
+}
+
+function isOutbound(listener: View): boolean {
+  return listener.get('traffic_direction')?.isOneOf('OUTBOUND', 2) === true;
+}
+
+function isUnbound(listener: View): boolean {
+  return listener.get('bind_to_port')?.flag === false;
+}
+
+/** Every address of it is this machine's own. */
+function isLocal(listener: View): boolean {
+  const more = listener.list('additional_addresses').map((one) => one.get('address'));
+  return [listener.get('address'), ...more].every(
+    (address) => address !== undefined && isLocalAddress(address),
+  );
+}
+
+const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|::1|localhost)$/;
+
+export function isLocalAddress(address: View): boolean {
+  if (address.at('pipe', 'path') !== undefined) return true;
+  return isLoopback(address.at('socket_address', 'address')?.text);
+}
+
+export function isLoopback(host: string | undefined): boolean {
+  return LOOPBACK.test(host ?? '');
+}
+
+/** Takes what was redirected to it; what is sent to its own port goes nowhere. */
+function refusesDirect(listener: View, clusters: readonly View[]): boolean {
+  const port = listener.at('address', 'socket_address', 'port_value')?.text;
+  const early = listener.list('listener_filters');
+  const own = listener.list('filter_chains').filter((chain) => {
+    const wanted = chain.get('filter_chain_match')?.members() ?? [];
+    return wanted.length === 1 && chain.at('filter_chain_match', 'destination_port')?.text === port;
+  });
+  return (
+    listener.get('use_original_dst')?.flag === true &&
+    listener.list('additional_addresses').length === 0 &&
+    listener.get('filter_chain_matcher') === undefined &&
+    own.length > 0 &&
+    own.every((chain) => {
+      const filters = chain.list('filters');
+      const [last] = filters.slice(-1);
+      return last !== undefined && isBlackHole(last, [...early, ...filters.slice(0, -1)], clusters);
+    })
+  );
+}
+
+/** Filters in front of a tcp_proxy that do not choose its cluster; others may. */
+const PASSIVE = /\.listener\.(?:original_dst|tls_inspector|http_inspector)\.v\w+\.\w+$/;
+
+/** One to a cluster that is there, and has no endpoint: Istio's BlackHoleCluster. */
+export function isBlackHole(proxy: View, before: readonly View[], clusters: readonly View[]): boolean {
+  const message = typed(proxy.get('typed_config'));
+  const name = message?.settings.get('cluster')?.text;
+  const named = clusters.filter((one) => name !== undefined && one.get('name')?.text === name);
+  return (
+    /\.TcpProxy$/.test(message?.type ?? '') &&
+    named.length > 0 &&
+    named.every(isEmpty) &&
+    before.every((filter) => {
+      const type = typed(filter.get('typed_config'))?.type ?? '';
+      return PASSIVE.test(type) || isIstioStatistics(type);
+    })
+  );
+}
+
+function isEmpty(cluster: View): boolean {
+  return (
     (cluster.get('type')?.isOneOf('STATIC', 0) ?? true) &&
     cluster.get('cluster_type') === undefined &&
     (cluster.at('load_assignment', 'endpoints')?.items() ?? []).length === 0
   );
-}
-
-/** The cluster of a tcp_proxy. */
-export function proxiedCluster(filter: View): string | undefined {
-  return typed(filter.get('typed_config'))?.settings.get('cluster')?.text;
 }

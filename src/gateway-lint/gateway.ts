@@ -57,6 +57,8 @@ export interface Override {
 export interface Resource {
   readonly kind: string;
   readonly name: string;
+  /** Undefined where whoever applies it says it. */
+  readonly namespace: string | undefined;
   readonly view: View;
   readonly spec: View;
 }

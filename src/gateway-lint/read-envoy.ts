@@ -1,5 +1,5 @@
 /** Envoy's own configuration: a bootstrap, files of resources, and what its admin interface shows of all of it. */
-import { hasInbound, isBlackHole, proxiedCluster } from './exposure.ts';
+import { isBlackHole, isForWorkloads } from './exposure.ts';
 import type { Chain, Listener } from './gateway.ts';
 import { isConnectionRefused } from './istio-condition.ts';
 import { isManager, readHttpFilter, type Typed, typed } from './read-filters.ts';
@@ -37,7 +37,7 @@ export function readEnvoy(document: View): EnvoyConfiguration | undefined {
     admins: [],
     unseen: [],
   };
-  const dumps = document.list('configs');
+  const dumps = DUMP.test(typed(document)?.type ?? '') ? [document] : document.list('configs');
   if (dumps.length > 0) readDumps(dumps, parts);
   else if (
     document
@@ -51,6 +51,17 @@ export function readEnvoy(document: View): EnvoyConfiguration | undefined {
   } else return undefined;
   return assemble(parts);
 }
+
+/** Dumps of single pods, by namespace and name, as `egctl config envoy-proxy` prints them; a dump of one kind too. */
+export function dumpsOfPods(document: View): readonly View[] {
+  const pods = document.members().flatMap(({ view }) => view.members());
+  const dumps = pods
+    .map(({ view }) => view)
+    .filter((pod) => pod.get('configs') !== undefined || DUMP.test(typed(pod)?.type ?? ''));
+  return dumps.length === pods.length ? dumps : [];
+}
+
+const DUMP = /^envoy\.admin\.v\w+\.\w+ConfigDump$/;
 
 const BOOTSTRAP_MEMBERS = ['static_resources', 'dynamic_resources', 'admin'];
 
@@ -174,8 +185,7 @@ function readListener(view: View, parts: Parts): Listener {
     view,
     chains: messages.filter(isManager).map(({ settings }) => readChain(settings, parts)),
     proxies: proxiesOf(view, parts),
-    isOutbound:
-      hasInbound(parts.listeners) && (view.get('traffic_direction')?.isOneOf('OUTBOUND', 2) ?? false),
+    isOutbound: isForWorkloads(view, parts),
   };
 }
 
@@ -183,14 +193,20 @@ function readListener(view: View, parts: Parts): Listener {
 function proxiesOf(view: View, { clusters }: Parts): readonly View[] {
   const isProxy = (filter: View) =>
     messagesIn(filter.get('typed_config')).some(({ type }) => PROXY.test(type));
+  const early = view.list('listener_filters');
   const chains = [...view.list('filter_chains'), view.get('default_filter_chain')];
   const ofChains = chains.flatMap((chain) => {
     const filters = chain?.list('filters') ?? [];
-    return filters.filter((filter, at) => isProxy(filter) && !isConnectionRefused(filters.slice(0, at)));
+    return filters.filter((filter, at) => {
+      const before = filters.slice(0, at);
+      return (
+        isProxy(filter) &&
+        !isConnectionRefused(before) &&
+        !isBlackHole(filter, [...early, ...before], clusters)
+      );
+    });
   });
-  return [...ofChains, ...view.list('listener_filters').filter(isProxy)].filter(
-    (filter) => !isBlackHole(proxiedCluster(filter), clusters),
-  );
+  return [...ofChains, ...early.filter(isProxy)];
 }
 
 /** What a network filter is, or what a matcher around others may make of it. */

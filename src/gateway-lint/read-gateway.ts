@@ -1,7 +1,7 @@
 /** From the text of a file to what it configures. */
 import { exposedChains } from './exposure.ts';
 import type { Gateway, Settings } from './gateway.ts';
-import { type EnvoyConfiguration, readEnvoy } from './read-envoy.ts';
+import { dumpsOfPods, type EnvoyConfiguration, readEnvoy } from './read-envoy.ts';
 import { readOverrides } from './read-filters.ts';
 import { meshOf, mountedFiles, readResources } from './read-kubernetes.ts';
 import { readPatches } from './read-patches.ts';
@@ -11,7 +11,11 @@ import { everyMapping, View } from './view.ts';
 /** Undefined when nothing in it configures a gateway. @throws UnreadableText */
 export function readGateway(text: string): Gateway | undefined {
   const written = readSources(text).flatMap((source) => View.ofDocument(source) ?? []);
-  const documents = [...written, ...written.flatMap(mountedFiles)];
+  const unwrapped = written.flatMap((document) => {
+    const pods = dumpsOfPods(document);
+    return pods.length === 0 ? [document] : pods;
+  });
+  const documents = [...unwrapped, ...unwrapped.flatMap(mountedFiles)];
   const envoys = documents.map((document) => ({ document, envoy: readEnvoy(document) }));
   const others = envoys.filter(({ envoy }) => envoy === undefined).map(({ document }) => document);
   const objects = others.map((document) => ({ document, resources: readResources(document) }));
@@ -39,12 +43,16 @@ const KINDS = new Set([
   'EnvoyPatchPolicy',
   'EnvoyProxy',
   'GRPCRoute',
+  'Gateway',
   'HTTPRoute',
   'HelmValues',
   'IstioOperator',
   'RequestAuthentication',
   'SecurityPolicy',
+  'TCPRoute',
+  'TLSRoute',
   'TrafficExtension',
+  'UDPRoute',
   'VirtualService',
   'WasmPlugin',
 ]);

@@ -12,6 +12,7 @@ export function readResources(document: View): readonly Resource[] {
     {
       kind,
       name: document.at('metadata', 'name')?.text ?? '',
+      namespace: document.at('metadata', 'namespace')?.text,
       view: document,
       spec: document.get('spec') ?? document,
     },
@@ -21,7 +22,7 @@ export function readResources(document: View): readonly Resource[] {
 /** What Istio's charts are installed with. */
 function readHelmValues(document: View): readonly Resource[] {
   if (document.get('mesh_config') === undefined) return [];
-  return [{ kind: 'HelmValues', name: '', view: document, spec: document }];
+  return [{ kind: 'HelmValues', name: '', namespace: undefined, view: document, spec: document }];
 }
 
 /** @throws UnreadableText for a ConfigMap whose text is no YAML */

@@ -52,6 +52,9 @@ export function ofKind({ resources }: Gateway, kind: string): readonly Resource[
   return resources.filter((resource) => resource.kind === kind);
 }
 
+/** Routes of Gateway API that forward bytes, which no HTTP filter sees. */
+export const BYTE_ROUTES: readonly string[] = ['TCPRoute', 'TLSRoute', 'UDPRoute'];
+
 /** Istio's providers that ask a verifier over gRPC. */
 export function istioProviders({ meshes }: Gateway): readonly View[] {
   return providersOf(meshes, 'envoy_ext_authz_grpc');

@@ -1,7 +1,7 @@
 /** What Envoy's admin interface shows of a running Envoy: `dumps/config-dump.json` is Envoy 1.40's own, without its list of extensions. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { cleanBootstrap, exchanged, found } from './rule-files.ts';
 
 const dumped = readFileSync(new URL('./dumps/config-dump.json', import.meta.url), 'utf8');
@@ -26,6 +26,33 @@ describe('a dump of Envoy 1.40', () => {
     const rest = configs.filter((dump: { '@type': string }) => !dump['@type'].endsWith('.RoutesConfigDump'));
     const rules = found(pretty({ configs: rest })).map(({ rule }) => rule);
     expect(rules).toEqual(['not-in-file']);
+  });
+});
+
+describe('what egctl prints', () => {
+  const one = JSON.parse(dumped);
+  const pods = (value: unknown) => ({
+    'envoy-gateway-system': { 'envoy-a': value },
+    other: { 'envoy-b': value },
+  });
+
+  it('are the dumps of all pods, by namespace and name', () => {
+    for (const text of [pretty(pods(one)), stringify(pods(one), { aliasDuplicateObjects: false })]) {
+      expect(found(text).map(({ rule }) => rule)).toEqual(['route-unchecked', 'route-unchecked']);
+    }
+  });
+
+  it('is one dump of one kind for each pod', () => {
+    const isListeners = (dump: { '@type': string }) => dump['@type'].endsWith('.ListenersConfigDump');
+    const text = pretty(pods(one.configs.find(isListeners))).replaceAll(
+      '"pack_as_bytes": true',
+      '"pack_as_bytes": false',
+    );
+    expect(found(text).filter(({ rule }) => rule === 'body-not-packed').length).toBe(2);
+  });
+
+  it('is not understood in part', () => {
+    expect(() => found(pretty({ a: { b: one, c: 'not a dump' } }))).toThrow('nothing was recognised');
   });
 });
 

@@ -54,7 +54,24 @@ describe("Istio's sidecar", () => {
     const cluster = text.lastIndexOf('"name": "BlackHoleCluster"');
     const changed =
       text.slice(0, cluster) + exchanged(text.slice(cluster), '"name": "BlackHoleCluster"', somewhere);
-    expect(rulesIn(changed)).toEqual(['tcp-proxy']);
+    expect(rulesIn(changed)).toContain('tcp-proxy');
+  });
+});
+
+describe("Istio's outbound listeners", () => {
+  const text = dump('istio-sidecar-loopback');
+
+  it('are out of reach, where what is sent to their own port goes nowhere', () => {
+    const reached = exchanged(text, '"destination_port": 15001', '"destination_port": 15002');
+    expect(rulesIn(reached)).toContain('tcp-proxy');
+    const bound = text.replaceAll(/"bind_to_port": false/g, '"bind_to_port": true');
+    expect(rulesIn(bound)).toContain('check-missing');
+  });
+
+  it('get nothing from a listener that is within reach and hands connections over', () => {
+    const inbound = '"traffic_direction": "INBOUND"';
+    const handing = exchanged(text, inbound, `${inbound}, "use_original_dst": true`);
+    expect(rulesIn(handing)).toContain('check-missing');
   });
 });
 

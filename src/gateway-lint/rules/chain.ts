@@ -4,7 +4,7 @@ import { filtersOfPolicies, movesBehindCheck } from '../filter-order.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
 import { isAskedAlways } from '../istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
-import { ofKind, viewsOf } from '../settings.ts';
+import { BYTE_ROUTES, ofKind, viewsOf } from '../settings.ts';
 import type { View } from '../view.ts';
 
 /** Those that callers reach. */
@@ -28,8 +28,10 @@ const tcpProxy: Rule = {
   severity: 'error',
   effect: 'forwards bytes that no HTTP filter sees, past the check',
   fix: 'an HTTP connection manager with ext_authz, or no such listener',
-  find: ({ listeners }) =>
-    listeners.filter(({ isOutbound }) => !isOutbound).flatMap(({ proxies }) => proxies),
+  find: (gateway) => [
+    ...gateway.listeners.filter(({ isOutbound }) => !isOutbound).flatMap(({ proxies }) => proxies),
+    ...BYTE_ROUTES.flatMap((kind) => ofKind(gateway, kind)).map(({ spec }) => spec),
+  ],
 };
 
 /** Filters that leave method, target, headers and body of what they forward as they are. */

@@ -1,6 +1,14 @@
 /** What objects of Kubernetes say of where the check applies; and what holds for any file. */
 import type { Gateway, Resource, Rule } from '../gateway.ts';
-import { customPolicies, extAuths, externalAuths, istioProviders, ofKind, providersOf } from '../settings.ts';
+import {
+  BYTE_ROUTES,
+  customPolicies,
+  extAuths,
+  externalAuths,
+  istioProviders,
+  ofKind,
+  providersOf,
+} from '../settings.ts';
 import { everyMapping, type View } from '../view.ts';
 
 const policyEmpty: Rule = {
@@ -70,19 +78,82 @@ const policyOverridden: Rule = {
   find(gateway) {
     const policies = ofKind(gateway, 'SecurityPolicy');
     const isGuarded = policies.some(
-      (policy) => policy.spec.get('ext_auth') && targets(policy).includes('Gateway'),
+      (policy) => policy.spec.get('ext_auth') && targets(policy).some(isParent),
     );
     if (!isGuarded) return [];
     return policies
-      .filter(({ spec }) => spec.get('ext_auth') === undefined && spec.get('merge_type') === undefined)
-      .filter((policy) => targets(policy).some((kind) => kind !== 'Gateway'))
+      .filter(({ spec }) => spec.get('ext_auth') === undefined)
+      .filter((policy) =>
+        targets(policy).some((target) =>
+          // Parents are merged with nothing, whatever the policy says.
+          isParent(target)
+            ? target.get('section_name') !== undefined || kindOf(target) === 'ListenerSet'
+            : policy.spec.get('merge_type') === undefined,
+        ),
+      )
       .map(({ spec }) => spec);
   },
 };
 
-function targets({ spec }: Resource): readonly string[] {
-  const references = [spec.get('target_ref'), ...spec.list('target_refs'), ...spec.list('target_selectors')];
-  return references.flatMap((reference) => reference?.get('kind')?.text ?? []);
+function targets({ spec }: Resource): readonly View[] {
+  const reference = spec.get('target_ref');
+  const references = [...spec.list('target_refs'), ...spec.list('target_selectors')];
+  return reference === undefined ? references : [reference, ...references];
+}
+
+function kindOf(target: View): string {
+  return target.get('kind')?.text ?? '';
+}
+
+function isParent(target: View): boolean {
+  return ['Gateway', 'ListenerSet'].includes(kindOf(target));
+}
+
+const targetUnknown: Rule = {
+  id: 'target-unknown',
+  severity: 'error',
+  effect: 'puts the check on a Gateway that this file does not have, so the one that it has may go without',
+  fix: 'the name of one of its Gateways, in the namespace of the policy',
+  find(gateway) {
+    const known = knownGateways(gateway);
+    if (known.length === 0) return [];
+    return ofKind(gateway, 'SecurityPolicy')
+      .filter(({ spec }) => spec.get('ext_auth') !== undefined)
+      .flatMap(({ namespace, spec }) =>
+        [spec.get('target_ref') ?? [], ...spec.list('target_refs')]
+          .flat()
+          .filter((target) => kindOf(target) === 'Gateway')
+          .flatMap((target) => target.get('name') ?? [])
+          .filter(({ text }) => !known.some((one) => one.name === text && isSame(one.namespace, namespace))),
+      );
+  },
+};
+
+interface Named {
+  readonly name: string | undefined;
+  /** Undefined where whoever applies the file says it. */
+  readonly namespace: string | undefined;
+}
+
+/** Gateways of the file, and those that its routes name. */
+function knownGateways(gateway: Gateway): readonly Named[] {
+  const routes = ROUTES.flatMap((kind) => ofKind(gateway, kind));
+  const parents = routes.flatMap(({ namespace, spec }) =>
+    spec
+      .list('parent_refs')
+      .filter((parent) => (parent.get('kind')?.text ?? 'Gateway') === 'Gateway')
+      .map((parent) => ({
+        name: parent.get('name')?.text,
+        namespace: parent.get('namespace')?.text ?? namespace,
+      })),
+  );
+  return [...ofKind(gateway, 'Gateway'), ...parents];
+}
+
+const ROUTES = ['HTTPRoute', 'GRPCRoute', ...BYTE_ROUTES];
+
+function isSame(one: string | undefined, other: string | undefined): boolean {
+  return one === undefined || other === undefined || one === other;
 }
 
 const checkRemoved: Rule = {
@@ -132,6 +203,7 @@ export const MANIFEST_RULES: readonly Rule[] = [
   policyDryRun,
   providerUnknown,
   policyOverridden,
+  targetUnknown,
   checkRemoved,
   nothingChecked,
   settingTwice,

@@ -1,10 +1,9 @@
 /** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
+import { isLocalAddress, isLoopback } from '../exposure.ts';
 import type { Gateway, Rule } from '../gateway.ts';
 import { typed } from '../read-filters.ts';
 import { extAuths, externalAuths, grpcServices, ofKind, viewsOf } from '../settings.ts';
 import { everyMapping, type View } from '../view.ts';
-
-const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|::1|localhost)$/;
 
 /** Clusters that Checks are sent to. */
 function verifierClusters(gateway: Gateway): readonly View[] {
@@ -26,11 +25,6 @@ function isLocal(cluster: View, { endpoints }: Gateway): boolean {
   );
   const outer = addresses.filter((address) => address.isMapping);
   return outer.length > 0 && outer.every(isLocalAddress);
-}
-
-function isLocalAddress(address: View): boolean {
-  if (address.at('pipe', 'path') !== undefined) return true;
-  return LOOPBACK.test(address.at('socket_address', 'address')?.text ?? '');
 }
 
 /** Contexts of TLS in its sockets, also within others; undefined where one of the sockets has none. */
@@ -69,7 +63,7 @@ const verifierPlaintext: Rule = {
 function plainGoogle(service: View): readonly View[] {
   const uri = service.get('target_uri');
   const host = uri?.text?.replace(/^(?:dns|ipv4|ipv6):(?:\/\/\/?)?/, '').replace(/:\d+$/, '') ?? '';
-  const isLocalTarget = uri?.text?.startsWith('unix:') === true || LOOPBACK.test(host);
+  const isLocalTarget = uri?.text?.startsWith('unix:') === true || isLoopback(host);
   const isSafe = isLocalTarget || service.at('channel_credentials', 'ssl_credentials') !== undefined;
   return isSafe ? [] : [uri ?? service];
 }
@@ -96,7 +90,7 @@ function isLocalBackend(reference: View, gateway: Gateway): boolean {
   if (backend === undefined || reference.get('kind')?.text !== 'Backend') return false;
   const endpoints = backend.list('endpoints');
   const isHere = (endpoint: View) =>
-    endpoint.get('unix') !== undefined || LOOPBACK.test(endpoint.at('ip', 'address')?.text ?? '');
+    endpoint.get('unix') !== undefined || isLoopback(endpoint.at('ip', 'address')?.text);
   return backend.get('tls') !== undefined || (endpoints.length > 0 && endpoints.every(isHere));
 }
 
