@@ -194,6 +194,14 @@ const ENDING: readonly Refusal[] = [
     ['verifier.terminationGracePeriodSeconds is 40', 'drainDelay', 'may take 41'],
   ],
   [
+    'the delay that a headless Service brings',
+    {
+      file: 'verifier-redis',
+      also: { verifier: { service: { headless: true }, terminationGracePeriodSeconds: 24 } },
+    },
+    ['verifier.terminationGracePeriodSeconds is 24', 'drainDelay', 'may take 25'],
+  ],
+  [
     'a wait before the signal that it does not cover',
     { file: 'verifier-redis', also: { verifier: { preStopSeconds: 26 } } },
     ['verifier.terminationGracePeriodSeconds is 40', 'preStopSeconds', 'may take 41'],

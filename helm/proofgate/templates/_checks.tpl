@@ -8,7 +8,7 @@
 {{- include "proofgate.checks.door" . -}}
 {{- include "proofgate.checks.envoy" . -}}
 {{- if eq .Values.verifier.mode "deployment" -}}
-{{- include "proofgate.checks.ending" (dict "name" "verifier" "values" .Values.verifier) -}}
+{{- include "proofgate.checks.ending" (dict "name" "verifier" "values" .Values.verifier "drainDelay" (include "proofgate.verifier.headlessDrainDelay" .)) -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.control.enabled -}}
@@ -220,7 +220,7 @@
 {{- define "proofgate.checks.ending" -}}
 {{- $values := .values -}}
 {{- $drainMs := 0 -}}
-{{- range $setting, $default := dict "drainDelay" "0s" "drainTimeout" "10s" -}}
+{{- range $setting, $default := dict "drainDelay" (default "0s" .drainDelay) "drainTimeout" "10s" -}}
 {{- $duration := default $default (index $values.settings $setting) -}}
 {{- if not (regexMatch "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$" $duration) -}}
 {{- fail (printf "%s.settings.%s is %s: give a duration with unit, such as 500ms, 30s or 1m30s." $.name $setting $duration) -}}

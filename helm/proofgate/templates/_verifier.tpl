@@ -90,8 +90,10 @@
 - {{ printf "--tls-client-san=%s" . | quote }}
 {{- end }}
 {{- include "proofgate.verifier.replayArgs" . }}
-{{- if and (eq $verifier.mode "deployment") $verifier.service.headless (not (hasKey $verifier.settings "drainDelay")) }}
-- --drain-delay={{ include "proofgate.verifier.headlessDrainDelay" . }}
+{{- with include "proofgate.verifier.headlessDrainDelay" . }}
+{{- if not (hasKey $verifier.settings "drainDelay") }}
+- --drain-delay={{ . }}
+{{- end }}
 {{- end }}
 {{- include "proofgate.settingArgs" $verifier.settings }}
 {{- end -}}
@@ -138,9 +140,11 @@ A URL from a Secret comes by PROOFGATE_REPLAY: arguments are for everybody on th
 {{- end }}
 {{- end -}}
 
-{{/* Behind a headless Service Envoy asks each verifier for its health, and must have turned to others before one ends. */}}
+{{/* Behind a headless Service Envoy asks each verifier for its health, and must have turned to others before one ends. Empty elsewhere. */}}
 {{- define "proofgate.verifier.headlessDrainDelay" -}}
+{{- if and (eq .Values.verifier.mode "deployment") .Values.verifier.service.headless -}}
 5s
+{{- end -}}
 {{- end -}}
 
 {{/* True when Control is followed and trusted by certificates of a ConfigMap or Secret. */}}
