@@ -2,10 +2,8 @@
 import { startEnvoyWith } from '../harness/envoy.ts';
 import type { VerifierAddress } from '../harness/envoy-config.ts';
 import type { WireAddress } from '../harness/exchange.ts';
-import { http1Client } from '../harness/http1.ts';
-import { http2Client } from '../harness/http2.ts';
 import { startUpstream } from '../harness/upstream.ts';
-import type { Gateway } from '../world/gateway.ts';
+import { type Gateway, gatewayOf } from '../world/gateway.ts';
 import type { VerifierProcess } from '../world/verifier.ts';
 
 export interface Parties {
@@ -32,19 +30,7 @@ export async function startConfigured(
   try {
     const yaml = bootstrap({ verifier: verifier.address, upstream });
     const envoy = await startEnvoyWith(version, yaml, { listener });
-    const address = { host: envoy.host, port: envoy.port, ...(tls && { tls }) };
-    const clients = [http1Client(address), http2Client(address)] as const;
-    return {
-      envoy,
-      upstream,
-      verifier,
-      clients,
-      client: (protocol) => clients[protocol === 'HTTP/1.1' ? 0 : 1],
-      stop: async () => {
-        await envoy.stop();
-        await upstream.stop();
-      },
-    };
+    return gatewayOf({ envoy, upstream, verifier, tls });
   } catch (error) {
     await upstream.stop();
     throw error;

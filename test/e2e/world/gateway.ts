@@ -32,6 +32,27 @@ export interface GatewayOptions {
   readonly shippedTimeouts?: boolean;
 }
 
+/** What a gateway is made of, all of it started. */
+export interface GatewayParts extends Pick<Gateway, 'envoy' | 'upstream' | 'verifier'> {
+  readonly tls: WireAddress['tls'] | undefined;
+}
+
+export function gatewayOf({ envoy, upstream, verifier, tls }: GatewayParts): Gateway {
+  const address = { host: envoy.host, port: envoy.port, ...(tls && { tls }) };
+  const clients = [http1Client(address), http2Client(address)] as const;
+  return {
+    envoy,
+    upstream,
+    verifier,
+    clients,
+    client: (protocol) => clients[protocol === 'HTTP/1.1' ? 0 : 1],
+    stop: async () => {
+      await envoy.stop();
+      await upstream.stop();
+    },
+  };
+}
+
 /** Ends with the gateway; the verifier lives on, for others may use it too. */
 export async function startGateway(
   version: string,
@@ -59,19 +80,7 @@ export async function startGateway(
         ...edits,
       ],
     });
-    const address = { host: envoy.host, port: envoy.port, ...(tls && { tls }) };
-    const clients = [http1Client(address), http2Client(address)] as const;
-    return {
-      envoy,
-      upstream,
-      verifier,
-      clients,
-      client: (protocol) => clients[protocol === 'HTTP/1.1' ? 0 : 1],
-      stop: async () => {
-        await envoy.stop();
-        await upstream.stop();
-      },
-    };
+    return gatewayOf({ envoy, upstream, verifier, tls });
   } catch (error) {
     await upstream.stop();
     throw error;
