@@ -104,13 +104,16 @@ it('asked to end while it starts, it opens nothing, and waits for nobody', async
   expect(events).toEqual([]);
 });
 
-it('gives back what starting needed before anybody can ask, and never while they do', async () => {
+/** Node 20 gives nothing back, and is left alone. */
+const givesBack = Number.parseInt(process.versions.node, 10) >= 22;
+
+it('collects for the start alone, before anybody can ask, where that gives memory back', async () => {
   const stop = new AbortController();
   const role = roleWith(departBySignal(stop.signal, 0), { onceOpen: () => stop.abort() });
   const collections = await collectionsWithin(() => runVerifier(settings, context, role));
   expect(events).toEqual(['listeners opened', 'said so']);
-  expect(collections).not.toEqual([]);
-  expect(Math.max(...collections)).toBeLessThan(openedMs);
+  expect(collections.length > 0).toBe(givesBack);
+  expect(collections.filter((atMs) => atMs >= openedMs)).toEqual([]);
 });
 
 it('a worker that is told to close does so without a delay, whatever the settings say', async () => {
