@@ -109,9 +109,15 @@ export class ApiWorld {
     const opened: { store?: ControlStore; app?: ControlApp } = {};
     const world = new ApiWorld(directory, opened as { store: ControlStore; app: ControlApp });
     const openStore = options.openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
-    opened.store = await openStore(world.nowMs);
-    opened.app = await serve(world, options);
-    return world;
+    try {
+      opened.store = await openStore(world.nowMs);
+      opened.app = await serve(world, options);
+      return world;
+    } catch (error) {
+      await opened.store?.close();
+      await rm(directory, { recursive: true });
+      throw error;
+    }
   }
 
   private constructor(directory: string, opened: { readonly store: ControlStore; readonly app: ControlApp }) {
