@@ -2,7 +2,7 @@
 import { isBlackHole, isForWorkloads } from './exposure.ts';
 import type { Chain, Listener } from './gateway.ts';
 import { isConnectionRefused } from './istio-condition.ts';
-import { isManager, readHttpFilter, type Typed, typed } from './read-filters.ts';
+import { isManager, PROXY, readHttpFilter, type Typed, typed } from './read-filters.ts';
 import { everyMapping, type View } from './view.ts';
 
 export interface EnvoyConfiguration {
@@ -26,9 +26,8 @@ interface Parts {
   readonly unseen: View[];
 }
 
-/** Undefined for what is no configuration of Envoy's. */
-export function readEnvoy(document: View): EnvoyConfiguration | undefined {
-  const parts: Parts = {
+function noParts(): Parts {
+  return {
     listeners: [],
     routes: [],
     clusters: [],
@@ -37,6 +36,11 @@ export function readEnvoy(document: View): EnvoyConfiguration | undefined {
     admins: [],
     unseen: [],
   };
+}
+
+/** Undefined for what is no configuration of Envoy's. */
+export function readEnvoy(document: View): EnvoyConfiguration | undefined {
+  const parts = noParts();
   const dumps = DUMP.test(typed(document)?.type ?? '') ? [document] : document.list('configs');
   if (dumps.length > 0) readDumps(dumps, parts);
   else if (
@@ -171,8 +175,10 @@ function networkFilters(listener: View): readonly View[] {
   return filterChains.flatMap((chain) => chain?.list('filters') ?? []);
 }
 
-/** Network filters that forward by themselves. */
-const PROXY = /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|UdpProxyConfig)$/;
+/** One without the rest of its configuration: what it names is elsewhere. */
+export function readListenerAlone(view: View): Listener {
+  return readListener(view, noParts());
+}
 
 function readListener(view: View, parts: Parts): Listener {
   const filters = [...networkFilters(view), ...view.list('listener_filters')];

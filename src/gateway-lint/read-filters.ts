@@ -77,6 +77,9 @@ export function isManager({ type }: Typed): boolean {
   return /\.HttpConnectionManager$/.test(type);
 }
 
+/** Types of network filters that forward by themselves. */
+export const PROXY = /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|UdpProxyConfig)$/;
+
 export function readOverrides(parts: readonly View[]): readonly Override[] {
   return parts.flatMap((owner) =>
     (owner.get('typed_per_filter_config')?.members() ?? []).map(({ name, view }) =>

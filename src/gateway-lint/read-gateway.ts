@@ -69,7 +69,7 @@ function joined(
   const parts = [...routeParts, ...patched.routeParts];
   return {
     ...patched,
-    listeners,
+    listeners: [...listeners, ...patched.listeners],
     managers: [...exposedChains(listeners).map(({ manager }) => whole(manager)), ...patched.managers],
     checks: [...filters.flatMap(({ settings }) => settings ?? []).map(whole), ...patched.checks],
     routeParts: parts,

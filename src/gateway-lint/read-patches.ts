@@ -1,13 +1,14 @@
 /** Envoy configuration that Istio's EnvoyFilter and Envoy Gateway's EnvoyPatchPolicy put into generated one. */
 import type { Gateway, Resource, Settings } from './gateway.ts';
 import { isBeforeCheck, type PatchTarget, targetOf } from './json-patch.ts';
+import { patchedListeners } from './patched-listeners.ts';
 import { isCheck, isManager, kindOfType, readHttpFilter, typed } from './read-filters.ts';
 import { removalsOf } from './removals.ts';
 import { everyMapping, type View } from './view.ts';
 
 export type Patched = Pick<
   Gateway,
-  'checks' | 'managers' | 'routeParts' | 'clusters' | 'insertedFilters' | 'removals'
+  'listeners' | 'checks' | 'managers' | 'routeParts' | 'clusters' | 'insertedFilters' | 'removals'
 >;
 
 /** One change, as both kinds say it. */
@@ -38,6 +39,7 @@ export function readPatches(resources: readonly Resource[]): Patched {
     .filter((view) => typed(view) === undefined);
   const loose = pieces.map((view) => ({ view, isWhole: false }));
   return {
+    listeners: resources.flatMap(patchedListeners),
     checks: [...settingsOf(isCheck), ...loose],
     managers: [...settingsOf(isManager), ...loose],
     routeParts: everyMapping(patches.map(({ placed }) => placed)),

@@ -1,5 +1,7 @@
 /** What objects of Kubernetes say of where the check applies; and what holds for any file. */
-import type { Gateway, Resource, Rule } from '../gateway.ts';
+import type { Gateway, Rule } from '../gateway.ts';
+import { isSelected } from '../label-selector.ts';
+import { isSameNamespace, type Target, targetsOf, uncoveredRoutes } from '../route-coverage.ts';
 import {
   BYTE_ROUTES,
   customPolicies,
@@ -78,16 +80,16 @@ const policyOverridden: Rule = {
   find(gateway) {
     const policies = ofKind(gateway, 'SecurityPolicy');
     const isGuarded = policies.some(
-      (policy) => policy.spec.get('ext_auth') && targets(policy).some(isParent),
+      (policy) => policy.spec.get('ext_auth') && targetsOf(policy).some(isParent),
     );
     if (!isGuarded) return [];
     return policies
       .filter(({ spec }) => spec.get('ext_auth') === undefined)
       .filter((policy) =>
-        targets(policy).some((target) =>
+        targetsOf(policy).some((target) =>
           // Parents are merged with nothing, whatever the policy says.
           isParent(target)
-            ? target.get('section_name') !== undefined || kindOf(target) === 'ListenerSet'
+            ? target.section !== undefined || target.kind === 'ListenerSet'
             : policy.spec.get('merge_type') === undefined,
         ),
       )
@@ -95,18 +97,8 @@ const policyOverridden: Rule = {
   },
 };
 
-function targets({ spec }: Resource): readonly View[] {
-  const reference = spec.get('target_ref');
-  const references = [...spec.list('target_refs'), ...spec.list('target_selectors')];
-  return reference === undefined ? references : [reference, ...references];
-}
-
-function kindOf(target: View): string {
-  return target.get('kind')?.text ?? '';
-}
-
-function isParent(target: View): boolean {
-  return ['Gateway', 'ListenerSet'].includes(kindOf(target));
+function isParent({ kind }: Target): boolean {
+  return ['Gateway', 'ListenerSet'].includes(kind);
 }
 
 const targetUnknown: Rule = {
@@ -119,20 +111,26 @@ const targetUnknown: Rule = {
     if (known.length === 0) return [];
     return ofKind(gateway, 'SecurityPolicy')
       .filter(({ spec }) => spec.get('ext_auth') !== undefined)
-      .flatMap(({ namespace, spec }) =>
-        [spec.get('target_ref') ?? [], ...spec.list('target_refs')]
-          .flat()
-          .filter((target) => kindOf(target) === 'Gateway')
-          .flatMap((target) => target.get('name') ?? [])
-          .filter(({ text }) => !known.some((one) => one.name === text && isSame(one.namespace, namespace))),
-      );
+      .flatMap(targetsOf)
+      .filter(({ kind }) => kind === 'Gateway')
+      .filter((target) => !isAmong(known, target))
+      .map(({ name, view }) => (name === undefined ? view : (view.get('name') ?? view)));
   },
 };
+
+function isAmong(known: readonly Named[], { name, namespace, view }: Target): boolean {
+  const near = known.filter((one) => isSameNamespace(one.namespace, namespace));
+  if (name !== undefined) return near.some((one) => one.name === name);
+  const labelled = near.flatMap((one) => one.view ?? []);
+  return labelled.length === 0 || labelled.some((one) => isSelected(one, view));
+}
 
 interface Named {
   readonly name: string | undefined;
   /** Undefined where whoever applies the file says it. */
   readonly namespace: string | undefined;
+  /** Undefined where the file does not have the Gateway itself. */
+  readonly view?: View;
 }
 
 /** Gateways of the file, and those that its routes name. */
@@ -152,9 +150,13 @@ function knownGateways(gateway: Gateway): readonly Named[] {
 
 const ROUTES = ['HTTPRoute', 'GRPCRoute', ...BYTE_ROUTES];
 
-function isSame(one: string | undefined, other: string | undefined): boolean {
-  return one === undefined || other === undefined || one === other;
-}
+const routeWithoutCheck: Rule = {
+  id: 'route-without-check',
+  severity: 'error',
+  effect: 'forwards what comes by this route without asking the verifier, whom others ask',
+  fix: 'extAuth in a SecurityPolicy for its Gateway, all listeners of it, or for this route with all its rules',
+  find: uncoveredRoutes,
+};
 
 const checkRemoved: Rule = {
   id: 'check-removed',
@@ -204,6 +206,7 @@ export const MANIFEST_RULES: readonly Rule[] = [
   providerUnknown,
   policyOverridden,
   targetUnknown,
+  routeWithoutCheck,
   checkRemoved,
   nothingChecked,
   settingTwice,
