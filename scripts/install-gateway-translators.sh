@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Puts what scripts/make-gateway-dumps.sh runs into .cache/gateways: the translators of Envoy Gateway and Istio, built from their Go modules.
+# Puts what scripts/make-gateway-dumps.sh runs into .cache/gateways: the translators of Envoy Gateway and Istio, built from their Go modules, and
+# istiod's chart.
 # That takes some minutes the first time; what is there already is left alone.
 set -euo pipefail
 
@@ -22,7 +23,7 @@ quietly() {
   output=$("$@" 2>&1) || fail "$what: $(tail -n 1 <<<"$output")"
 }
 
-stamp=$(cat "$0" "$root/test/gateways/istio/translate_test.go" | sha256sum | cut -d ' ' -f 1)
+stamp=$(cat "$0" "$root"/test/gateways/istio/*_test.go | sha256sum | cut -d ' ' -f 1)
 [ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
 command -v go >/dev/null || fail 'Go is not installed'
 # What it says is there is about to change: where this ends halfway, nothing says that all of it is there.
@@ -33,11 +34,17 @@ quietly 'Envoy Gateway' env GOBIN="$cache" go install -trimpath "github.com/envo
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$root/test/gateways/istio/translate_test.go" "$work"
+cp "$root"/test/gateways/istio/*_test.go "$work"
 cd "$work"
 quietly 'Istio' go mod init proofgate.example/istio
 quietly 'Istio' go get "istio.io/istio@$ISTIO"
 quietly 'Istio' go mod tidy
 quietly 'Istio' go test -trimpath -c -o "$cache/istio" .
+
+# Istio's chart has the templates of its injection.
+chart=$(go list -m -f '{{ .Dir }}' istio.io/istio)/manifests/charts/istio-control/istio-discovery
+rm -rf "$cache/istiod"
+cp -r "$chart" "$cache/istiod"
+chmod -R u+w "$cache/istiod"
 
 echo "$stamp" >"$cache/installed"

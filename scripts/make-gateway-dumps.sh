@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Lets the control planes of Envoy Gateway and Istio themselves translate the manifests below envoy/, and writes what they make of them to
-# test/gateways/dumps (or the folder that is given), as Envoy's config_dump shows it. Both are built from their Go modules into
+# test/gateways/dumps (or the folder that is given), as Envoy's config_dump shows it; and pods into which Istio injected the chart's sidecar. Both are built from their Go modules into
 # .cache/gateways (scripts/install-gateway-translators.sh). Run it after a change of those manifests, and read the difference.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 cache="$root/.cache/gateways"
+helm="$root/.cache/helm/bin/helm"
 out=${1:-$root/test/gateways/dumps}
 
 fail() {
@@ -14,6 +15,7 @@ fail() {
 }
 
 "$root/scripts/install-gateway-translators.sh"
+"$root/scripts/install-helm-tools.sh"
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -64,8 +66,20 @@ istio() { # SET PROXY FILE…
   record "$set" envoy/istio/mesh-config.yaml "$@"
   join "$@" test/gateways/mesh.yaml >"$work/$set.yaml"
   MANIFESTS="$work/$set.yaml" VALUES="$root/envoy/istio/mesh-config.yaml" PROXY=$proxy OUT="$work/$set.json" \
-    "$cache/istio" >"$work/log" 2>&1 || fail "$set: $(grep -m 1 -i 'error\|fatal\|translate_test' "$work/log" || tail -n 1 "$work/log")"
+    "$cache/istio" -test.run '^TestTranslate$' >"$work/log" 2>&1 || fail "$set: $(grep -m 1 -i 'error\|fatal\|translate_test' "$work/log" || tail -n 1 "$work/log")"
   ordered <"$work/$set.json" >"$out/$set.json"
+}
+
+# What Istio's injection makes of pods that ask for the chart's sidecar, with the values for istiod that the chart has.
+injected() { # NATIVE FILE
+  "$helm" template pg "$root/helm/proofgate" --namespace gateway --values "$root/test/helm/values/sidecar-istio.yaml" \
+    --show-only templates/verifier/sidecar.yaml >"$work/sidecar.yaml"
+  (cd "$root" && node -e 'const { data } = require("yaml").parse(fs.readFileSync(0, "utf8"));
+    process.stdout.write(data["istiod-values.yaml"])') <"$work/sidecar.yaml" >"$work/istiod-values.yaml"
+  "$helm" template istiod "$cache/istiod" --namespace istio-system --values "$work/istiod-values.yaml" \
+    --show-only templates/istiod-injector-configmap.yaml >"$work/injector.yaml" 2>"$work/log" || fail "istiod: $(tail -n 1 "$work/log")"
+  ENABLE_NATIVE_SIDECARS=$1 INJECTOR="$work/injector.yaml" MANIFESTS="$root/test/gateways/pods.yaml" OUT="$2" \
+    "$cache/istio" -test.run '^TestInject$' >"$work/log" 2>&1 || fail "injection: $(tail -n 1 "$work/log")"
 }
 
 # Which manifests a dump was made from: a test holds it to them.
@@ -81,4 +95,6 @@ for place in socket mtls; do
   istio "istio-gateway-$place" gateway envoy/istio/gateway.yaml envoy/istio/route.yaml "envoy/istio/verifier-$place.yaml"
 done
 istio istio-sidecar-loopback sidecar envoy/istio/sidecar.yaml envoy/istio/verifier-loopback.yaml
+injected true "$out/injected-native.yaml"
+injected false "$out/injected-containers.yaml"
 cp "$work/made-from" "$out/made-from.sha256"

@@ -34,7 +34,8 @@ export interface Mount {
 }
 
 export interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string | number };
+  readonly httpGet?: { readonly path: string; readonly port: string | number };
+  readonly exec?: { readonly command: readonly string[] };
 }
 
 export interface Container {

@@ -133,6 +133,13 @@ lifecycle:
 {{- end }}
 {{- end -}}
 
+{{/* Asks for the same as the liveness probe, within the container, which has Node.js and no shell. */}}
+{{- define "proofgate.livenessCommand" -}}
+- /usr/local/bin/node
+- -e
+- {{ printf "require('node:http').get('http://localhost:%v/livez', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))" . | quote }}
+{{- end }}
+
 {{/* Both programs serve these two paths on their admin listener. The kubelet's gRPC probe knows no TLS, so it is not used. */}}
 {{- define "proofgate.probes" -}}
 startupProbe:
