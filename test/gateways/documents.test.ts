@@ -1,8 +1,8 @@
 /** docs/gateways.md: its manifests are ones that gateways take, and its tables name what is there. */
 import { expect, it } from '@jest/globals';
-import { parse, stringify } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import { codesIn, readText, sectionOf, tableRows } from '../docs/markdown.ts';
-import { describeChart, objectOf, objectsIn, render, renderText } from '../helm/chart.ts';
+import { describeChart, objectOf, objectsIn, podsOf, render, renderText } from '../helm/chart.ts';
 import { misfitsIn } from '../helm/kubeconform.ts';
 
 const document = readText('docs/gateways.md');
@@ -63,6 +63,21 @@ describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
     for (const [kind, flag] of Object.entries(needed)) {
       expect([kind, texts.includes(`kind: ${kind}\n`), api[flag]]).toEqual([kind, true, true]);
     }
+  });
+});
+
+describeChart("the chart's sidecar on loopback", () => {
+  it("listens where Istio's ServiceEntry looks for it", () => {
+    const [entry] = parseAllDocuments(readText('envoy/istio/verifier-loopback.yaml'))
+      .map((each) => each.toJS())
+      .filter(({ kind }) => kind === 'ServiceEntry');
+    const [{ address }] = entry.spec.endpoints;
+    const [{ number }] = entry.spec.ports;
+    const [pod] = podsOf(render({ file: 'sidecar-loopback' }));
+    const [sidecar] = pod?.spec.initContainers ?? [];
+    expect(sidecar?.args).toContain(`--listen=${address}:${number}`);
+    // As istio-proxy: what it connects to is not sent through a proxy that starts after it.
+    expect(sidecar?.securityContext).toMatchObject({ runAsUser: 1337, runAsGroup: 1337 });
   });
 });
 

@@ -9,7 +9,7 @@ import { checkoutPath } from '../e2e/harness/checkout.ts';
 
 export const CHART = checkoutPath('helm', 'proofgate');
 export const CACHE = checkoutPath('.cache', 'helm');
-const HELM = `${CACHE}/bin/helm`;
+export const HELM = `${CACHE}/bin/helm`;
 
 export const RELEASE = 'rel';
 export const NAMESPACE = 'gateway';

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { lintGateway } from '../../src/gateway-lint/lint.ts';
 import { describeChart, objectOf, objectsIn, refusalOf, render, renderText } from './chart.ts';
 
-const VALUES = ['envoy-plain', 'envoy-mtls', 'envoy-socket'] as const;
+const VALUES = ['envoy-plain', 'envoy-mtls', 'envoy-socket', 'sidecar-loopback'] as const;
 
 function configOf(file: string): string {
   const map = objectsIn(renderText({ file })).find(({ metadata }) => metadata.name.endsWith('-envoy'));
@@ -19,6 +19,7 @@ describeChart("Envoy's configuration", () => {
     ['envoy-plain', { socket_address: { address: 'rel-proofgate-verifier.gateway.svc', port_value: 9191 } }],
     ['envoy-mtls', { socket_address: { address: 'rel-proofgate-verifier.gateway.svc', port_value: 9191 } }],
     ['envoy-socket', { pipe: { path: '/run/shop/verifier.sock' } }],
+    ['sidecar-loopback', { socket_address: { address: '127.0.0.1', port_value: 9191 } }],
   ])('asks the verifier of this release: %s', (file, address) => {
     expect(endpoint(configOf(file), 0)).toEqual(address);
   });

@@ -1,6 +1,5 @@
 /** What the chart decides by itself. */
 import { expect, it } from '@jest/globals';
-import { parse } from 'yaml';
 import { describeChart, notesOf, objectOf, podsOf, type Rendered, render, type Values } from './chart.ts';
 
 const kindsOf = (values: Values) => render(values).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
@@ -184,71 +183,6 @@ describeChart('the network policy', () => {
         ports: [{ port: 9193 }],
       },
     ]);
-  });
-});
-
-describeChart('the sidecar', () => {
-  const values = { file: 'sidecar' };
-  const template = (file: string, name: string) => objectOf(render({ file }), 'ConfigMap', name).data ?? {};
-
-  it('comes as a patch and for istiod, the same but for the probe of its start', () => {
-    const { 'istiod-values.yaml': istiod = '', 'pod.yaml': patch = '' } = template(
-      'sidecar-istio',
-      'pg-verifier-sidecar',
-    );
-    const { templates } = parse(istiod).sidecarInjectorWebhook;
-    expect(Object.keys(templates)).toEqual(['verified']);
-    const { containers, ...spec } = parse(templates.verified).spec;
-    const own = parse(patch);
-    // Istio leads probes over HTTP through a container that may start later: test/gateways/injection.test.ts.
-    const [{ startupProbe }] = spec.initContainers;
-    expect(startupProbe.httpGet).toBeUndefined();
-    own.spec.initContainers[0].startupProbe = startupProbe;
-    expect({ ...parse(templates.verified), spec }).toEqual(own);
-    expect(patch).not.toContain('{{');
-  });
-
-  it('gives istio-proxy the socket, of which its injection knows nothing', () => {
-    const { 'istiod-values.yaml': istiod = '' } = template('sidecar-istio', 'pg-verifier-sidecar');
-    const { containers, initContainers } = parse(
-      parse(istiod).sidecarInjectorWebhook.templates.verified,
-    ).spec;
-    const [socket] = initContainers[0].volumeMounts.filter(
-      ({ name }: { readonly name: string }) => name === 'proofgate-socket',
-    );
-    // Whatever else is said of a container stands in place of what the gateway's template says.
-    expect(containers).toEqual([{ name: 'istio-proxy', volumeMounts: [socket] }]);
-  });
-
-  it('starts before the gateway and ends after it, as the gateway’s user, on a socket in a volume that both mount', () => {
-    const { 'pod.yaml': patch = '' } = template('sidecar-istio', 'pg-verifier-sidecar');
-    const { initContainers, volumes } = parse(patch).spec;
-    expect(initContainers).toMatchObject([
-      { restartPolicy: 'Always', securityContext: { runAsUser: 1337, runAsGroup: 1337 } },
-    ]);
-    expect(initContainers[0].args).toContain('--listen=unix:/run/proofgate/verifier.sock');
-    expect(volumes).toContainEqual({
-      name: 'proofgate-socket',
-      emptyDir: { medium: 'Memory', sizeLimit: '1Mi' },
-    });
-  });
-
-  it('reads its secrets whatever the group of the pod that it goes into', () => {
-    const { 'pod.yaml': patch = '' } = template('sidecar-istio', 'pg-verifier-sidecar');
-    const modes = (
-      parse(patch).spec.volumes as { readonly secret?: { readonly defaultMode?: number } }[]
-    ).flatMap(({ secret }) => secret?.defaultMode ?? []);
-    expect(modes).toEqual([0o444, 0o444]);
-  });
-
-  it('leaves no pod of the release’s own', () => {
-    expect(kindsOf(values)).toEqual([
-      'ConfigMap rel-proofgate-verifier-sidecar',
-      'ConfigMap rel-proofgate-verifier-trust',
-      'PodMonitor rel-proofgate-verifier',
-    ]);
-    expect(notesOf(values)).toContain('unix:/run/proofgate/verifier.sock');
-    expect(notesOf(values)).toContain('inject.istio.io/templates: proofgate,gateway');
   });
 });
 

@@ -13,6 +13,8 @@ import type { Container } from './chart.ts';
 /** With the fence of a new replay store, on a machine that is busy testing. */
 const READY_TIMEOUT_MS = 120_000;
 
+const LISTEN = /^(--(?:admin-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1):(\d+)$/;
+
 export interface PodFolder {
   /** Where a path of the container is. */
   at(path: string): string;
@@ -51,8 +53,8 @@ export async function startContainer(
   ports: ReadonlyMap<number, number> = new Map(),
 ): Promise<StartedContainer> {
   const taken = new Map(ports);
-  for (const { containerPort } of container.ports ?? []) {
-    if (!taken.has(containerPort)) taken.set(containerPort, await freePort());
+  for (const port of portsOf(container)) {
+    if (!taken.has(port)) taken.set(port, await freePort());
   }
   const address = (port: number) => `127.0.0.1:${taken.get(port)}`;
   const { path, port } = container.readinessProbe?.httpGet ?? { path: '/', port: 0 };
@@ -63,6 +65,12 @@ export async function startContainer(
     readyTimeoutMs: READY_TIMEOUT_MS,
   });
   return { service, address };
+}
+
+/** Those that the pod names, and those that are listened on for the pod alone. */
+function portsOf({ args, ports = [] }: Container): readonly number[] {
+  const listened = args.flatMap((arg) => LISTEN.exec(arg)?.[2] ?? []);
+  return [...ports.map(({ containerPort }) => containerPort), ...listened.map(Number)];
 }
 
 /** To its end, as an init container or a test runs. */
@@ -79,7 +87,7 @@ function argsHere({ args }: Container, pod: PodFolder, address: (port: number) =
   return args.map((arg) => {
     const [, flag = '', prefix = '', path = ''] = /^(--[a-z-]+=)(unix:)?(\/.*)$/.exec(arg) ?? [];
     if (flag !== '') return `${flag}${prefix}${pod.at(path)}`;
-    const [, listen = '', port] = /^(--(?:admin-)?listen=)0\.0\.0\.0:(\d+)$/.exec(arg) ?? [];
+    const [, listen = '', port] = LISTEN.exec(arg) ?? [];
     return listen === '' ? arg : `${listen}${address(Number(port))}`;
   });
 }

@@ -1,7 +1,9 @@
 /** What the chart renders runs: each program with the arguments, files and modes that its pod would have, asked by its own probes. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
@@ -14,6 +16,7 @@ import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { TestPostgresServer } from '../fakes/postgres-server.ts';
 import { TestRedisServer } from '../fakes/redis-server.ts';
 import { type Container, containersOf, describeChart, podsOf, type Rendered, render } from './chart.ts';
+import { makeParentChart } from './parent-chart.ts';
 import {
   makePodFolder,
   type PodFolder,
@@ -27,6 +30,8 @@ const TIMEOUT_MS = 180_000;
 let certificates: TestCertificates;
 let pod: PodFolder;
 const running: StartedContainer[] = [];
+/** What they need, which ends after them. */
+const ended: (() => Promise<unknown>)[] = [];
 const started = (container: StartedContainer) => {
   running.push(container);
   return container;
@@ -41,6 +46,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await Promise.all(running.splice(0).map(({ service }) => service.stop()));
+  for (const end of ended.splice(0)) await end();
   await pod.remove();
 });
 
@@ -79,6 +85,27 @@ async function putBundle(singleVerifier: boolean): Promise<string> {
   return readFile(`${publicKey}`, 'utf8');
 }
 
+/** With a bundle from a volume in place of Control, and a Redis of its own. */
+async function startSidecar(renderWith: (also: object) => readonly Rendered[]): Promise<StartedContainer> {
+  const redis = await TestRedisServer.start('--maxmemory-policy', 'noeviction');
+  ended.push(() => redis.stop());
+  const bundleKeys = { 'bundle-1.jwk.json': await putBundle(false) };
+  const source = { control: { url: '' }, volume: { emptyDir: {} } };
+  const objects = renderWith({ verifier: { trust: { bundleKeys }, source } });
+  await putTrust(objects);
+  // A chart that depends on this one has the patch, too.
+  const gateways = objects.filter(({ kind }) => kind === 'Deployment');
+  const container = containerOf(gateways.length > 0 ? gateways : objects, 'proofgate');
+  return started(await startContainer(container, pod, { PROOFGATE_REPLAY: redis.url }));
+}
+
+async function expectListening(address: string): Promise<void> {
+  const [host = '', port] = address.split(':');
+  const socket = connect({ host, port: Number(port) });
+  await once(socket, 'connect');
+  socket.destroy();
+}
+
 describeChart('as processes', () => {
   it(
     'one verifier without Redis gets ready, over TLS',
@@ -98,21 +125,32 @@ describeChart('as processes', () => {
   it(
     'a sidecar gets ready on its socket, with the Redis that its Secret names',
     async () => {
-      const redis = await TestRedisServer.start('--maxmemory-policy', 'noeviction');
+      await startSidecar((also) => render({ file: 'sidecar', also }));
+      expect((await stat(pod.at('/run/proofgate/verifier.sock'))).isSocket()).toBe(true);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a sidecar on loopback listens there, and has no socket',
+    async () => {
+      const { address } = await startSidecar((also) => render({ file: 'sidecar-loopback', also }));
+      await expectListening(address(9191));
+      await expect(stat(pod.at('/run/proofgate/verifier.sock'))).rejects.toThrow('ENOENT');
+    },
+    TIMEOUT_MS,
+  );
+
+  it.each(['sidecar', 'sidecar-loopback'])(
+    'a sidecar in the pod of a chart that depends on this one gets ready: %s',
+    async (file) => {
+      const parent = makeParentChart();
       try {
-        const bundleKeys = { 'bundle-1.jwk.json': await putBundle(false) };
-        const fromVolume = { control: { url: '' }, volume: { emptyDir: {} } };
-        const objects = render({
-          file: 'sidecar',
-          also: { verifier: { trust: { bundleKeys }, source: fromVolume } },
-        });
-        await putTrust(objects);
-        const sidecar = containerOf(objects, 'proofgate');
-        started(await startContainer(sidecar, pod, { PROOFGATE_REPLAY: redis.url }));
-        expect((await stat(pod.at('/run/proofgate/verifier.sock'))).isSocket()).toBe(true);
-        await Promise.all(running.splice(0).map(({ service }) => service.stop()));
+        const { address } = await startSidecar((also) => parent.render(file, also));
+        if (file === 'sidecar-loopback') await expectListening(address(9191));
+        else expect((await stat(pod.at('/run/proofgate/verifier.sock'))).isSocket()).toBe(true);
       } finally {
-        await redis.stop();
+        parent.remove();
       }
     },
     TIMEOUT_MS,

@@ -133,7 +133,7 @@
 {{- $tls := $verifier.tls -}}
 {{- if eq $verifier.mode "sidecar" -}}
 {{- if or (include "proofgate.verifier.tlsGiven" .) (include "proofgate.caGiven" $tls.clientCa) -}}
-{{- fail "verifier.tls is for mode deployment: a sidecar is asked over its socket, which needs no TLS." -}}
+{{- fail "verifier.tls is for mode deployment: a sidecar is asked over its socket or loopback, which needs no TLS." -}}
 {{- end -}}
 {{- else -}}
 {{- include "proofgate.checks.tls" (dict "name" "verifier.tls" "tls" $tls "why" "a Check holds passports, and an answer lets requests in") -}}

@@ -19,7 +19,12 @@ and what callers sign for. */}}
 -}}
 {{- $pipe := "pipe: { path: /run/proofgate/verifier.sock }" -}}
 {{- if eq .Values.verifier.mode "sidecar" -}}
+{{- if include "proofgate.verifier.hasSocket" . -}}
 {{- $edits = append $edits (list $pipe (printf "pipe: { path: %s/verifier.sock }" .Values.verifier.sidecar.socketDirectory)) -}}
+{{- else -}}
+{{- $loopback := .Values.verifier.sidecar.loopback -}}
+{{- $edits = append $edits (list $pipe (printf "socket_address: { address: %q, port_value: %d }" $loopback.host (int $loopback.port))) -}}
+{{- end -}}
 {{- else -}}
 {{- $host := printf "%s.%s.svc" (include "proofgate.verifier.name" .) .Release.Namespace -}}
 {{- $edits = append $edits (list "- name: proofgate\n      type: STATIC" "- name: proofgate\n      type: STRICT_DNS") -}}

@@ -30,11 +30,20 @@ Control: {{ first .Values.control.publicUrls }}, in the cluster {{ include "proo
 {{- if eq .Values.verifier.mode "sidecar" }}
 
 The verifier is a sidecar, for pods of a gateway in this namespace. ConfigMap {{ include "proofgate.verifier.name" . }}-sidecar holds it:
+  {{- if include "proofgate.verifier.hasSocket" . }}
   pod.yaml             a strategic merge patch for the gateway's pod template; besides, mount the volume proofgate-socket
                        in the gateway's container at {{ .Values.verifier.sidecar.socketDirectory }}
   istiod-values.yaml   values for istiod's chart, with that mount in istio-proxy; then annotate the gateway's pods with
                        inject.istio.io/templates: {{ .Values.verifier.sidecar.istioTemplate }},gateway   (pods of workloads: {{ .Values.verifier.sidecar.istioTemplate }},sidecar)
-  Run both containers as user {{ int64 .Values.verifier.sidecar.runAsUser }}, and point ext_authz at unix:{{ .Values.verifier.sidecar.socketDirectory }}/verifier.sock.
+  Run both containers as user {{ int64 .Values.verifier.sidecar.runAsUser }}, and point ext_authz at {{ include "proofgate.verifier.sidecarAddress" . }}.
+  {{- else }}
+  pod.yaml             a strategic merge patch for the gateway's pod template
+  istiod-values.yaml   values for istiod's chart; then annotate the gateway's pods with
+                       inject.istio.io/templates: {{ .Values.verifier.sidecar.istioTemplate }},gateway   (pods of workloads: {{ .Values.verifier.sidecar.istioTemplate }},sidecar)
+  Point ext_authz at {{ include "proofgate.verifier.sidecarAddress" . }}. Every container of the pod reaches it there: not for pods with hostNetwork.
+  {{- end }}
+  Its admin listener is on port 9192 of those pods, for probes, and no NetworkPolicy of this release keeps others away from it: let the one
+  of the gateway's pods open 9192 to Prometheus alone.
   The pods must be of this namespace: ConfigMaps and Secrets of another one cannot be mounted.
 {{- else }}
 

@@ -51,6 +51,21 @@
 {{- include "proofgate.verifier.trustData" . | sha256sum -}}
 {{- end -}}
 
+{{/* Whether it is a sidecar that is asked on a socket, in a volume that it shares with the gateway's container. */}}
+{{- define "proofgate.verifier.hasSocket" -}}
+{{- if and (eq .Values.verifier.mode "sidecar") (not .Values.verifier.sidecar.loopback.enabled) }}true{{ end -}}
+{{- end -}}
+
+{{/* Where the gateway's container asks a sidecar: `unix:PATH`, or HOST:PORT on loopback. */}}
+{{- define "proofgate.verifier.sidecarAddress" -}}
+{{- $sidecar := .Values.verifier.sidecar -}}
+{{- if include "proofgate.verifier.hasSocket" . -}}
+{{- printf "unix:%s/verifier.sock" $sidecar.socketDirectory -}}
+{{- else -}}
+{{- printf "%s:%d" (contains ":" $sidecar.loopback.host | ternary (printf "[%s]" $sidecar.loopback.host) $sidecar.loopback.host) (int $sidecar.loopback.port) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "proofgate.verifier.args" -}}
 {{- $verifier := .Values.verifier -}}
 {{- $trust := $verifier.trust -}}
@@ -58,7 +73,7 @@
 - {{ printf "--auth-site=%s" $verifier.authSite | quote }}
 - --state-dir=/var/lib/proofgate
 {{- if eq $verifier.mode "sidecar" }}
-- {{ printf "--listen=unix:%s/verifier.sock" $verifier.sidecar.socketDirectory | quote }}
+- {{ printf "--listen=%s" (include "proofgate.verifier.sidecarAddress" .) | quote }}
 {{- else }}
 - {{ printf "--listen=%s:9191" $verifier.listenHost | quote }}
 {{- end }}
@@ -158,7 +173,7 @@ A URL from a Secret comes by PROOFGATE_REPLAY: arguments are for everybody on th
 {{- $verifier := .Values.verifier -}}
 - { name: proofgate-state, mountPath: /var/lib/proofgate }
 {{ include "proofgate.readOnlyMount" (dict "name" "proofgate-trust" "path" "/etc/proofgate/trust") }}
-{{- if eq $verifier.mode "sidecar" }}
+{{- if include "proofgate.verifier.hasSocket" . }}
 - { name: proofgate-socket, mountPath: {{ $verifier.sidecar.socketDirectory | quote }} }
 {{- end }}
 {{- if include "proofgate.verifier.controlUrl" . }}
@@ -206,7 +221,7 @@ volume that the sidecar alone mounts.
 - name: proofgate-trust
   configMap:
     name: {{ include "proofgate.verifier.trustConfigMap" . }}
-{{- if eq $verifier.mode "sidecar" }}
+{{- if include "proofgate.verifier.hasSocket" . }}
 - name: proofgate-socket
   emptyDir:
     medium: Memory

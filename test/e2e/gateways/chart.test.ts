@@ -84,6 +84,7 @@ const CASES: readonly Case[] = [
     listen: 'tcp',
     isMutual: true,
   },
+  { name: 'the chart, loopback', text: () => rendered('sidecar-loopback'), scheme: 'http', listen: 'tcp' },
   { name: 'the chart, a socket', text: () => rendered('envoy-socket'), scheme: 'http', listen: 'unix' },
   { name: 'the documents, TCP', text: () => shippedText(), scheme: 'http', listen: 'tcp' },
   {

@@ -1,0 +1,44 @@
+/** A chart of a gateway, with proofgate among its dependencies: test/helm/parent, beside a copy of the chart, where helm may write. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { readText } from '../docs/markdown.ts';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { CHART, HELM, NAMESPACE, NEWEST_KUBERNETES, objectsIn, RELEASE, type Rendered } from './chart.ts';
+
+export interface ParentChart {
+  /** @param file of test/helm/values, for proofgate; @param also on top of it. @throws Error with what helm says */
+  render(file: string, also?: object): readonly Rendered[];
+  remove(): void;
+}
+
+/** As `helm dependency update` makes it ready to install. */
+export function makeParentChart(): ParentChart {
+  const folder = mkdtempSync(join(tmpdir(), 'proofgate-parent-'));
+  const chart = join(folder, 'test', 'helm', 'parent');
+  cpSync(checkoutPath('test', 'helm', 'parent'), chart, { recursive: true });
+  cpSync(CHART, join(folder, 'helm', 'proofgate'), { recursive: true });
+  const helm = (args: readonly string[], input = '') => {
+    const { status, stderr, stdout } = spawnSync(HELM, args, {
+      ...{ input, encoding: 'utf8' },
+      // WHY: neither repositories of whoever runs this nor what helm has of them.
+      env: { HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder },
+    });
+    if (status !== 0) throw new Error(`helm ${args[0]} ends with ${status}: ${stderr}`);
+    return stdout;
+  };
+  helm(['dependency', 'update', chart]);
+  const flags = ['--namespace', NAMESPACE, '--kube-version', NEWEST_KUBERNETES, '--values', '-'];
+  return {
+    render: (file, also = {}) => {
+      const values: unknown = parse(readText(`test/helm/values/${file}.yaml`));
+      const over = join(folder, 'over.yaml');
+      writeFileSync(over, stringify({ proofgate: also }));
+      const input = stringify({ proofgate: values });
+      return objectsIn(helm(['template', RELEASE, chart, ...flags, '--values', over], input));
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
