@@ -1,10 +1,11 @@
-/** Definitions of the custom resources that the chart may render, as their own projects publish them: in a cluster, an operator's chart brings them. */
+/** Definitions of the custom resources that the chart may render and gateways are told by, as their own projects publish them: in a cluster, an operator's chart brings them. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { waitFor } from '../e2e/harness/wait.ts';
 import { render, VALUE_FILES } from '../helm/chart.ts';
 import { type Cluster, KUBERNETES_CACHE } from './cluster.ts';
+import { gatewayManifests } from './gateway-manifests.ts';
 import { type ApiObject, Objects } from './objects.ts';
 
 const SERVED_TIMEOUT_MS = 60_000;
@@ -13,7 +14,7 @@ interface Definition extends ApiObject {
   readonly spec: {
     readonly group: string;
     readonly names: { readonly kind: string; readonly plural: string };
-    readonly versions: readonly { readonly name: string }[];
+    readonly versions: readonly { readonly name: string; readonly served: boolean }[];
   };
 }
 
@@ -24,7 +25,7 @@ export async function installCustomResources(cluster: Cluster): Promise<readonly
   const found = (await definitions(wanted)).filter((each) => wanted.has(kindOf(each)));
   for (const definition of found) await objects.mustCreate(definition);
   for (const { metadata, spec } of found) {
-    const [version] = spec.versions;
+    const version = spec.versions.find(({ served }) => served);
     const path = `/apis/${spec.group}/${version?.name}/${spec.names.plural}`;
     // Known first, and then for a moment asked to come again (429).
     await waitFor(`${metadata.name} to be served`, SERVED_TIMEOUT_MS, async () => {
@@ -39,15 +40,17 @@ function kindOf({ spec }: Definition): string {
   return `${spec.group} ${spec.names.kind}`;
 }
 
-/** Whatever is rendered of groups that the server does not bring. */
+/** Whatever the chart and the manifests of gateways have of groups that the server does not bring. */
 async function customKinds(cluster: Cluster): Promise<ReadonlySet<string>> {
   const { body } = await cluster.call({ path: '/apis' });
   const brought = new Set((body.groups as readonly { readonly name: string }[]).map(({ name }) => name));
   const rendered = VALUE_FILES.flatMap((file) => render({ file }));
-  const kinds = rendered.flatMap(({ apiVersion, kind }) => {
-    const [group = '', version] = apiVersion.split('/');
-    return version === undefined || brought.has(group) ? [] : [`${group} ${kind}`];
-  });
+  const kinds = [...rendered, ...gatewayManifests().map(({ object }) => object)].flatMap(
+    ({ apiVersion, kind }) => {
+      const [group = '', version] = apiVersion.split('/');
+      return version === undefined || brought.has(group) ? [] : [`${group} ${kind}`];
+    },
+  );
   return new Set(kinds);
 }
 

@@ -10,6 +10,7 @@ import { admissionSuite } from './admission-suite.ts';
 import { chartSuite } from './chart-suite.ts';
 import { Cluster, describeCluster } from './cluster.ts';
 import { installCustomResources } from './custom-resources.ts';
+import { gatewaySuite } from './gateway-suite.ts';
 import { makeRestricted } from './namespaces.ts';
 import { releaseSuite } from './release-suite.ts';
 
@@ -23,20 +24,24 @@ describeCluster('Kubernetes', () => {
   }, 300_000);
   afterAll(() => cluster?.stop(), 60_000);
 
-  it('is the version that was built, with the custom resources of the chart', async () => {
+  it('is the version that was built, with the custom resources of the chart and of gateways', async () => {
     const module = readFileSync(checkoutPath('test', 'kubernetes', 'server', 'go.mod'), 'utf8');
     const [, version] = /^\tk8s\.io\/kubernetes (v\S+)/m.exec(module) ?? [];
     const { body } = await cluster.call({ path: '/version' });
     expect(body.gitVersion).toBe(version);
-    expect(customResources).toEqual([
+    expect(customResources.filter((name) => !/istio|gateway/.test(name))).toEqual([
       'cert-manager.io Certificate',
       'monitoring.coreos.com PodMonitor',
       'monitoring.coreos.com PrometheusRule',
       'monitoring.coreos.com ServiceMonitor',
     ]);
+    const groups = new Set(customResources.map((name) => name.split(' ')[0]));
+    const ofGateways = ['gateway.envoyproxy.io', 'gateway.networking.k8s.io', 'networking.istio.io'];
+    for (const group of [...ofGateways, 'security.istio.io']) expect(groups).toContain(group);
   });
 
   describe('the chart', () => chartSuite(() => cluster));
+  describe('gateways', () => gatewaySuite(() => cluster));
   describe('a restricted namespace', () => admissionSuite(() => cluster));
   describe('a release', () => releaseSuite(() => cluster));
 });

@@ -1,0 +1,27 @@
+/** What gateways are told: the manifests below envoy/, and those of docs/gateways.md. */
+import { parseAllDocuments } from 'yaml';
+import { readText } from '../docs/markdown.ts';
+import { MANIFEST_SETS } from '../gateways/manifest-sets.ts';
+import type { ApiObject } from './objects.ts';
+
+export interface GatewayManifest {
+  readonly file: string;
+  readonly object: ApiObject;
+}
+
+export function gatewayManifests(): readonly GatewayManifest[] {
+  const files = new Set(MANIFEST_SETS.flatMap((set) => set.files.map((file) => `envoy/${file}`)));
+  const blocks = readText('docs/gateways.md').matchAll(/^```yaml\n([\s\S]*?)^```/gm);
+  return [
+    ...[...files].flatMap((file) => objectsOf(file, readText(file))),
+    ...[...blocks].flatMap(([, text = '']) => objectsOf('docs/gateways.md', text)),
+  ];
+}
+
+/** Values of charts are no objects. */
+function objectsOf(file: string, text: string): readonly GatewayManifest[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter((each) => each?.apiVersion !== undefined)
+    .map((object) => ({ file, object }));
+}
