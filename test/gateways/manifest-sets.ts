@@ -34,6 +34,12 @@ export const MANIFEST_SETS: readonly ManifestSet[] = [
   { name: 'gateway-api', files: ['gateway-api/external-auth.yaml'] },
 ];
 
+/** Of these sets' dumps (test/gateways/dumps) the clusters that lead to a verifier behind a Service. */
+export const VERIFIER_SERVICES = [
+  { dump: 'envoy-gateway-mtls', cluster: 'securitypolicy/gateway/proofgate/extauth/0' },
+  { dump: 'istio-gateway-mtls', cluster: 'outbound|9191||verifier.proofgate.internal' },
+] as const;
+
 export function textOf({ files }: ManifestSet): string {
   return files.map((file) => readText(`envoy/${file}`).trimEnd()).join('\n---\n');
 }

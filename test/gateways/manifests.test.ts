@@ -1,12 +1,13 @@
 /** The manifests below envoy/: each fits its gateway's own schema, weakens nothing, and names what the others name. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { lintGateway } from '../../src/gateway-lint/lint.ts';
 import { filesOfCheckout, readText } from '../docs/markdown.ts';
+import { protocolOptionsOf } from '../e2e/gateways/static-bootstrap.ts';
 import { describeChart } from '../helm/chart.ts';
 import { misfitsIn } from '../helm/kubeconform.ts';
-import { MANIFEST_SETS, textOf } from './manifest-sets.ts';
+import { MANIFEST_SETS, textOf, VERIFIER_SERVICES } from './manifest-sets.ts';
 
 const files = filesOfCheckout('envoy', '.yaml').filter((file) => file !== 'envoy/envoy.yaml');
 /** Values of a chart: no object of Kubernetes. */
@@ -40,6 +41,20 @@ describe('the dumps', () => {
       const hash = createHash('sha256');
       for (const file of parts) hash.update(readText(`envoy/${file}`));
       expect(made.get(name)).toBe(hash.digest('hex'));
+    },
+  );
+});
+
+describe('behind a Service', () => {
+  it.each(VERIFIER_SERVICES)(
+    'connections end before the verifier that ends closes them: $dump',
+    ({ cluster, dump }) => {
+      const options = protocolOptionsOf(JSON.parse(readText(`test/gateways/dumps/${dump}.json`)), cluster);
+      const [, seconds = ''] = /"max_connection_duration":"(\d+)s"/.exec(JSON.stringify(options)) ?? [];
+      const { verifier } = parse(readText('helm/proofgate/values.yaml'));
+      expect(Number(seconds)).toBeGreaterThan(0);
+      // With a second for the cluster to learn that the pod gets no new ones.
+      expect(Number(seconds) + 1).toBeLessThan(verifier.preStopSeconds);
     },
   );
 });

@@ -268,6 +268,19 @@ volume that the sidecar alone mounts.
 {{- if or .Values.verifier.persistence.enabled (not (include "proofgate.redisGiven" .)) }}true{{ end -}}
 {{- end -}}
 
+{{/*
+How long a new verifier is ready before the next one goes. DNS tells of it by a headless Service, as late as caches on the way let it (30 s
+in a cluster's usual CoreDNS) and Envoy asks (5 s): until then those that Envoy knows must live.
+*/}}
+{{- define "proofgate.verifier.minReadySeconds" -}}
+{{- $seconds := .Values.verifier.minReadySeconds -}}
+{{- if not (kindIs "invalid" $seconds) -}}
+{{- if int $seconds }}{{ int $seconds }}{{ end -}}
+{{- else if .Values.verifier.service.headless -}}
+40
+{{- end -}}
+{{- end -}}
+
 {{- define "proofgate.verifier.strategy" -}}
 {{- if .Values.verifier.strategy -}}
 {{- toYaml .Values.verifier.strategy -}}

@@ -31,12 +31,7 @@ const FOREIGN_FILTERS =
   /\bio\.istio\.|stats\.PluginConfig$|\bistio\.envoy\.config\.filter\.http\.alpn\.|\benvoy\.tcp\.metadataexchange\./;
 
 export function staticBootstrap(dump: unknown, placement: Placement): string {
-  const all = objectsIn(snakeCased(JSON.parse(JSON.stringify(dump))));
-  const byName = (suffix: string, name: string, member = 'name') => {
-    const found = all.find((one) => typeOf(one).endsWith(suffix) && one[member] === name);
-    if (found === undefined) throw new Error(`the dump has no ${suffix} ${name}`);
-    return found;
-  };
+  const byName = namesIn(dump);
   const inline = (value: Json): Json => inlined(value, placement, byName);
   const listener = byName('.listener.v3.Listener', placement.listener);
   const address = { socket_address: { address: '127.0.0.1', port_value: 0 } };
@@ -52,6 +47,20 @@ export function staticBootstrap(dump: unknown, placement: Placement): string {
     static_resources: { listeners: [inline({ ...chosen(listener, placement), address })], clusters },
   };
   return JSON.stringify(untyped(bootstrap), undefined, 1);
+}
+
+/** A cluster's options of its protocol, such as how long a connection lives. */
+export function protocolOptionsOf(dump: unknown, cluster: string): Json {
+  return namesIn(dump)('.cluster.v3.Cluster', cluster).typed_extension_protocol_options ?? null;
+}
+
+function namesIn(dump: unknown): ByName {
+  const all = objectsIn(snakeCased(JSON.parse(JSON.stringify(dump))));
+  return (suffix, name, member = 'name') => {
+    const found = all.find((one) => typeOf(one).endsWith(suffix) && one[member] === name);
+    if (found === undefined) throw new Error(`the dump has no ${suffix} ${name}`);
+    return found;
+  };
 }
 
 /** Where a connection was going: here there is one place. */

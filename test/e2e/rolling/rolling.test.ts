@@ -4,8 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { readText } from '../../docs/markdown.ts';
 import { freePort } from '../../fakes/free-port.ts';
-import { shipped } from '../harness/envoy-config.ts';
+import { VERIFIER_SERVICES } from '../../gateways/manifest-sets.ts';
+import { protocolOptionsOf } from '../gateways/static-bootstrap.ts';
+import { type ConfigEdit, shipped } from '../harness/envoy-config.ts';
 import { http1Client } from '../harness/http1.ts';
 import { waitFor } from '../harness/wait.ts';
 import { RollStage } from './roll-stage.ts';
@@ -16,6 +19,30 @@ const ROLLS = Number(process.env.PROOFGATE_TEST_ROLLS ?? 3);
 const TIMEOUT_MS = 300_000 + ROLLS * 60_000;
 /** Requests that a roll must have seen before it, so that there is something to lose. */
 const REQUESTS_BETWEEN = 150;
+
+const PROTOCOL_OPTIONS = [...shipped.verifierCluster, 'typed_extension_protocol_options'] as const;
+
+/** Envoy's own setting, and what gateways make of theirs (envoy/, as translated in test/gateways/dumps). */
+const SHORT_CONNECTIONS: readonly { readonly as: string; readonly edit: ConfigEdit }[] = [
+  {
+    as: 'docs/enforcement.md',
+    edit: {
+      path: [
+        ...PROTOCOL_OPTIONS,
+        'envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        'common_http_protocol_options',
+      ],
+      value: { max_connection_duration: '3s' },
+    },
+  },
+  ...VERIFIER_SERVICES.map(({ cluster, dump }) => ({
+    as: dump,
+    edit: {
+      path: PROTOCOL_OPTIONS,
+      value: protocolOptionsOf(JSON.parse(readText(`test/gateways/dumps/${dump}.json`)), cluster),
+    },
+  })),
+];
 
 let stage: RollStage;
 beforeEach(async () => {
@@ -116,9 +143,9 @@ describe('Envoy knows one address with verifiers behind it', () => {
   });
   afterEach(() => address.close());
 
-  it(
-    'and none that is good is refused where its connections are short',
-    async () => {
+  it.each(SHORT_CONNECTIONS)(
+    'and none that is good is refused where its connections are short: $as',
+    async ({ edit }) => {
       const start = async () => {
         const port = await freePort();
         return { port, verifier: await stage.startVerifier(port) };
@@ -127,12 +154,7 @@ describe('Envoy knows one address with verifiers behind it', () => {
       address.behind = [running.port];
       await stage.startEnvoy({
         verifier: { kind: 'tcp', host: '127.0.0.1', port: address.port },
-        edits: [
-          {
-            path: [...PROTOCOL_OPTIONS, 'common_http_protocol_options'],
-            value: { max_connection_duration: '3s' },
-          },
-        ],
+        edits: [edit],
       });
       let former = running;
       await rollUnderLoad({
@@ -152,9 +174,3 @@ describe('Envoy knows one address with verifiers behind it', () => {
     TIMEOUT_MS,
   );
 });
-
-const PROTOCOL_OPTIONS = [
-  ...shipped.verifierCluster,
-  'typed_extension_protocol_options',
-  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-] as const;
