@@ -5,8 +5,9 @@ import { AGENT_SETTINGS, agentPlanOf } from '../../src/cli/agent/settings.ts';
 import { ENROLL_SETTINGS, planOf } from '../../src/cli/enroll/settings.ts';
 import { collectTexts, settingValues } from '../../src/cli/setting-sources.ts';
 import type { Setting } from '../../src/cli/settings.ts';
-import { KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command.ts';
+import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command.ts';
 import { createAgentMetrics } from '../../src/telemetry/agent-metrics.ts';
+import { documentedWorkloads } from './documented-workloads.ts';
 import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
 
 const document = readText('docs/workloads.md');
@@ -82,6 +83,7 @@ interface Pod {
   readonly volumes: readonly {
     readonly name: string;
     readonly emptyDir?: { readonly medium: string };
+    readonly configMap?: { readonly name: string };
     readonly projected?: {
       readonly sources: readonly {
         readonly serviceAccountToken: { readonly expirationSeconds: number; readonly path: string };
@@ -90,11 +92,16 @@ interface Pod {
   }[];
 }
 
-const pods = parseAllDocuments(readText('docs/workload.yaml')).map((each) => {
-  expect(each.errors).toEqual([]);
-  const { kind, spec } = each.toJS() as { kind: string; spec: { template: { spec: Pod } } };
-  return { kind, pod: spec.template.spec };
-});
+function podsIn(text: string) {
+  return parseAllDocuments(text).map((each) => {
+    expect(each.errors).toEqual([]);
+    const { kind, spec } = each.toJS() as { kind: string; spec: { template: { spec: Pod } } };
+    return { kind, pod: spec.template.spec };
+  });
+}
+const pods = podsIn(readText('docs/workload.yaml'));
+/** For a private CA of Control. */
+const marked = podsIn(documentedWorkloads({ isCaPrivate: true }));
 
 /** As the program would read the command line. */
 async function textsOf(command: readonly string[], declared: readonly Setting<unknown>[]) {
@@ -106,6 +113,35 @@ async function textsOf(command: readonly string[], declared: readonly Setting<un
   }
   return collectTexts(declared, { flags, env: {} });
 }
+
+it('docs/workload.yaml is the same for a private CA but for the CA', () => {
+  const without = marked.map(({ kind, pod }) => {
+    const [enroller] = pod.initContainers;
+    const own = {
+      ...enroller,
+      command: enroller?.command?.filter((word) => !word.startsWith('--control-ca-file=')),
+      volumeMounts: enroller?.volumeMounts.filter(({ mountPath }) => !CA_FILE.startsWith(`${mountPath}/`)),
+    };
+    const volumes = pod.volumes.filter(({ configMap }) => configMap === undefined);
+    return { kind, pod: { ...pod, initContainers: [own], volumes } };
+  });
+  expect(without).toEqual(pods);
+});
+
+it.each(marked.map(({ kind, pod }) => [kind, pod] as const))(
+  'docs/workload.yaml, with a private CA: the %s trusts the one of its ConfigMap',
+  async (_kind, pod) => {
+    const [enroller] = pod.initContainers;
+    const command = enroller?.command ?? [];
+    const declared = command[1] === 'agent' ? settings : Object.values(ENROLL_SETTINGS);
+    expect([...(await textsOf(command, declared)).values()].flat()).toContain(CA_FILE);
+    const mount = enroller?.volumeMounts.find(({ mountPath }) => CA_FILE.startsWith(`${mountPath}/`));
+    expect(mount?.readOnly).toBe(true);
+    expect(pod.volumes.find(({ name }) => name === mount?.name)?.configMap).toEqual({
+      name: 'proofgate-control-ca',
+    });
+  },
+);
 
 describe.each(pods.map(({ kind, pod }) => [kind, pod] as const))(
   'docs/workload.yaml: the %s',

@@ -27,6 +27,9 @@ export function openEnrollmentPlane(options: ControlPartsOptions, needs: Enrollm
     report: (error) => reportFailure(options, 'enrollment', error),
     reportKeySet: (event) => reportKeySet(options, event),
     enrollImage: settings.workloadImage,
+    ...(settings.workloadCaConfigmap === undefined
+      ? {}
+      : { enrollCaConfigMap: settings.workloadCaConfigmap }),
     retention: { auditMs: settings.auditRetentionMs, endedKeysMs: settings.keyRetentionMs },
   });
 }

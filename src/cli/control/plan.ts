@@ -55,6 +55,7 @@ export async function planControl(settings: ControlSettings): Promise<ControlPla
   }
   const publicUrls = readPublicUrls(settings, listen, tls !== undefined);
   assertProxies(settings.trustedProxies);
+  assertConfigMap(settings.workloadCaConfigmap);
   const issuerNetworks = settings.issuerNetworks.map(readNetwork);
   const issuerCa = await readIssuerCaFile(settings.issuerCaFile);
   const identityProvider = await readIdentityProvider(settings);
@@ -141,6 +142,14 @@ function assertProxies(proxies: readonly string[]): void {
   const wrong = proxies.find((text) => isIP(text) === 0 && parseIssuerNetwork(text) === undefined);
   if (wrong === undefined) return;
   throw usageError('bad_network', '--trusted-proxy must be an address or a CIDR, such as 10.0.0.0/8');
+}
+
+/** A name as Kubernetes has it: RFC 1123, subdomain. */
+function assertConfigMap(name: string | undefined): void {
+  const label = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?';
+  if (name === undefined || (name.length <= 253 && new RegExp(`^${label}(?:\\.${label})*$`).test(name)))
+    return;
+  throw usageError('bad_config_map', '--workload-ca-configmap must be the name of a ConfigMap');
 }
 
 function readNetwork(text: string): IssuerNetwork {

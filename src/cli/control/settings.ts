@@ -102,6 +102,12 @@ const ENROLLMENT = {
     text('--workload-image <image>', 'holds proofgate, for the snippets of the Enrollment Command Generator'),
     'proofgate:latest',
   ),
+  workloadCaConfigmap: optional(
+    text(
+      '--workload-ca-configmap <name>',
+      "ConfigMap with ca.crt in workloads' namespaces, for the same, where Control's certificate is of a private CA",
+    ),
+  ),
 };
 
 const LIMITS = {

@@ -13,10 +13,13 @@ import { serviceAccountOf } from './verified-subject.ts';
 /** Where the snippet's volumes are mounted. */
 const TOKEN_DIRECTORY = '/var/run/secrets/proofgate';
 const KEY_DIRECTORY = '/var/run/proofgate';
+const CA_DIRECTORY = '/etc/proofgate/control-ca';
 export const TOKEN_FILE = `${TOKEN_DIRECTORY}/token`;
 export const KEY_FILE = `${KEY_DIRECTORY}/key.pem`;
+export const CA_FILE = `${CA_DIRECTORY}/ca.crt`;
 const KEY_VOLUME = 'proofgate-key';
 const TOKEN_VOLUME = 'proofgate-token';
+const CA_VOLUME = 'proofgate-control-ca';
 /** Where the agent answers the kubelet's probes, by the name of its container's port. */
 const ADMIN_PORT = { name: 'proofgate-admin', containerPort: 9195 };
 
@@ -29,6 +32,8 @@ export interface EnrollCommandsOptions {
   readonly controlUrl: string;
   /** Holds the `proofgate` binary; workloads' clusters pull it. */
   readonly image: string;
+  /** A ConfigMap beside the workloads that holds `ca.crt`, where Control's certificate is of a private CA. */
+  readonly caConfigMap?: string;
 }
 
 export class EnrollCommands {
@@ -40,16 +45,16 @@ export class EnrollCommands {
 
   /** @throws Refusal `not_found`, `policy_not_active` */
   async commandOf(policyId: string): Promise<EnrollmentCommand> {
-    const { store, controlUrl, image } = this.#options;
+    const { store, controlUrl, image, caConfigMap } = this.#options;
     const { policy, audience } = await store.read(async (tx) => {
       const row = await requirePolicy(tx, policyId);
       const revision = await tx.sources.revision(row.sourceId, row.sourceRevision);
       return { policy: row, audience: revision?.audience };
     });
     if (policy.state !== 'active' || audience === undefined) throw new Refusal('policy_not_active');
-    const facts = { policy, audience };
-    const enroll = commandLine('enroll', controlUrl, policy.reference);
-    const agent = commandLine('agent', controlUrl, policy.reference);
+    const facts = { policy, audience, caConfigMap };
+    const enroll = commandLine('enroll', controlUrl, facts);
+    const agent = commandLine('agent', controlUrl, facts);
     const sidecar = [...agent, `--admin-listen=0.0.0.0:${ADMIN_PORT.containerPort}`];
     return {
       policy_id: policy.id,
@@ -71,14 +76,19 @@ export class EnrollCommands {
 }
 
 /** Every value that may begin with a dash is joined to its flag. */
-function commandLine(command: 'enroll' | 'agent', controlUrl: string, reference: string): readonly string[] {
+function commandLine(
+  command: 'enroll' | 'agent',
+  controlUrl: string,
+  { policy, caConfigMap }: SnippetFacts,
+): readonly string[] {
   return [
     'proofgate',
     command,
     `--control-url=${controlUrl}`,
-    `--policy=${reference}`,
+    `--policy=${policy.reference}`,
     `--private-key-out=${KEY_FILE}`,
     `--proof-file=${TOKEN_FILE}`,
+    ...(caConfigMap === undefined ? [] : [`--control-ca-file=${CA_FILE}`]),
   ];
 }
 
@@ -102,6 +112,7 @@ const PROBES = {
 interface SnippetFacts {
   readonly policy: RowOf<'enrollmentPolicy'>;
   readonly audience: string;
+  readonly caConfigMap: string | undefined;
 }
 
 const COMMENTS: { readonly [path: string]: string } = {
@@ -114,11 +125,13 @@ const COMMENTS: { readonly [path: string]: string } = {
   startupProbe: ' As long as approval may take, where the policy wants one.',
   expirationSeconds: ' A key ends with its token at the latest.',
   medium: ' The private key never reaches a disk.',
+  configMap: " Whom to trust Control by; in each workload's own namespace.",
 };
 
 /** Parts of a pod's `spec`. @param container what it is of its own, in front of what both have */
-function podParts({ policy, audience }: SnippetFacts, container: object): string {
+function podParts({ policy, audience, caConfigMap }: SnippetFacts, container: object): string {
   const account = serviceAccountOf(policy.verifiedSubject);
+  const ca = caConfigMap === undefined ? [] : [{ name: CA_VOLUME, configMap: { name: caConfigMap } }];
   const parts = {
     ...(account === undefined ? {} : { serviceAccountName: account.name }),
     initContainers: [
@@ -135,6 +148,7 @@ function podParts({ policy, audience }: SnippetFacts, container: object): string
         volumeMounts: [
           { name: TOKEN_VOLUME, mountPath: TOKEN_DIRECTORY, readOnly: true },
           { name: KEY_VOLUME, mountPath: KEY_DIRECTORY },
+          ...ca.map(({ name }) => ({ name, mountPath: CA_DIRECTORY, readOnly: true })),
         ],
       },
     ],
@@ -148,6 +162,7 @@ function podParts({ policy, audience }: SnippetFacts, container: object): string
         },
       },
       { name: KEY_VOLUME, emptyDir: { medium: 'Memory' } },
+      ...ca,
     ],
   };
   // kubectl reads YAML 1.1, too, in which a bare `on` is true and `1_000` a number.

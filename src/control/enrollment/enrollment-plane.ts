@@ -41,6 +41,7 @@ export interface EnrollmentPlaneOptions {
   readonly report: (error: unknown) => void;
   readonly reportKeySet?: KeySetCacheOptions['report'];
   readonly enrollImage?: string;
+  readonly enrollCaConfigMap?: string;
   readonly retention?: Partial<Retention>;
 }
 
@@ -76,14 +77,20 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
   const keys = new EnrollingKeys();
   const challenges = new Challenges({ store, nowMs, masterKey, keys });
   const submissions = new Submissions({ store, nowMs, challenges, keys, keySets, publicUrls });
-  const { profilesOfClient, readinessOfKey, enrollImage: image = DEFAULT_ENROLL_IMAGE } = options;
+  const { profilesOfClient, readinessOfKey } = options;
+  const { enrollImage: image = DEFAULT_ENROLL_IMAGE, enrollCaConfigMap: caConfigMap } = options;
   const standing = { profilesOfClient, readinessOfKey };
   const decisions = new EnrollmentDecisions(store, nowMs);
   return {
     sources,
     keySets,
     policies: new EnrollmentPolicies(store, nowMs),
-    commands: new EnrollCommands({ store, controlUrl, image }),
+    commands: new EnrollCommands({
+      store,
+      controlUrl,
+      image,
+      ...(caConfigMap === undefined ? {} : { caConfigMap }),
+    }),
     decisions,
     keys: new DerivedKeys(store, nowMs),
     workloads: new ControlWorkloadEnrollments({ store, nowMs, challenges, submissions, keys, ...standing }),

@@ -3,7 +3,13 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import { KEY_FILE, quoteForShell, TOKEN_FILE } from '../../../src/control/enrollment/enroll-command.ts';
+import {
+  CA_FILE,
+  EnrollCommands,
+  KEY_FILE,
+  quoteForShell,
+  TOKEN_FILE,
+} from '../../../src/control/enrollment/enroll-command.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import { BY, CONTROL_URL, EnrollmentWorld, refusalOf, SITE, submissionOf } from './world.ts';
 
@@ -240,6 +246,28 @@ describe('the Enrollment Command Generator', () => {
     ]);
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
       expect(sidecar[probe].httpGet.port).toBe(port.name);
+    }
+  });
+
+  test('with a private CA of Control, commands trust the one that the workload’s ConfigMap holds', async () => {
+    const { policy_id: id } = await world.policy(source);
+    const plain = await generator().commandOf(id);
+    const { store } = world;
+    const named = { store, controlUrl: CONTROL_URL, image: 'i', caConfigMap: 'proofgate-control-ca' };
+    const view = await new EnrollCommands(named).commandOf(id);
+    expect(view.command).toBe(`${plain.command} --control-ca-file=${CA_FILE}`);
+    for (const [text, without] of [
+      [view.init_container, plain.init_container],
+      [view.native_sidecar, plain.native_sidecar],
+    ] as const) {
+      const { initContainers, volumes } = parse(text);
+      expect(initContainers[0].command).toContain(`--control-ca-file=${CA_FILE}`);
+      const { name, mountPath } = initContainers[0].volumeMounts.at(-1);
+      expect([`${mountPath}/ca.crt`, volumes.at(-1)]).toEqual([
+        CA_FILE,
+        { name, configMap: { name: 'proofgate-control-ca' } },
+      ]);
+      expect(parse(without).volumes).toEqual(volumes.slice(0, -1));
     }
   });
 

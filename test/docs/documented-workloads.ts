@@ -1,0 +1,12 @@
+/** docs/workload.yaml as somebody uses it. */
+import { readText } from './markdown.ts';
+
+export interface WorkloadChoices {
+  /** Takes away the marks `#|`. */
+  readonly isCaPrivate?: boolean;
+}
+
+export function documentedWorkloads({ isCaPrivate = false }: WorkloadChoices = {}): string {
+  const text = readText('docs/workload.yaml');
+  return isCaPrivate ? text.replace(/^( *)#\| /gm, '$1') : text;
+}
