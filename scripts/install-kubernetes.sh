@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts what test/kubernetes runs into .cache/kubernetes: kube-apiserver and etcd, built as test/kubernetes/server/go.mod says, and the
+# Puts what test/kubernetes runs into .cache/kubernetes: kube-apiserver, etcd and kubectl, built as test/kubernetes/server/go.mod says, and the
 # definitions of custom resources. What is there already is left alone.
 # Without Go it says so in one line and changes nothing: the tests skip then.
 set -euo pipefail
@@ -43,9 +43,11 @@ IFS=. read -r major minor _ <<<"${version#v}"
 # Without these the server says that it is version 0.0.0.
 named='k8s.io/component-base/version'
 flags="-s -w -X $named.gitVersion=$version -X $named.gitMajor=$major -X $named.gitMinor=$minor"
-echo "install-kubernetes: building kube-apiserver $version and etcd, some minutes" >&2
+echo "install-kubernetes: building kube-apiserver and kubectl $version and etcd, some minutes" >&2
 export CGO_ENABLED=0
-quietly kube-apiserver go build -trimpath -ldflags "$flags" -o "$cache/bin/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+for program in kube-apiserver kubectl; do
+  quietly $program go build -trimpath -ldflags "$flags" -o "$cache/bin/$program" k8s.io/kubernetes/cmd/$program
+done
 quietly etcd go build -trimpath -ldflags '-s -w' -o "$cache/bin/etcd" go.etcd.io/etcd/server/v3
 
 rm -rf "$cache/custom-resources"

@@ -2,7 +2,7 @@
  * A rendered container as a process: with the arguments that the chart gave it, its volumes in a folder of this machine and its ports
  * on loopback.
  */
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type CommandResult, runProofgate } from '../e2e/harness/proofgate-command.ts';
@@ -18,6 +18,7 @@ const LISTEN = /^(--(?:admin-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1):(\d+)$/;
 export interface PodFolder {
   /** Where a path of the container is. */
   at(path: string): string;
+  read(path: string): Promise<string>;
   /** As a volume would have it. @param mode 0440 as of a Secret, unless it says otherwise */
   put(path: string, content: string, mode?: number): Promise<void>;
   remove(): Promise<void>;
@@ -30,6 +31,7 @@ export async function makePodFolder(folders: readonly string[] = []): Promise<Po
   for (const folder of folders) await mkdir(at(folder), { recursive: true });
   return {
     at,
+    read: (path) => readFile(at(path), 'utf8'),
     put: async (path, content, mode = 0o440) => {
       await mkdir(dirname(at(path)), { recursive: true });
       await writeFile(at(path), content);

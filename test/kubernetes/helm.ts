@@ -11,6 +11,8 @@ import type { Cluster } from './cluster.ts';
 export interface ReleaseValues {
   /** Of test/helm/values. */
   readonly file?: string;
+  /** Paths of others. */
+  readonly files?: readonly string[];
   readonly also?: object;
 }
 
@@ -18,9 +20,11 @@ let valueFiles = 0;
 
 export class Helm {
   readonly #cluster: Cluster;
+  readonly #release: string;
 
-  constructor(cluster: Cluster) {
+  constructor(cluster: Cluster, release = RELEASE) {
     this.#cluster = cluster;
+    this.#release = release;
   }
 
   install(values: ReleaseValues): Promise<void> {
@@ -32,11 +36,11 @@ export class Helm {
   }
 
   rollback(revision: number): Promise<void> {
-    return this.#run('rollback', RELEASE, String(revision));
+    return this.#run('rollback', this.#release, String(revision));
   }
 
   uninstall(): Promise<void> {
-    return this.#run('uninstall', RELEASE);
+    return this.#run('uninstall', this.#release);
   }
 
   /** As the chart's README has it. Waits for the test's pod to end: to be stopped where nobody runs it. */
@@ -44,16 +48,16 @@ export class Helm {
     const [, line = ''] = /^helm (test .*)$/m.exec(readText('helm/proofgate/README.md')) ?? [];
     const [command = '', , ...flags] = line.replace(` --namespace ${NAMESPACE}`, '').split(' ');
     if (!flags.includes('--logs')) throw new Error('README has no line that shows the log of the test');
-    return this.#start(command, RELEASE, ...flags, '--timeout', '2m');
+    return this.#start(command, this.#release, ...flags, '--timeout', '2m');
   }
 
-  async #withChart(command: string, { file, also = {} }: ReleaseValues): Promise<void> {
+  async #withChart(command: string, { file, files = [], also = {} }: ReleaseValues): Promise<void> {
     valueFiles += 1;
     const own = join(this.#cluster.folder, `values-${valueFiles}.yaml`);
     await writeFile(own, stringify(also));
-    const shared =
-      file === undefined ? [] : ['--values', checkoutPath('test', 'helm', 'values', `${file}.yaml`)];
-    await this.#run(command, RELEASE, CHART, ...shared, '--values', own);
+    const shared = file === undefined ? [] : [checkoutPath('test', 'helm', 'values', `${file}.yaml`)];
+    const values = [...shared, ...files, own].flatMap((path) => ['--values', path]);
+    await this.#run(command, this.#release, CHART, ...values);
   }
 
   /** @throws Error with what helm says when it fails */

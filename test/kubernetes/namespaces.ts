@@ -2,16 +2,20 @@
 import type { Cluster } from './cluster.ts';
 import { type ApiObject, Objects } from './objects.ts';
 
-/** Refuses pods, warns of what would make such pods, and has the cluster's CA, as a controller publishes it in each namespace. */
+/** Refuses pods, warns of what would make such pods, and has the cluster's CA. */
 export async function makeRestricted(cluster: Cluster, name: string): Promise<void> {
-  const objects = new Objects(cluster);
   const levels = ['enforce', 'warn'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'restricted']);
   const metadata = { name, labels: Object.fromEntries(levels) };
-  await objects.mustCreate({ apiVersion: 'v1', kind: 'Namespace', metadata });
-  await objects.mustCreate({
+  await new Objects(cluster).mustCreate({ apiVersion: 'v1', kind: 'Namespace', metadata });
+  await publishRootCa(cluster, name);
+}
+
+/** As a controller does it in each namespace. */
+export async function publishRootCa(cluster: Cluster, namespace: string): Promise<void> {
+  await new Objects(cluster).mustCreate({
     apiVersion: 'v1',
     kind: 'ConfigMap',
-    metadata: { name: 'kube-root-ca.crt', namespace: name },
+    metadata: { name: 'kube-root-ca.crt', namespace },
     data: { 'ca.crt': cluster.ca },
   });
 }

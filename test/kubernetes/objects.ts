@@ -11,6 +11,7 @@ export interface ApiObject {
     readonly name: string;
     readonly namespace?: string;
     readonly uid?: string;
+    readonly generation?: number;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
   };
@@ -83,14 +84,21 @@ export class Objects {
   }
 
   /** As a kubelet says it. */
-  async setPhase(pod: ObjectName, phase: 'Succeeded' | 'Failed'): Promise<void> {
-    const { status } = await this.#cluster.call({
+  setPhase(pod: ObjectName, phase: 'Succeeded' | 'Failed'): Promise<void> {
+    return this.setStatus(pod, { phase });
+  }
+
+  /** As a controller says it. */
+  async setStatus(name: ObjectName, status: object): Promise<void> {
+    const answer = await this.#cluster.call({
       method: 'PATCH',
-      path: `${await this.#pathOf(pod)}/status`,
+      path: `${await this.#pathOf(name)}/status`,
       headers: { 'content-type': 'application/merge-patch+json' },
-      body: { status: { phase } },
+      body: { status },
     });
-    if (status !== 200) throw new Error(`phase of ${pod.metadata.name}: ${status}`);
+    if (answer.status !== 200) {
+      throw new Error(`status of ${name.metadata.name}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    }
   }
 
   /**

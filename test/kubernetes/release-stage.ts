@@ -1,179 +1,138 @@
 /**
- * A release of the chart in the cluster, run by hand: pods of its Deployments, submitted and then started as processes with the volumes
- * that the API server has for them, before a real Envoy.
+ * A cluster in which somebody follows docs/kubernetes.md, and what controllers, nodes and networks do in between: pods of Deployments
+ * and Jobs, submitted and then started as processes with the volumes that the API server has for them, a real Envoy among them.
  */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../src/protocol/strict-json.ts';
-import { SITE_ID, TARGET_NAME } from '../e2e/control/site-declaration.ts';
-import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { envoyVersions, type RunningEnvoy, startEnvoy } from '../e2e/harness/envoy.ts';
-import { patient } from '../e2e/harness/envoy-config.ts';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { startChild } from '../e2e/harness/child.ts';
+import { envoyVersions, type RunningEnvoy, startEnvoyWith } from '../e2e/harness/envoy.ts';
+import { adaptConfig, patient } from '../e2e/harness/envoy-config.ts';
 import { type CommandResult, runProofgate } from '../e2e/harness/proofgate-command.ts';
 import { closeAtOnce } from '../e2e/harness/stand.ts';
-import { startUpstream, type Upstream } from '../e2e/harness/upstream.ts';
+import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { freePort } from '../fakes/free-port.ts';
-import { NAMESPACE, RELEASE } from '../helm/chart.ts';
+import { NAMESPACE } from '../helm/chart.ts';
 import { type StartedContainer, startContainer } from '../helm/pod-process.ts';
 import type { Cluster } from './cluster.ts';
+import { FollowedPage } from './followed-page.ts';
 import { Helm } from './helm.ts';
-import { type ApiObject, Objects } from './objects.ts';
+import { type ApiObject, type ObjectName, Objects } from './objects.ts';
 import { HandRunPod, podOf, templateOf } from './pod.ts';
-import { clusterSite } from './site.ts';
+import { DOCUMENT, RELEASE_NAME, SITE_ID } from './site.ts';
 
 const [CONTROL_PORT, VERIFIER_PORT] = [9193, 9191];
+const API_START_MS = 30_000;
 
-interface Parts {
-  readonly cluster: Cluster;
-  readonly certificates: TestCertificates;
-  readonly upstream: Upstream;
-  readonly envoy: RunningEnvoy;
-  readonly ports: { readonly control: number; readonly verifier: number };
+interface Ports {
+  readonly control: number;
+  readonly verifier: number;
+  readonly gateway: number;
+  readonly api: number;
+}
+
+/** What of the document is another thing on loopback. All else of it is run as it stands. */
+function readsOf({ issuer, jwksUri }: Cluster, { control, gateway }: Ports) {
+  return [
+    ['https://proofgate-control.gateway.svc', `https://localhost:${control}`],
+    ['https://localhost:8443', `https://localhost:${control}`],
+    ['http://api.gateway.svc', `http://127.0.0.1:${gateway}`],
+    ['Host: api.gateway.svc', `Host: 127.0.0.1:${gateway}`],
+    ['http://localhost:8080', `http://127.0.0.1:${gateway}`],
+    ['https://192.0.2.10:6443/openid/v1/jwks', jwksUri],
+    ['https://kubernetes.default.svc.cluster.local', issuer],
+    ['expected_scope: kubernetes.default.svc.cluster.local', `expected_scope: ${new URL(issuer).host}`],
+    ['[10.96.0.0/12, 192.0.2.0/24]', '[127.0.0.0/8]'],
+  ] as const;
 }
 
 export class ReleaseStage {
   readonly cluster: Cluster;
   readonly objects: Objects;
+  /** Of the document's release. */
   readonly helm: Helm;
-  readonly upstream: Upstream;
+  readonly page: FollowedPage;
   readonly origin: string;
-  /** Of the gateway: where `helm test` connects. */
+  /** Where `helm test` connects. */
   readonly gateway: string;
   readonly controlUrl: string;
-  /** PEM, of Control's certificate. */
-  readonly ca: string;
-  readonly #parts: Parts;
-  readonly #folder: string;
+  readonly #ports: Ports;
   readonly #pods: HandRunPod[] = [];
-  readonly #running: StartedContainer[] = [];
-  #bootstrapToken = '';
+  readonly #ends: (() => Promise<unknown>)[] = [];
 
-  private constructor(parts: Parts) {
-    this.#parts = parts;
-    this.cluster = parts.cluster;
-    this.upstream = parts.upstream;
-    this.objects = new Objects(parts.cluster);
-    this.helm = new Helm(parts.cluster);
-    this.gateway = `${parts.envoy.host}:${parts.envoy.port}`;
+  private constructor(cluster: Cluster, ports: Ports, page: FollowedPage) {
+    this.cluster = cluster;
+    this.objects = new Objects(cluster);
+    this.helm = new Helm(cluster, RELEASE_NAME);
+    this.page = page;
+    this.#ports = ports;
+    this.gateway = `127.0.0.1:${ports.gateway}`;
     this.origin = `http://${this.gateway}`;
-    this.controlUrl = `https://127.0.0.1:${parts.ports.control}`;
-    this.ca = parts.certificates.ca.cert;
-    this.#folder = join(parts.cluster.folder, 'release');
+    this.controlUrl = `https://localhost:${ports.control}`;
   }
 
-  /** Gateway and API; of the chart nothing yet. */
+  /** Nothing of the document is done yet. */
   static async prepare(cluster: Cluster): Promise<ReleaseStage> {
-    const certificates = await makeCertificates('localhost', 'spiffe://x/y', ['127.0.0.1']);
-    const upstream = await startUpstream();
-    const ports = { control: await freePort(), verifier: await freePort() };
-    const envoy = await startEnvoy(envoyVersions.at(-1) ?? '', {
-      verifier: { kind: 'tcp', host: '127.0.0.1', port: ports.verifier },
-      upstream: { host: upstream.host, port: upstream.port },
-      edits: [closeAtOnce, ...patient],
-    }).catch(async (error) => {
-      await upstream.stop();
-      throw error;
+    const [control = 0, verifier = 0, gateway = 0, api = 0] = await Promise.all(
+      Array.from({ length: 4 }, () => freePort()),
+    );
+    const ports = { control, verifier, gateway, api };
+    const folder = join(cluster.folder, 'release');
+    const page = await FollowedPage.open({
+      document: DOCUMENT,
+      folder,
+      reads: readsOf(cluster, ports),
+      functions: checkoutPath('test', 'kubernetes', 'cluster-of-one.sh'),
+      env: { KUBECONFIG: cluster.kubeconfig, GIT_DIR: checkoutPath('.git') },
     });
-    const stage = new ReleaseStage({ cluster, certificates, upstream, envoy, ports });
-    try {
-      await mkdir(stage.#folder);
-      await stage.#putWhatValuesName();
-      return stage;
-    } catch (error) {
-      await stage.stop();
-      throw error;
-    }
-  }
-
-  /** What a platform engineer puts into the namespace. */
-  async #putWhatValuesName(): Promise<void> {
-    const { certificates } = this.#parts;
-    const { cert, key } = certificates.server;
-    const tls = { 'tls.crt': base64(cert), 'tls.key': base64(key) };
-    await this.objects.mustCreate({
-      ...inNamespace('Secret', 'control-tls'),
-      type: 'kubernetes.io/tls',
-      data: tls,
-    });
-    await this.objects.mustCreate({ ...inNamespace('ConfigMap', 'shop-ca'), data: { 'ca.crt': this.ca } });
-  }
-
-  /** For programs that trust the system's certificates: Control's is among them then. */
-  get trustsControl(): Readonly<Record<string, string>> {
-    return { NODE_EXTRA_CA_CERTS: this.#parts.certificates.ca.certPath };
-  }
-
-  /** Values of a release that has Control alone. */
-  controlValues(): object {
-    return {
-      control: {
-        enabled: true,
-        publicUrls: [this.controlUrl],
-        tls: { mode: 'secret', secretName: 'control-tls' },
-        persistence: { keep: false },
-        issuerCa: { configMap: 'kube-root-ca.crt' },
-        settings: { allowIssuerNetwork: ['127.0.0.0/8'] },
-      },
-    };
-  }
-
-  /** The same with one verifier, which knows the site's keys and Control's CA. */
-  async verifierValues(): Promise<object> {
-    const pins = join(this.#folder, 'pins');
-    const keysOf = async (purpose: string) => {
-      const files = (await readdir(pins)).filter((file) => file.startsWith(purpose));
-      const contents = files.map(async (file) => [file, await readFile(join(pins, file), 'utf8')] as const);
-      return Object.fromEntries(await Promise.all(contents));
-    };
-    return {
-      ...this.controlValues(),
-      verifier: {
-        enabled: true,
-        authSite: SITE_ID,
-        trust: { bundleKeys: await keysOf('bundle'), freshnessKeys: await keysOf('freshness') },
-        source: {
-          control: {
-            url: this.controlUrl,
-            tokenSecret: { name: 'proofgate-target' },
-            ca: { configMap: 'shop-ca' },
-          },
-        },
-        tls: { mode: 'none' },
-        persistence: { enabled: true },
-      },
-    };
+    return new ReleaseStage(cluster, ports, page);
   }
 
   async startControl(): Promise<void> {
     const pod = await this.#podOf('control');
-    const ports = new Map([[CONTROL_PORT, this.#parts.ports.control]]);
-    this.#running.push(await startContainer(pod.container('control'), pod.files, {}, ports));
-    this.#bootstrapToken = pod.files.at('/var/lib/proofgate/bootstrap-token');
+    await this.#start(pod, 'control', new Map([[CONTROL_PORT, this.#ports.control]]));
+    await this.page.run(`printf %s '${pod.files.at('/')}' >control-root`);
   }
 
   async startVerifier(): Promise<void> {
-    const pod = await this.#podOf('verifier');
-    const ports = new Map([[VERIFIER_PORT, this.#parts.ports.verifier]]);
-    this.#running.push(await startContainer(pod.container('verifier'), pod.files, {}, ports));
+    await this.#start(
+      await this.#podOf('verifier'),
+      'verifier',
+      new Map([[VERIFIER_PORT, this.#ports.verifier]]),
+    );
   }
 
-  /** Declares the site, whatever comes of it. */
-  async tryApplySite(): Promise<CommandResult> {
-    const file = join(this.#folder, 'site.yaml');
-    await writeFile(file, clusterSite(this.cluster, this.origin));
-    return this.tryCtl('apply', '-f', file, '--token-dir', this.#folder);
-  }
-
-  /** What the site's verifier needs: its token as a Secret, and the keys that it pins. */
-  async putTarget(): Promise<void> {
-    const token = await readFile(join(this.#folder, `${TARGET_NAME}.token`), 'utf8');
-    await this.objects.mustCreate({
-      ...inNamespace('Secret', 'proofgate-target'),
-      data: { token: base64(token) },
+  /** The document's Envoy, with the configuration that the chart made. */
+  async startGateway(): Promise<RunningEnvoy> {
+    const pod = await this.#podOf('envoy');
+    const [, path = ''] = /--config-path (\S+)/.exec(pod.container('envoy').args.join(' ')) ?? [];
+    const text = await pod.files.read(path);
+    const tls = '/etc/envoy/verifier-tls';
+    const yaml = adaptConfig(text.replaceAll(tls, pod.files.at(tls)), {
+      verifier: { kind: 'tcp', host: '127.0.0.1', port: this.#ports.verifier },
+      upstream: { host: '127.0.0.1', port: this.#ports.api },
+      ingressPort: this.#ports.gateway,
+      edits: [closeAtOnce, ...patient],
     });
-    const pins = join(this.#folder, 'pins');
-    await mkdir(pins);
-    await this.ctl('signing-keys', '--site', SITE_ID, '--out-dir', pins);
+    const version = envoyVersions.find((each) => pod.container('envoy').image.endsWith(`:v${each}`));
+    if (version === undefined) throw new Error(`no test runs ${pod.container('envoy').image}`);
+    const envoy = await startEnvoyWith(version, yaml, { listener: 'ingress' });
+    this.#ends.push(() => envoy.stop());
+    await this.#becomesAvailable('envoy');
+    return envoy;
+  }
+
+  /** The document's API. */
+  async startApi(): Promise<void> {
+    const { args } = (await this.#podOf('orders')).container('orders');
+    const env = { HOST: '127.0.0.1', PORT: String(this.#ports.api) };
+    const child = startChild({ command: process.execPath, args, env });
+    this.#ends.push(() => child.stop());
+    await waitFor('the API', API_START_MS, async () => {
+      const { status } = await httpGet(`http://127.0.0.1:${this.#ports.api}/`);
+      return status === 200 ? true : undefined;
+    });
+    await this.#becomesAvailable('orders');
   }
 
   /** An operator's command that succeeds. */
@@ -186,11 +145,11 @@ export class ReleaseStage {
   }
 
   tryCtl(...args: readonly string[]): Promise<CommandResult> {
-    const ca = this.#parts.certificates.ca.certPath;
-    const connection = ['--control-url', this.controlUrl, '--control-ca-file', ca];
+    const file = (name: string) => join(this.page.folder, name);
+    const connection = ['--control-url', this.controlUrl, '--control-ca-file', file('ca.crt')];
     return runProofgate([
       ...['ctl', ...args, ...connection],
-      ...['--token-file', this.#bootstrapToken, '--output', 'json'],
+      ...['--token-file', file('bootstrap-token'), '--output', 'json'],
     ]);
   }
 
@@ -214,31 +173,36 @@ export class ReleaseStage {
 
   /** A process that ends with the stage. */
   keepRunning(container: StartedContainer): StartedContainer {
-    this.#running.push(container);
+    this.#ends.push(() => container.service.stop());
     return container;
   }
 
-  /** The first pod of a Deployment, as its controllers would make it. */
-  async #podOf(component: string): Promise<HandRunPod> {
-    const name = `${RELEASE}-proofgate-${component}`;
-    const deployment = await this.objects.read({ ...inNamespace('Deployment', name), apiVersion: 'apps/v1' });
-    return this.submit(podOf(templateOf(deployment), `${name}-0`, NAMESPACE));
+  async #start(pod: HandRunPod, container: string, ports: ReadonlyMap<number, number>): Promise<void> {
+    this.keepRunning(await startContainer(pod.container(container), pod.files, {}, ports));
+    await this.#becomesAvailable(`${RELEASE_NAME}-${container}`);
   }
 
-  /** Everything but what helm installed. */
+  /** The first pod of a Deployment, as its controllers would make it. @param name of the release's own a part */
+  async #podOf(name: string): Promise<HandRunPod> {
+    const own = ['control', 'verifier'].includes(name) ? `${RELEASE_NAME}-${name}` : name;
+    const deployment = await this.objects.read(deploymentOf(own));
+    return this.submit(podOf(templateOf(deployment), `${own}-0`, NAMESPACE));
+  }
+
+  /** As its controller says once its pod is ready: what `kubectl rollout status` waits for. */
+  async #becomesAvailable(name: string): Promise<void> {
+    const { generation } = (await this.objects.read(deploymentOf(name))).metadata;
+    const one = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
+    await this.objects.setStatus(deploymentOf(name), { observedGeneration: generation, ...one });
+  }
+
   async stop(): Promise<void> {
-    for (const { service } of this.#running.splice(0).reverse()) await service.stop();
+    for (const end of this.#ends.splice(0).reverse()) await end();
     for (const pod of this.#pods.splice(0)) await pod.remove();
-    await this.#parts.envoy.stop();
-    await this.#parts.upstream.stop();
-    await this.#parts.certificates.remove();
+    this.page.close();
   }
 }
 
-export function inNamespace(kind: string, name: string): ApiObject {
-  return { apiVersion: 'v1', kind, metadata: { name, namespace: NAMESPACE } };
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64');
+export function deploymentOf(name: string): ObjectName {
+  return { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name, namespace: NAMESPACE } };
 }

@@ -1,23 +1,30 @@
 /**
- * A release of the chart and the documented workloads in one cluster: tokens of its TokenRequest API, verified through its own issuer,
- * become keys whose requests pass. In order, as a platform engineer does it: each test goes on from the one before.
+ * docs/kubernetes.md, followed from its first line to its last in one cluster, and the documented workloads beside: tokens of its
+ * TokenRequest API, verified through its own issuer, become keys whose requests pass. Each test goes on from the one before.
  */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { readText, sectionOf } from '../docs/markdown.ts';
-import { AUDIENCE, SITE_ID } from '../e2e/control/site-declaration.ts';
 import { type CommandResult, errorCode, runProofgate } from '../e2e/harness/proofgate-command.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
-import { type PodSpec, RELEASE } from '../helm/chart.ts';
+import { type Container, NAMESPACE, type PodSpec } from '../helm/chart.ts';
 import { runContainer, startContainer } from '../helm/pod-process.ts';
 import type { Cluster } from './cluster.ts';
 import { Kubelet } from './kubelet.ts';
-import { makeRestricted, serviceAccount } from './namespaces.ts';
+import { publishRootCa, serviceAccount } from './namespaces.ts';
 import type { ApiObject } from './objects.ts';
 import { bind, HandRunPod, podOf, templateOf } from './pod.ts';
-import { inNamespace, ReleaseStage } from './release-stage.ts';
-import { HELM_TEST_ACCOUNT, HELM_TEST_POLICY } from './site.ts';
+import { deploymentOf, ReleaseStage } from './release-stage.ts';
+import {
+  AUDIENCE,
+  HELM_TEST_ACCOUNT,
+  HELM_TEST_POLICY,
+  RELEASE_NAME,
+  SITE_ID,
+  siteForTests,
+} from './site.ts';
 import { tokenSuite } from './token-suite.ts';
 import { documentedWorkload, WORKLOAD_NAMESPACE } from './workload.ts';
 
@@ -26,28 +33,220 @@ const TIMEOUT_MS = 180_000;
 const WAIT_MS = 30_000;
 const ORDER = '/v1/orders/7';
 const NODE = 'node-1';
-
-/** In docs/control.md. */
-function documentedBinding(): ApiObject {
-  const section = sectionOf(readText('docs/control.md'), "A cluster's own issuer");
-  const [, text = ''] = /^```yaml\n([\s\S]*?)^```/m.exec(section) ?? [];
-  return parse(text);
-}
+const OF_THE_RELEASE =
+  /^(?:Deployment|NetworkPolicy|PersistentVolumeClaim|PodDisruptionBudget|Service|ServiceAccount) \w+\/proofgate-|^ClusterRoleBinding service-account-issuer-for/;
+const VALUES = ['values.yaml', 'verifier.yaml', 'keys.yaml'];
 
 export function releaseSuite(clusterOf: () => Cluster): void {
   let stage: ReleaseStage;
   let kubelet: Kubelet;
   beforeAll(async () => {
     stage = await ReleaseStage.prepare(clusterOf());
-    await makeRestricted(clusterOf(), WORKLOAD_NAMESPACE);
-    await stage.objects.mustCreate(serviceAccount('billing', WORKLOAD_NAMESPACE));
     kubelet = await Kubelet.start(stage.objects, NODE);
   }, TIMEOUT_MS);
   afterAll(async () => {
     await stage?.stop();
-    await stage?.helm.uninstall();
     await kubelet?.stop();
   }, TIMEOUT_MS);
+
+  const paste = async (section: string) => {
+    const said = await stage.page.paste(section);
+    expect(said).not.toContain('would violate PodSecurity');
+    return said;
+  };
+  const follows = (step: string, test: () => Promise<void>) => it(step, test, TIMEOUT_MS);
+
+  follows('1. Image and commands', async () => {
+    expect(await paste('1. Image and commands')).toMatch(/^\d+\.\d+\.\d+$/m);
+    const given = (await stage.page.read('docker-arguments')).split('\n');
+    const args = given.flatMap((each) => /^([A-Z_]+)=./.exec(each)?.[1] ?? []);
+    const asked = [...readText('Dockerfile').matchAll(/^ARG ([A-Z_]+)/gm)].map(([, name]) => name);
+    expect(args.length).toBeGreaterThan(1);
+    expect(asked).toEqual(expect.arrayContaining(args));
+    const { repository, tag } = parse(await stage.page.read('values.yaml')).image;
+    expect(given).toContain(`${repository}:${tag}`);
+  });
+
+  follows('2. Namespaces', async () => {
+    await paste('2. Namespaces');
+    // As controllers do it.
+    await publishRootCa(clusterOf(), WORKLOAD_NAMESPACE);
+    await stage.objects.mustCreate(serviceAccount('default', NAMESPACE));
+    // It enforces the standard: what does not meet it is refused.
+    const pod = { spec: { containers: [{ name: 'a', image: 'a' }] as unknown as Container[], volumes: [] } };
+    const spec = { ...pod.spec, serviceAccountName: 'billing' };
+    expect(await stage.objects.create(podOf({ spec }, 'weak', WORKLOAD_NAMESPACE))).toMatchObject({
+      status: 403,
+      body: { reason: 'Forbidden' },
+    });
+  });
+
+  follows('3. Certificates', async () => {
+    await paste('3. Certificates');
+  });
+
+  follows('4. Control', async () => {
+    expect(await paste('4. Control')).toContain('STATUS: deployed');
+    await stage.startControl();
+    expect(await paste('4. Control')).toContain('successfully rolled out');
+  });
+
+  follows('5. The first operator', async () => {
+    await paste('5. The first operator');
+    await paste('5. The first operator');
+  });
+
+  follows('6. The cluster as a source, once those without a token may read its documents', async () => {
+    const { issuer, jwks_uri } = JSON.parse(await paste('6. The cluster as a source'));
+    const [source] = parse(await stage.page.read('site.yaml')).sources;
+    expect([source.issuer, source.jwks_uri]).toEqual([issuer, jwks_uri]);
+    const early = ['--token-dir', stage.page.folder];
+    const site = join(stage.page.folder, 'site.yaml');
+    expect(errorCode(await stage.tryCtl('apply', '-f', site, ...early))).toBe('source_not_activated');
+    const failed = await stage.ctl('get', 'sources', '--site', SITE_ID);
+    expect(JSON.stringify(failed)).toContain('"code":"http_status"');
+    const documented = /^```yaml\n([\s\S]*?)^```/m.exec(
+      sectionOf(readText('docs/control.md'), "A cluster's own issuer"),
+    );
+    expect(documented?.[1]).toBe(await stage.page.read('issuer-discovery.yaml'));
+    expect(await paste('6. The cluster as a source')).toContain('activate source this cluster');
+  });
+
+  follows('7. The verifier, by an upgrade that leaves Control alone', async () => {
+    const control = deploymentOf(`${RELEASE_NAME}-control`);
+    const before = await stage.objects.read(control);
+    await paste('7. The verifier');
+    await paste('7. The verifier');
+    expect((await stage.objects.read(control)).spec).toEqual(before.spec);
+    await stage.startVerifier();
+    const said = await paste('7. The verifier');
+    expect(said).toContain('successfully rolled out');
+    expect(said).toMatch(/ gateway +current +\d/);
+  });
+
+  follows('8. The gateway, which lets nobody in who does not sign', async () => {
+    await paste('8. The gateway');
+    await stage.startApi();
+    await stage.startGateway();
+    await paste('8. The gateway');
+    await paste('8. The gateway');
+    const answer = await paste('8. The gateway');
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /m);
+    expect(answer).toMatch(/^x-proofgate-reason: invalid_request_proof\r?$/m);
+  });
+
+  follows('9. A workload that signs, and 10. the signed request', async () => {
+    await paste('9. A workload that signs');
+    const name = {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: named('first-request', WORKLOAD_NAMESPACE),
+    };
+    const job = await stage.objects.read(name);
+    const pod = await stage.submit(podOf(templateOf(job), 'first-request-0', WORKLOAD_NAMESPACE), NODE);
+    expect(await runEnroll(pod)).toMatchObject({ exitCode: 0 });
+    const said = await untilRequestEnds(pod);
+    kubelet.keepLog(pod.object, 'request', `${said}\n`);
+    await stage.objects.setPhase(pod.object, 'Succeeded');
+    await stage.objects.setStatus(name, completed());
+    const answer = (await paste('10. The signed request')).trim().split('\n').at(-1) ?? '';
+    expect(JSON.parse(answer)).toEqual({ path: ORDER, caller: 'client:billing' });
+    expect(readText('docs/kubernetes.md')).toContain(answer);
+    expect(await provenanceOf(pod.files.at('/var/run/proofgate/key.pem'))).toMatchObject({
+      kubernetes_namespace: WORKLOAD_NAMESPACE,
+      kubernetes_service_account: 'billing',
+      kubernetes_pod: 'first-request-0',
+      kubernetes_pod_uid: pod.object.metadata.uid,
+      kubernetes_node: NODE,
+    });
+  });
+
+  follows('takes certificates of cert-manager in place of its own', async () => {
+    const files = [...VALUES, 'cert-manager.yaml'].map((file) => `--values ${file}`).join(' ');
+    const line = `helm upgrade ${RELEASE_NAME} helm/proofgate --namespace ${NAMESPACE} ${files} --dry-run=server`;
+    const rendered = await stage.page.run(line);
+    expect(rendered.match(/^kind: Certificate$/gm)).toHaveLength(2);
+    expect(rendered).not.toMatch(/secretName: (?:control|verifier)-tls$/m);
+  });
+
+  follows('lets a documented Job enroll with the token of its pod', async () => {
+    const site = join(stage.page.folder, 'site-of-tests.yaml');
+    await writeFile(site, siteForTests(await stage.page.read('site.yaml')));
+    expect(await stage.tryCtl('apply', '-f', site)).toMatchObject({ exitCode: 0 });
+    const job = await stage.objects.mustCreate(await documentedWorkload(stage, 'Job', 'billing'));
+    const pod = await stage.submit(podOf(templateOf(job), 'billing-report-0', WORKLOAD_NAMESPACE), NODE);
+    expect(await runEnroll(pod)).toMatchObject({ exitCode: 0 });
+    await requestPasses(pod.files.at('/var/run/proofgate/key.pem'));
+  });
+
+  follows('lets a pod enroll with the init container that Control generates', async () => {
+    const { policy_id: policy } = await stage.policy('billing');
+    const { init_container: snippet } = await stage.ctl('get', 'command', String(policy));
+    const spec: PodSpec = parse(String(snippet));
+    const [enroller] = spec.initContainers ?? [];
+    if (enroller === undefined) throw new Error('no init container');
+    const { securityContext = {}, volumeMounts } = enroller;
+    const signer = { name: 'app', image: 'app', command: [], args: [], securityContext, volumeMounts };
+    const template = { spec: { ...spec, containers: [signer] } };
+    const pod = await stage.submit(podOf(template, 'generated', WORKLOAD_NAMESPACE));
+    expect(await runEnroll(pod)).toMatchObject({ exitCode: 0 });
+    await requestPasses(pod.files.at('/var/run/proofgate/key.pem'));
+  });
+
+  follows('lets the agent of a documented Deployment keep a key enrolled', async () => {
+    const document = await documentedWorkload(stage, 'Deployment', 'billing');
+    const deployment = await stage.objects.mustCreate(document);
+    const pod = await stage.submit(podOf(templateOf(deployment), 'billing-0', WORKLOAD_NAMESPACE));
+    const container = pod.container('proofgate-agent');
+    const agent = stage.keepRunning(await startContainer(container, pod.files));
+    expect((await httpGet(`http://${agent.address(9195)}/livez`)).status).toBe(200);
+    await requestPasses(pod.files.at('/var/run/proofgate/key.pem'));
+  });
+
+  follows('passes `helm test --logs`, which has the log of a pod that is still there', async () => {
+    const files = VALUES.map((file) => join(stage.page.folder, file));
+    await stage.helm.upgrade({ files, also: await testValues() });
+    const helmTest = stage.helm.startTest();
+    try {
+      const name = { apiVersion: 'v1', kind: 'Pod', metadata: named(HELM_TEST_ACCOUNT, NAMESPACE) };
+      const made = await waitFor("helm's pod", WAIT_MS, () => stage.objects.find(name));
+      await bind(stage.objects, made, NODE);
+      const pod = stage.keep(await HandRunPod.of(stage.objects, made));
+      expect(await runContainer(pod.container('enroll'), pod.files)).toMatchObject({ exitCode: 0 });
+      const answer = await untilRequestEnds(pod);
+      kubelet.keepLog(made, 'request', answer);
+      await stage.objects.setPhase(name, 'Succeeded');
+      expect({ ...(await helmTest.exited), said: helmTest.stderrLines }).toMatchObject({ code: 0, said: [] });
+      const [, ...log] = helmTest.stdoutLines.join('\n').split(`POD LOGS: ${HELM_TEST_ACCOUNT}\n`);
+      expect(log.map((text) => text.trim())).toEqual([answer.trim()]);
+      expect(JSON.parse(answer)).toMatchObject({ caller: 'client:billing' });
+    } finally {
+      await helmTest.stop();
+    }
+  });
+
+  describe('of the tokens', () => tokenSuite(() => stage));
+
+  follows('Taking it away: nothing of the release is left but its claim', async () => {
+    const left = async () =>
+      [...(await stage.objects.all()).values()].filter((name) => OF_THE_RELEASE.test(name)).toSorted();
+    expect(await left()).toContain(`Deployment ${NAMESPACE}/${RELEASE_NAME}-control`);
+    await paste('Taking it away');
+    expect(await left()).toEqual([`PersistentVolumeClaim ${NAMESPACE}/${RELEASE_NAME}-control`]);
+    expect(stage.page.left).toEqual([]);
+  });
+
+  async function testValues(): Promise<object> {
+    const test = {
+      enabled: true,
+      url: `${stage.origin}${ORDER}`,
+      connectTo: stage.gateway,
+      policy: String((await stage.policy(HELM_TEST_POLICY)).reference),
+      audience: AUDIENCE,
+      controlCa: { configMap: 'proofgate-control-ca' },
+    };
+    return { test };
+  }
 
   /** As any program that has the key: through the gateway, until it is known there. */
   const requestPasses = (keyFile: string) =>
@@ -62,137 +261,12 @@ export function releaseSuite(clusterOf: () => Cluster): void {
       return exitCode === 0 ? true : undefined;
     });
 
-  it(
-    'has Control, which runs as it was installed',
-    async () => {
-      await stage.helm.install({ also: stage.controlValues() });
-      await stage.startControl();
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    "takes the cluster's own issuer as source, once those without a token may read its documents",
-    async () => {
-      expect(errorCode(await stage.tryApplySite())).toBe('source_not_activated');
-      const failed = await stage.ctl('get', 'sources', '--site', SITE_ID);
-      expect(JSON.stringify(failed)).toContain('"code":"http_status"');
-      await stage.objects.mustCreate(documentedBinding());
-      expect(await stage.tryApplySite()).toMatchObject({ exitCode: 0 });
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'gets a verifier by an upgrade that leaves Control alone',
-    async () => {
-      await stage.putTarget();
-      const control = { ...inNamespace('Deployment', `${RELEASE}-proofgate-control`), apiVersion: 'apps/v1' };
-      const before = await stage.objects.read(control);
-      await stage.helm.upgrade({ also: await stage.verifierValues() });
-      expect((await stage.objects.read(control)).spec).toEqual(before.spec);
-      await stage.startVerifier();
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'lets a documented Job enroll with the token of its pod, and its requests pass',
-    async () => {
-      const job = await stage.objects.mustCreate(await documentedWorkload(stage, 'Job', 'billing'));
-      const pod = await stage.submit(podOf(templateOf(job), 'billing-report-0', WORKLOAD_NAMESPACE), NODE);
-      expect(await runEnroll(pod)).toMatchObject({ exitCode: 0 });
-      const keyFile = pod.files.at('/var/run/proofgate/key.pem');
-      await requestPasses(keyFile);
-      expect(stage.upstream.requests.at(-1)?.url).toBe(ORDER);
-      expect(await provenanceOf(keyFile)).toMatchObject({
-        kubernetes_namespace: WORKLOAD_NAMESPACE,
-        kubernetes_service_account: 'billing',
-        kubernetes_pod: 'billing-report-0',
-        kubernetes_pod_uid: pod.object.metadata.uid,
-        kubernetes_node: NODE,
-      });
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'lets a pod enroll with the init container that Control generates',
-    async () => {
-      const { policy_id: policy } = await stage.policy('billing');
-      const { init_container: snippet } = await stage.ctl('get', 'command', String(policy));
-      const spec: PodSpec = parse(String(snippet));
-      const [enroller] = spec.initContainers ?? [];
-      if (enroller === undefined) throw new Error('no init container');
-      const { securityContext = {}, volumeMounts } = enroller;
-      const signer = { name: 'app', image: 'app', command: [], args: [], securityContext, volumeMounts };
-      const template = { spec: { ...spec, containers: [signer] } };
-      const pod = await stage.submit(podOf(template, 'generated', WORKLOAD_NAMESPACE));
-      expect(await runEnroll(pod)).toMatchObject({ exitCode: 0 });
-      await requestPasses(pod.files.at('/var/run/proofgate/key.pem'));
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'lets the agent of a documented Deployment keep a key enrolled',
-    async () => {
-      const document = await documentedWorkload(stage, 'Deployment', 'billing');
-      const deployment = await stage.objects.mustCreate(document);
-      const pod = await stage.submit(podOf(templateOf(deployment), 'billing-0', WORKLOAD_NAMESPACE));
-      const container = pod.container('proofgate-agent');
-      const agent = stage.keepRunning(await startContainer(container, pod.files, stage.trustsControl));
-      expect((await httpGet(`http://${agent.address(9195)}/livez`)).status).toBe(200);
-      await requestPasses(pod.files.at('/var/run/proofgate/key.pem'));
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'passes `helm test --logs`, which has the log of a pod that is still there',
-    async () => {
-      await stage.helm.upgrade({ also: await withTest() });
-      const helmTest = stage.helm.startTest();
-      try {
-        const name = inNamespace('Pod', HELM_TEST_ACCOUNT);
-        const made = await waitFor("helm's pod", WAIT_MS, () => stage.objects.find(name));
-        await bind(stage.objects, made, NODE);
-        const pod = stage.keep(await HandRunPod.of(stage.objects, made));
-        expect(await runContainer(pod.container('enroll'), pod.files)).toMatchObject({ exitCode: 0 });
-        // Started again until it succeeds: `restartPolicy: OnFailure`.
-        const { stdout: answer } = await waitFor('the request to pass', WAIT_MS, async () => {
-          const ran = await runContainer(pod.container('request'), pod.files);
-          return ran.exitCode === 0 ? ran : undefined;
-        });
-        kubelet.keepLog(made, 'request', answer);
-        await stage.objects.setPhase(name, 'Succeeded');
-        expect({ ...(await helmTest.exited), said: helmTest.stderrLines }).toMatchObject({
-          code: 0,
-          said: [],
-        });
-        const [, ...log] = helmTest.stdoutLines.join('\n').split(`POD LOGS: ${HELM_TEST_ACCOUNT}\n`);
-        expect(log.map((text) => text.trim())).toEqual([answer.trim()]);
-        expect(answer.trim()).not.toBe('');
-      } finally {
-        await helmTest.stop();
-      }
-    },
-    TIMEOUT_MS,
-  );
-
-  describe('of the tokens', () => tokenSuite(() => stage));
-
-  async function withTest(): Promise<object> {
-    const test = {
-      enabled: true,
-      url: `${stage.origin}${ORDER}`,
-      connectTo: stage.gateway,
-      policy: String((await stage.policy(HELM_TEST_POLICY)).reference),
-      audience: AUDIENCE,
-      controlCa: { configMap: 'shop-ca' },
-    };
-    return { ...(await stage.verifierValues()), test };
-  }
+  /** Started again until it succeeds: `restartPolicy: OnFailure`. */
+  const untilRequestEnds = (pod: HandRunPod) =>
+    waitFor('the request to pass', WAIT_MS, async () => {
+      const ran = await runContainer(pod.container('request'), pod.files);
+      return ran.exitCode === 0 ? ran.stdout : undefined;
+    });
 
   /** What stands behind a key, by what Control has of its enrollment. */
   async function provenanceOf(keyFile: string): Promise<unknown> {
@@ -202,6 +276,20 @@ export function releaseSuite(clusterOf: () => Cluster): void {
   }
 
   function runEnroll(pod: HandRunPod): Promise<CommandResult> {
-    return runContainer(pod.container('proofgate-enroll'), pod.files, stage.trustsControl);
+    return runContainer(pod.container('proofgate-enroll'), pod.files);
   }
+}
+
+const named = (name: string, namespace: string): ApiObject['metadata'] => ({ name, namespace });
+
+/** As the Job's controller says it. */
+function completed(): object {
+  const time = new Date().toISOString();
+  const condition = (type: string) => ({ type, status: 'True', lastTransitionTime: time });
+  return {
+    startTime: time,
+    completionTime: time,
+    succeeded: 1,
+    conditions: ['SuccessCriteriaMet', 'Complete'].map(condition),
+  };
 }

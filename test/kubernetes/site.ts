@@ -1,23 +1,40 @@
-/** The site of test/e2e, with the cluster's own issuer as source, and a policy for the pod of `helm test`. */
+/** The site of docs/kubernetes.md, and what the tests add to it: whose tokens else enroll, and the pod of `helm test`. */
 import { parse, stringify } from 'yaml';
-import { SOURCE_NAME, siteYaml } from '../e2e/control/site-declaration.ts';
-import { NAMESPACE, RELEASE } from '../helm/chart.ts';
-import type { Cluster } from './cluster.ts';
+import { NAMESPACE } from '../helm/chart.ts';
+import { savedIn } from './followed-page.ts';
 
-export const HELM_TEST_ACCOUNT = `${RELEASE}-proofgate-test`;
+export const DOCUMENT = 'docs/kubernetes.md';
+/** As the document names it. */
+export const RELEASE_NAME = 'proofgate';
+export const HELM_TEST_ACCOUNT = `${RELEASE_NAME}-test`;
 export const HELM_TEST_POLICY = 'helm-test';
 
-export function clusterSite(cluster: Cluster, origin: string): string {
-  const site: { readonly enrollment_policies: readonly object[] } = parse(
-    siteYaml({ origin, issuer: { issuer: cluster.issuer, jwksUri: cluster.jwksUri } }),
-  );
-  const policy = {
-    name: HELM_TEST_POLICY,
-    source: SOURCE_NAME,
-    client: 'billing',
-    approval: 'automatic',
-    max_key_lifetime_seconds: 3600,
-    verified_subject: `system:serviceaccount:${NAMESPACE}:${HELM_TEST_ACCOUNT}`,
-  };
-  return stringify({ ...site, enrollment_policies: [...site.enrollment_policies, policy] });
+interface Site {
+  readonly site: { readonly site_id: string };
+  readonly sources: readonly [{ readonly name: string; readonly audience: string }];
+  readonly clients: readonly object[];
+  readonly enrollment_policies: readonly [object, ...object[]];
+}
+
+const DOCUMENTED: Site = parse(savedIn(DOCUMENT, 'site.yaml'));
+export const SITE_ID = DOCUMENTED.site.site_id;
+export const AUDIENCE = DOCUMENTED.sources[0].audience;
+
+/** @param text of `site.yaml`; its first policy stands for the others */
+export function siteForTests(text: string): string {
+  const site: Site = parse(text);
+  const [first] = site.enrollment_policies;
+  const reporting = { client_id: 'reporting', subject: 'client:reporting', grants: [] };
+  const others = [
+    { name: 'reporting', client: 'reporting', verified_subject: 'system:serviceaccount:prod:reporting' },
+    {
+      name: HELM_TEST_POLICY,
+      verified_subject: `system:serviceaccount:${NAMESPACE}:${HELM_TEST_ACCOUNT}`,
+    },
+  ];
+  return stringify({
+    ...site,
+    clients: [...site.clients, reporting],
+    enrollment_policies: [first, ...others.map((other) => ({ ...first, ...other }))],
+  });
 }

@@ -1,12 +1,12 @@
 /** Which tokens of a real TokenRequest API enroll, and which do not. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { AUDIENCE, type PolicyName } from '../e2e/control/site-declaration.ts';
 import { type CommandResult, errorCode } from '../e2e/harness/proofgate-command.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import { makePodFolder, type PodFolder, runContainer } from '../helm/pod-process.ts';
 import { makeRestricted, serviceAccount } from './namespaces.ts';
 import { askForToken, containerIn, requestToken, templateOf } from './pod.ts';
 import type { ReleaseStage } from './release-stage.ts';
+import { AUDIENCE } from './site.ts';
 import { documentedWorkload, WORKLOAD_NAMESPACE } from './workload.ts';
 
 const TIMEOUT_MS = 60_000;
@@ -28,13 +28,14 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
   });
 
   /** The init container of the documented Job, with this token. */
-  async function enroll(token: string, policy: PolicyName): Promise<CommandResult> {
+  async function enroll(token: string, policy: string): Promise<CommandResult> {
     const folder = await makePodFolder(['/var/run/proofgate']);
     folders.push(folder);
     await folder.put('/var/run/secrets/proofgate/token', token);
+    await folder.put('/etc/proofgate/control-ca/ca.crt', await stageOf().page.read('ca.crt'));
     const job = await documentedWorkload(stageOf(), 'Job', policy);
     const container = containerIn(templateOf(job).spec, 'proofgate-enroll');
-    return runContainer(container, folder, stageOf().trustsControl);
+    return runContainer(container, folder);
   }
 
   const tokenFor = (name: string, namespace: string, audiences: readonly string[]) =>

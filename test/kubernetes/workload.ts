@@ -1,7 +1,6 @@
-/** docs/workload.yaml with what it marks SET, as for the site of these tests. */
+/** docs/workload.yaml with what it marks SET, for the private CA of docs/kubernetes.md. */
 import { parseAllDocuments } from 'yaml';
-import { readText } from '../docs/markdown.ts';
-import { AUDIENCE, type PolicyName } from '../e2e/control/site-declaration.ts';
+import { documentedWorkloads } from '../docs/documented-workloads.ts';
 import type { ApiObject } from './objects.ts';
 import type { ReleaseStage } from './release-stage.ts';
 
@@ -10,18 +9,12 @@ export const WORKLOAD_NAMESPACE = 'prod';
 export async function documentedWorkload(
   stage: ReleaseStage,
   kind: 'Deployment' | 'Job',
-  policy: PolicyName,
+  policy: string,
 ): Promise<ApiObject> {
   const { reference } = await stage.policy(policy);
-  const set: Readonly<Record<string, string>> = {
-    'https://control.shop.example': stage.controlUrl,
-    epr_7f3c9a: String(reference),
-    'audience: proofgate-shop': `audience: ${AUDIENCE}`,
-  };
-  const text = Object.entries(set).reduce(
-    (changed, [from, to]) => changed.replaceAll(from, to),
-    readText('docs/workload.yaml'),
-  );
+  const text = documentedWorkloads({ isCaPrivate: true })
+    .replaceAll('https://control.shop.example', stage.controlUrl)
+    .replaceAll('epr_7f3c9a', String(reference));
   const objects = parseAllDocuments(text).map((document) => document.toJS() as ApiObject);
   const found = objects.find((object) => object.kind === kind);
   if (found === undefined) throw new Error(`docs/workload.yaml has no ${kind}`);

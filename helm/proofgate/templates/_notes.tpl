@@ -5,7 +5,8 @@
 Proofgate {{ .Chart.AppVersion }}, release {{ .Release.Name }} in namespace {{ $namespace }}.
 {{- if not (or .Values.verifier.enabled .Values.control.enabled) }}
 
-Nothing is switched on: set verifier.enabled or control.enabled, and what they require. README.md of the chart lists all values.
+Nothing is switched on: set verifier.enabled or control.enabled, and what they require. README.md of the chart lists all values, and docs/kubernetes.md leads
+from an empty cluster to a signed request.
 {{- else if eq .Values.image.repository "proofgate" }}
 
 WARNING: image.repository is {{ .Values.image.repository }}, which is in no registry: pods cannot pull it, unless their nodes have it. Build the image, push it to a
@@ -21,7 +22,8 @@ Control: {{ first .Values.control.publicUrls }}, in the cluster {{ include "proo
   {{- else }} in a file of its pod:
        kubectl -n {{ $namespace }} exec deployment/{{ include "proofgate.control.name" . }} -- node -p "require('node:fs').readFileSync('/var/lib/proofgate/bootstrap-token', 'utf8')"
   {{- end }}
-  3. Make site, target, source and enrollment policy with `proofgate ctl`, then end the bootstrap token: docs/ctl.md, docs/control.md "Operators".
+  3. Make site, target, source and enrollment policy with `proofgate ctl`, then end the bootstrap token: docs/kubernetes.md, step by step; docs/ctl.md,
+     docs/control.md "Operators".
   {{- if not .Values.control.masterKey.name }}
   4. Keep the file master-key of its data directory in a safe place: a database without it is lost (docs/control.md "Backup and restore").
   {{- end }}

@@ -8,6 +8,8 @@
  *     loaded(check)            data or text: held against what the program reads, writes and publishes (checks.ts)
  *     manifest                 objects of Kubernetes: held against its schemas and those of custom resources (manifests.test.ts)
  *     held(test)               held by a test of its own, byte for byte
+ *     followed                 shell: pasted, in the document's order, into one shell before a real API server (test/kubernetes/release-suite.ts)
+ *     saved(path)              data: that shell has it as this file
  *     drawing                  a picture: what it names is there, and no command is in it (checks.ts)
  */
 import { MANIFEST_SETS } from '../../gateways/manifest-sets.ts';
@@ -20,7 +22,9 @@ export type Claim =
   | { readonly kind: 'shown'; readonly session: SessionName; readonly command?: string }
   | { readonly kind: 'loaded'; readonly check: Check }
   | { readonly kind: 'manifest' }
-  | { readonly kind: 'held'; readonly by: string };
+  | { readonly kind: 'held'; readonly by: string }
+  | { readonly kind: 'followed' }
+  | { readonly kind: 'saved'; readonly path: string };
 
 const pasted = (session: SessionName): Claim => ({ kind: 'pasted', session });
 const copied = (session: SessionName, path: string): Claim => ({ kind: 'copied', session, path });
@@ -29,6 +33,8 @@ const shown = (session: SessionName, command?: string): Claim =>
 const loaded = (check: Check): Claim => ({ kind: 'loaded', check });
 const held = (by: string): Claim => ({ kind: 'held', by });
 const manifest: Claim = { kind: 'manifest' };
+const followed: Claim = { kind: 'followed' };
+const saved = (path: string): Claim => ({ kind: 'saved', path });
 const drawing = loaded({ as: 'drawing' });
 const api = (operation: string, part: 'request' | 'answer'): Claim => loaded({ as: 'api', operation, part });
 
@@ -104,6 +110,19 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Envoy Gateway': [pasted('cluster'), held('test/gateways/documents.test.ts'), manifest],
   },
   'docs/image.md': { 'Building it': [pasted('image')] },
+  'docs/kubernetes.md': {
+    '1. Image and commands': [followed],
+    '2. Namespaces': [saved('namespaces.yaml'), followed],
+    '3. Certificates': [followed, saved('cert-manager.yaml')],
+    '4. Control': [saved('values.yaml'), followed, followed],
+    '5. The first operator': [followed, followed],
+    '6. The cluster as a source': [followed, saved('issuer-discovery.yaml'), saved('site.yaml'), followed],
+    '7. The verifier': [followed, saved('verifier.yaml'), followed, followed],
+    '8. The gateway': [saved('gateway.yaml'), ...times(4, followed)],
+    '9. A workload that signs': [saved('first-request.yaml'), followed],
+    '10. The signed request': [followed],
+    'Taking it away': [followed],
+  },
   'docs/protocol.md': {
     'Request headers': [drawing],
     Transcript: [loaded({ as: 'transcript-lines' })],

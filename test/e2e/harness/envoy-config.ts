@@ -83,13 +83,20 @@ export function shippedText(optionalBlocks = false, verifierTls = false, healthC
 
 /** @returns YAML for Envoy; its admin interface is on a free loopback port */
 export function adaptShipped(adaptation: EnvoyAdaptation): string {
-  const config = parseDocument(
-    shippedText(adaptation.optionalBlocks, adaptation.verifierTls, adaptation.healthChecks),
-  );
+  const { optionalBlocks, verifierTls, healthChecks } = adaptation;
+  return adaptConfig(shippedText(optionalBlocks, verifierTls, healthChecks), adaptation);
+}
+
+/** The same for a configuration that was made of the shipped one, such as the chart's. */
+export function adaptConfig(text: string, adaptation: EnvoyAdaptation): string {
+  const config = parseDocument(text);
   const { upstream } = adaptation;
   const edits: ConfigEdit[] = [
     { path: ['admin', 'address', 'socket_address', 'port_value'], value: 0 },
-    { path: [...ingress, 'address', 'socket_address', 'port_value'], value: adaptation.ingressPort ?? 0 },
+    {
+      path: [...ingress, 'address', 'socket_address'],
+      value: { address: '127.0.0.1', port_value: adaptation.ingressPort ?? 0 },
+    },
     { path: endpointAddress(config, 'proofgate'), value: verifierAddress(adaptation.verifier) },
     {
       path: endpointAddress(config, 'upstream'),

@@ -1,0 +1,124 @@
+/**
+ * A document whose shell blocks are pasted into one real shell, in their order, and whose other blocks are the files that they use
+ * (`followed` and `saved` in the table of claims). Nothing of it is there twice: a block that changes, changes what is run.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { claimedBlocks } from '../docs/blocks/claimed.ts';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { waitFor } from '../e2e/harness/wait.ts';
+
+const TIMEOUT_MS = 150_000;
+/** Stands before what is said of the shell itself. */
+const MARK = '\u001e';
+/** Runs one file after another, whose names come on descriptor 3, and keeps what they set. */
+const LOOP = `exec 2>&1; . "$1"; trap 'printf "\\n${MARK}failed %s %s\\n" "$?" "$BASH_COMMAND"' ERR
+while read -r -u 3 file; do . "$file" 3<&-; printf '\\n${MARK}end\\n'; done`;
+
+export interface FollowedPageOptions {
+  readonly document: string;
+  /** New; files and the shell's working folder. */
+  readonly folder: string;
+  /** Text of the blocks that is another thing here. Each must occur. */
+  readonly reads: readonly (readonly [text: string, here: string])[];
+  /** Shell functions that stand in for what is not here. */
+  readonly functions: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+interface PastedBlock {
+  readonly section: string;
+  readonly text: string;
+}
+
+/** A file of a document, as it stands there. @throws Error when it has none of that name */
+export function savedIn(document: string, path: string): string {
+  const found = claimedBlocks().find(
+    ({ block, claim }) => block.file === document && claim.kind === 'saved' && claim.path === path,
+  );
+  if (found === undefined) throw new Error(`${document} has no ${path}`);
+  return found.block.text;
+}
+
+export class FollowedPage {
+  readonly folder: string;
+  readonly #left: PastedBlock[];
+  readonly #shell: ChildProcess;
+  #said = '';
+  #pasted = 0;
+
+  private constructor(folder: string, left: readonly PastedBlock[], shell: ChildProcess) {
+    this.folder = folder;
+    this.#left = [...left];
+    this.#shell = shell;
+    shell.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#said += text;
+    });
+  }
+
+  static async open({ document, folder, reads, functions, env }: FollowedPageOptions): Promise<FollowedPage> {
+    const claimed = claimedBlocks().filter(({ block }) => block.file === document);
+    const whole = claimed.map(({ block }) => block.text).join('');
+    const idle = reads.filter(([text]) => !whole.includes(text));
+    if (idle.length > 0) throw new Error(`${document} has no ${idle.map(([text]) => text).join(', ')}`);
+    const here = (text: string) => reads.reduce((all, [from, to]) => all.replaceAll(from, to), text);
+    await mkdir(folder);
+    for (const name of ['Dockerfile', 'bin', 'helm']) await symlink(checkoutPath(name), join(folder, name));
+    for (const { block, claim } of claimed) {
+      if (claim.kind === 'saved') await writeFile(join(folder, claim.path), here(block.text));
+    }
+    const blocks = claimed
+      .filter(({ claim }) => claim.kind === 'followed')
+      .map(({ block }) => ({ section: block.section, text: here(block.text) }));
+    const shell = spawn('bash', ['--norc', '-c', LOOP, 'bash', functions], {
+      cwd: folder,
+      env: { ...process.env, HOME: folder, CHECKOUT: checkoutPath(), ...env },
+      stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
+    });
+    return new FollowedPage(folder, blocks, shell);
+  }
+
+  /** The next block, which stands in this section. @returns what it says @throws Error when one of its lines fails */
+  async paste(section: string): Promise<string> {
+    const next = this.#left.shift();
+    if (next?.section !== section)
+      throw new Error(`the next block is of "${next?.section}", not "${section}"`);
+    return this.#run(next.text);
+  }
+
+  /** Lines of the test's own, in the same shell. */
+  async run(text: string): Promise<string> {
+    return this.#run(text);
+  }
+
+  read(file: string): Promise<string> {
+    return readFile(join(this.folder, file), 'utf8');
+  }
+
+  /** Sections of the blocks that nobody has pasted. */
+  get left(): readonly string[] {
+    return this.#left.map(({ section }) => section);
+  }
+
+  close(): void {
+    this.#shell.kill('SIGKILL');
+  }
+
+  async #run(text: string): Promise<string> {
+    this.#pasted += 1;
+    const file = join(this.folder, `.pasted-${this.#pasted}`);
+    await writeFile(file, text);
+    const from = this.#said.length;
+    const end = `\n${MARK}end\n`;
+    (this.#shell.stdio[3] as Writable).write(`${file}\n`);
+    await waitFor(`the end of ${text}`, TIMEOUT_MS, () =>
+      this.#said.includes(end, from) || this.#shell.exitCode !== null ? true : undefined,
+    );
+    const said = this.#said.slice(from);
+    if (!said.endsWith(end) || said.includes(`\n${MARK}failed `))
+      throw new Error(`${text}\nends with: ${said}`);
+    return said.slice(0, -end.length);
+  }
+}
