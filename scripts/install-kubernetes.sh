@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts what test/kubernetes runs into .cache/kubernetes: kube-apiserver, etcd and kubectl, built as test/kubernetes/server/go.mod says, and the
-# definitions of custom resources. What is there already is left alone.
+# Puts what tests run of Kubernetes into .cache/kubernetes: kube-apiserver, etcd and kubectl, built as test/kubernetes/server/go.mod says,
+# and the definitions of custom resources. What is there already is left alone.
 # Without Go it says so in one line and changes nothing: the tests skip then.
 set -euo pipefail
 
@@ -40,10 +40,10 @@ mkdir -p "$cache/bin"
 quietly 'modules' go mod download k8s.io/kubernetes go.etcd.io/etcd/server/v3
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 IFS=. read -r major minor _ <<<"${version#v}"
-# Without these the server says that it is version 0.0.0.
+# Without these both say that they are version 0.0.0.
 named='k8s.io/component-base/version'
 flags="-s -w -X $named.gitVersion=$version -X $named.gitMajor=$major -X $named.gitMinor=$minor"
-echo "install-kubernetes: building kube-apiserver and kubectl $version and etcd, some minutes" >&2
+echo "install-kubernetes: building kube-apiserver and kubectl $version, and etcd: some minutes" >&2
 export CGO_ENABLED=0
 for program in kube-apiserver kubectl; do
   quietly $program go build -trimpath -ldflags "$flags" -o "$cache/bin/$program" k8s.io/kubernetes/cmd/$program

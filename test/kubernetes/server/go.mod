@@ -1,4 +1,4 @@
-// What test/kubernetes runs: kube-apiserver, the etcd that goes with it, and kubectl. scripts/install-kubernetes.sh builds all three from here.
+// What tests run of Kubernetes: kube-apiserver with the etcd that goes with it, and kubectl. scripts/install-kubernetes.sh builds them from here.
 module kubernetes-server
 
 go 1.26.0
