@@ -34,7 +34,8 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
   }
 }
 
-function buildProgram(context: CliContext): ProofgateCommand {
+/** Commander's own view of every command: what a line must look like to be taken. */
+export function buildProgram(context: CliContext): ProofgateCommand {
   const program = new ProofgateCommand('proofgate')
     .description(
       'Proof-bound request verification: keys, signed requests, bundles, the verifier, and Control',

@@ -1,0 +1,151 @@
+/** Command lines of others than `proofgate`, each held against the program itself where there is one here. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkoutPath } from '../../e2e/harness/checkout.ts';
+import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
+import { faultOfLine } from './proofgate.ts';
+import { faultOfValuePath } from './value-paths.ts';
+
+type Fault = string | undefined;
+
+/** @param words without the program */
+export type LineCheck = (words: readonly string[]) => Fault | Promise<Fault>;
+
+const HELM = checkoutPath('.cache', 'helm', 'bin', 'helm');
+const KUBECTL = checkoutPath('.cache', 'kubernetes', 'bin', 'kubectl');
+
+/** Each program of which a document may say a command line. One that nothing is held against is read only, with the reason. */
+export const PROGRAMS: { readonly [name: string]: LineCheck | { readonly readOnly: string } } = {
+  proofgate: faultOfLine,
+  'bin/proofgate': faultOfLine,
+  make: faultOfMake,
+  npm: faultOfNpm,
+  helm: (words) => faultOfCobra(HELM, words),
+  kubectl: (words) => faultOfCobra(KUBECTL, words),
+  openssl: ([command = '', ...words]) =>
+    command === '' ? undefined : unknownFlag(words, 'openssl', [command, '-help']),
+  curl: (words) => unknownFlag(words, 'curl', ['--help', 'all']),
+  ssh: { readOnly: 'its help does not tell its flags' },
+  pg_dump: { readOnly: 'PostgreSQL’s client programs need not be there' },
+  go: { readOnly: 'it need not be there' },
+  node: { readOnly: 'only named' },
+  docker: { readOnly: 'it asks an engine, and there is none' },
+  istioctl: { readOnly: 'it is in no Go module that can be built alone' },
+  egctl: { readOnly: 'it is in no Go module that can be built alone' },
+};
+
+/** Why a program that others need Go to build is not asked; undefined when it is there. */
+export function whyNotAsked(program: string): string | undefined {
+  if (program === 'helm' && !existsSync(HELM)) return 'helm is not there: make helm-tools';
+  if (program === 'kubectl' && !existsSync(KUBECTL)) return 'kubectl is not there: make kubernetes';
+  return undefined;
+}
+
+/** `make bench PARTS=check`: the target is there, and something reads the variable. */
+function faultOfMake(words: readonly string[]): Fault {
+  const makefile = readText('Makefile');
+  const targets = new Set([...makefile.matchAll(/^([a-z][a-z-]*):/gm)].map(([, target]) => target));
+  const unknown = words.filter((word) => !word.includes('=')).find((word) => !targets.has(word));
+  const [variable] = words.flatMap((word) => {
+    const [, name] = /^([A-Z_]+)=/.exec(word) ?? [];
+    return name === undefined || makefile.includes(`$(${name})`) ? [] : [name];
+  });
+  return unknown ?? variable ?? words.flatMap(unknownChoice)[0];
+}
+
+/** What a variable of a target may name, where that is one of a few. */
+const CHOICES: { readonly [variable: string]: () => readonly string[] } = {
+  PARTS: () =>
+    filesOfCheckout('bench', '.ts').flatMap((file) => quotedIn(readText(file), /^ {2}name: '.*',$/gm)),
+  TARGETS: () => quotedIn(readText('scripts/fuzz.mjs'), /^const ALL = .*$/gm),
+};
+
+function quotedIn(text: string, lines: RegExp): readonly string[] {
+  return (text.match(lines) ?? []).flatMap((line) =>
+    [...line.matchAll(/'([^']+)'/g)].map(([, one = '']) => one),
+  );
+}
+
+function unknownChoice(word: string): readonly string[] {
+  const [, variable = '', chosen = ''] = /^([A-Z_]+)=(.*)$/.exec(word) ?? [];
+  const known = CHOICES[variable]?.();
+  return known === undefined ? [] : chosen.split(' ').filter((one) => !known.includes(one));
+}
+
+function faultOfNpm([command = '', ...words]: readonly string[]): Fault {
+  if (command !== 'run') return unknownFlag(words, 'npm', [command, '--help']);
+  const script = words.find((word) => !word.startsWith('-')) ?? '';
+  const known: { readonly scripts: object } = JSON.parse(readText('package.json'));
+  if (!(script in known.scripts)) return `no script ${script}`;
+  const files = words.slice(words.indexOf('--') + 1).filter((word) => word.includes('/'));
+  return files.find((file) => !isInCheckout(file));
+}
+
+/** Held against what the program says of itself. */
+function unknownFlag(words: readonly string[], program: string, help: readonly string[]): Fault {
+  const { status, stderr, stdout } = spawnSync(program, help, { encoding: 'utf8' });
+  if (status !== 0) return `${program} ${help.join(' ')} ends with ${status}`;
+  const known = new Set(`${stdout}${stderr}`.match(/(?<![\w-])--?[A-Za-z][\w-]*/g));
+  return words
+    .filter((word) => word.startsWith('-'))
+    .map((word) => word.replace(/=.*/, ''))
+    .find((flag) => !known.has(flag));
+}
+
+/** An address that refuses at once. */
+const NOWHERE = {
+  apiVersion: 'v1',
+  kind: 'Config',
+  clusters: [{ name: 'none', cluster: { server: 'https://127.0.0.1:9' } }],
+  users: [{ name: 'none', user: { token: 'none' } }],
+  contexts: [{ name: 'none', context: { cluster: 'none', user: 'none' } }],
+  'current-context': 'none',
+};
+
+/**
+ * helm and kubectl look at flags before `--help`, and at operands before they ask the cluster, which is one that cannot be reached. A
+ * line that has the command's name alone is named, not shown: its operands are the reader's.
+ */
+function faultOfCobra(program: string, words: readonly string[]): Fault {
+  const folder = mkdtempSync(join(tmpdir(), 'proofgate-lines-'));
+  try {
+    writeFileSync(join(folder, 'kubeconfig'), JSON.stringify(NOWHERE), { mode: 0o600 });
+    const ask = (args: readonly string[]) =>
+      spawnSync(program, args, {
+        cwd: checkoutPath(),
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH, HOME: folder, KUBECONFIG: join(folder, 'kubeconfig') },
+      });
+    const end = words.indexOf('--');
+    const own = end === -1 ? words : words.slice(0, end);
+    const help = ask([...own, '--help']);
+    if (help.status !== 0) return help.stderr;
+    const [, usage = ''] = /^Usage:\s+\w+ (.*)$/m.exec(help.stdout) ?? [];
+    const name = (/^(?:[a-z][a-z-]*(?: |$))+/.exec(usage)?.[0] ?? '').trim();
+    const isOfThis = ` ${own.join(' ')} `.includes(` ${name} `);
+    if (name === '' || !isOfThis || /^\S+ (?:SUBCOMMAND|COMMAND|\[command\])/.test(usage))
+      return `no such command: ${usage}`;
+    const unknownValue = setValues(words).map(faultOfValuePath).find(Boolean);
+    if (unknownValue !== undefined || own.join(' ') === name) return unknownValue;
+    // A release's chart is the checkout's, packed.
+    const { stderr } = ask(
+      words.map((word) => word.replace(/^.*proofgate-chart-VERSION\.tgz$/, 'helm/proofgate')),
+    );
+    return /(?:connection|was) refused|cluster unreachable|repo \S+ not found/.test(stderr)
+      ? undefined
+      : stderr || 'asks no cluster';
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** `--set verifier.replicas=2,…` */
+function setValues(words: readonly string[]): readonly string[] {
+  return words.flatMap((word, index) => {
+    const [, own] = /^--set(?:-string|-file|-json)?=(.*)$/.exec(word) ?? [];
+    const text = own ?? (/^--set(?:-string|-file|-json)?$/.test(word) ? words[index + 1] : undefined);
+    return text?.split(',').map((one) => one.replace(/=.*/s, '')) ?? [];
+  });
+}

@@ -1,0 +1,44 @@
+/** The chart's values by path, as its schema knows them. */
+import { isJsonObject } from '../../../src/protocol/strict-json.ts';
+import { readText } from '../markdown.ts';
+
+const schema: unknown = JSON.parse(readText('helm/proofgate/values.schema.json'));
+
+function memberAt(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce((at: unknown, name) => (isJsonObject(at) ? at[name] : undefined), value);
+}
+
+/** Itself, and what it refers to or is put together of. */
+function partsOf(node: unknown): readonly unknown[] {
+  const reference = memberAt(node, '$ref');
+  const referred = typeof reference === 'string' ? [memberAt(schema, ...reference.split('/').slice(1))] : [];
+  const joined = ['allOf', 'anyOf', 'oneOf'].flatMap((name) => {
+    const all = memberAt(node, name);
+    return Array.isArray(all) ? all : [];
+  });
+  return [node, ...[...referred, ...joined].flatMap(partsOf)];
+}
+
+function below(node: unknown, name: string): unknown {
+  const parts = partsOf(node);
+  const own = parts.map((part) => memberAt(part, 'properties', name)).find((found) => found !== undefined);
+  if (own !== undefined) return own;
+  // Objects of Kubernetes, and maps of the reader's names: what is in them is not the chart's.
+  const isOpen =
+    parts.every((part) => memberAt(part, 'additionalProperties') !== false) &&
+    parts.some((part) => memberAt(part, 'type') === 'object');
+  return isOpen && parts.every((part) => memberAt(part, 'properties') === undefined) ? {} : undefined;
+}
+
+/** Names that values begin with: `verifier`. */
+export const TOP_VALUES: readonly string[] = Object.keys(Object(memberAt(schema, 'properties')));
+
+/** @param path `verifier.tls.mode`; `[0]` after a name is an element */
+export function faultOfValuePath(path: string): string | undefined {
+  let node: unknown = schema;
+  for (const name of path.replace(/\[\d+\]/g, '').split('.')) {
+    node = below(node, name);
+    if (node === undefined) return `the chart has no value ${path}`;
+  }
+  return undefined;
+}
