@@ -1,23 +1,64 @@
-# Without a cluster an installation is what it would install, held against the schemas of Kubernetes; other command lines are ones that the program takes.
-schemas=$CHECKOUT/.cache/helm/schemas
-fits() {
-  "$CHECKOUT/.cache/helm/bin/kubeconform" -strict -n 1 \
-    -schema-location "$schemas/kubernetes/1.36.0/{{.ResourceKind}}{{.KindSuffix}}.json" \
-    -schema-location "$schemas/custom-resources/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json" "$@"
+# A real kube-apiserver over a real etcd, as test/kubernetes has it, with the custom resources that manifests name, for helm and kubectl
+# as they stand. No controllers and no kubelet: cluster-hands.mjs says what they would say of what the lines wait for.
+# What is not run for want of more than that: lines of kubectl that reach into a container are held against their flags and against the
+# object that they name, lines of helm that reach a registry against their flags.
+kubernetes=$CHECKOUT/.cache/kubernetes
+export PATH=$kubernetes/bin:$CHECKOUT/.cache/helm/bin:$PATH KUBECONFIG=$SESSION/home/kubeconfig
+certificates
+openssl genrsa -out tokens.key 2048 2>>"$SESSION/openssl" && openssl rsa -in tokens.key -pubout -out tokens.pub 2>>"$SESSION/openssl"
+echo 'administrator,administrator,1,system:masters' >tokens.csv
+
+etcd --data-dir "$SESSION/etcd" --log-level error --unsafe-no-fsync &
+kube-apiserver --etcd-servers=http://127.0.0.1:2379 --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --secure-port=6443 \
+  --tls-cert-file=tls.crt --tls-private-key-file=tls.key --token-auth-file=tokens.csv --authorization-mode=RBAC \
+  --service-account-issuer=https://127.0.0.1:6443 --service-account-jwks-uri=https://127.0.0.1:6443/openid/v1/jwks \
+  --service-account-signing-key-file=tokens.key --service-account-key-file=tokens.pub --service-cluster-ip-range=10.96.0.0/16 \
+  --endpoint-reconciler-type=none --disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount >>"$SESSION/apiserver" 2>&1 &
+(umask 077 && command kubectl config set-cluster docs --server=https://127.0.0.1:6443 --certificate-authority=ca.crt --embed-certs &&
+  command kubectl config set-credentials docs --token=administrator && command kubectl config set-context docs --cluster=docs --user=docs &&
+  command kubectl config use-context docs) >>"$SESSION/kubeconfig"
+until_ok command kubectl get --raw /readyz
+find "$kubernetes/custom-resources" -name '*.yaml' -exec grep -lZ '^kind: CustomResourceDefinition' {} + |
+  xargs -0 awk 'FNR == 1 { print "---" } 1' >definitions.yaml
+command kubectl create -f definitions.yaml >>"$SESSION/definitions"
+command kubectl wait --for=condition=Established --all customresourcedefinitions --timeout=5m >>"$SESSION/definitions"
+node "$CHECKOUT/test/docs/sessions/cluster-hands.mjs" https://127.0.0.1:6443 administrator >>"$SESSION/hands" 2>&1 &
+
+# Namespaces that manifests are for, which the charts of their gateways make.
+namespaces() { local name; for name in "$@"; do command kubectl get namespace "$name" >>"$SESSION/namespaces" 2>&1 || command kubectl create namespace "$name"; done; }
+# What a document before installed would have its names.
+without_releases() { command helm list --all-namespaces | while read -r name namespace _; do [ "$name" = NAME ] || command helm uninstall "$name" --namespace "$namespace"; done; }
+
+# What an installation says to do next is done: its lines that are set off.
+notes() {
+  local line
+  while read -r line; do
+    echo "\$ $line"
+    eval "$line" || return
+  done < <(command helm get notes "$@" | sed -n 's/^ \{3,\}\(kubectl .*\)$/\1/p')
 }
 helm() {
-  local verb=$1
-  shift
+  local verb=$1 release=$2 argument namespace=default chart=''
+  for argument in "$@"; do if [ -e "$argument/Chart.yaml" ]; then chart=$argument; fi; done
+  [[ " $* " =~ \ (-n|--namespace)[\ =]([a-z0-9-]+)\  ]] && namespace=${BASH_REMATCH[2]}
   case $verb in
-    install | upgrade) "$CHECKOUT/.cache/helm/bin/helm" template "${@/#--install/--create-namespace}" | tee objects.yaml && fits objects.yaml ;;
-    *) "$CHECKOUT/.cache/helm/bin/helm" "$verb" "$@" --help ;;
+    install | upgrade)
+      if [ -z "$chart" ]; then command helm "$@" --help; else command helm "$@" && notes "$release" --namespace "$namespace"; fi ;;
+    repo | pull | push | registry | search) command helm "$@" --help ;;
+    *) command helm "$@" ;;
   esac
 }
-# `kubectl apply -f FILE…`, or `-` for standard input. What makes objects from arguments needs the program itself.
 kubectl() {
+  local argument before=() object=''
   case " $* " in
-    *' apply '*) local files; mapfile -t files < <(printf '%s\n' "$@" | sed -n '/^-f$/{n;p}') && fits "${files[@]}" ;;
-    *' create '*) command kubectl "$@" --dry-run=client --output yaml | fits - ;;
-    *) command kubectl "$@" --help ;;
+    *' exec '* | *' attach '* | *' port-forward '* | *' cp '* | *' debug '*)
+      for argument in "$@"; do
+        [ "$argument" = -- ] && break
+        before+=("$argument")
+        case $argument in deployment/* | pod/* | service/* | svc/*) object=$argument ;; esac
+      done
+      command kubectl "${before[@]}" --help >>"$SESSION/help" || return
+      [[ -z $object || ! " ${before[*]} " =~ \ (-n|--namespace)[\ =]([a-z0-9-]+)\  ]] || command kubectl get "$object" --namespace "${BASH_REMATCH[2]}" ;;
+    *) command kubectl "$@" ;;
   esac
 }

@@ -38,8 +38,9 @@ const NAMESPACES = '--net --mount --pid --fork --kill-child --mount-proc'.split(
 const AS_ROOT = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
 
 /** Why nothing can be run here; undefined when it can. */
-export function whyNoSession({ needs }: Session): string | undefined {
-  if (needs !== undefined && !existsSync(checkoutPath(needs))) return `${needs} is not there`;
+export function whyNoSession({ needs = [] }: Session): string | undefined {
+  const missing = needs.find((file) => !existsSync(checkoutPath(file)));
+  if (missing !== undefined) return `${missing} is not there`;
   const tried = spawnSync('unshare', [...AS_ROOT, ...NAMESPACES, 'ip', 'link', 'set', 'lo', 'up']);
   return tried.status === 0 ? undefined : 'no namespaces of one’s own here (unshare, ip)';
 }

@@ -35,8 +35,8 @@ export interface Session {
   readonly absent?: readonly string[];
   /** Lines of the test's own, after the last block: they end with 0. */
   readonly after?: string;
-  /** A file of the checkout without which it skips. */
-  readonly needs?: string;
+  /** Files of the checkout without which it skips. */
+  readonly needs?: readonly string[];
 }
 
 /** What README's lines build is built: make says what it would do, and fails for a target that is not there. */
@@ -109,13 +109,25 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     after: 'excepted',
   },
   cluster: {
-    needs: '.cache/helm/installed',
+    needs: ['.cache/helm/installed', '.cache/kubernetes/bin/kubectl'],
     before: 'ln -s "$CHECKOUT/helm" "$CHECKOUT/envoy" .; . "$CHECKOUT/test/docs/sessions/cluster.sh"',
-    says: [/^kind: Deployment$/m],
+    beforeDocument: {
+      'docs/gateways.md': 'namespaces istio-ingress gateway',
+      'helm/proofgate/README.md': 'without_releases',
+    },
+    says: [
+      /^authorizationpolicy.security.istio.io\/proofgate created$/m,
+      /^securitypolicy.gateway.envoyproxy.io\/proofgate created$/m,
+      /^STATUS: deployed$/m,
+      /deployment "proofgate-verifier" successfully rolled out/,
+      /^TEST SUITE: +proofgate-test\nLast .*\n.*\nPhase: +Succeeded$/m,
+      /^HTTP\/1\.1 200$/m,
+      /^pod "proofgate-test" deleted/m,
+    ],
   },
   image: { before: '. "$CHECKOUT/test/docs/sessions/image.sh"' },
   release: {
-    needs: '.cache/helm/installed',
+    needs: ['.cache/helm/installed'],
     before: '. "$CHECKOUT/test/docs/sessions/release.sh"',
     reads: [
       ['VERSION', '$version'],
