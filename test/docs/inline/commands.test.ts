@@ -94,6 +94,9 @@ const BROKEN_WITH_TOOLS = [
   'kubectl rollout status --watch',
   'kubectl get --raw',
   'kubectl delete pod x --namspace y',
+  'egctl config envoy-proxies all',
+  'ssh -L 8250 a',
+  'pg_dump --fromat=custom',
 ];
 
 it.each(BROKEN)('`%s` would be noticed', async (text) => {

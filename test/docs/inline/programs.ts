@@ -14,6 +14,7 @@ type Fault = string | undefined;
 export type LineCheck = (words: readonly string[]) => Fault | Promise<Fault>;
 
 const HELM = checkoutPath('.cache', 'helm', 'bin', 'helm');
+const EGCTL = checkoutPath('.cache', 'gateways', 'egctl');
 const KUBECTL = checkoutPath('.cache', 'kubernetes', 'bin', 'kubectl');
 
 /** Each program of which a document may say a command line. One that nothing is held against is read only, with the reason. */
@@ -27,20 +28,29 @@ export const PROGRAMS: { readonly [name: string]: LineCheck | { readonly readOnl
   openssl: ([command = '', ...words]) =>
     command === '' ? undefined : unknownFlag(words, 'openssl', [command, '-help']),
   curl: (words) => unknownFlag(words, 'curl', ['--help', 'all']),
-  ssh: { readOnly: 'its help does not tell its flags' },
-  pg_dump: { readOnly: 'PostgreSQL’s client programs need not be there' },
-  go: { readOnly: 'it need not be there' },
+  ssh: (words) => faultOfRun('ssh', ['-G', '-F', 'none', ...words, 'host']),
+  pg_dump: (words) => unknownFlag(words, 'pg_dump', ['--help']),
+  egctl: (words) => faultOfCobra(EGCTL, words),
+  go: { readOnly: 'only named' },
   node: { readOnly: 'only named' },
-  docker: { readOnly: 'it asks an engine, and there is none' },
-  istioctl: { readOnly: 'it is in no Go module that can be built alone' },
-  egctl: { readOnly: 'it is in no Go module that can be built alone' },
+  docker: { readOnly: 'it asks an engine; ../sessions/image.sh holds its build against the Dockerfile' },
+  istioctl: { readOnly: 'it would be built from all of Istio, for one line' },
 };
 
-/** Why a program that others need Go to build is not asked; undefined when it is there. */
+const BUILT: { readonly [program: string]: readonly [file: string, by: string] } = {
+  helm: [HELM, 'make helm-tools'],
+  kubectl: [KUBECTL, 'make kubernetes'],
+  egctl: [EGCTL, 'scripts/install-gateway-translators.sh'],
+};
+/** What comes with others that the tests need, and need not. */
+const OPTIONAL = ['ssh', 'pg_dump'];
+
+/** Why a program is not asked; undefined when it is there. */
 export function whyNotAsked(program: string): string | undefined {
-  if (program === 'helm' && !existsSync(HELM)) return 'helm is not there: make helm-tools';
-  if (program === 'kubectl' && !existsSync(KUBECTL)) return 'kubectl is not there: make kubernetes';
-  return undefined;
+  const [file = '', by] = BUILT[program] ?? [];
+  if (by !== undefined) return existsSync(file) ? undefined : `${program} is not there: ${by}`;
+  const isThere = !OPTIONAL.includes(program) || spawnSync(program, ['-V']).error === undefined;
+  return isThere ? undefined : `${program} is not there`;
 }
 
 /** `make bench PARTS=check`: the target is there, and something reads the variable. */
@@ -94,6 +104,12 @@ function unknownFlag(words: readonly string[], program: string, help: readonly s
     .find((flag) => !known.has(flag));
 }
 
+/** What it says when it does not take the line. */
+function faultOfRun(program: string, words: readonly string[]): Fault {
+  const { status, stderr } = spawnSync(program, words, { encoding: 'utf8' });
+  return status === 0 ? undefined : stderr || `ends with ${status}`;
+}
+
 /** An address that refuses at once. */
 const NOWHERE = {
   apiVersion: 'v1',
@@ -105,7 +121,7 @@ const NOWHERE = {
 };
 
 /**
- * helm and kubectl look at flags before `--help`, and at operands before they ask the cluster, which is one that cannot be reached. A
+ * helm and its like look at flags before `--help`, and at operands before they ask the cluster, which is one that cannot be reached. A
  * line that has the command's name alone is named, not shown: its operands are the reader's.
  */
 function faultOfCobra(program: string, words: readonly string[]): Fault {

@@ -1,11 +1,30 @@
-# Without a builder a build is held against the Dockerfile: its arguments are some that it asks for, and what it builds from is here.
+# Without an engine a build is held against what it asks for: the Dockerfile's own arguments, its base, processors that lay-out.mjs knows,
+# and what BuildKit's exporter takes. The Dockerfile's steps are run by test/image.
 cd "$CHECKOUT"
+refused() { echo "docker: $*" >&2; return 1; }
+build_argument() {
+  grep -q "^ARG ${1%%=*}\b" Dockerfile || refused "the Dockerfile has no argument $1" || return
+  case $1 in
+    NODE_IMAGE=*) [[ $1 =~ ^$(sed -n 's/^ARG \(NODE_IMAGE=.*\)/\1/p' Dockerfile)@sha256:[0-9a-f]{64}$ ]] || refused "another base: $1" ;;
+    SOURCE_DATE_EPOCH=*) [[ ${1#*=} =~ ^[0-9]{10}$ ]] || refused "no time: $1" ;;
+  esac
+}
 docker() {
-  local argument asked unknown=0
-  [ "$1 $2" = 'buildx build' ] && [ -f "${!#}/Dockerfile" ] || return 1
-  for argument in $(printf '%s\n' "$@" | sed -n 's/^\([A-Z_]*\)=.*/\1/p'); do
-    asked=$((${asked:-0} + 1))
-    grep -q "^ARG $argument\b" Dockerfile || unknown=1
+  [ "$1 $2" = 'buildx build' ] || refused "$1 $2 is not held against anything" || return
+  shift 2
+  local one given=' ' known
+  known=$(sed -n 's/^ \* Usage: lay-out.mjs \(\S*\) .*/\1/p' scripts/image/lay-out.mjs)
+  while [ $# -gt 1 ]; do
+    given+="$1 "
+    case $1 in
+      --platform) for one in ${2//,/ }; do [[ "|$known|" == *"|${one#linux/}|"* ]] || refused "platform $one" || return; done ;;
+      --build-arg) build_argument "$2" || return ;;
+      --output) for one in ${2//,/ }; do [[ $one =~ ^(type=(oci|docker|registry|image)|(dest|name)=.+|(push|rewrite-timestamp)=(true|false))$ ]] || refused "output $one" || return; done ;;
+      --tag | -t) [[ $2 =~ ^[a-z0-9./:-]+/proofgate(:[A-Za-z0-9._-]+)?$ ]] || refused "name $2" || return ;;
+      --push | --load | --provenance=* | --sbom=*) shift && continue ;;
+      *) refused "flag $1" || return ;;
+    esac
+    shift 2
   done
-  [ "${asked:-0}" -gt 1 ] && [ $unknown = 0 ]
+  [[ $given == *' --build-arg '* && -f ${1:-nowhere}/Dockerfile ]] || refused "no Dockerfile in ${1:-nowhere}"
 }
