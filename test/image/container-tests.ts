@@ -1,4 +1,5 @@
 /** The image's program where there is nothing but the image's files, as its user, with its environment. */
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { chmod, chown, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -55,6 +56,15 @@ export function containerTests(image: () => BuiltImage): void {
     return startChild({ command: program, args: [...args, ...ENTRYPOINT, '--version'] }).exited.then(
       (status) => expect(status).toEqual({ code: 0, signal: null }),
     );
+  });
+
+  it('leaves no folder behind where temporary ones are made', () => {
+    const temporary = join(volume, 'temporary');
+    mkdirSync(temporary);
+    const [program = '', ...args] = containerCommand(image(), []);
+    const env = { PATH: process.env.PATH, TMPDIR: temporary };
+    expect(spawnSync(program, [...args, ...ENTRYPOINT, '--version'], { env }).status).toBe(0);
+    expect(readdirSync(temporary)).toEqual([]);
   });
 
   it('has a root that it cannot write to, and no shell', () => {
