@@ -26,7 +26,6 @@ export interface BuiltImage {
   readonly links: readonly string[];
 }
 
-/** Where what the tests make images of is not there, they skip. */
 export function hasImageTools(): boolean {
   return existsSync(join(IMAGE_TOOLS, 'installed'));
 }

@@ -18,11 +18,6 @@ export const ENVIRONMENT: Readonly<Record<string, string>> = Object.fromEntries(
     .flatMap(({ text }) => text.split(/\s+/).map((pair) => pair.split('=', 2))),
 );
 
-/** Mounting takes rights that not every machine gives: what needs them skips without. */
-export function canMount(): boolean {
-  return spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
-}
-
 /** @param shared folders of this machine that it may write to */
 export function containerCommand(image: BuiltImage, shared: readonly string[], user = USER.id) {
   return [IN_ROOT, image.root, `${user}:${user}`, shared.join(' ')];

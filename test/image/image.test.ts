@@ -10,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { HOME, NODE, SBOM } from '../../scripts/image/contents.mjs';
 import { readText } from '../docs/markdown.ts';
 import { type BuiltImage, buildImage, builtImage, hasImageTools, readImage, removeImage } from './built.ts';
-import { canMount } from './container.ts';
 import { containerTests } from './container-tests.ts';
+import { describeContainer, describeImage } from './describe-image.ts';
 import { emulatedTests } from './emulated-tests.ts';
 import { endToEndTests } from './end-to-end.ts';
 import { billOfMaterialsTests } from './sbom.ts';
@@ -21,8 +21,6 @@ const MIB = 1024 * 1024;
 const MOST_MIB_WITHOUT_NODE = 120;
 const PROCESSORS = ['amd64', 'arm64'] as const;
 
-const describeImage = hasImageTools() ? describe : describe.skip;
-const describeContainer = hasImageTools() && canMount() ? describe : describe.skip;
 const images = new Map<string, BuiltImage>();
 
 function imageFor(cpu: string): BuiltImage {
@@ -36,7 +34,9 @@ beforeAll(async () => {
   for (const cpu of PROCESSORS) images.set(cpu, await builtImage(cpu));
 }, BUILD_TIMEOUT_MS);
 
-describeImage.each(PROCESSORS)('the files for %s', (cpu) => {
+for (const cpu of PROCESSORS) describeImage(`the files for ${cpu}`, () => fileTests(cpu));
+
+function fileTests(cpu: string): void {
   const image = () => imageFor(cpu);
   const paths = () => image().files.map(({ path }) => path);
 
@@ -98,7 +98,7 @@ describeImage.each(PROCESSORS)('the files for %s', (cpu) => {
   });
 
   describe('the bill of materials', () => billOfMaterialsTests(image, cpu));
-});
+}
 
 describeImage('two builds', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pg-image-again-'));

@@ -4,6 +4,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { describe, it } from '@jest/globals';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 
 export interface ReleaseCheckout {
@@ -26,6 +27,12 @@ export const DAY = '2026-01-02T03:04:05Z';
 
 export function hasHelm(): boolean {
   return existsSync(checkoutPath('.cache', 'helm', 'bin', 'helm'));
+}
+
+/** With the reason in its name where it skips. */
+export function describeRelease(name: string, tests: () => void): void {
+  if (hasHelm()) describe(name, tests);
+  else it.skip(`${name} (skips: run make helm-tools first)`, () => {});
 }
 
 export function runScript(root: string, script: string, args: readonly string[]): Run {
