@@ -251,11 +251,13 @@ describe('what an operator does wrong', () => {
     ['an enrollment that is not there', ['approve', 'enr_nobody'], 3, 'not_found'],
     ['a source that is not there', ['suspend', 'tas_nobody'], 3, 'not_found'],
     ['a file that is not there', ['apply', '-f', '/nowhere.yaml'], 2, 'file_not_found'],
-    ['a file that is none', ['apply', '-f', '/etc/hostname'], 2, 'site_file_invalid'],
+    ['a file that is none', ['apply', '-f', 'WORDS'], 2, 'site_file_invalid'],
     ['no file', ['apply'], 2, 'flag_required'],
   ];
   it.each(WRONG)('%s', async (_what, args, exitCode, code) => {
-    const result = await stage.tryCtl(...args);
+    const words = join(stage.directory, 'words');
+    await writeFile(words, 'shop-eu-1\n');
+    const result = await stage.tryCtl(...args.map((arg) => (arg === 'WORDS' ? words : arg)));
     expect([result.exitCode, errorCode(result), result.stderr.trim().split('\n').length]).toEqual([
       exitCode,
       code,
