@@ -3,11 +3,11 @@ import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 
-/** Of one policy. */
-export interface LastEnd {
+/** The key of one policy that ends last. */
+export interface LastKey {
   readonly siteId: string;
-  readonly maxKeyLifetimeSeconds: number;
-  readonly lastEndSeconds: number;
+  readonly createdAtMs: number;
+  readonly expiresAtSeconds: number;
 }
 
 /** Enrollment policies. */
@@ -52,27 +52,32 @@ export class Policies {
   }
 
   /**
-   * When the last key of each active policy ends or has ended, and how long its keys live at most. One lookup for each, however many
-   * keys there are; a policy whose keys were all pruned or revoked is passed over.
+   * The key of each active policy that ends or has ended last: of several, the youngest. Lookups in an index, however many keys there are; a
+   * policy whose keys were all pruned or revoked is passed over.
    */
-  async lastEnds(): Promise<readonly LastEnd[]> {
+  async lastKeys(): Promise<readonly LastKey[]> {
     const rows = await this.#db
       .selectFrom('enrollmentPolicy')
-      .select(['siteId', 'maxKeyLifetimeSeconds'])
-      .select((of) =>
-        of
+      .select('siteId')
+      .select((of) => {
+        const last = of
           .selectFrom('derivedKey')
-          .select(({ fn }) => fn.max('expiresAtSeconds').as('last'))
           .whereRef('derivedKey.policyId', '=', 'enrollmentPolicy.id')
           .where('derivedKey.status', '=', 'active')
-          .as('lastEndSeconds'),
-      )
+          .orderBy('derivedKey.expiresAtSeconds', 'desc')
+          .orderBy('derivedKey.createdAtMs', 'desc')
+          .limit(1);
+        return [
+          last.select('derivedKey.createdAtMs').as('createdAtMs'),
+          last.select('derivedKey.expiresAtSeconds').as('expiresAtSeconds'),
+        ];
+      })
       .where('state', '=', 'active')
       .execute();
-    return rows.flatMap(({ siteId, maxKeyLifetimeSeconds, lastEndSeconds }) =>
-      lastEndSeconds === null
+    return rows.flatMap(({ siteId, createdAtMs, expiresAtSeconds }) =>
+      createdAtMs === null || expiresAtSeconds === null
         ? []
-        : [{ siteId, maxKeyLifetimeSeconds, lastEndSeconds: Number(lastEndSeconds) }],
+        : [{ siteId, createdAtMs: Number(createdAtMs), expiresAtSeconds: Number(expiresAtSeconds) }],
     );
   }
 

@@ -225,22 +225,30 @@ export function policyCases({ read, write, ground }: Bench): void {
       expect(await policies.hasOfClient(siteId, 'billing')).toBe(true);
       expect(await policies.hasOfClient(siteId, 'other')).toBe(false);
     });
-    const lastEndsHere = async () =>
-      (await read((tx) => tx.policies.lastEnds())).filter((end) => end.siteId === siteId);
-    expect(await lastEndsHere()).toEqual([]);
-    const [first, last, revoked] = [100, 200, 300].map((seconds) =>
-      keyRow(siteId, { policyId: policy.id, expiresAtSeconds: NOW_SECONDS + seconds }),
+    const lastKeysHere = async () =>
+      (await read((tx) => tx.policies.lastKeys())).filter((key) => key.siteId === siteId);
+    expect(await lastKeysHere()).toEqual([]);
+    const rows = [
+      [100, NOW_MS],
+      [200, NOW_MS - 60_000],
+      [200, NOW_MS - 30_000],
+      [200, NOW_MS - 90_000],
+      [300, NOW_MS],
+    ] as const;
+    const keys = rows.map(([seconds, createdAtMs]) =>
+      keyRow(siteId, { policyId: policy.id, expiresAtSeconds: NOW_SECONDS + seconds, createdAtMs }),
     );
+    const revoked = keys.at(-1);
     await write(async (tx) => {
-      for (const row of [first, last, revoked]) if (row !== undefined) await tx.keys.add(row);
+      for (const row of keys) await tx.keys.add(row);
       await tx.keys.add(keyRow(siteId, { policyId: deleted.id, expiresAtSeconds: NOW_SECONDS + 400 }));
       if (revoked !== undefined) await tx.keys.change(revoked, { status: 'revoked' }, NOW_MS);
     });
-    expect(await lastEndsHere()).toEqual([]);
+    expect(await lastKeysHere()).toEqual([]);
     await write((tx) => tx.policies.change({ ...policy, version: 2 }, { state: 'active' }, NOW_MS));
-    const { maxKeyLifetimeSeconds } = policy;
-    expect(await lastEndsHere()).toEqual([
-      { siteId, maxKeyLifetimeSeconds, lastEndSeconds: NOW_SECONDS + 200 },
+    expect(await lastKeysHere()).toEqual([
+      // The shortest life of those that end then.
+      { siteId, createdAtMs: NOW_MS - 30_000, expiresAtSeconds: NOW_SECONDS + 200 },
     ]);
     expect(await write((tx) => tx.policies.pruneDeleted())).toBeGreaterThanOrEqual(1);
     expect(await read((tx) => tx.policies.policy(deleted.id))).toBeUndefined();
