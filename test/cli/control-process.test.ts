@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import LibsqlDatabase from 'libsql';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { freePort } from '../fakes/free-port.ts';
@@ -233,6 +234,14 @@ describe('the database', () => {
   it('belongs to one process', async () => {
     await start();
     await expectStartError([], 'database_unavailable', 5);
+  });
+
+  it('of a newer version is told from one that cannot be reached', async () => {
+    await stop(await start());
+    const database = new LibsqlDatabase(join(data, 'control.sqlite'));
+    database.exec("insert into kysely_migration (name, timestamp) values ('9999-more', '2030-01-01')");
+    database.close();
+    await expectStartError([], 'database_newer', 2);
   });
 
   it('that cannot be reached is told without its password, from flag and file', async () => {

@@ -6,13 +6,18 @@ import {
 } from '../../control/operators/bootstrap-token.ts';
 import { establishMasterKey, MasterKeyError } from '../../control/secrets/installation-key.ts';
 import type { MasterKey } from '../../control/secrets/master-key.ts';
-import { type ControlStore, type ReportIncident, StoreUnavailableError } from '../../control/store/port.ts';
+import {
+  type ControlStore,
+  type ReportIncident,
+  SchemaNewerError,
+  StoreUnavailableError,
+} from '../../control/store/port.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { CliError, usageError } from '../errors.ts';
 import type { ControlPlan } from './plan.ts';
 import { secretFile } from './secret-files.ts';
 
-/** @throws CliError `database_unavailable` */
+/** @throws CliError `database_unavailable`, `database_newer` */
 export async function openControlStore(
   { databaseUrl, dataDirectory }: ControlPlan,
   nowMs: () => number,
@@ -71,6 +76,8 @@ function tell(state: BootstrapTokenState, file: string, logger: Logger): void {
 }
 
 function databaseFault(error: unknown): unknown {
+  // Trying again does not help.
+  if (error instanceof SchemaNewerError) return usageError('database_newer', error.message);
   if (!(error instanceof StoreUnavailableError)) return error;
   return new CliError('unreachable', 'database_unavailable', error.message);
 }

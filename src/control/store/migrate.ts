@@ -1,15 +1,27 @@
-import { type Kysely, Migrator } from 'kysely';
+import { DEFAULT_MIGRATION_TABLE, type Kysely, Migrator, sql } from 'kysely';
 import { type Dialect, firstSchema } from './migrations/0001-first.ts';
 import { policyKeys } from './migrations/0002-policy-keys.ts';
+import { SchemaNewerError } from './port.ts';
 import type { Tables } from './tables.ts';
 
 /**
  * Brings a database to the newest schema. Instances that start together take turns.
- * @throws the database's error; nothing is half done, each migration is one transaction
+ * @throws SchemaNewerError, or the database's error; nothing is half done, each migration is one transaction
  */
 export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   const migrations = { '0001-first': firstSchema(dialect), '0002-policy-keys': policyKeys };
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();
-  if (error !== undefined) throw error;
+  if (error === undefined) return;
+  const newer = await lastStepBeyond(Object.keys(migrations), db).catch(() => undefined);
+  throw newer === undefined ? error : new SchemaNewerError(newer);
+}
+
+/** Of the steps that the database has taken, the last, unless it is known here. */
+async function lastStepBeyond(known: readonly string[], db: Kysely<Tables>): Promise<string | undefined> {
+  const { rows } = await sql<{
+    readonly name: string;
+  }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db);
+  const beyond = rows.map(({ name }) => name).filter((name) => !known.includes(name));
+  return beyond.toSorted().at(-1);
 }

@@ -77,6 +77,17 @@ export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';
 }
 
+/** A newer program has changed the database's schema; nothing was changed now. */
+export class SchemaNewerError extends Error {
+  override readonly name = 'SchemaNewerError';
+  /** @param step the last that this program does not know */
+  constructor(step: string) {
+    super(
+      `the database has the schema of a newer version (step ${step}): start that version, or restore the backup from before its first start`,
+    );
+  }
+}
+
 /** What was to be written does not go with what is there; the transaction is undone. */
 export class ConstraintError extends Error {
   override readonly name = 'ConstraintError';

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { CamelCasePlugin, Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { migrate } from './migrate.ts';
-import { type ControlStore, type ReportIncident, StoreUnavailableError } from './port.ts';
+import { type ControlStore, type ReportIncident, SchemaNewerError, StoreUnavailableError } from './port.ts';
 import { connectionOf, postgresFaultOf } from './postgres-connection.ts';
 import { leadByAdvisoryLock } from './postgres-lead.ts';
 import { listenForNotices, NOTICE_CHANNEL, noticeText } from './postgres-notices.ts';
@@ -28,7 +28,7 @@ const STATEMENT_TIMEOUT = '-c statement_timeout=30s';
 /** A frozen instance must not keep a site locked for the others. */
 const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=20s';
 
-/** @throws StoreUnavailableError when the database cannot be reached or its schema not be brought up to date */
+/** @throws SchemaNewerError, or StoreUnavailableError when the database cannot be reached or its schema not be brought up to date */
 export async function openPostgresStore(options: PostgresOptions): Promise<ControlStore> {
   const { url, nowMs, report = () => {} } = options;
   // By itself: a migration takes as long as it takes.
@@ -37,6 +37,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Contr
     const dialect = { text: 'text collate "C"', bytes: 'bytea', sequence: IDENTITY };
     await migrate(migration, dialect);
   } catch (error) {
+    if (error instanceof SchemaNewerError) throw error;
     throw new StoreUnavailableError(`the database cannot be used (${whyOf(error)})`);
   } finally {
     await migration.destroy();

@@ -10,7 +10,7 @@ import { codeOf, type DatabaseFault, isError } from './database-fault.ts';
 import { keepTrying } from './keep-trying.ts';
 import { leadOnce } from './lead-once.ts';
 import { migrate } from './migrate.ts';
-import { type ControlStore, type ReportIncident, StoreUnavailableError } from './port.ts';
+import { type ControlStore, type ReportIncident, SchemaNewerError, StoreUnavailableError } from './port.ts';
 import { type Engine, RelationalStore } from './relational-store.ts';
 import { LibsqlDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
@@ -24,7 +24,7 @@ export interface SqliteOptions {
   readonly report?: ReportIncident;
 }
 
-/** @throws StoreUnavailableError when the file cannot be opened, or another process has it */
+/** @throws SchemaNewerError, or StoreUnavailableError when the file cannot be opened, or another process has it */
 export async function openSqliteStore(options: SqliteOptions): Promise<ControlStore> {
   const { dataDirectory, nowMs, report = () => {} } = options;
   const database = openDatabase(join(dataDirectory, DATABASE_FILE));
@@ -36,7 +36,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<ControlSt
     await migrate(db, { text: 'text', bytes: 'blob', sequence: 'integer primary key autoincrement' });
   } catch (error) {
     await db.destroy();
-    throw cannotOpen(error);
+    throw error instanceof SchemaNewerError ? error : cannotOpen(error);
   }
   return RelationalStore.open(sqliteEngine(db, report), nowMs, report);
 }

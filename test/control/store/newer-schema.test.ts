@@ -1,0 +1,69 @@
+/** A program that a newer one has been before: it changes nothing, and says so. On both databases. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import LibsqlDatabase from 'libsql';
+import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
+import { openPostgresStore } from '../../../src/control/store/postgres.ts';
+import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { NOW_MS } from './databases.ts';
+
+let directory: string;
+let server: TestPostgresServer;
+let url: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'proofgate-store-'));
+  server = await TestPostgresServer.start();
+  url = await server.createDatabase();
+});
+afterAll(async () => {
+  await rm(directory, { recursive: true, force: true });
+  await server.stop();
+});
+
+const nowMs = () => NOW_MS;
+const DATABASES = {
+  sqlite: {
+    open: () => openSqliteStore({ dataDirectory: directory, nowMs }),
+    run: async (statement: string) => {
+      const database = new LibsqlDatabase(join(directory, DATABASE_FILE));
+      database.exec(statement);
+      database.close();
+    },
+  },
+  postgres: {
+    open: () => openPostgresStore({ url, nowMs }),
+    run: async (statement: string) => void (await server.query(url, statement)),
+  },
+};
+
+async function opened(open: () => Promise<ControlStore>): Promise<void> {
+  await (await open()).close();
+}
+
+describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
+  const { open, run } = DATABASES[name];
+
+  it('with a step that this program does not know is left alone', async () => {
+    await opened(open);
+    await run(
+      "insert into kysely_migration (name, timestamp) values ('9998-more', '2030-01-01T00:00:00.000Z')",
+    );
+    await expect(opened(open)).rejects.toThrow(SchemaNewerError);
+    await expect(opened(open)).rejects.toThrow('9998-more');
+    await run("delete from kysely_migration where name = '9998-more'");
+    await opened(open);
+  });
+
+  it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
+    await opened(open);
+    await run('drop index derived_key_policy');
+    await run("update kysely_migration set name = '0002-other' where name = '0002-policy-keys'");
+    await expect(opened(open)).rejects.toThrow(SchemaNewerError);
+    await run("delete from kysely_migration where name = '0002-other'");
+    // It is made only now: with it there already, this would fail.
+    await opened(open);
+  });
+});
