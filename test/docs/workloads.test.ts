@@ -194,7 +194,7 @@ it('the agent of docs/workload.yaml is asked where it answers', async () => {
   const texts = await textsOf(agent?.command ?? [], settings);
   const { adminListen } = agentPlanOf(settingValues(AGENT_SETTINGS, texts));
   const [port] = agent?.ports ?? [];
-  expect([port?.containerPort, adminListen.host]).toEqual([adminListen.port, '0.0.0.0']);
+  expect([port?.containerPort, adminListen.host]).toEqual([adminListen.port, '::']);
   expect(agent?.restartPolicy).toBe('Always');
   const probes = [agent?.startupProbe, agent?.readinessProbe, agent?.livenessProbe];
   expect(probes.map((probe) => [probe?.httpGet.path, probe?.httpGet.port])).toEqual([

@@ -13,7 +13,7 @@ import type { Container } from './chart.ts';
 /** With the fence of a new replay store, on a machine that is busy testing. */
 const READY_TIMEOUT_MS = 120_000;
 
-const LISTEN = /^(--(?:admin-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1):(\d+)$/;
+const LISTEN = /^(--(?:admin-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1|\[::\]):(\d+)$/;
 
 export interface PodFolder {
   /** Where a path of the container is. */

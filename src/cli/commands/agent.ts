@@ -9,7 +9,7 @@ export function registerAgent(parent: ProofgateCommand, context: CliContext): vo
     settings: AGENT_SETTINGS,
     examples: [
       'proofgate agent --control-url https://control.shop.example --policy epr_7f3c9a --proof-file /var/run/secrets/proofgate/token --private-key-out /var/run/proofgate/key.pem',
-      'proofgate agent --config agent.yaml --admin-listen 0.0.0.0:9195',
+      'proofgate agent --config agent.yaml --admin-listen "[::]:9195"',
     ],
     run: ({ settings }) => runUntilStopped(settings, context),
   });

@@ -55,7 +55,7 @@ export class EnrollCommands {
     const facts = { policy, audience, caConfigMap };
     const enroll = commandLine('enroll', controlUrl, facts);
     const agent = commandLine('agent', controlUrl, facts);
-    const sidecar = [...agent, `--admin-listen=0.0.0.0:${ADMIN_PORT.containerPort}`];
+    const sidecar = [...agent, `--admin-listen=[::]:${ADMIN_PORT.containerPort}`];
     return {
       policy_id: policy.id,
       control_url: controlUrl,

@@ -16,8 +16,9 @@ export interface ReadinessCheck {
 }
 
 export interface AdminOptions {
-  /** `HOST:PORT`; port 0 picks one. */
+  /** `::` is every address of this machine, also where it has no IPv6. */
   readonly host: string;
+  /** 0 picks one. */
   readonly port: number;
   readonly readiness: () => readonly ReadinessCheck[];
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
@@ -85,7 +86,8 @@ function sharedRendering(render: AdminOptions['metrics']): AdminOptions['metrics
 function listen(server: Server, { host, port }: Pick<AdminOptions, 'host' | 'port'>): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, resolve);
+    // Node.js takes `::` by itself where there is IPv6, for IPv4 as well, and 0.0.0.0 where there is none: server.listen() of node:net.
+    server.listen({ port, ...(host === '::' ? {} : { host }) }, resolve);
   });
 }
 

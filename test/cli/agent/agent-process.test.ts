@@ -1,8 +1,9 @@
 /** The shipped program as `proofgate agent`: probes, signals, kills wherever it stands, and a second one beside it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { settledKeyFile } from '../../../src/cli/enroll/pair-links.ts';
 import { readEnrolledKeyFile } from '../../../src/cli/enroll/state-file.ts';
@@ -13,6 +14,7 @@ import { type CompiledCli, compileCli } from '../compiled-cli.ts';
 import { expectCliError, runCli } from '../run-cli.ts';
 
 const KILLS = 16;
+const WITHOUT_IPV6 = fileURLToPath(new URL('without-ipv6.py', import.meta.url));
 let cli: CompiledCli;
 let folder = '';
 let control: FakeControl;
@@ -104,6 +106,32 @@ it('enrolls, answers probes, renews with the next token, and ends at once', asyn
   for (const secret of [...control.secrets, await readFile(join(folder, 'token'), 'utf8')])
     expect(said).not.toContain(secret);
 }, 60_000);
+
+it('told [::] answers on every address, also of a machine that has no IPv6', async () => {
+  await start();
+  const everywhere = args().map((arg) => (arg === '127.0.0.1:0' ? '[::]:0' : arg));
+  const dual = [process.execPath, cli.launcher];
+  const withoutIpv6 = ['python3', '-B', WITHOUT_IPV6, ...dual];
+  const addresses: string[] = [];
+  for (const [command = '', ...before] of [dual, withoutIpv6]) {
+    const child = startChild({ command, args: [...before, ...everywhere] });
+    children.push(child);
+    const [, address = '', port = ''] = await child.waitForLine(
+      /"event":"listening".*"admin_listen":"([^"]+):(\d+)"/,
+      20_000,
+    );
+    addresses.push(address);
+    for (const host of address === '[::]' ? ['[::1]', '127.0.0.1'] : ['127.0.0.1']) {
+      expect((await httpGet(`http://${host}:${port}/livez`)).status).toBe(200);
+    }
+    await child.stop();
+  }
+  expect(addresses).toEqual([hasIpv6() ? '[::]' : '0.0.0.0', '0.0.0.0']);
+}, 60_000);
+
+function hasIpv6(): boolean {
+  return Object.values(networkInterfaces()).some((found) => found?.some(({ family }) => family === 'IPv6'));
+}
 
 it('ends at once while Control does not answer, and the next one gets the one key', async () => {
   await start({ approval: 'manual' });

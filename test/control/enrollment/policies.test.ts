@@ -242,7 +242,7 @@ describe('the Enrollment Command Generator', () => {
     const [port] = sidecar.ports;
     expect(sidecar.command).toEqual([
       ...view.agent_command.split(' '),
-      `--admin-listen=0.0.0.0:${port.containerPort}`,
+      `--admin-listen=[::]:${port.containerPort}`,
     ]);
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
       expect(sidecar[probe].httpGet.port).toBe(port.name);
