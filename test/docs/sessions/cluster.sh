@@ -62,3 +62,14 @@ kubectl() {
     *) command kubectl "$@" ;;
   esac
 }
+
+# Whatever values there are tests of, the lines that their notes set off are taken; so is what sentences say to ask the server itself.
+every_installation() {
+  local values line
+  for values in "$CHECKOUT"/test/helm/values/*.yaml; do
+    helm install rel helm/proofgate --namespace gateway --values "$values" >"$SESSION/notes" || { cat "$SESSION/notes"; echo "$values"; return 1; }
+    grep '^\$ ' "$SESSION/notes"
+    command helm uninstall rel --namespace gateway >>"$SESSION/notes" || return
+  done
+  grep -oh '`kubectl get --raw [^`]*`' "$CHECKOUT"/docs/*.md | tr -d '`' | while read -r line; do eval "$line" || return; done
+}

@@ -124,6 +124,7 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
       /^HTTP\/1\.1 200$/m,
       /^pod "proofgate-test" deleted/m,
     ],
+    after: 'without_releases && every_installation',
   },
   image: { before: '. "$CHECKOUT/test/docs/sessions/image.sh"' },
   release: {
