@@ -122,9 +122,10 @@ const NOWHERE = {
 
 /**
  * helm and its like look at flags before `--help`, and at operands before they ask the cluster, which is one that cannot be reached. A
- * line that has the command's name alone is named, not shown: its operands are the reader's.
+ * line that has the name of a command, or of the program, alone is named, not shown: its operands are the reader's.
  */
 function faultOfCobra(program: string, words: readonly string[]): Fault {
+  if (words.length === 0) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'proofgate-lines-'));
   try {
     writeFileSync(join(folder, 'kubeconfig'), JSON.stringify(NOWHERE), { mode: 0o600 });
