@@ -18,7 +18,9 @@ const files = MANIFESTS.map((file) => [file, readText(file)] as const).filter(([
   isOfKubernetes(text),
 );
 const blocks = claimedBlocks()
-  .filter(({ claim }) => claim.kind === 'manifest')
+  .filter(
+    ({ block, claim }) => claim.kind === 'manifest' || (claim.kind === 'saved' && isOfKubernetes(block.text)),
+  )
   .map(({ block }) => [placeOf(block), block.text] as const);
 
 describeChart('what is Kubernetes’', () => {
