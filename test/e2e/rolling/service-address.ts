@@ -8,15 +8,21 @@ export interface ServiceAddress {
   readonly port: number;
   /** Ports that new connections go to, in turn. */
   behind: readonly number[];
+  /** How many there are now to one of them, or to one that was. */
+  connectionsTo(port: number): number;
   close(): Promise<void>;
 }
 
 export async function openServiceAddress(behind: readonly number[]): Promise<ServiceAddress> {
   const open = new Set<Socket>();
+  const portOf = new Map<Socket, number>();
   let turn = 0;
   const server = createServer((socket) => {
     const ports = address.behind;
-    const to = connect(ports[turn++ % ports.length] ?? 0, '127.0.0.1');
+    const port = ports[turn++ % ports.length] ?? 0;
+    const to = connect(port, '127.0.0.1');
+    portOf.set(to, port);
+    to.on('close', () => portOf.delete(to));
     for (const one of [socket, to]) {
       open.add(one);
       one.setNoDelay(true);
@@ -31,6 +37,7 @@ export async function openServiceAddress(behind: readonly number[]): Promise<Ser
   const address: ServiceAddress = {
     port: (server.address() as AddressInfo).port,
     behind,
+    connectionsTo: (port) => [...portOf.values()].filter((each) => each === port).length,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
