@@ -25,6 +25,23 @@ it('names files that are there, and all of them', () => {
   for (const file of named) expect(readText(`envoy/${file}`)).toMatch(/^# /);
 });
 
+it('names the versions that the manifests were translated by', () => {
+  const [, envoyGateway = ''] =
+    /^ENVOY_GATEWAY=v(\S+)$/m.exec(readText('scripts/install-gateway-translators.sh')) ?? [];
+  const [, istio = ''] =
+    /IstioVersion: "(\d+\.\d+)\.\d+"/.exec(readText('test/gateways/istio/translate_test.go')) ?? [];
+  const versionsIn = (text: string, gateway: string) =>
+    [...text.matchAll(new RegExp(`\\b${gateway} (\\d+\\.\\d+(?:\\.\\d+)?)`, 'g'))].map(
+      ([, version]) => version,
+    );
+  const tested = sectionOf(document, 'What is tested');
+  expect([versionsIn(tested, 'Envoy Gateway'), versionsIn(tested, 'Istio')]).toEqual([
+    [envoyGateway],
+    [istio],
+  ]);
+  expect(versionsIn(readText('envoy/istio/mesh-config.yaml'), 'Istio')).toEqual([istio]);
+});
+
 describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
   const proxy = blocks.find(({ kind }) => kind === 'EnvoyProxy');
 

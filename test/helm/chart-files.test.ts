@@ -1,5 +1,6 @@
 /** What the chart has of others is theirs: version, README, alerts, flags, metrics. Needs no helm. */
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { CONTROL_SETTINGS } from '../../src/cli/control/settings.ts';
@@ -19,6 +20,15 @@ it('README, alerts and version are current', () => {
 it('the version is that of package.json', () => {
   const { version }: { readonly version: string } = JSON.parse(readText('package.json'));
   expect(parse(readText('helm/proofgate/Chart.yaml'))).toMatchObject({ version, appVersion: version });
+});
+
+it('README links to what the package has', () => {
+  const links = [...readText('helm/proofgate/README.md').matchAll(/\]\(([^)]+)\)/g)].map(([, to = '']) => to);
+  expect(links.length).toBeGreaterThan(0);
+  expect(
+    links.filter((to) => !/^(?:#|https:)/.test(to) && !existsSync(checkoutPath('helm', 'proofgate', to))),
+  ).toEqual([]);
+  expect(links.filter((to) => to.startsWith('..'))).toEqual([]);
 });
 
 describe('flags in `settings`', () => {

@@ -1,6 +1,15 @@
 /** What the chart decides by itself. */
 import { expect, it } from '@jest/globals';
-import { describeChart, notesOf, objectOf, podsOf, type Rendered, render, type Values } from './chart.ts';
+import {
+  containersOf,
+  describeChart,
+  notesOf,
+  objectOf,
+  podsOf,
+  type Rendered,
+  render,
+  type Values,
+} from './chart.ts';
 
 const kindsOf = (values: Values) => render(values).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
 const verifierOf = (values: Values) => objectOf(render(values), 'Deployment', 'rel-proofgate-verifier');
@@ -160,29 +169,28 @@ describeChart('addresses and secrets', () => {
   });
 });
 
-describeChart('the network policy', () => {
-  const policyOf = (values: Values, name: string) => objectOf(render(values), 'NetworkPolicy', name).spec;
+describeChart('Control with a certificate of a public issuer', () => {
+  const file = 'control-acme';
 
-  it('lets pods of the namespace ask, and nobody scrape, until told otherwise', () => {
-    expect(policyOf({ file: 'verifier-redis' }, 'rel-proofgate-verifier')).toMatchObject({
-      policyTypes: ['Ingress'],
-      ingress: [{ from: [{ podSelector: {} }], ports: [{ port: 9191, protocol: 'TCP' }] }],
-    });
-    expect(policyOf({ file: 'verifier-locked-down' }, 'rel-proofgate-verifier')).toMatchObject({
-      ingress: [{ ports: [{ port: 9191 }] }, { ports: [{ port: 9192 }] }],
-    });
+  it('asks for no names within the cluster', () => {
+    const names = (values: Values) =>
+      objectOf(render(values), 'Certificate', 'rel-proofgate-control').spec.dnsNames;
+    expect(names({ file })).toEqual(['control.shop.example']);
+    const internal = { control: { tls: { publicIssuer: false } } };
+    expect(names({ file, also: internal })).toContain('rel-proofgate-control.gateway.svc');
   });
 
-  it('lets a verifier reach Redis and its Control', () => {
-    const { egress } = policyOf({ file: 'everything' }, 'rel-proofgate-verifier');
-    expect(egress).toMatchObject([
-      { ports: [{ port: 53 }, { port: 53 }] },
-      { ports: [{ port: 6379 }] },
-      {
-        to: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'control' } } }],
-        ports: [{ port: 9193 }],
-      },
-    ]);
+  it('is followed at its public URL, by the certificates of the system: its Secret has no others', () => {
+    const pods = podsOf(render({ file })).filter(({ of }) => !of.endsWith('-control'));
+    expect(pods.map(({ of }) => of)).toEqual(['Deployment rel-proofgate-verifier', 'Pod rel-proofgate-test']);
+    for (const { spec } of pods) {
+      const [program] = containersOf(spec);
+      expect(program?.args).toContain('--control-url=https://control.shop.example:8443');
+      expect(program?.args.filter((arg) => arg.startsWith('--control-ca-file'))).toEqual([]);
+      expect(JSON.stringify(spec.volumes)).not.toContain('rel-proofgate-control-tls');
+    }
+    const { egress } = objectOf(render({ file }), 'NetworkPolicy', 'rel-proofgate-verifier').spec;
+    expect(egress).toMatchObject([{}, { ports: [{ port: 6380 }] }, { ports: [{ port: 8443 }] }]);
   });
 });
 

@@ -230,6 +230,21 @@ const CONTROL: readonly Refusal[] = [
     ['control.strategy', 'on SQLite'],
   ],
   [
+    'a public issuer of a Secret',
+    { file: 'control-acme', also: { control: { tls: { mode: 'secret', secretName: 'x' } } } },
+    ['control.tls.publicIssuer is for control.tls.mode certManager'],
+  ],
+  [
+    'a public issuer without a public name',
+    { file: 'control-acme', also: { control: { tls: { extraDnsNames: [] } } } },
+    ['control.tls.extraDnsNames is required'],
+  ],
+  [
+    'a public issuer and a public URL that verifiers cannot follow',
+    { file: 'control-acme', also: { control: { publicUrls: ['https://shop.example/control'] } } },
+    ['verifier.source.control.url is required', 'has a path'],
+  ],
+  [
     'a URL of SQLite',
     { file: 'control-sqlite', also: { control: { database: { urlSecret: { name: 'x' } } } } },
     ['SQLite has no URL'],

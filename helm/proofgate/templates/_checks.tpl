@@ -49,6 +49,9 @@
 {{- end -}}
 {{- end -}}
 {{- $url := include "proofgate.verifier.controlUrl" . -}}
+{{- if and (include "proofgate.verifier.ownControl" .) .Values.control.tls.publicIssuer (regexMatch "^https?://[^/]+/" $url) -}}
+{{- fail "verifier.source.control.url is required where control.tls.publicIssuer is set and the first of control.publicUrls has a path: verifiers follow Control at an address without one." -}}
+{{- end -}}
 {{- if not (or $url $verifier.source.volume) -}}
 {{- fail "verifier.source is required: set source.control.url, enable this release's Control, or give source.volume with the signed bundle." -}}
 {{- end -}}
@@ -183,6 +186,14 @@
 {{- fail "control.publicUrls is required: workloads sign the URL by which they reach Control." -}}
 {{- end -}}
 {{- include "proofgate.checks.tls" (dict "name" "control.tls" "tls" $control.tls "why" "clients send tokens to Control") -}}
+{{- if $control.tls.publicIssuer -}}
+{{- if ne $control.tls.mode "certManager" -}}
+{{- fail "control.tls.publicIssuer is for control.tls.mode certManager: a Secret of yours holds what you put into it." -}}
+{{- end -}}
+{{- if not $control.tls.extraDnsNames -}}
+{{- fail "control.tls.extraDnsNames is required with control.tls.publicIssuer: it gives no certificate for names within the cluster, so name the hosts of the public URLs." -}}
+{{- end -}}
+{{- end -}}
 {{- if and $control.oidc.issuer (not $control.oidc.clientId) -}}
 {{- fail "control.oidc.clientId is required with control.oidc.issuer: how the identity provider knows this Control." -}}
 {{- end -}}

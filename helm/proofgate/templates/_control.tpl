@@ -18,11 +18,20 @@
 {{- printf "%s://%s.%s.svc:%d" $scheme (include "proofgate.control.name" .) .Release.Namespace (int .Values.control.service.port) -}}
 {{- end -}}
 
+{{/* Where this release's verifiers reach it: its Service, whose name no certificate of a public issuer has. */}}
+{{- define "proofgate.control.verifierUrl" -}}
+{{- if .Values.control.tls.publicIssuer -}}
+{{- first .Values.control.publicUrls | trimSuffix "/" -}}
+{{- else -}}
+{{- include "proofgate.control.serviceUrl" . -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A reference to certificates that trust it, as YAML: takes (dict "root" … "given" … "own" whether this release's is meant). */}}
 {{- define "proofgate.control.ca" -}}
 {{- if include "proofgate.caGiven" .given -}}
 {{- toYaml .given -}}
-{{- else if and .own (eq .root.Values.control.tls.mode "certManager") -}}
+{{- else if and .own (eq .root.Values.control.tls.mode "certManager") (not .root.Values.control.tls.publicIssuer) -}}
 {{- dict "configMap" "" "secret" (include "proofgate.control.tlsSecret" .root) "key" "ca.crt" | toYaml -}}
 {{- else -}}
 {{- toYaml .given -}}

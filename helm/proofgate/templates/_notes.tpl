@@ -14,7 +14,7 @@ registry of yours, and name that.
 {{- end }}
 {{- if .Values.control.enabled }}
 
-Control: {{ first .Values.control.publicUrls }}, in the cluster {{ include "proofgate.control.serviceUrl" . }}
+Control: {{ first .Values.control.publicUrls }}{{ if not .Values.control.tls.publicIssuer }}, in the cluster {{ include "proofgate.control.serviceUrl" . }}{{ end }}
   1. Wait for it:
        kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.control.name" . }}
   2. Its first operator signs in with the bootstrap token, which is

@@ -68,10 +68,12 @@ spec:
   privateKey: { algorithm: ECDSA, size: 256, rotationPolicy: Always }
   usages: [digital signature, server auth]
   dnsNames:
+    {{- if not $tls.publicIssuer }}
     - {{ printf "%s.%s.svc" $host $namespace }}
     - {{ printf "%s.%s.svc.cluster.local" $host $namespace }}
     - {{ printf "%s.%s" $host $namespace }}
     - {{ $host }}
+    {{- end }}
     {{- range $tls.extraDnsNames }}
     - {{ . | quote }}
     {{- end }}

@@ -16,7 +16,7 @@
 {{/* Empty where it follows none. */}}
 {{- define "proofgate.verifier.controlUrl" -}}
 {{- if include "proofgate.verifier.ownControl" . -}}
-{{- include "proofgate.control.serviceUrl" . -}}
+{{- include "proofgate.control.verifierUrl" . -}}
 {{- else -}}
 {{- .Values.verifier.source.control.url -}}
 {{- end -}}
