@@ -1,5 +1,5 @@
 #!/bin/sh
-# A step of the Dockerfile: compiles src/ to dist/, with the compiler that the lock file names, in the directory that it is called in.
+# A step of the Dockerfile, and of releases: compiles src/ to dist/, with the compiler that the lock file names, in the directory that it is called in.
 # No package's own scripts are run.
 set -eu
 

@@ -1,6 +1,6 @@
 /** A release is of a commit: its files, and nothing else that lies in the checkout, compiled and packed in a directory of their own. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../failure.mjs';
 
@@ -42,15 +42,19 @@ export function commitTime(root) {
   return Number(tool('git', ['log', '-1', '--format=%ct'], { cwd: root }));
 }
 
-/** The commit's files, compiled, with a lock file that is installed with the package. */
+/**
+ * The commit's files, compiled as for the image, with a lock file that is installed with the package. The compiler and all types come from
+ * a clean install of the lock file: what lies in the checkout's node_modules may be another.
+ */
 export function stage(root, directory) {
   mkdirSync(directory);
   const archive = tool('git', ['-c', 'tar.umask=0022', 'archive', '--format=tar', 'HEAD'], { cwd: root });
   tool('tar', ['--extract', '--directory', directory], { input: archive });
-  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const flags = ['--declaration', 'false', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
-  tool(process.execPath, [compiler, '-p', 'tsconfig.build.json', ...flags], { cwd: directory });
+  tool('sh', [join('scripts', 'image', 'compile.sh')], {
+    cwd: directory,
+    env: { ...process.env, npm_config_prefer_offline: 'true' },
+  });
+  rmSync(join(directory, 'node_modules'), { recursive: true });
   const lock = JSON.parse(readFileSync(join(directory, 'package-lock.json'), 'utf8'));
   writeJson(join(directory, 'npm-shrinkwrap.json'), productionLock(lock));
   const manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'));

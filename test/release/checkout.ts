@@ -14,6 +14,8 @@ export interface ReleaseCheckout {
   readonly publicKeyFile: string;
   /** `scripts/release/release.mjs` there. */
   release(...args: readonly string[]): Run;
+  /** Its node_modules are no longer those of the lock file. */
+  installOtherCompiler(): void;
   remove(): void;
 }
 
@@ -62,6 +64,13 @@ export function makeReleaseCheckout(): ReleaseCheckout {
     keyFile,
     publicKeyFile,
     release: (...args) => runScript(root, 'scripts/release/release.mjs', args),
+    installOtherCompiler: () => {
+      const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+      rmSync(join(root, 'node_modules'));
+      mkdirSync(dirname(compiler), { recursive: true });
+      const writes = "require('node:fs').mkdirSync('dist/cli', { recursive: true });";
+      writeFileSync(compiler, `${writes} require('node:fs').writeFileSync('dist/cli/main.js', 'another');\n`);
+    },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
