@@ -53,7 +53,10 @@ export function isAskedAlways(
   return isMetAlways(condition, HTTP_NAMESPACE, steps);
 }
 
-/** Whether the verifier is asked about every connection, which it then refuses: what is no HTTP has no proof. */
+/**
+ * Whether nothing that a caller sends goes on before the verifier is asked, which refuses: what is no HTTP has no proof. It is asked at
+ * the caller's first bytes: what a server says first is not held back (docs/gateway-lint.md "What it cannot see").
+ */
 export function isConnectionRefused(before: readonly View[]): boolean {
   const messages = before.map((filter) => typed(filter.get('typed_config')));
   const steps = messages.map((message): Step => {
