@@ -15,6 +15,9 @@ const layers = {
 /** Clients of the API take the shapes of what is said, and nothing that runs. */
 const CONTRACT = '^src/control/api/contract/';
 
+/** Schemas with their types, as TypeBox builds them. */
+const BUILT_SCHEMAS = '^src/bundle/(schema|schema-entries|distribution-contract)\\.ts$';
+
 const layerRules = Object.entries(layers).map(([layer, allowed]) => ({
   name: `layer-${layer}`,
   comment: `src/${layer} imports only: ${[layer, ...allowed].join(', ')}`,
@@ -52,6 +55,16 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/client/' },
       to: { path: CONTRACT, dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'who-checks-a-bundle-loads-no-builder-of-schemas',
+      comment: 'src/bundle/shapes.ts has the schemas: docs/performance.md, "What idle programs take"',
+      severity: 'error',
+      from: { path: '^src/(?!control/|client/)', pathNot: BUILT_SCHEMAS },
+      to: {
+        path: [BUILT_SCHEMAS, 'node_modules/typebox/(?!build/(schema|error)/)'],
+        dependencyTypesNot: ['type-only'],
+      },
     },
     onlyKnownBy('commander', 'cli'),
     onlyKnownBy('sodium-native', 'protocol'),

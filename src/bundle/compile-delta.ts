@@ -8,8 +8,9 @@ import { compileClient } from './compile-identities.ts';
 import { compileDerivedKey, importKeyAt, type KeyImporter, noClient, requiredTime } from './compile-keys.ts';
 import { Faults, pointer, showValue } from './errors.ts';
 import type { LiveKeyTable, NewDerivedKey, TableChange } from './key-table.ts';
+import { MAX_CLIENTS } from './limits.ts';
 import type { OpenedDelta } from './open-step.ts';
-import { type DeltaContent, type DerivedKeyContent, MAX_CLIENTS } from './schema.ts';
+import type { DeltaContent, DerivedKeyContent } from './schema.ts';
 import type { ClientEntry } from './snapshot.ts';
 import type { Steps } from './time-slice.ts';
 

@@ -6,12 +6,8 @@ import { subjectLiesInTrustDomain } from '../protocol/identifiers.ts';
 import type { Attributes } from '../protocol/passport.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
 import type { LiveKeyTable } from './key-table.ts';
-import {
-  type BundleContent,
-  type ClientContent,
-  DEFAULT_PASSPORT_TTL_SECONDS,
-  type IssuerContent,
-} from './schema.ts';
+import { DEFAULT_PASSPORT_TTL_SECONDS } from './limits.ts';
+import type { BundleContent, ClientContent, IssuerContent } from './schema.ts';
 import type { Access, ClientEntry, IssuerEntry } from './snapshot.ts';
 
 /** In the order of the content's `issuers`. */

@@ -10,7 +10,8 @@ import { compileRoutesInSteps } from './compile-routes.ts';
 import { bundleError, Faults, pointer, showValue } from './errors.ts';
 import { addShard, type ShardReader } from './key-shards.ts';
 import { LiveKeyTable } from './key-table.ts';
-import { type BundleContent, DEFAULT_SKEW_SECONDS } from './schema.ts';
+import { DEFAULT_SKEW_SECONDS } from './limits.ts';
+import type { BundleContent } from './schema.ts';
 import type { Snapshot } from './snapshot.ts';
 import { TimeSlice } from './time-slice.ts';
 

@@ -7,15 +7,14 @@
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { accessOf } from './compile-routes.ts';
 import { bundleError, showValue } from './errors.ts';
-import {
-  type AllowedSourceContent,
-  type ClientContent,
-  DEFAULT_PASSPORT_TTL_SECONDS,
-  DEFAULT_SKEW_SECONDS,
-  type DerivedKeyContent,
-  type IssuerContent,
-  type IssuerKeyContent,
-  type RouteContent,
+import { DEFAULT_PASSPORT_TTL_SECONDS, DEFAULT_SKEW_SECONDS } from './limits.ts';
+import type {
+  AllowedSourceContent,
+  ClientContent,
+  DerivedKeyContent,
+  IssuerContent,
+  IssuerKeyContent,
+  RouteContent,
 } from './schema.ts';
 import type { SiteContent } from './site-content.ts';
 

@@ -4,17 +4,11 @@
  * Source: docs/bundle.md "Distribution".
  */
 import Type, { type Static } from 'typebox';
+import { MAX_WAIT_SECONDS } from './distribution-limits.ts';
 
 const closed = { additionalProperties: false } as const;
 const revision = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const head = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'base64url SHA-256.' });
-
-export const POLL_PATH = '/v1/targets/self/bundle';
-export const ACK_PATH = '/v1/targets/self/acks';
-/** Longest that Control holds a poll back. */
-export const MAX_WAIT_SECONDS = 30;
-/** Most steps in one answer; a target that is further behind asks again at once. */
-export const MAX_STEPS = 1000;
 
 /** Where the target stands: all members or none. `base_revision`: of the whole bundle that it keeps, for the background fetch. */
 export const POLL_QUERY = Type.Object(

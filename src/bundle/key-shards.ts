@@ -7,7 +7,8 @@ import { createHash, hash } from 'node:crypto';
 import { parseStrictJson } from '../protocol/strict-json.ts';
 import type { KeyTableBuilder } from './compile-keys.ts';
 import { type BundleError, bundleError, Faults } from './errors.ts';
-import { type DerivedKeyContent, type KeyShardContent, MAX_KEYS_PER_SHARD } from './schema.ts';
+import { MAX_KEYS_PER_SHARD } from './limits.ts';
+import type { DerivedKeyContent, KeyShardContent } from './schema.ts';
 import { asDerivedKey } from './shape.ts';
 import type { TimeSlice } from './time-slice.ts';
 

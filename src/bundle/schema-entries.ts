@@ -4,21 +4,25 @@
  * Source: docs/bundle.md "Content".
  */
 import Type, { type Static, type TSchema } from 'typebox';
+import {
+  DEFAULT_PASSPORT_TTL_SECONDS,
+  MAX_ATTRIBUTES,
+  MAX_INLINE_DERIVED_KEYS,
+  MAX_KEYS_PER_SHARD,
+  MAX_PASSPORT_TTL_SECONDS,
+  MAX_STALENESS_LIMIT_SECONDS,
+} from './limits.ts';
+import {
+  IDENTIFIER_PATTERN,
+  KEY_ID_PATTERN,
+  METHOD_PATTERN,
+  PATH_TEMPLATE_PATTERN,
+  SHA256_PATTERN,
+  SHARD_FILE_PATTERN,
+  SUBJECT_PREFIX_PATTERN,
+} from './patterns.ts';
 import { TIME_PATTERN } from './times.ts';
 
-/** Derived keys that a bundle itself may hold; more of them go to shards. */
-export const MAX_INLINE_DERIVED_KEYS = 10_000;
-export const MAX_KEYS_PER_SHARD = 50_000;
-export const MAX_ATTRIBUTES = 32;
-export const DEFAULT_SKEW_SECONDS = 5;
-export const MAX_SKEW_SECONDS = 60;
-export const DEFAULT_PASSPORT_TTL_SECONDS = 300;
-export const MAX_PASSPORT_TTL_SECONDS = 3600;
-/** A year: longer than any bundle lives. */
-export const MAX_STALENESS_LIMIT_SECONDS = 31_536_000;
-export const MAX_ROUTES = 50_000;
-export const MAX_CLIENTS = 100_000;
-export const MAX_ISSUERS = 1000;
 const MAX_KEYS_PER_ISSUER = 64;
 const MAX_SOURCES_PER_ROUTE = 1000;
 const MAX_ALLOWED_VALUES = 1000;
@@ -35,26 +39,6 @@ function closed<P extends Record<string, TSchema>>(members: P, description?: str
     ...(description === undefined ? {} : { description }),
   });
 }
-
-const IDENTIFIER_PATTERN = '^[!-~]{1,512}$';
-const KEY_ID_PATTERN = '^[!-~]{1,128}$';
-const SHA256_PATTERN = '^[A-Za-z0-9_-]{43}$';
-const METHOD_PATTERN = "^[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,32}$";
-const PATH_TEMPLATE_PATTERN = '^/[!-~]{0,2047}$';
-const SUBJECT_PREFIX_PATTERN = '^[!-~]{0,512}$';
-const SHARD_FILE_PATTERN = '^keys-[0-9]{4}\\.jsonl$';
-
-/** What the patterns ask for, in words. */
-export const PATTERN_WORDS: ReadonlyMap<string, string> = new Map([
-  [IDENTIFIER_PATTERN, '1 to 512 visible ASCII characters'],
-  [KEY_ID_PATTERN, '1 to 128 visible ASCII characters'],
-  [SHA256_PATTERN, '32 bytes in base64url'],
-  [METHOD_PATTERN, 'a method, 1 to 32 characters of a token'],
-  [PATH_TEMPLATE_PATTERN, 'a path of at most 2048 visible ASCII characters, beginning with "/"'],
-  [SUBJECT_PREFIX_PATTERN, 'at most 512 visible ASCII characters'],
-  [SHARD_FILE_PATTERN, 'a name such as keys-0001.jsonl'],
-  [TIME_PATTERN, 'a time such as 2026-11-21T04:00:00Z'],
-]);
 
 export const identifier = (description: string) => Type.String({ pattern: IDENTIFIER_PATTERN, description });
 export const keyId = (description: string) => Type.String({ pattern: KEY_ID_PATTERN, description });

@@ -1,24 +1,27 @@
 /**
- * The shape of a bundle's content and of a freshness statement: the one source of the types, of the check and
- * of the published docs/schema/bundle.schema.json. Rules that join several members are checked while compiling, in `compile*.ts`.
+ * The shape of a bundle's content and of a freshness statement: the one source of the types, of what is checked (`shapes.ts`)
+ * and of the published docs/schema/bundle.schema.json. Rules that join several members are checked while compiling, in `compile*.ts`.
  * Source: docs/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';
 import {
-  authSite,
-  client,
+  BUNDLE_FORMAT,
   DEFAULT_SKEW_SECONDS,
-  derivedKey,
-  identifier,
-  issuer,
-  keyId,
-  keyShard,
   MAX_CLIENTS,
   MAX_INLINE_DERIVED_KEYS,
   MAX_ISSUERS,
   MAX_KEYS_PER_SHARD,
   MAX_ROUTES,
   MAX_SKEW_SECONDS,
+} from './limits.ts';
+import {
+  authSite,
+  client,
+  derivedKey,
+  identifier,
+  issuer,
+  keyId,
+  keyShard,
   origins,
   type Readable,
   revision,
@@ -39,21 +42,6 @@ export type {
   RouteContent,
   RouteSourcesContent,
 } from './schema-entries.ts';
-export {
-  DEFAULT_PASSPORT_TTL_SECONDS,
-  DEFAULT_SKEW_SECONDS,
-  MAX_ATTRIBUTES,
-  MAX_CLIENTS,
-  MAX_INLINE_DERIVED_KEYS,
-  MAX_KEYS_PER_SHARD,
-  MAX_PASSPORT_TTL_SECONDS,
-  MAX_SKEW_SECONDS,
-  MAX_STALENESS_LIMIT_SECONDS,
-  PATTERN_WORDS,
-} from './schema-entries.ts';
-
-export const BUNDLE_FORMAT = 'proofgate.bundle/v1';
-
 /** The payload of `bundle.jws`. */
 export const BUNDLE_CONTENT = Type.Object(
   {

@@ -2,51 +2,46 @@
  * Holds a parsed document against its schema and says in plain words what does not fit.
  * Unknown members are refused everywhere: a misspelled restriction must not be a restriction that is missing.
  */
-import { Compile } from 'typebox/compile';
-import type { TLocalizedValidationError } from 'typebox/error';
 import { type BundleError, type BundleErrorCode, bundleError, Faults, pointer, showValue } from './errors.ts';
-import {
-  BUNDLE_CONTENT,
-  type BundleContent,
-  DELTA_CONTENT,
-  DERIVED_KEY,
-  type DeltaContent,
-  type DerivedKeyContent,
-  FRESHNESS_CONTENT,
-  type FreshnessContent,
-  LINK_CONTENT,
-  type LinkContent,
-  PATTERN_WORDS,
+import { PATTERN_WORDS } from './patterns.ts';
+import type {
+  BundleContent,
+  DeltaContent,
+  DerivedKeyContent,
+  FreshnessContent,
+  LinkContent,
 } from './schema.ts';
+import { type ShapeCheck, type ShapeError, shapeCheck } from './shape-check.ts';
+import { BUNDLE_SHAPE, DELTA_SHAPE, DERIVED_KEY_SHAPE, FRESHNESS_SHAPE, LINK_SHAPE } from './shapes.ts';
 
-const bundleContent = Compile(BUNDLE_CONTENT);
-const freshnessContent = Compile(FRESHNESS_CONTENT);
-const deltaContent = Compile(DELTA_CONTENT);
-const linkContent = Compile(LINK_CONTENT);
-const derivedKey = Compile(DERIVED_KEY);
+const bundleContent: ShapeCheck<BundleContent> = shapeCheck(BUNDLE_SHAPE);
+const freshnessContent: ShapeCheck<FreshnessContent> = shapeCheck(FRESHNESS_SHAPE);
+const deltaContent: ShapeCheck<DeltaContent> = shapeCheck(DELTA_SHAPE);
+const linkContent: ShapeCheck<LinkContent> = shapeCheck(LINK_SHAPE);
+const derivedKey: ShapeCheck<DerivedKeyContent> = shapeCheck(DERIVED_KEY_SHAPE);
 
 /** @throws BundleError for a value that is not shaped like a bundle's content. */
 export function asBundleContent(value: unknown, file: string): BundleContent {
-  if (bundleContent.Check(value)) return value;
-  throw shapeError(value, bundleContent.Errors(value), file, '');
+  if (bundleContent.holds(value)) return value;
+  throw shapeError(value, bundleContent.errors(value), file, '');
 }
 
 /** @throws BundleError for a value that is not shaped like a freshness statement. */
 export function asFreshnessContent(value: unknown, file: string): FreshnessContent {
-  if (freshnessContent.Check(value)) return value;
-  throw shapeError(value, freshnessContent.Errors(value), file, '');
+  if (freshnessContent.holds(value)) return value;
+  throw shapeError(value, freshnessContent.errors(value), file, '');
 }
 
 /** @throws BundleError for a value that is not shaped like a delta. */
 export function asDeltaContent(value: unknown, file: string): DeltaContent {
-  if (deltaContent.Check(value)) return value;
-  throw shapeError(value, deltaContent.Errors(value), file, '');
+  if (deltaContent.holds(value)) return value;
+  throw shapeError(value, deltaContent.errors(value), file, '');
 }
 
 /** @throws BundleError for a value that is not shaped like a link. */
 export function asLinkContent(value: unknown, file: string): LinkContent {
-  if (linkContent.Check(value)) return value;
-  throw shapeError(value, linkContent.Errors(value), file, '');
+  if (linkContent.holds(value)) return value;
+  throw shapeError(value, linkContent.errors(value), file, '');
 }
 
 /**
@@ -54,16 +49,11 @@ export function asLinkContent(value: unknown, file: string): LinkContent {
  * @throws BundleError for a value that is not shaped like a derived key.
  */
 export function asDerivedKey(value: unknown, file: string, path: string): DerivedKeyContent {
-  if (derivedKey.Check(value)) return value;
-  throw shapeError(value, derivedKey.Errors(value), file, path);
+  if (derivedKey.holds(value)) return value;
+  throw shapeError(value, derivedKey.errors(value), file, path);
 }
 
-function shapeError(
-  value: unknown,
-  errors: readonly TLocalizedValidationError[],
-  file: string,
-  path: string,
-): BundleError {
+function shapeError(value: unknown, errors: readonly ShapeError[], file: string, path: string): BundleError {
   const faults = new Faults(file);
   const seen = new Set<string>();
   for (const error of errors) {
@@ -82,7 +72,7 @@ interface ShapeFault {
   readonly text: string;
 }
 
-function faultsOf(error: TLocalizedValidationError, document: unknown): readonly ShapeFault[] {
+function faultsOf(error: ShapeError, document: unknown): readonly ShapeFault[] {
   const path = error.instancePath;
   // The schema's only choice is between kinds of key; what stands there is never shown.
   const keyPath = /^(?:.*\/)?jwk(?=\/|$)/.exec(path)?.[0];
@@ -114,7 +104,7 @@ function faultsOf(error: TLocalizedValidationError, document: unknown): readonly
   }
 }
 
-function wantedBy(error: TLocalizedValidationError): string {
+function wantedBy(error: ShapeError): string {
   switch (error.keyword) {
     case 'enum':
       return error.params.allowedValues.map(showValue).join(' or ');

@@ -2,13 +2,38 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { signBundle } from '../../src/bundle/authoring.ts';
+import { POLL_ANSWER } from '../../src/bundle/distribution-contract.ts';
 import { lintBundleYaml } from '../../src/bundle/lint.ts';
-import { BUNDLE_CONTENT, DELTA_CONTENT, FRESHNESS_CONTENT, LINK_CONTENT } from '../../src/bundle/schema.ts';
+import {
+  BUNDLE_CONTENT,
+  DELTA_CONTENT,
+  DERIVED_KEY,
+  FRESHNESS_CONTENT,
+  LINK_CONTENT,
+} from '../../src/bundle/schema.ts';
+import * as shapes from '../../src/bundle/shapes.ts';
 import { NOW_SECONDS, newSigningKey } from '../fakes/bundle-content.ts';
 import { newDirectory } from './bundle-directory.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (path: string) => readFile(new URL(path, root), 'utf8');
+
+/** What `src/bundle/shapes.ts` has of each schema. */
+const SHAPES = {
+  BUNDLE_SHAPE: BUNDLE_CONTENT,
+  DELTA_SHAPE: DELTA_CONTENT,
+  DERIVED_KEY_SHAPE: DERIVED_KEY,
+  FRESHNESS_SHAPE: FRESHNESS_CONTENT,
+  LINK_SHAPE: LINK_CONTENT,
+  POLL_ANSWER_SHAPE: POLL_ANSWER,
+};
+const SHAPES_HEAD = `/**
+ * The schemas of \`schema.ts\` and \`distribution-contract.ts\` as plain JSON Schema, for whoever checks and builds none.
+ * Generated: test/bundle/published.test.ts says how, and when it must be done again.
+ */
+import type { XSchema } from 'typebox/schema';
+
+`;
 
 describe('schemas', () => {
   it.each([
@@ -21,6 +46,17 @@ describe('schemas', () => {
     // To make them anew: UPDATE_SCHEMAS=1 npm run jest -- test/bundle/published, then npm run format.
     if (process.env.UPDATE_SCHEMAS === '1') await writeFile(new URL(path, root), text);
     expect(JSON.parse(await read(path))).toEqual(JSON.parse(text));
+  });
+
+  // The order too: faults are told in it.
+  it('src/bundle/shapes.ts has them as they are', async () => {
+    const texts = Object.entries(SHAPES).map(([name, schema]) => [name, JSON.stringify(schema)] as const);
+    if (process.env.UPDATE_SCHEMAS === '1') {
+      const lines = texts.map(([name, text]) => `export const ${name}: XSchema = ${text};\n`);
+      await writeFile(new URL('src/bundle/shapes.ts', root), SHAPES_HEAD + lines.join('\n'));
+      return;
+    }
+    expect(Object.entries(shapes).map(([name, shape]) => [name, JSON.stringify(shape)])).toEqual(texts);
   });
 });
 

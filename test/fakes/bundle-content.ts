@@ -1,5 +1,6 @@
 /** A small bundle with everything in it that most tests need, and ways to change one thing of it. */
-import { BUNDLE_FORMAT, type BundleContent } from '../../src/bundle/schema.ts';
+import { BUNDLE_FORMAT } from '../../src/bundle/limits.ts';
+import type { BundleContent } from '../../src/bundle/schema.ts';
 import { formatTime } from '../../src/bundle/times.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 

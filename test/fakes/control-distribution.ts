@@ -11,17 +11,15 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Compile } from 'typebox/compile';
 import type { ChainPosition } from '../../src/bundle/chain.ts';
 import {
-  ACK_PATH,
   ACKNOWLEDGEMENT,
   type Acknowledgement,
   type DistributedBundle,
   type DistributedStep,
-  MAX_STEPS,
-  POLL_PATH,
   POLL_QUERY,
   type PollAnswer,
   type PollQuery,
 } from '../../src/bundle/distribution-contract.ts';
+import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../src/bundle/distribution-limits.ts';
 import { makeShards } from '../../src/bundle/key-shards.ts';
 import {
   linkOf,

@@ -4,7 +4,8 @@
  */
 import { headOf } from '../../src/bundle/chain.ts';
 import { compileBundle } from '../../src/bundle/compile.ts';
-import { BUNDLE_FORMAT, type BundleContent } from '../../src/bundle/schema.ts';
+import { BUNDLE_FORMAT } from '../../src/bundle/limits.ts';
+import type { BundleContent } from '../../src/bundle/schema.ts';
 import { asBundleContent } from '../../src/bundle/shape.ts';
 import type { Snapshot } from '../../src/bundle/snapshot.ts';
 import { formatTime } from '../../src/bundle/times.ts';

@@ -4,18 +4,11 @@
  * rotated under way, and stays in its header.
  * Source: `distribution-contract.ts`.
  */
-import { Compile } from 'typebox/compile';
 import { Agent, type Dispatcher, errors, request } from 'undici';
-import {
-  ACK_PATH,
-  type Acknowledgement,
-  type DistributedFile,
-  MAX_STEPS,
-  POLL_ANSWER,
-  POLL_PATH,
-  type PollAnswer,
-  type PollQuery,
-} from '../distribution-contract.ts';
+import type { Acknowledgement, DistributedFile, PollAnswer, PollQuery } from '../distribution-contract.ts';
+import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../distribution-limits.ts';
+import { type ShapeCheck, shapeCheck } from '../shape-check.ts';
+import { POLL_ANSWER_SHAPE } from '../shapes.ts';
 import { hasAtMostParts } from './answer-structure.ts';
 import { ControlFailure } from './control-failure.ts';
 import { parseRetryAfter } from './retry-delay.ts';
@@ -45,7 +38,7 @@ export type PollResult =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'answer'; readonly answer: PollAnswer; readonly etag: string | undefined };
 
-const pollAnswer = Compile(POLL_ANSWER);
+const pollAnswer: ShapeCheck<PollAnswer> = shapeCheck(POLL_ANSWER_SHAPE);
 
 export class ControlConnection {
   readonly #options: ControlConnectionOptions;
@@ -76,7 +69,7 @@ export class ControlConnection {
     }
     await refuseUnless(200, response);
     const answer: unknown = parseJson(await this.#readBody(response, MAX_ANSWER_BYTES));
-    if (!pollAnswer.Check(answer)) throw invalid('its answer is not in the format');
+    if (!pollAnswer.holds(answer)) throw invalid('its answer is not in the format');
     return { kind: 'answer', answer, etag: headerOf(response, 'etag') };
   }
 

@@ -5,12 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChainPosition } from '../chain.ts';
-import {
-  type DistributedStep,
-  MAX_WAIT_SECONDS,
-  type PollAnswer,
-  type PollQuery,
-} from '../distribution-contract.ts';
+import type { DistributedStep, PollAnswer, PollQuery } from '../distribution-contract.ts';
+import { MAX_WAIT_SECONDS } from '../distribution-limits.ts';
 import { asBundleError, type BundleError } from '../errors.ts';
 import { BUNDLE_FILE, stepFile } from '../file-names.ts';
 import type { StepDocument } from '../found-chain.ts';

@@ -1,5 +1,5 @@
 /** Clients of a site. Their passports' issuer and trust domain are the site's. */
-import { MAX_CLIENTS } from '../../bundle/schema.ts';
+import { MAX_CLIENTS } from '../../bundle/limits.ts';
 import { subjectLiesInTrustDomain } from '../../protocol/identifiers.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ClientChange, ClientView, NewClient } from '../api/contract/clients.ts';

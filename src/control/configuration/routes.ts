@@ -1,7 +1,8 @@
 /** Routes of a site. A route is kept before anybody may call it, and published once it has sources. */
 import { compileRoutes } from '../../bundle/compile-routes.ts';
 import { Faults } from '../../bundle/errors.ts';
-import { BUNDLE_FORMAT, type BundleContent } from '../../bundle/schema.ts';
+import { BUNDLE_FORMAT } from '../../bundle/limits.ts';
+import type { BundleContent } from '../../bundle/schema.ts';
 import { formatTime } from '../../bundle/times.ts';
 import {
   type NewRoute,

@@ -5,13 +5,13 @@
 import { setInterval } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { ChainPosition } from '../../bundle/chain.ts';
-import {
-  type Acknowledgement,
-  type DistributedBundle,
-  MAX_STEPS,
-  type PollAnswer,
-  type PollQuery,
+import type {
+  Acknowledgement,
+  DistributedBundle,
+  PollAnswer,
+  PollQuery,
 } from '../../bundle/distribution-contract.ts';
+import { MAX_STEPS } from '../../bundle/distribution-limits.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { TargetDistribution } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';

@@ -3,12 +3,8 @@
  * whoever signs it (`publishing-documents.ts` of the bundle) and by {@link ../services.ts SiteCheck} when it is changed.
  * Source: docs/bundle.md "Content"; docs/control.md "From key to traffic".
  */
-import {
-  BUNDLE_FORMAT,
-  type BundleContent,
-  type ClientContent,
-  type DerivedKeyContent,
-} from '../../bundle/schema.ts';
+import { BUNDLE_FORMAT } from '../../bundle/limits.ts';
+import type { BundleContent, ClientContent, DerivedKeyContent } from '../../bundle/schema.ts';
 import { formatTime } from '../../bundle/times.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { parsePublicJwk } from '../../protocol/public-key.ts';

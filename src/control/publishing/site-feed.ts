@@ -4,7 +4,8 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { ChainPosition } from '../../bundle/chain.ts';
-import { type DistributedFile, type DistributedStep, MAX_STEPS } from '../../bundle/distribution-contract.ts';
+import type { DistributedFile, DistributedStep } from '../../bundle/distribution-contract.ts';
+import { MAX_STEPS } from '../../bundle/distribution-limits.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

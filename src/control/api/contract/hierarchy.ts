@@ -1,6 +1,6 @@
 /** Environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
 import Type, { type Static } from 'typebox';
-import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../../bundle/schema.ts';
+import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../../bundle/limits.ts';
 import { DEFAULT_SOURCE_CAPACITY } from '../../domain/source.ts';
 import { displayText, givenId, IDENTIFIER_PATTERN, identifier, object, VERSIONED } from './members.ts';
 

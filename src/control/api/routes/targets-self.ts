@@ -1,13 +1,12 @@
 /** `/v1/targets/self/…`: what targets say and are told. Source: docs/bundle.md "Distribution". */
 import Type from 'typebox';
 import {
-  ACK_PATH,
   ACKNOWLEDGEMENT,
   POLL_ANSWER,
-  POLL_PATH,
   POLL_QUERY,
   type PollAnswer,
 } from '../../../bundle/distribution-contract.ts';
+import { ACK_PATH, POLL_PATH } from '../../../bundle/distribution-limits.ts';
 import type { TargetDistribution } from '../../services.ts';
 import { targetIdOf } from '../access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';

@@ -6,12 +6,8 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import {
-  ACK_PATH,
-  type DistributedBundle,
-  POLL_PATH,
-  type PollAnswer,
-} from '../../../../src/bundle/distribution-contract.ts';
+import type { DistributedBundle, PollAnswer } from '../../../../src/bundle/distribution-contract.ts';
+import { ACK_PATH, POLL_PATH } from '../../../../src/bundle/distribution-limits.ts';
 
 /** An answer to a poll; undefined when there is nothing more to say: then the poll waits. */
 export type Answering = (isAskedForWhole: boolean) => PollAnswer | undefined;

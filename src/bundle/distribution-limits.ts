@@ -1,0 +1,10 @@
+/**
+ * Where a target asks Control, and how much it is told at once. Apart from `distribution-contract.ts`, so that a target needs no
+ * library to know them. Source: docs/bundle.md "Distribution".
+ */
+export const POLL_PATH = '/v1/targets/self/bundle';
+export const ACK_PATH = '/v1/targets/self/acks';
+/** Longest that Control holds a poll back. */
+export const MAX_WAIT_SECONDS = 30;
+/** Most steps in one answer; a target that is further behind asks again at once. */
+export const MAX_STEPS = 1000;
