@@ -47,7 +47,8 @@ function parseOtlpEndpoint(text: string | undefined): URL | undefined {
   return url;
 }
 
-export interface DoorInputs extends Pick<ExtAuthzGrpcOptions, 'verifier' | 'metrics' | 'onInternalError'> {
+export interface DoorInputs
+  extends Pick<ExtAuthzGrpcOptions, 'verifier' | 'metrics' | 'beforeListening' | 'onInternalError'> {
   readonly plan: DoorPlan;
   readonly settings: VerifierSettings;
   readonly version: string;
@@ -56,7 +57,7 @@ export interface DoorInputs extends Pick<ExtAuthzGrpcOptions, 'verifier' | 'metr
 
 /** @throws ListenError */
 export async function openDoor(inputs: DoorInputs): Promise<VerifierDoor> {
-  const { logger, metrics, plan, settings, verifier, onInternalError } = inputs;
+  const { logger, metrics, plan, settings, verifier, beforeListening, onInternalError } = inputs;
   const tracer = await openTracer(inputs);
   const door = await openExtAuthzGrpcDoor({
     verifier,
@@ -68,6 +69,7 @@ export async function openDoor(inputs: DoorInputs): Promise<VerifierDoor> {
     maxMessageBytes: settings.maxMessageBytes,
     maxConnections: settings.maxConnections,
     reflection: settings.grpcReflection,
+    ...(beforeListening && { beforeListening }),
     ...(onInternalError && { onInternalError }),
   }).catch(async (error: unknown) => {
     await tracer?.close();

@@ -82,11 +82,7 @@ async function serve({ context, departure, role, settings }: ServeInputs): Promi
   const { version } = context;
   const parts = await startParts({ settings, logger, version, role, departure });
   try {
-    if (!departure.isCalledOff()) {
-      // Nobody asks yet, neither the door nor for its health: all would wait.
-      releaseStartMemory();
-      await keepOpen(parts);
-    }
+    if (!departure.isCalledOff()) await keepOpen(parts);
   } finally {
     const { audit, bundle, replayStore } = parts;
     await Promise.all([bundle.close(), replayStore.close(), audit.close()]);
@@ -188,6 +184,8 @@ async function openListeners(parts: Parts): Promise<Listeners> {
   const door = await openDoor({
     ...parts,
     plan: doorPlan,
+    // Nobody asks yet, neither the door nor for its health: all would wait.
+    beforeListening: releaseStartMemory,
     onInternalError: internalErrorLog(logger),
   }).catch((error: unknown) => {
     throw listenFailure(error, settings.listen);

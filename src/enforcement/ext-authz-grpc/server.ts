@@ -54,6 +54,8 @@ export interface ExtAuthzGrpcOptions {
   readonly callLimits?: CallLimits;
   /** Default: nothing is traced. */
   readonly tracer?: DecisionTracer | undefined;
+  /** Called once all is loaded, when nobody can ask yet. */
+  readonly beforeListening?: () => void;
   /** A fault of ours; the request has been denied. */
   readonly onInternalError?: (error: unknown) => void;
 }
@@ -108,6 +110,7 @@ export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promis
     new ReflectionService(definition).addToServer(server);
   }
   const inlet = new Inlet(server, options.tls?.material.clientCa);
+  options.beforeListening?.();
   try {
     listener = await openDoorListener({
       listen: options.listen,

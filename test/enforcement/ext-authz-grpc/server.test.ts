@@ -309,6 +309,26 @@ async function isRefusedForNow(socket: string, waiting: Socket[]): Promise<boole
   }
 }
 
+it('says once that it is about to listen, when its last library is loaded', async () => {
+  const at = socketPath();
+  const events: string[] = [];
+  const door = await openExtAuthzGrpcDoor({
+    verifier: createTestVerifier({ snapshot }).verifier,
+    metrics,
+    bodyMode: 'buffered',
+    listen: `unix:${at}`,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+    get reflection() {
+      events.push('libraries');
+      return true;
+    },
+    beforeListening: () => events.push(existsSync(at) ? 'listening' : 'not listening'),
+  });
+  opened.doors.push(door);
+  expect(events).toEqual(['libraries', 'not listening']);
+  expect(await outcome(newClient(door.address), wireOf())).toBe('allowed');
+});
+
 describe('drain', () => {
   function pendingStore() {
     let answer: (outcome: ReplayOutcome) => void = () => undefined;
