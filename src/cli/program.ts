@@ -1,20 +1,26 @@
 /** The program: its commands, and how whatever goes wrong in them comes out. */
 import { CommanderError } from 'commander';
-import { registerAgent } from './commands/agent.ts';
-import { registerBundle } from './commands/bundle.ts';
-import { registerControl } from './commands/control.ts';
-import { registerCtl } from './commands/ctl.ts';
-import { registerEnroll } from './commands/enroll.ts';
-import { registerEnvoy } from './commands/envoy.ts';
-import { registerExplain } from './commands/explain.ts';
-import { registerKeygen } from './commands/keygen.ts';
-import { registerRequest } from './commands/request.ts';
-import { registerSign } from './commands/sign.ts';
-import { registerStatus } from './commands/status.ts';
-import { registerVerifier } from './commands/verifier.ts';
 import { type CliContext, ProofgateCommand } from './define-command.ts';
 import { type CliError, EXIT_CODES, toCliError, usageError } from './errors.ts';
 import { type Environment, OUTPUT_FORMATS, type OutputFormat } from './output.ts';
+
+type Register = (program: ProofgateCommand, context: CliContext) => void;
+
+/** In the order of the help. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
+  ['keygen', async () => (await import('./commands/keygen.ts')).registerKeygen],
+  ['enroll', async () => (await import('./commands/enroll.ts')).registerEnroll],
+  ['agent', async () => (await import('./commands/agent.ts')).registerAgent],
+  ['status', async () => (await import('./commands/status.ts')).registerStatus],
+  ['sign', async () => (await import('./commands/sign.ts')).registerSign],
+  ['request', async () => (await import('./commands/request.ts')).registerRequest],
+  ['bundle', async () => (await import('./commands/bundle.ts')).registerBundle],
+  ['verifier', async () => (await import('./commands/verifier.ts')).registerVerifier],
+  ['envoy', async () => (await import('./commands/envoy.ts')).registerEnvoy],
+  ['explain', async () => (await import('./commands/explain.ts')).registerExplain],
+  ['control', async () => (await import('./commands/control.ts')).registerControl],
+  ['ctl', async () => (await import('./commands/ctl.ts')).registerCtl],
+]);
 
 /**
  * Runs one command line; never throws.
@@ -24,7 +30,8 @@ import { type Environment, OUTPUT_FORMATS, type OutputFormat } from './output.ts
 export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
   context.output.useFormat(requestedFormat(args, context.env));
   try {
-    await buildProgram(context).parseAsync([...args], { from: 'user' });
+    const program = await buildProgram(context, args[0]);
+    await program.parseAsync([...args], { from: 'user' });
     return context.output.exitCode;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT_CODES.done;
@@ -34,8 +41,12 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
   }
 }
 
-/** Commander's own view of every command: what a line must look like to be taken. */
-export function buildProgram(context: CliContext): ProofgateCommand {
+/**
+ * Commander's own view of the commands: what a line must look like to be taken. A line that begins with a command's name needs no other: a
+ * verifier would keep them for as long as it runs.
+ * @param first of the command line; without a command's name all are there
+ */
+export async function buildProgram(context: CliContext, first?: string): Promise<ProofgateCommand> {
   const program = new ProofgateCommand('proofgate')
     .description(
       'Proof-bound request verification: keys, signed requests, bundles, the verifier, and Control',
@@ -50,18 +61,8 @@ export function buildProgram(context: CliContext): ProofgateCommand {
       writeErr: () => {},
       outputError: () => {},
     });
-  registerKeygen(program, context);
-  registerEnroll(program, context);
-  registerAgent(program, context);
-  registerStatus(program, context);
-  registerSign(program, context);
-  registerRequest(program, context);
-  registerBundle(program, context);
-  registerVerifier(program, context);
-  registerEnvoy(program, context);
-  registerExplain(program, context);
-  registerControl(program, context);
-  registerCtl(program, context);
+  const asked = COMMANDS.get(first ?? '');
+  for (const load of asked === undefined ? COMMANDS.values() : [asked]) (await load())(program, context);
   return program;
 }
 

@@ -5,9 +5,9 @@ import { Output } from '../../../src/cli/output.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { variableOf } from '../../../src/cli/setting-sources.ts';
 
-function program(): Command {
+async function program(): Promise<Command> {
   const output = new Output(new PassThrough(), new PassThrough(), {});
-  const built = buildProgram({ env: {}, output, version: '0.0.0' });
+  const built = await buildProgram({ env: {}, output, version: '0.0.0' });
   for (const command of commandsOf(built)) if (command.commands.length === 0) command.action(() => {});
   return built;
 }
@@ -16,7 +16,7 @@ function commandsOf(command: Command): readonly Command[] {
   return [command, ...command.commands.flatMap((one) => commandsOf(one))];
 }
 
-const ALL = commandsOf(program()).map((command) => ({ command, path: pathOf(command) }));
+const ALL = commandsOf(await program()).map((command) => ({ command, path: pathOf(command) }));
 const PATHS = new Set(ALL.map(({ path }) => path));
 
 function pathOf(command: Command): string {
