@@ -1,6 +1,6 @@
 /**
  * What the programs take before anybody asks anything: resident memory, the time from their start until they are ready, and the size of
- * the image. Measured with the image's files and its Node.js, which is what runs; the verifier on a Redis that knows it already, for
+ * the image. Measured with the image's files, its Node.js and its environment, which is what runs; the verifier on a Redis that knows it already, for
  * a new one is fenced for a while.
  */
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import { type Service, startProofgate } from '../../test/e2e/harness/sidecar.ts'
 import { FakeControl, POLICY } from '../../test/fakes/control-enrollment.ts';
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
 import { type BuiltImage, builtImage, hasImageTools } from '../../test/image/built.ts';
+import { ENVIRONMENT } from '../../test/image/container.ts';
 import { residentMib } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { siteArguments, startVerifier } from '../request-plane/servers.ts';
@@ -57,12 +58,17 @@ async function measure(workspace: Workspace): Promise<PartResult> {
 
 /** Whatever is started until it is stopped is the image's. */
 function useImage({ root }: BuiltImage): Stoppable {
-  process.env.PROOFGATE_TEST_NODE = join(root, NODE);
-  process.env.PROOFGATE_TEST_PROGRAM = join(root, HOME, 'bin', 'proofgate');
+  // Its path is of its own root; programs are named in full here.
+  const { PATH: _path, ...environment } = ENVIRONMENT;
+  const variables = {
+    ...environment,
+    PROOFGATE_TEST_NODE: join(root, NODE),
+    PROOFGATE_TEST_PROGRAM: join(root, HOME, 'bin', 'proofgate'),
+  };
+  Object.assign(process.env, variables);
   return {
     async stop() {
-      delete process.env.PROOFGATE_TEST_NODE;
-      delete process.env.PROOFGATE_TEST_PROGRAM;
+      for (const name of Object.keys(variables)) delete process.env[name];
     },
   };
 }

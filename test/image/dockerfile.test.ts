@@ -116,9 +116,13 @@ describe('what runs', () => {
   });
 
   it('is on the path, with node', () => {
-    expect(only('ENV')?.text).toBe('PATH=/usr/local/bin');
+    expect(only('ENV')?.text.split(' ')[0]).toBe('PATH=/usr/local/bin');
     expect([NODE, PROGRAM_LINK.path]).toEqual(['usr/local/bin/node', 'usr/local/bin/proofgate']);
     expect(LAUNCHER.firstLine).toBe(`#!/${NODE}`);
+  });
+
+  it('has one arena of memory', () => {
+    expect(only('ENV')?.text.split(' ').slice(1)).toEqual(['MALLOC_ARENA_MAX=1']);
   });
 });
 
