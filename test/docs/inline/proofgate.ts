@@ -59,7 +59,7 @@ export async function faultOfLine(words: readonly string[]): Promise<string | un
     const { operands } = command.parseOptions([...rest, ...lastValue(command, rest)]);
     const required = command.registeredArguments.filter((one) => one.required).map((one) => one.name());
     const missing = operands.length === 0 ? required : [];
-    await program().parseAsync([...given, ...lastValue(command, rest), ...missing], { from: 'user' });
+    await (await program()).parseAsync([...given, ...lastValue(command, rest), ...missing], { from: 'user' });
     return undefined;
   } catch (error) {
     const { code, message } = error as { code?: string; message: string };
