@@ -135,7 +135,9 @@ async function openListeners(
 /** @throws CliError `listen_failed` */
 async function listen({ app }: ControlParts, { host, port }: HostAndPort, shown: string): Promise<string> {
   try {
-    return new URL(await app.listen({ host, port })).host;
+    // Fastify's own line would say http:// of TLS as well, which it is not told about.
+    const listenTextResolver = (url: string) => `bound ${new URL(url).host}`;
+    return new URL(await app.listen({ host, port, listenTextResolver })).host;
   } catch (error) {
     throw listenFailure(error, shown);
   }
