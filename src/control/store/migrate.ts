@@ -13,8 +13,14 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;
+  if (!isUnknownStep(error)) throw error;
   const newer = await lastStepBeyond(Object.keys(migrations), db).catch(() => undefined);
   throw newer === undefined ? error : new SchemaNewerError(newer);
+}
+
+/** Kysely's word for a database that has taken steps which are not known here; a database that did not answer is not asked again. */
+function isUnknownStep(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('corrupted migrations');
 }
 
 /** Of the steps that the database has taken, the last, unless it is known here. */
