@@ -30,6 +30,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
 export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
   context.output.useFormat(requestedFormat(args, context.env));
   try {
+    assertCertificatesChecked(context.env);
     const program = await buildProgram(context, args[0]);
     await program.parseAsync([...args], { from: 'user' });
     return context.output.exitCode;
@@ -38,6 +39,16 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     const shown = error instanceof CommanderError ? toUsageError(error) : toCliError(error);
     context.output.error(shown);
     return shown.exitCode;
+  }
+}
+
+/** Node.js would then take any certificate, of databases and collectors as well. @throws CliError `certificates_unchecked` */
+function assertCertificatesChecked(env: Environment): void {
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    throw usageError(
+      'certificates_unchecked',
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 switches every check of certificates off: unset it, and name a private CA by the flag for it',
+    );
   }
 }
 

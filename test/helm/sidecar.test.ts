@@ -35,6 +35,20 @@ describeChart('the sidecar', () => {
     expect(patch).not.toContain('{{');
   });
 
+  it('is text to Istio, whatever a value holds: its templates are programs', () => {
+    const also = { verifier: { extraEnv: [{ name: 'NOTE', value: 'a {{ .Spec }} b' }] } };
+    const { data } = objectOf(render({ file: 'sidecar-istio', also }), 'ConfigMap', 'pg-verifier-sidecar');
+    const { templates } = parse(data?.['istiod-values.yaml'] ?? '').sidecarInjectorWebhook;
+    expect(templates.verified).toContain('value: a {{ `{{` }} .Spec }} b');
+    expect(templates.verified.replaceAll('{{ `{{` }}', '')).not.toContain('{{');
+  });
+
+  it.each(['sidecar', 'gateway'])('takes the place of no template of Istio’s: %s', (istioTemplate) => {
+    expect(
+      refusalOf({ file: 'sidecar-istio', also: { verifier: { sidecar: { istioTemplate } } } }),
+    ).toContain('/verifier/sidecar/istioTemplate');
+  });
+
   it('gives istio-proxy the socket, of which its injection knows nothing', () => {
     const { 'istiod-values.yaml': istiod = '' } = template('sidecar-istio', 'pg-verifier-sidecar');
     const { containers, initContainers } = parse(

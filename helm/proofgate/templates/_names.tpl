@@ -135,7 +135,7 @@ lifecycle:
 
 {{/* Asks for the same as the liveness probe, within the container, which has Node.js and no shell. */}}
 {{- define "proofgate.livenessCommand" -}}
-- /usr/local/bin/node
+- node
 - -e
 - {{ printf "require('node:http').get('http://localhost:%v/livez', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))" . | quote }}
 {{- end }}

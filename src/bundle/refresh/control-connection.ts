@@ -48,7 +48,9 @@ export class ControlConnection {
     this.#options = options;
     const timeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
     const ca = options.certificateAuthorities;
-    this.#agent = new Agent({ connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca }) } });
+    this.#agent = new Agent({
+      connect: { timeout: timeoutMs, rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) },
+    });
   }
 
   /**

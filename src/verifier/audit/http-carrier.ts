@@ -34,7 +34,7 @@ export class HttpCarrier implements Carrier {
     this.#options = options;
     const { certificateAuthorities: ca, timeoutMs = TIMEOUT_MS } = options;
     this.#agent = new Agent({
-      connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca }) },
+      connect: { timeout: timeoutMs, rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) },
       headersTimeout: timeoutMs,
       bodyTimeout: timeoutMs,
       connections: 1,

@@ -43,7 +43,7 @@ export function greetingConnector(options: GreetingOptions): NonNullable<RedisOp
 
 function openStream({ address: { host, port }, certificateAuthorities: ca, tls }: GreetingOptions): Socket {
   if (!tls) return connectTcp({ host, port });
-  return connectTls(ca === undefined ? { host, port } : { host, port, ca });
+  return connectTls({ host, port, rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) });
 }
 
 /** Resolves when Redis has answered, or when the stream is closed. */

@@ -79,6 +79,18 @@ describe('redis over TLS', () => {
     }
   });
 
+  it('trusts nobody else when the environment says to trust everybody', async () => {
+    const { tlsPort } = await start();
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    try {
+      const store = open(`rediss://localhost:${tlsPort}`);
+      await waitUntil(() => /ERR_TLS_CERT_ALTNAME_INVALID/.test(problemOf(store)));
+      expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
+    } finally {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    }
+  });
+
   it('wants the certificate to name the host', async () => {
     const { tlsPort } = await start();
     // An address of this machine that the certificate does not name.

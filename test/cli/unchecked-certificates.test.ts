@@ -1,0 +1,11 @@
+/** Node.js takes any certificate where its environment says so: the program does not run then. */
+import { expect, it } from '@jest/globals';
+import { errorCode, runProofgate } from '../e2e/harness/proofgate-command.ts';
+
+it.each([['--version'], ['verifier'], ['ctl', 'get', 'environments']])(
+  'certificates_unchecked: %s',
+  async (...args) => {
+    const result = await runProofgate(args, { NODE_TLS_REJECT_UNAUTHORIZED: '0' });
+    expect([result.exitCode, errorCode(result)]).toEqual([2, 'certificates_unchecked']);
+  },
+);
