@@ -70,6 +70,16 @@ describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
     expect(pod.spec.volumes.map(({ name }: { name: string }) => name)).toContain(envoy.volumeMounts[0].name);
   });
 
+  it('keeps the order of filters, since it takes the place of the one in gateway.yaml', () => {
+    const [own] = parseAllDocuments(readText('envoy/envoy-gateway/gateway.yaml'))
+      .map((each) => each.toJS())
+      .filter(({ kind }) => kind === 'EnvoyProxy');
+    const { provider, ...others } = proxy.spec;
+    expect(provider).toBeDefined();
+    expect({ ...proxy, spec: others }).toEqual(own);
+    expect(others.filterOrder.length).toBeGreaterThan(5);
+  });
+
   it('switches on what the manifests need', () => {
     const [{ config }] = blocks.filter((block) => block.config?.envoyGateway.extensionApis !== undefined);
     const api = config.envoyGateway.extensionApis;
