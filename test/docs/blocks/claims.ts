@@ -134,7 +134,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Making one': [pasted('release')],
     'Checking one': times(2, pasted('release')),
   },
-  'docs/workloads.md': { Files: [shown('site', 'cat "$SESSION/agent-files"')] },
+  'docs/workloads.md': { Files: [shown('site', 'cat "$SESSION/agent-files"')], Metrics: [manifest] },
   'helm/proofgate/README.md': {
     'The chart proofgate': [
       pasted('cluster'),
