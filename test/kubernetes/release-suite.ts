@@ -85,6 +85,20 @@ export function releaseSuite(clusterOf: () => Cluster): void {
     await paste('3. Certificates');
   });
 
+  follows('With cert-manager, whose Secret has the same names in it', async () => {
+    expect(await paste('With cert-manager')).toContain('certificate.cert-manager.io/envoy-tls created');
+    const name = {
+      apiVersion: 'cert-manager.io/v1',
+      kind: 'Certificate',
+      metadata: named('envoy-tls', NAMESPACE),
+    };
+    await stage.objects.setStatus(name, { conditions: [{ type: 'Ready', status: 'True' }] });
+    const before = await stage.page.read('ca.crt');
+    await stage.page.run('rm ca.crt');
+    expect(await paste('With cert-manager')).toContain('certificate.cert-manager.io/envoy-tls condition met');
+    expect(await stage.page.read('ca.crt')).toBe(before);
+  });
+
   follows('4. Control', async () => {
     expect(await paste('4. Control')).toContain('STATUS: deployed');
     await stage.startControl();

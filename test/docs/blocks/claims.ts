@@ -113,7 +113,8 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   'docs/kubernetes.md': {
     '1. Image and commands': [followed],
     '2. Namespaces': [saved('namespaces.yaml'), followed],
-    '3. Certificates': [followed, saved('cert-manager.yaml')],
+    '3. Certificates': [followed],
+    'With cert-manager': [saved('envoy-certificate.yaml'), followed, followed, saved('cert-manager.yaml')],
     '4. Control': [saved('values.yaml'), followed, followed],
     '5. The first operator': [followed, followed],
     '6. The cluster as a source': [followed, saved('issuer-discovery.yaml'), saved('site.yaml'), followed],
