@@ -1,5 +1,5 @@
 /** docs/gateways.md: its manifests are ones that gateways take, and its tables name what is there. */
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { codesIn, readText, sectionOf, tableRows } from '../docs/markdown.ts';
 import { describeChart, objectOf, objectsIn, podsOf, render, renderText } from '../helm/chart.ts';
@@ -40,6 +40,53 @@ it('names the versions that the manifests were translated by', () => {
     [istio],
   ]);
   expect(versionsIn(readText('envoy/istio/mesh-config.yaml'), 'Istio')).toEqual([istio]);
+});
+
+describe('from kubernetes.md to another gateway', () => {
+  const section = sectionOf(document, 'From kubernetes.md to one of these');
+  const textOf = (file: string) => readText(`envoy/${file}`);
+
+  it('makes the Secrets that the manifests name', () => {
+    const made = [...section.matchAll(/kubectl -n (\S+) create secret \S+ (\S+) /g)];
+    const [istio, gateway] = ['istio-ingress', 'gateway'].map((namespace) =>
+      made.filter(([, at]) => at === namespace).map(([, , name]) => name),
+    );
+    const named = (file: string) =>
+      [
+        ...textOf(file).matchAll(
+          /credentialName: ([\w-]+)|(?:kind: Secret, |certificateRefs: \[\{ )name: ([\w-]+)/g,
+        ),
+      ].map(([, one, other]) => one ?? other);
+    const istioNames = ['istio/verifier-mtls.yaml', 'istio/route.yaml'].flatMap(named);
+    const gatewayNames = ['envoy-gateway/verifier-mtls.yaml', 'envoy-gateway/gateway.yaml'].flatMap(named);
+    expect(istio?.toSorted()).toEqual(istioNames.toSorted());
+    expect(gateway?.toSorted()).toEqual(gatewayNames.toSorted());
+  });
+
+  it('lets the gateways in where kubernetes.md lets its Envoy in', () => {
+    const policy = blocks.find(({ kind }) => kind === 'NetworkPolicy');
+    const page = readText('docs/kubernetes.md');
+    const [own] = [...page.matchAll(/^```yaml\n([\s\S]*?)^```/gm)]
+      .flatMap(([, text = '']) => parseAllDocuments(text).map((each) => each.toJS()))
+      .filter(({ kind }) => kind === 'NetworkPolicy');
+    const { ingress: _theirs, ...selected } = policy.spec;
+    const { ingress: _ours, ...before } = own.spec;
+    expect([policy.metadata, selected]).toEqual([own.metadata, before]);
+    const [{ from }] = policy.spec.ingress;
+    const labels = parseAllDocuments(textOf('istio/gateway.yaml')).map((each) => each.toJS());
+    expect(from[0].podSelector).toEqual(labels[0].spec.selector);
+  });
+
+  it('names what it exchanges', () => {
+    expect(textOf('istio/route.yaml')).toMatch(/orders\.shop\.svc/);
+    const page = readText('docs/kubernetes.md');
+    for (const text of [
+      'spiffe://shop.example/gateway',
+      'http://api.gateway.svc',
+      '--from-file=tls.crt=envoy.crt',
+    ])
+      expect([text, page.includes(text), section.includes(text)]).toEqual([text, true, true]);
+  });
 });
 
 describeChart("the chart's sidecar in Envoy Gateway's pods", () => {

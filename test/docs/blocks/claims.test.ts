@@ -90,6 +90,15 @@ it('leaves no file to copy from without somebody who holds it', () => {
   expect(Object.keys(MANIFEST_CLAIMS).filter((file) => !MANIFESTS.includes(file))).toEqual([]);
 });
 
+it('leaves nothing of docs/kubernetes.md at the root for Git to take', () => {
+  const saved = claimed.flatMap(({ block, claim }) =>
+    block.file === 'docs/kubernetes.md' && claim.kind === 'saved' ? [claim.path] : [],
+  );
+  const ignored = readText('.gitignore').split('\n');
+  const made = ['*.key', '*.crt', '*.csr', '*.srl', 'bootstrap-token', 'tokens/', 'pins/', 'keys.yaml'];
+  expect([...saved, ...made].filter((path) => !ignored.includes(`/${path}`))).toEqual([]);
+});
+
 it('finds blocks by their fences', () => {
   const blocks = blocksOf('docs/protocol.md');
   const fences = readText('docs/protocol.md').match(/^```/gm) ?? [];

@@ -108,6 +108,11 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Gateways: Envoy, Istio, Envoy Gateway, Gateway API': [held('test/gateways/documents.test.ts')],
     Istio: [pasted('cluster')],
     'Envoy Gateway': [pasted('cluster'), held('test/gateways/documents.test.ts'), manifest],
+    'From kubernetes.md to one of these': [
+      ...times(2, pasted('cluster')),
+      copied('cluster', 'orders-policy.yaml'),
+      ...times(2, pasted('cluster')),
+    ],
   },
   'docs/image.md': { 'Building it': [pasted('image')] },
   'docs/kubernetes.md': {

@@ -112,7 +112,8 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     needs: ['.cache/helm/installed', '.cache/kubernetes/bin/kubectl'],
     before: 'ln -s "$CHECKOUT/helm" "$CHECKOUT/envoy" .; . "$CHECKOUT/test/docs/sessions/cluster.sh"',
     beforeDocument: {
-      'docs/gateways.md': 'namespaces istio-ingress gateway',
+      'docs/gateways.md':
+        'namespaces istio-ingress gateway; for name in envoy api; do cp tls.crt $name.crt && cp tls.key $name.key; done',
       'helm/proofgate/README.md': 'without_releases',
     },
     says: [
