@@ -36,7 +36,7 @@ join() { # FILE… of envoy/, and others by their path: one YAML stream
   local file
   for file in "$@"; do
     printf -- '---\n'
-    cat "$root/$file"
+    sed '1{/^---$/d}' "$root/$file" # WHY: Envoy Gateway reads no empty document
   done
 }
 

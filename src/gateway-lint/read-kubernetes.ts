@@ -3,11 +3,16 @@ import type { Resource } from './gateway.ts';
 import { UnreadableText } from './source.ts';
 import type { View } from './view.ts';
 
-/** Of one document; a List holds several. Empty for what is no object of Kubernetes. */
+/** Of one document; a List holds several. Files that were joined without `---` are one document: values, and an object behind them. */
 export function readResources(document: View): readonly Resource[] {
+  return [...readObjects(document), ...readHelmValues(document)];
+}
+
+/** None for what is no object of Kubernetes. */
+function readObjects(document: View): readonly Resource[] {
   const kind = document.get('kind')?.text;
-  if (kind === undefined || document.get('api_version') === undefined) return readHelmValues(document);
-  if (kind.endsWith('List')) return document.list('items').flatMap(readResources);
+  if (kind === undefined || document.get('api_version') === undefined) return [];
+  if (kind.endsWith('List')) return document.list('items').flatMap(readObjects);
   return [
     {
       kind,

@@ -41,5 +41,5 @@ export const VERIFIER_SERVICES = [
 ] as const;
 
 export function textOf({ files }: ManifestSet): string {
-  return files.map((file) => readText(`envoy/${file}`).trimEnd()).join('\n---\n');
+  return files.map((file) => readText(`envoy/${file}`).trimEnd()).join('\n');
 }

@@ -78,7 +78,7 @@ describe("Istio's dumps", () => {
 
 describe('each file', () => {
   it.each(files)('begins with what the gateway cannot do, or what it is for: %s', (file) => {
-    expect(readText(file)).toMatch(/^# \S/);
+    expect(readText(file)).toMatch(/^---\n# \S/);
   });
 });
 

@@ -4,9 +4,8 @@ cp "$CHECKOUT/envoy/envoy.yaml" .
 "$CHECKOUT"/.venv/envoy-1.40.0/lib/python3*/site-packages/envoy/_bin/envoy -c envoy.yaml --log-level error --concurrency 1 >>"$SESSION/envoy" 2>&1 &
 until_ok curl --silent --fail http://127.0.0.1:9901/ready
 mkdir policies
-manifests=$CHECKOUT/test/gateway-lint/files/policy-empty/good.yaml
-sed '/^---/,$d' "$manifests" >mesh-config.yaml
-sed -n '/^---/,$p' "$manifests" >policies/api.yaml
+cp "$CHECKOUT/envoy/istio/mesh-config.yaml" .
+cp "$CHECKOUT"/envoy/istio/{gateway,route,verifier-socket}.yaml policies/
 
 # What the document shows: what the shipped file says when one setting of it is another.
 opened() {
