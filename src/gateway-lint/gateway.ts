@@ -84,6 +84,8 @@ export interface Gateway {
   readonly insertedFilters: readonly { readonly filter: HttpFilter; readonly isBehindCheck: boolean }[];
   /** Patches that take the check away. */
   readonly removals: readonly View[];
+  /** Patches of what others put in so that nothing passes without a decision. */
+  readonly decisionRemovals: readonly View[];
   readonly resources: readonly Resource[];
   /** Of Istio's mesh configurations. */
   readonly meshes: readonly View[];

@@ -1,4 +1,5 @@
 /** Envoy configuration that Istio's EnvoyFilter and Envoy Gateway's EnvoyPatchPolicy put into generated one. */
+import { decisionRemovals, isDecision } from './decision-removals.ts';
 import type { Gateway, Resource, Settings } from './gateway.ts';
 import { isBeforeCheck, type PatchTarget, targetOf } from './json-patch.ts';
 import { patchedListeners } from './patched-listeners.ts';
@@ -8,7 +9,14 @@ import { everyMapping, type View } from './view.ts';
 
 export type Patched = Pick<
   Gateway,
-  'listeners' | 'checks' | 'managers' | 'routeParts' | 'clusters' | 'insertedFilters' | 'removals'
+  | 'listeners'
+  | 'checks'
+  | 'managers'
+  | 'routeParts'
+  | 'clusters'
+  | 'insertedFilters'
+  | 'removals'
+  | 'decisionRemovals'
 >;
 
 /** One change, as both kinds say it. */
@@ -38,6 +46,10 @@ export function readPatches(resources: readonly Resource[]): Patched {
     .flatMap(({ placed }) => everyMapping([placed]))
     .filter((view) => typed(view) === undefined);
   const loose = pieces.map((view) => ({ view, isWhole: false }));
+  const insertedFilters = patches.flatMap(insertedFilter);
+  const decisions = new Set(
+    insertedFilters.filter(({ filter }) => isDecision(filter)).map(({ filter }) => filter.name),
+  );
   return {
     listeners: resources.flatMap(patchedListeners),
     checks: [...settingsOf(isCheck), ...loose],
@@ -46,8 +58,9 @@ export function readPatches(resources: readonly Resource[]): Patched {
     clusters: typedViews
       .filter(({ message }) => /\.Cluster$/.test(message.type))
       .map(({ message }) => message.settings),
-    insertedFilters: patches.flatMap(insertedFilter),
+    insertedFilters,
     removals: resources.flatMap(removalsOf),
+    decisionRemovals: resources.flatMap((resource) => decisionRemovals(resource, decisions)),
   };
 }
 

@@ -2,11 +2,17 @@
 import type { Resource } from './gateway.ts';
 import { isSelector, mayBeCheck, type PatchTarget, targetOf } from './json-patch.ts';
 import { isCheck, mayBe, typed } from './read-filters.ts';
+import { switchRemovals } from './route-switches.ts';
 import { everyMapping, snakeCase, type View } from './view.ts';
 
 export function removalsOf({ kind, spec }: Resource): readonly View[] {
-  if (kind === 'EnvoyFilter') return spec.list('config_patches').flatMap(istioRemoval);
-  return kind === 'EnvoyPatchPolicy' ? spec.list('json_patches').flatMap(jsonRemoval) : [];
+  if (kind === 'EnvoyFilter') {
+    return spec
+      .list('config_patches')
+      .flatMap((entry) => [...istioRemoval(entry), ...writerOverrides(entry)]);
+  }
+  if (kind !== 'EnvoyPatchPolicy') return [];
+  return spec.list('json_patches').flatMap((entry) => [...jsonRemoval(entry), ...switchRemovals(entry)]);
 }
 
 const CHECK = 'ext_authz';
@@ -20,15 +26,39 @@ function istioRemoval(entry: View): readonly View[] {
   const filter = entry.at('match', 'listener', 'filter_chain', 'filter');
   const isNetwork = entry.get('apply_to')?.text === 'NETWORK_FILTER';
   const selected = (isNetwork ? filter : filter?.get('sub_filter'))?.get('name')?.text ?? '';
-  const isWriter = WRITERS.includes(selected);
+  const isWriter = WRITERS.includes(selected) || (selected === '' && isRbac(value));
   if (operation?.text === 'REMOVE') return selected.includes(CHECK) || isWriter ? [operation] : [];
   if (operation?.text === 'REPLACE' && (isWriter || (selected.includes(CHECK) && !holdsCheck(value)))) {
     return [operation];
   }
+  if (operation?.text === 'MERGE' && isWriter && changesWriter(value)) return [operation];
   const names = [selected, value?.get('name')?.text ?? ''];
   const disabled = value?.get('disabled');
   const isOff = disabled !== undefined && mayBe(disabled);
   return isOff && (isWriter || names.some((name) => name.includes(CHECK))) ? [disabled] : [];
+}
+
+function isRbac(value: View | undefined): boolean {
+  return /\.rbac\.v\w+\.RBAC$/.test(typed(value?.get('typed_config'))?.type ?? '');
+}
+
+/** Settings that write nothing down. */
+const STATISTICS = ['@type', 'rules_stat_prefix', 'track_per_rule_stats'];
+
+function changesWriter(value: View | undefined): boolean {
+  const config = value?.get('typed_config');
+  const members = (typed(config)?.settings ?? config)?.members() ?? [];
+  return members.some(({ name }) => !STATISTICS.includes(snakeCase(name)));
+}
+
+/** For single routes and virtual hosts: what stands there instead writes nothing down. */
+function writerOverrides(entry: View): readonly View[] {
+  const value = entry.at('patch', 'value');
+  return everyMapping(value === undefined ? [] : [value]).flatMap((owner) =>
+    (owner.get('typed_per_filter_config')?.members() ?? [])
+      .filter(({ name }) => WRITERS.includes(name))
+      .map(({ view }) => view),
+  );
 }
 
 function holdsCheck(value: View | undefined): boolean {
@@ -44,7 +74,7 @@ function jsonRemoval(entry: View): readonly View[] {
   const value = operation?.get('value');
   if (operation === undefined || op === undefined) return [];
   const target = targetOf(operation, 'path');
-  if (op.text === 'remove') return isFilterItself(target) || isRouteSwitch(target) ? [op] : [];
+  if (op.text === 'remove') return isFilterItself(target) ? [op] : [];
   if (op.text === 'move') {
     return isFilterItself(target) || isFilterItself(targetOf(operation, 'from')) ? [op] : [];
   }
@@ -81,16 +111,4 @@ function switchedOff(op: View, value: View | undefined, target: PatchTarget): re
   if ((!ofCheck(target) && !isAny) || more.length > 0 || value === undefined) return [];
   if (member === 'disabled') return mayBe(value) ? [value] : [];
   return member === 'name' ? [op] : [];
-}
-
-/** Of Envoy Gateway's routes, which switch the check on. */
-function isRouteSwitch({ filter, members }: PatchTarget): boolean {
-  const at = members.findLastIndex((member) => snakeCase(member) === 'typed_per_filter_config');
-  const [name, ...more] = members.slice(at + 1);
-  return (
-    filter === undefined &&
-    at !== -1 &&
-    more.length === 0 &&
-    (name === undefined || /^\*$|ext_authz/.test(name))
-  );
 }

@@ -1,6 +1,7 @@
 /** Routes that skip the check, and the second look at what it allowed. */
+import { isDecision } from '../decision-removals.ts';
 import { forwards, isCheckFilter } from '../exposure.ts';
-import type { Chain, Gateway, Override, Rule } from '../gateway.ts';
+import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
 import { requiresDecision } from '../rbac.ts';
 import { mayBe } from '../read-filters.ts';
 import { externalAuths, httpRouteRules } from '../settings.ts';
@@ -53,11 +54,34 @@ const decisionNotRequired: Rule = {
   severity: 'warning',
   effect: 'forwards what no decision was made about: for Envoy an empty answer of the Check is an allow',
   fix: 'envoy.filters.http.rbac behind ext_authz that wants x-proofgate-decision-id, as envoy.yaml has it',
-  find: (gateway) =>
-    chainsOf(gateway)
+  find: (gateway) => [
+    ...chainsOf(gateway)
       .filter(({ filters }) => filters.some(isCheckFilter))
       .flatMap((chain) => undecided(chain, gateway)),
+    ...gateway.decisionRemovals,
+    ...undecidedOverrides(
+      overridesOf(gateway.insertedFilters.map(({ filter }) => filter).filter(isDecision), gateway),
+      gateway,
+    ),
+  ],
 };
+
+function overridesOf(filters: readonly HttpFilter[], { overrides }: Gateway): readonly Override[] {
+  const names = new Set(filters.map(({ name }) => name));
+  return overrides.filter(({ name }) => names.has(name));
+}
+
+/** Where the check is asked, and nothing is required of its answer. */
+function undecidedOverrides(overrides: readonly Override[], gateway: Gateway): readonly View[] {
+  const open = new Set(
+    checkOverrides(gateway)
+      .filter((one) => switchedOff(one) !== undefined)
+      .map(({ owner }) => owner.identity),
+  );
+  return overrides
+    .filter((one) => !keepsDecision(one) && !open.has(one.owner.identity) && forwards(one.owner))
+    .map(({ entry }) => entry);
+}
 
 function undecided({ filters, routes, unseenRoutes }: Chain, gateway: Gateway): readonly View[] {
   const check = filters.findIndex(isCheckFilter);
@@ -68,8 +92,7 @@ function undecided({ filters, routes, unseenRoutes }: Chain, gateway: Gateway): 
         kind === 'rbac' && condition === undefined && !mayBe(entry.get('disabled')),
     );
   const place = rbac[0]?.entry ?? filters[check]?.entry;
-  const names = new Set(rbac.map(({ name }) => name));
-  const overrides = gateway.overrides.filter(({ name }) => names.has(name));
+  const overrides = overridesOf(rbac, gateway);
   const isRequired = rbac.some(({ settings }) => requiresDecision(settings));
   const isRequiredBy = (view: View) =>
     overrides.some((one) => one.owner.identity === view.identity && keepsDecision(one));
@@ -79,14 +102,7 @@ function undecided({ filters, routes, unseenRoutes }: Chain, gateway: Gateway): 
       routes.length > 0 &&
       routes.every((one) => isRequiredBy(one) || one.list('virtual_hosts').every(isRequiredBy)));
   if (!everywhere) return place === undefined ? [] : [place];
-  const open = new Set(
-    checkOverrides(gateway)
-      .filter((one) => switchedOff(one) !== undefined)
-      .map(({ owner }) => owner.identity),
-  );
-  return overrides
-    .filter((one) => !keepsDecision(one) && !open.has(one.owner.identity) && forwards(one.owner))
-    .map(({ entry }) => entry);
+  return undecidedOverrides(overrides, gateway);
 }
 
 function keepsDecision({ isDisabled, settings }: Override): boolean {

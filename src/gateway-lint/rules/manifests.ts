@@ -161,8 +161,8 @@ const routeWithoutCheck: Rule = {
 const checkRemoved: Rule = {
   id: 'check-removed',
   severity: 'error',
-  effect: 'takes the check out of the filters that were generated',
-  fix: 'no patch that removes ext_authz',
+  effect: 'takes the check out of what was generated, or goes beside it',
+  fix: 'no patch that removes ext_authz; a route that is put in needs an entry of it (ExtAuthzPerRoute)',
   find: ({ removals }) => removals,
 };
 
