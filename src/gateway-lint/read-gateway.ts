@@ -47,6 +47,7 @@ const KINDS = new Set([
   'HTTPRoute',
   'HelmValues',
   'IstioOperator',
+  'ListenerSet',
   'RequestAuthentication',
   'SecurityPolicy',
   'TCPRoute',
@@ -55,6 +56,7 @@ const KINDS = new Set([
   'UDPRoute',
   'VirtualService',
   'WasmPlugin',
+  'XListenerSet',
 ]);
 
 function joined(

@@ -89,11 +89,10 @@ function parentsOf({ namespace, spec }: Resource): readonly Parent[] {
 }
 
 function isCoveredParent(parent: Parent, targets: readonly Target[], gateway: Gateway): boolean {
-  // Of a ListenerSet it is not said here to which Gateway it belongs.
-  if (parent.kind === 'ListenerSet' && targets.some(isWholeGateway)) return true;
   const [known] = ofKind(gateway, parent.kind).filter(
     ({ name, namespace }) => name === parent.name && isSameNamespace(namespace, parent.namespace),
   );
+  if (isListenerSet(parent.kind) && isCoveredByGateway(known, targets, gateway)) return true;
   const own = targets.filter((target) => {
     if (target.kind !== parent.kind || !isSameNamespace(target.namespace, parent.namespace)) return false;
     if (target.name !== undefined) return target.name === parent.name;
@@ -106,6 +105,27 @@ function isCoveredParent(parent: Parent, targets: readonly Target[], gateway: Ga
   return listeners.length > 0 && listeners.every((listener) => isCovered(listener.get('name')?.text));
 }
 
-function isWholeGateway({ kind, section }: Target): boolean {
-  return kind === 'Gateway' && section === undefined;
+export function isListenerSet(kind: string): boolean {
+  return ['ListenerSet', 'XListenerSet'].includes(kind);
+}
+
+/** Of a ListenerSet that the file does not have it is not said to which Gateway it belongs. */
+function isCoveredByGateway(
+  known: Resource | undefined,
+  targets: readonly Target[],
+  gateway: Gateway,
+): boolean {
+  const whole = targets.filter(({ kind, section }) => kind === 'Gateway' && section === undefined);
+  if (known === undefined) return whole.length > 0;
+  const { name, namespace } = gatewayOf(known);
+  return isCoveredParent({ kind: 'Gateway', name, namespace, section: undefined }, whole, gateway);
+}
+
+/** Which a ListenerSet adds its listeners to. */
+export function gatewayOf({ namespace, spec }: Resource): Pick<Parent, 'name' | 'namespace'> {
+  const parent = spec.get('parent_ref');
+  return {
+    name: parent?.get('name')?.text,
+    namespace: parent?.get('namespace')?.text ?? namespace,
+  };
 }

@@ -1,6 +1,7 @@
 /** What objects of Kubernetes say of where the check applies; and what holds for any file. */
-import type { Gateway, Rule } from '../gateway.ts';
+import type { Gateway, Resource, Rule } from '../gateway.ts';
 import { isSelected } from '../label-selector.ts';
+import { overridingPolicies } from '../policy-precedence.ts';
 import { isSameNamespace, type Target, targetsOf, uncoveredRoutes } from '../route-coverage.ts';
 import {
   BYTE_ROUTES,
@@ -75,48 +76,41 @@ const providerUnknown: Rule = {
 const policyOverridden: Rule = {
   id: 'policy-overridden',
   severity: 'error',
-  effect: "replaces the gateway's whole SecurityPolicy for this target, and has no check itself",
-  fix: 'extAuth in this policy too, or mergeType: StrategicMerge',
-  find(gateway) {
-    const policies = ofKind(gateway, 'SecurityPolicy');
-    const isGuarded = policies.some(
-      (policy) => policy.spec.get('ext_auth') && targetsOf(policy).some(isParent),
-    );
-    if (!isGuarded) return [];
-    return policies
-      .filter(({ spec }) => spec.get('ext_auth') === undefined)
-      .filter((policy) =>
-        targetsOf(policy).some((target) =>
-          // Parents are merged with nothing, whatever the policy says.
-          isParent(target)
-            ? target.section !== undefined || target.kind === 'ListenerSet'
-            : policy.spec.get('merge_type') === undefined,
-        ),
-      )
-      .map(({ spec }) => spec);
-  },
+  effect: 'takes the place of a SecurityPolicy with the check for this target, and has none itself',
+  fix: 'extAuth in this policy too; or mergeType: StrategicMerge, for a route below its Gateway',
+  find: (gateway) => overridingPolicies(gateway).map(({ spec }) => spec),
 };
-
-function isParent({ kind }: Target): boolean {
-  return ['Gateway', 'ListenerSet'].includes(kind);
-}
 
 const targetUnknown: Rule = {
   id: 'target-unknown',
   severity: 'error',
-  effect: 'puts the check on a Gateway that this file does not have, so the one that it has may go without',
-  fix: 'the name of one of its Gateways, in the namespace of the policy',
+  effect:
+    'puts the check on a Gateway or listener that this file does not have, so what it has may go without',
+  fix: 'the name of one of its Gateways, in the namespace of the policy; sectionName: one of its listeners',
   find(gateway) {
     const known = knownGateways(gateway);
     if (known.length === 0) return [];
-    return ofKind(gateway, 'SecurityPolicy')
+    const targets = ofKind(gateway, 'SecurityPolicy')
       .filter(({ spec }) => spec.get('ext_auth') !== undefined)
       .flatMap(targetsOf)
-      .filter(({ kind }) => kind === 'Gateway')
-      .filter((target) => !isAmong(known, target))
-      .map(({ name, view }) => (name === undefined ? view : (view.get('name') ?? view)));
+      .filter(({ kind }) => kind === 'Gateway');
+    return [
+      ...targets
+        .filter((target) => !isAmong(known, target))
+        .map(({ name, view }) => (name === undefined ? view : (view.get('name') ?? view))),
+      ...targets.flatMap((target) => unknownSection(ofKind(gateway, 'Gateway'), target)),
+    ];
   },
 };
+
+/** A `sectionName` that is the name of none of its listeners. */
+function unknownSection(gateways: readonly Resource[], target: Target): readonly View[] {
+  const { name, namespace, section, view } = target;
+  const own = gateways.filter((one) => one.name === name && isSameNamespace(one.namespace, namespace));
+  const listeners = own.flatMap(({ spec }) => spec.list('listeners'));
+  const isUnknown = own.length > 0 && listeners.every((one) => one.get('name')?.text !== section);
+  return section !== undefined && isUnknown ? [view.get('section_name') ?? view] : [];
+}
 
 function isAmong(known: readonly Named[], { name, namespace, view }: Target): boolean {
   const near = known.filter((one) => isSameNamespace(one.namespace, namespace));
