@@ -3,7 +3,7 @@ import { exposedChains } from './exposure.ts';
 import type { Gateway, Settings } from './gateway.ts';
 import { dumpsOfPods, type EnvoyConfiguration, readEnvoy } from './read-envoy.ts';
 import { readOverrides } from './read-filters.ts';
-import { meshOf, mountedFiles, readResources } from './read-kubernetes.ts';
+import { bootstrapsOf, meshOf, mountedFiles, readResources } from './read-kubernetes.ts';
 import { readPatches } from './read-patches.ts';
 import { readSources } from './source.ts';
 import { everyMapping, View } from './view.ts';
@@ -22,12 +22,18 @@ export function readGateway(text: string): Gateway | undefined {
   const resources = objects.flatMap(({ resources }) => resources).filter(({ kind }) => KINDS.has(kind));
   const meshes = objects.flatMap(({ resources }) => resources).flatMap(meshOf);
   if (resources.length + meshes.length === 0 && others.length === documents.length) return undefined;
+  const bootstraps = resources.flatMap(bootstrapsOf).flatMap((document) => {
+    const envoy = readEnvoy(document);
+    // What these fetch is what Envoy Gateway makes of the manifests.
+    return envoy === undefined ? [] : [{ document, envoy: { ...envoy, unseen: [] } }];
+  });
   const understood = [
+    ...bootstraps.map(({ document }) => document),
     ...envoys.filter(({ envoy }) => envoy !== undefined).map(({ document }) => document),
     ...resources.map(({ view }) => view),
     ...meshes,
   ];
-  const read = envoys.flatMap(({ envoy }) => envoy ?? []);
+  const read = [...envoys, ...bootstraps].flatMap(({ envoy }) => envoy ?? []);
   return { ...joined(read, readPatches(resources)), documents: understood, resources, meshes };
 }
 

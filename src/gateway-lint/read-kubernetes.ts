@@ -1,5 +1,6 @@
 /** Objects of Kubernetes: their documents, and Istio's mesh configuration wherever it is written. */
 import type { Resource } from './gateway.ts';
+import { isSelector, targetOf } from './json-patch.ts';
 import { UnreadableText } from './source.ts';
 import type { View } from './view.ts';
 
@@ -38,6 +39,21 @@ export function meshOf({ kind, spec, view }: Resource): readonly View[] {
   }
   if (kind !== 'ConfigMap') return [];
   return view.at('data', 'mesh')?.documents() ?? [];
+}
+
+/**
+ * What Envoy Gateway's EnvoyProxy says of the bootstrap: its text, or values of patches, as they would stand in one.
+ * @throws UnreadableText for a text that is no YAML
+ */
+export function bootstrapsOf({ kind, spec }: Resource): readonly View[] {
+  const bootstrap = kind === 'EnvoyProxy' ? spec.get('bootstrap') : undefined;
+  const placed = bootstrap?.list('json_patches').flatMap((operation) => {
+    const { filter, members } = targetOf(operation, 'path');
+    const value = operation.get('value');
+    const names = members.map((member) => (isSelector(member) ? '-' : member));
+    return value === undefined || filter !== undefined ? [] : [value.below(names)];
+  });
+  return [...(bootstrap?.get('value')?.documents() ?? []), ...(placed ?? [])];
 }
 
 /** Documents that a ConfigMap holds as files: a bootstrap, say. Files that are no YAML are somebody else's. */
