@@ -77,8 +77,9 @@ export function isManager({ type }: Typed): boolean {
   return /\.HttpConnectionManager$/.test(type);
 }
 
-/** Types of network filters that forward by themselves. */
-export const PROXY = /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|UdpProxyConfig)$/;
+/** Types of network filters that forward by themselves; others (mongo_proxy, zookeeper_proxy, …) look on, in front of one of these. */
+export const PROXY =
+  /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|RedisProxy|RocketmqProxy|SipProxy|KafkaMesh|UdpProxyConfig)$/;
 
 export function readOverrides(parts: readonly View[]): readonly Override[] {
   return parts.flatMap((owner) =>
