@@ -14,10 +14,12 @@ const rulesIn = (text: string) => [...new Set(found(text).map(({ rule }) => rule
 
 describe('EnvoyPatchPolicy', () => {
   const others = file('policy-overridden/good.yaml').trimEnd();
-  const rules = (operation: object) =>
-    rulesIn(
-      `${others}\n${patchOf('gateway.envoyproxy.io/v1alpha1', 'EnvoyPatchPolicy', { jsonPatches: [{ operation }] })}`,
+  const rules = (...operations: readonly object[]) => {
+    const jsonPatches = operations.map((operation) => ({ operation }));
+    return rulesIn(
+      `${others}\n${patchOf('gateway.envoyproxy.io/v1alpha1', 'EnvoyPatchPolicy', { jsonPatches })}`,
     );
+  };
   const filters = '/filter_chains/0/filters/0/typed_config/http_filters';
   const check = "$..http_filters[?(@.name == 'envoy.filters.http.ext_authz/securitypolicy/a/b')]";
   const router = "$..http_filters[?(@.name == 'envoy.filters.http.router')]";
@@ -41,6 +43,8 @@ describe('EnvoyPatchPolicy', () => {
     ['every switch', { op: 'replace', jsonPath: '$..disabled', value: true }],
     ['another name', { op: 'replace', jsonPath: check, path: 'name', value: 'guard' }],
     ['what routes switch on', { op: 'remove', jsonPath: '$..routes[0].typed_per_filter_config' }],
+    ['every entry of routes', { op: 'remove', jsonPath: '$..typed_per_filter_config[*]' }],
+    ['a list of routes', { op: 'add', path: '/virtual_hosts/0/routes', value: [{ match: {}, route: {} }] }],
   ])('takes the check away by %s', (_what, operation) => {
     expect(rules(operation)).toEqual(['check-removed']);
   });
@@ -60,6 +64,8 @@ describe('EnvoyPatchPolicy', () => {
     ['a setting by index', { op: 'remove', path: `${filters}/1/typed_config/stat_prefix` }],
     ['the switch of another', { op: 'add', jsonPath: router, path: 'disabled', value: true }],
     ['upgrades', { op: 'remove', jsonPath: '$..upgrade_configs' }],
+    ['routes', { op: 'remove', path: '/virtual_hosts/0/routes/0' }],
+    ['the entry of another filter', { op: 'remove', jsonPath: '$..typed_per_filter_config', path: 'cors' }],
   ])('may take away %s', (_what, operation) => {
     expect(rules(operation)).toEqual([]);
   });
@@ -81,6 +87,16 @@ describe('EnvoyPatchPolicy', () => {
     ]) {
       expect(rules({ op: 'add', ...where, value: lua })).toEqual([]);
     }
+  });
+
+  it('takes away the filter that wants a decision', () => {
+    const header = { name: 'x-proofgate-decision-id', present_match: true };
+    const policies = { decided: { permissions: [{ header }], principals: [{ any: true }] } };
+    const config = { '@type': type('rbac.v3.RBAC'), rules: { policies } };
+    const put = { op: 'add', jsonPath: router, value: { name: 'decision', typed_config: config } };
+    const remove = (name: string) => ({ op: 'remove', jsonPath: `$..http_filters[?(@.name == '${name}')]` });
+    expect(rules(put, remove('decision'))).toEqual(['decision-not-required']);
+    expect(rules(put, remove('other'))).toEqual([]);
   });
 
   it('that gives the whole list is read in its order', () => {
@@ -106,6 +122,7 @@ describe('EnvoyFilter', () => {
     ['REPLACE', 'envoy.filters.http.ext_authz', named('x', 'cors.v3.Cors')],
     ['REMOVE', 'envoy.filters.http.rbac', undefined],
     ['REPLACE', 'envoy.filters.http.rbac', named('x', 'rbac.v3.RBAC')],
+    ['MERGE', '', { typed_config: { '@type': type('rbac.v3.RBAC'), shadow_rules: {} } }],
     ['MERGE', 'envoy.filters.http.ext_authz', { name: 'guard', disabled: true }],
   ])('takes the check away by %s of %s', (operation, name, value) => {
     expect(rules('HTTP_FILTER', operation, name, value)).toEqual(['check-removed']);
