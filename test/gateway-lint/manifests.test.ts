@@ -220,3 +220,12 @@ describe('Envoy Gateway', () => {
     ]);
   });
 });
+
+it('takes what a selector selects of a Gateway that is not there for the one that is named', () => {
+  const other = file('policy-overridden/good-listener.yaml');
+  const reference = 'targetRefs: [{ group: gateway.networking.k8s.io, kind: Gateway, name: other }]';
+  const selectors = 'targetSelectors: [{ group: gateway.networking.k8s.io, kind: Gateway }]';
+  expect(rulesIn(exchanged(other, reference, selectors))).toEqual(['policy-overridden']);
+  const moved = exchanged(other, reference, `${selectors}\n  mergeType: StrategicMerge`);
+  expect(rulesIn(moved)).toEqual(['policy-overridden']);
+});
