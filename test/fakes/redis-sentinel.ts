@@ -204,6 +204,12 @@ export class TestRedisSentinel {
     await first.server.ask('SENTINEL', 'FAILOVER', PRIMARY_NAME).catch(() => undefined);
   }
 
+  /** Goes up with each promotion: how often Sentinels made somebody primary, by what the first of them knows. */
+  async promotions(): Promise<number> {
+    const answer = await this.sentinels[0]?.server.ask('SENTINEL', 'MASTER', PRIMARY_NAME);
+    return Number(pairFields(answer ?? null).get('config-epoch'));
+  }
+
   async #isSettled(): Promise<boolean> {
     const named = await Promise.all(this.sentinels.map((_, at) => this.primary(at)));
     const [primary] = named;
