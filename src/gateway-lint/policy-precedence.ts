@@ -3,8 +3,14 @@
  * for a part counts there alone. A route's may be merged with its parent's, no other. Source: Envoy Gateway 1.9, SecurityPolicy `mergeType`.
  */
 import type { Gateway, Resource } from './gateway.ts';
-import { isSelected } from './label-selector.ts';
-import { gatewayOf, isListenerSet, isSameNamespace, type Target, targetsOf } from './route-coverage.ts';
+import {
+  gatewayOf,
+  isFor,
+  isListenerSet,
+  isSameNamespace,
+  type Target,
+  targetsOf,
+} from './route-coverage.ts';
 import { ofKind } from './settings.ts';
 
 export function overridingPolicies(gateway: Gateway): readonly Resource[] {
@@ -46,9 +52,4 @@ function isSame(one: Target, other: Target, gateway: Gateway): boolean {
   const isNamed = (object: Resource) =>
     object.name === name && isSameNamespace(object.namespace, one.namespace);
   return name !== undefined && !known.some(isNamed);
-}
-
-function isFor(target: Target, { name, namespace, view }: Resource): boolean {
-  if (!isSameNamespace(target.namespace, namespace)) return false;
-  return target.name === undefined ? isSelected(view, target.view) : target.name === name;
 }

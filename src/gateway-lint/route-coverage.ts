@@ -67,7 +67,7 @@ function isCoveredItself(route: Resource, targets: readonly Target[]): boolean {
   return own.some(({ section }) => section === undefined) || forwardingRules(route).every(isNamed);
 }
 
-function isFor(target: Target, { kind, name, namespace, view }: Resource): boolean {
+export function isFor(target: Target, { kind, name, namespace, view }: Resource): boolean {
   if (target.kind !== kind || !isSameNamespace(target.namespace, namespace)) return false;
   return target.name === undefined ? isSelected(view, target.view) : target.name === name;
 }
