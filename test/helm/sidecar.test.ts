@@ -114,6 +114,7 @@ describeChart('the sidecar on loopback', () => {
     ['an address that others reach', { host: '0.0.0.0' }],
     ['a name', { host: 'localhost' }],
     ['the port of the admin listener', { port: 9192 }],
+    ['a port that is taken away', { port: null }],
   ])('is nowhere else: %s', (_name, loopback) => {
     expect(refusalOf({ file, also: { verifier: { sidecar: { loopback } } } })).toContain(
       "values don't meet the specifications of the schema",

@@ -233,7 +233,7 @@
 {{- $drainMs := 0 -}}
 {{- range $setting, $default := dict "drainDelay" (default "0s" .drainDelay) "drainTimeout" "10s" -}}
 {{- $duration := default $default (index $values.settings $setting) -}}
-{{- if not (regexMatch "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$" $duration) -}}
+{{- if not (regexMatch "^([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?$" $duration) -}}
 {{- fail (printf "%s.settings.%s is %s: give a duration with unit, such as 500ms, 30s or 1m30s." $.name $setting $duration) -}}
 {{- end -}}
 {{- $drainMs = add $drainMs (include "proofgate.milliseconds" $duration) -}}

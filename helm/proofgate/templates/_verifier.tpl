@@ -62,7 +62,7 @@
 {{- if include "proofgate.verifier.hasSocket" . -}}
 {{- printf "unix:%s/verifier.sock" $sidecar.socketDirectory -}}
 {{- else -}}
-{{- printf "%s:%d" (contains ":" $sidecar.loopback.host | ternary (printf "[%s]" $sidecar.loopback.host) $sidecar.loopback.host) (int ($sidecar.loopback.port | default 9191)) -}}
+{{- printf "%s:%d" (contains ":" $sidecar.loopback.host | ternary (printf "[%s]" $sidecar.loopback.host) $sidecar.loopback.host) (int $sidecar.loopback.port) -}}
 {{- end -}}
 {{- end -}}
 
