@@ -58,7 +58,8 @@ module.exports = {
     },
     {
       name: 'who-checks-a-bundle-loads-no-builder-of-schemas',
-      comment: 'src/bundle/shapes.ts has the schemas: docs/performance.md, "What idle programs take"',
+      comment:
+        'src/bundle/schemas.generated.ts has the schemas: docs/performance.md, "What idle programs take"',
       severity: 'error',
       from: { path: '^src/(?!control/|client/)', pathNot: BUILT_SCHEMAS },
       to: {

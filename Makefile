@@ -92,6 +92,10 @@ openapi: build ## write docs/openapi.json, from what the real process serves
 vectors: node_modules/.installed ## write test/vectors/*.json from their cases
 	@node scripts/make-vectors.mjs
 
+.PHONY: schemas
+schemas: node_modules/.installed ## write docs/schema/*.json and what verifiers load of them, from src/bundle/schema.ts
+	@node scripts/make-schemas.mjs
+
 .PHONY: chart
 chart: node_modules/.installed ## write what helm/proofgate has of others: README from its values, alerts, version
 	@node scripts/make-chart-files.mjs

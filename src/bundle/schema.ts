@@ -1,5 +1,5 @@
 /**
- * The shape of a bundle's content and of a freshness statement: the one source of the types, of what is checked (`shapes.ts`)
+ * The shape of a bundle's content and of a freshness statement: the one source of the types, of what is checked (`schemas.generated.ts`)
  * and of the published docs/schema/bundle.schema.json. Rules that join several members are checked while compiling, in `compile*.ts`.
  * Source: docs/bundle.md "Content".
  */

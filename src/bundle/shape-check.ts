@@ -13,7 +13,7 @@ export interface ShapeCheck<T> {
   readonly errors: (value: unknown) => readonly ShapeError[];
 }
 
-/** @typeParam T what the schema describes, which `shapes.ts` vouches for */
+/** @typeParam T what the schema describes, which `schemas.generated.ts` vouches for */
 export function shapeCheck<T>(schema: XSchema): ShapeCheck<T> {
   const validator = Compile(schema);
   return {

@@ -11,8 +11,14 @@ import type {
   FreshnessContent,
   LinkContent,
 } from './schema.ts';
+import {
+  BUNDLE_SHAPE,
+  DELTA_SHAPE,
+  DERIVED_KEY_SHAPE,
+  FRESHNESS_SHAPE,
+  LINK_SHAPE,
+} from './schemas.generated.ts';
 import { type ShapeCheck, type ShapeError, shapeCheck } from './shape-check.ts';
-import { BUNDLE_SHAPE, DELTA_SHAPE, DERIVED_KEY_SHAPE, FRESHNESS_SHAPE, LINK_SHAPE } from './shapes.ts';
 
 const bundleContent: ShapeCheck<BundleContent> = shapeCheck(BUNDLE_SHAPE);
 const freshnessContent: ShapeCheck<FreshnessContent> = shapeCheck(FRESHNESS_SHAPE);

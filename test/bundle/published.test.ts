@@ -1,5 +1,5 @@
 /** What the project publishes about bundles: schemas and examples. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { signBundle } from '../../src/bundle/authoring.ts';
 import { POLL_ANSWER } from '../../src/bundle/distribution-contract.ts';
@@ -11,14 +11,14 @@ import {
   FRESHNESS_CONTENT,
   LINK_CONTENT,
 } from '../../src/bundle/schema.ts';
-import * as shapes from '../../src/bundle/shapes.ts';
+import * as shapes from '../../src/bundle/schemas.generated.ts';
 import { NOW_SECONDS, newSigningKey } from '../fakes/bundle-content.ts';
 import { newDirectory } from './bundle-directory.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (path: string) => readFile(new URL(path, root), 'utf8');
 
-/** What `src/bundle/shapes.ts` has of each schema. */
+/** What `src/bundle/schemas.generated.ts` has of each schema. */
 const SHAPES = {
   BUNDLE_SHAPE: BUNDLE_CONTENT,
   DELTA_SHAPE: DELTA_CONTENT,
@@ -27,14 +27,7 @@ const SHAPES = {
   LINK_SHAPE: LINK_CONTENT,
   POLL_ANSWER_SHAPE: POLL_ANSWER,
 };
-const SHAPES_HEAD = `/**
- * The schemas of \`schema.ts\` and \`distribution-contract.ts\` as plain JSON Schema, for whoever checks and builds none.
- * Generated: test/bundle/published.test.ts says how, and when it must be done again.
- */
-import type { XSchema } from 'typebox/schema';
-
-`;
-
+/** `make schemas` writes them. */
 describe('schemas', () => {
   it.each([
     ['docs/schema/bundle.schema.json', BUNDLE_CONTENT],
@@ -42,20 +35,12 @@ describe('schemas', () => {
     ['docs/schema/link.schema.json', LINK_CONTENT],
     ['docs/schema/freshness.schema.json', FRESHNESS_CONTENT],
   ])('%s is the one that is checked', async (path, schema) => {
-    const text = `${JSON.stringify(schema, null, 2)}\n`;
-    // To make them anew: UPDATE_SCHEMAS=1 npm run jest -- test/bundle/published, then npm run format.
-    if (process.env.UPDATE_SCHEMAS === '1') await writeFile(new URL(path, root), text);
-    expect(JSON.parse(await read(path))).toEqual(JSON.parse(text));
+    expect(JSON.parse(await read(path))).toEqual(JSON.parse(JSON.stringify(schema)));
   });
 
   // The order too: faults are told in it.
-  it('src/bundle/shapes.ts has them as they are', async () => {
+  it('src/bundle/schemas.generated.ts has them as they are', async () => {
     const texts = Object.entries(SHAPES).map(([name, schema]) => [name, JSON.stringify(schema)] as const);
-    if (process.env.UPDATE_SCHEMAS === '1') {
-      const lines = texts.map(([name, text]) => `export const ${name}: XSchema = ${text};\n`);
-      await writeFile(new URL('src/bundle/shapes.ts', root), SHAPES_HEAD + lines.join('\n'));
-      return;
-    }
     expect(Object.entries(shapes).map(([name, shape]) => [name, JSON.stringify(shape)])).toEqual(texts);
   });
 });

@@ -7,8 +7,8 @@
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import type { Acknowledgement, DistributedFile, PollAnswer, PollQuery } from '../distribution-contract.ts';
 import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../distribution-limits.ts';
+import { POLL_ANSWER_SHAPE } from '../schemas.generated.ts';
 import { type ShapeCheck, shapeCheck } from '../shape-check.ts';
-import { POLL_ANSWER_SHAPE } from '../shapes.ts';
 import { hasAtMostParts } from './answer-structure.ts';
 import { ControlFailure } from './control-failure.ts';
 import { parseRetryAfter } from './retry-delay.ts';
