@@ -150,7 +150,7 @@ describe.each(['discovery', 'keys'] as const)(
       issuer.setFault(document, fault);
       const fetcher = world.fetcher(timeoutMs === undefined ? {} : { timeoutMs });
       const source = { issuer: issuer.issuer, jwksUri: issuer.jwksUri, audience: AUDIENCE };
-      const result: SourceValidation = await validateSource(source, fetcher, Date.now);
+      const result: SourceValidation = await record.watch(() => validateSource(source, fetcher, Date.now));
       expect(result).toEqual({ kind: 'invalid', code, detail: expect.any(String) });
       expect(new Set(record.attempts)).toEqual(new Set([GOOD_ADDRESS]));
     });

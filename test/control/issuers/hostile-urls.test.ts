@@ -48,7 +48,7 @@ it('the table is as long as it should be', () => {
 
 it('trap and record see a connection where one is allowed', async () => {
   const fetcher = world.fetcher({ openedNetworks: networks('127.0.0.0/8'), timeoutMs: 300 });
-  await fetcher.fetchJson(`https://127.0.0.1:${trap.port}/`);
+  await record.watch(() => fetcher.fetchJson(`https://127.0.0.1:${trap.port}/`));
   expect(record.attempts).toEqual(['127.0.0.1']);
   await waitFor('the trap accepts', 2_000, () => (trap.accepted === 1 ? true : undefined));
   const socket = connect(trap.port, '::1');
@@ -61,7 +61,7 @@ describe('a hostile issuer fails its draft and nobody is connected to', () => {
     '%s',
     async (_, hostile) => {
       const source = { issuer: withPort(hostile.url), jwksUri: issuer.jwksUri, audience: AUDIENCE };
-      const result = await validateSource(source, fetcherFor(hostile), Date.now);
+      const result = await record.watch(() => validateSource(source, fetcherFor(hostile), Date.now));
       expect(result).toEqual({ kind: 'invalid', code: hostile.code, detail: expect.any(String) });
       expect(record.attempts).toEqual([]);
       expect(trap.accepted).toBe(0);
@@ -76,7 +76,7 @@ describe('a hostile JWKS URI that its issuer vouches for fails its draft; only t
       const jwksUri = withPort(hostile.url);
       issuer.discoveryOverrides = { jwks_uri: jwksUri };
       const source = { issuer: issuer.issuer, jwksUri, audience: AUDIENCE };
-      const result = await validateSource(source, fetcherFor(hostile), Date.now);
+      const result = await record.watch(() => validateSource(source, fetcherFor(hostile), Date.now));
       expect(result).toEqual({ kind: 'invalid', code: hostile.code, detail: expect.any(String) });
       expect(record.attempts.filter((address) => address !== GOOD_ADDRESS)).toEqual([]);
       expect(trap.accepted).toBe(0);
@@ -97,18 +97,34 @@ describe('the connection judges what the URL rules would let through, with the s
     '::1',
     '[::1]',
   ];
+
+  function guarded(...openedNetworks: readonly string[]) {
+    const connection = new GuardedConnection({
+      openedNetworks: networks(...openedNetworks),
+      resolveName: resolveBySystem,
+      secureContext: createSecureContext(),
+    });
+    const connect = (hostname: string) =>
+      new Promise<Error | null>((resolve) => {
+        const target = { hostname, protocol: 'https:', port: String(trap.port) };
+        record.watch(() => connection.connector(target, (...[fault]) => resolve(fault)));
+      });
+    return { connection, connect };
+  }
+
+  it('the record sees a connection where one is allowed', async () => {
+    const { connect, connection } = guarded('127.0.0.0/8', '::1/128');
+    const connected = connect('localhost');
+    await waitFor('an attempt', 2_000, () => record.attempts[0]);
+    connection.close();
+    expect(await connected).not.toBeNull();
+  });
+
   it.each([...spellings, '::ffff:127.0.0.1', '0:0:0:0:0:ffff:7f00:1', '::127.0.0.1', 'fe80::1%lo', '::1%lo'])(
     '%s',
     async (hostname) => {
-      const connection = new GuardedConnection({
-        openedNetworks: networks(`${GOOD_ADDRESS}/32`),
-        resolveName: resolveBySystem,
-        secureContext: createSecureContext(),
-      });
-      const error = await new Promise<Error | null>((resolve) => {
-        const target = { hostname, protocol: 'https:', port: String(trap.port) };
-        connection.connector(target, (...[fault]) => resolve(fault));
-      });
+      const { connect, connection } = guarded(`${GOOD_ADDRESS}/32`);
+      const error = await connect(hostname);
       connection.close();
       expect(error).not.toBeNull();
       expect(connection.failure?.code).toBe('address_forbidden');

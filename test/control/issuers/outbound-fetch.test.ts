@@ -52,7 +52,7 @@ describe('a good issuer', () => {
       asked.push(name);
       return Promise.resolve([GOOD_ADDRESS]);
     };
-    const fetched = await world.fetcher({ resolveName }).fetchJson(named.jwksUri);
+    const fetched = await record.watch(() => world.fetcher({ resolveName }).fetchJson(named.jwksUri));
     expect(fetched.kind).toBe('fetched');
     expect(asked).toEqual([GOOD_HOST]);
     expect(record.attempts).toEqual([GOOD_ADDRESS]);
@@ -93,7 +93,7 @@ describe('rebinding', () => {
     const fetcher = world.fetcher({ resolveName });
     const outcomes: string[] = [];
     for (let i = 0; i < 20; i++) {
-      const fetched = await fetcher.fetchJson(named.jwksUri);
+      const fetched = await record.watch(() => fetcher.fetchJson(named.jwksUri));
       outcomes.push(fetched.kind === 'failed' ? fetched.code : fetched.kind);
     }
     expect(outcomes).toEqual(Array.from({ length: 10 }, () => ['fetched', 'address_forbidden']).flat());

@@ -1,4 +1,5 @@
 /** A good issuer on an address that is opened for it, traps on all other addresses of this machine, and a record of connections. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { SHARE_ENV, Worker } from 'node:worker_threads';
@@ -67,16 +68,26 @@ export function networks(...cidrs: readonly string[]) {
   });
 }
 
-/** Every address that any code of this process tries to connect to, as Node itself reports it. */
+/**
+ * Every address that the watched work tries to connect to, as Node itself reports it. Only the watched work: the
+ * process runs one test file after another, and a closed gRPC client of an earlier one still tries once more.
+ */
 export class ConnectionRecord {
   readonly attempts: string[] = [];
+  readonly #watched = new AsyncLocalStorage<true>();
   readonly #onSocket = (message: unknown) => {
+    if (this.#watched.getStore() === undefined) return;
     const { socket } = message as { socket: Socket };
     socket.on('connectionAttempt', (address: string) => this.attempts.push(address));
   };
 
   constructor() {
     subscribe('net.client.socket', this.#onSocket);
+  }
+
+  /** Runs the work, and records what it and all that it starts connects to. */
+  watch<Result>(work: () => Result): Result {
+    return this.#watched.run(true, work);
   }
 
   close(): void {
