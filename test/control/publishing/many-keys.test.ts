@@ -1,8 +1,11 @@
 /** Sites with more keys than a bundle holds itself: shards that stay the same bytes, and whole bundles beside deltas. */
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { describeSnapshot, Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+
+/** Twelve thousand keys take a busy machine longer than one test usually may. */
+jest.setTimeout(180_000);
 
 let world: ControlWorld;
 let publisher: SitePublisher;
