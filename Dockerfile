@@ -28,8 +28,9 @@ LABEL org.opencontainers.image.title="Proofgate" \
       org.opencontainers.image.description="Proof-bound request verification behind Envoy's ext_authz" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image/ /
-# One arena of memory: threads allocate little, and each of the others keeps what it once took.
-ENV PATH=/usr/local/bin MALLOC_ARENA_MAX=1
+# One arena of memory: threads allocate little, and each of the others keeps what it once took. What is large goes back to the system when it
+# is freed: left to itself, the allocator keeps ever larger pieces.
+ENV PATH=/usr/local/bin MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/proofgate"]
 CMD ["--help"]

@@ -122,7 +122,10 @@ describe('what runs', () => {
   });
 
   it('has one arena of memory', () => {
-    expect(only('ENV')?.text.split(' ').slice(1)).toEqual(['MALLOC_ARENA_MAX=1']);
+    expect(only('ENV')?.text.split(' ').slice(1)).toEqual([
+      'MALLOC_ARENA_MAX=1',
+      'MALLOC_MMAP_THRESHOLD_=131072',
+    ]);
   });
 });
 
