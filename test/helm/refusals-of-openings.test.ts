@@ -5,6 +5,8 @@ import { describeChart, objectOf, refusalOf, render, type Values } from './chart
 
 const MEMORY = [{ name: 'PROOFGATE_REPLAY', value: 'memory' }];
 const PASSWORD = 'https://user:pw@host.example/v1';
+const PRIVATE_JWK = '{"kty":"OKP","crv":"Ed25519","x":"AA","d" : "user:pw"}';
+const PRIVATE_PEM = '-----BEGIN PRIVATE KEY-----\nuser:pw\n-----END PRIVATE KEY-----\n';
 
 type Refusal = readonly [name: string, file: string, also: object, setting: string];
 
@@ -39,6 +41,12 @@ const REFUSALS: readonly Refusal[] = [
     'verifier.extraEnv HTTPS_PROXY holds a user or password',
   ],
   [
+    'a password before a proxy without a scheme',
+    'sidecar',
+    { verifier: { extraEnv: [{ name: 'HTTPS_PROXY', value: 'user:pw@proxy.example:3128' }] } },
+    'verifier.extraEnv HTTPS_PROXY holds a user or password',
+  ],
+  [
     'a password in a variable of Control',
     'control-sqlite',
     { control: { extraEnv: [{ name: 'HTTPS_PROXY', value: PASSWORD }] } },
@@ -49,6 +57,44 @@ const REFUSALS: readonly Refusal[] = [
     'verifier-audited',
     { verifier: { settings: { auditUrl: PASSWORD } } },
     'verifier.settings.auditUrl',
+  ],
+  [
+    'a token in the query of where events go',
+    'verifier-audited',
+    { verifier: { settings: { auditUrl: 'https://collector.example/v1?kind=x&Access_Token=user:pw' } } },
+    'verifier.settings.auditUrl',
+  ],
+  ...['pass', 'api_key', 'X-Amz-Signature', 'pwd', 'apiKey', 'authToken'].map(
+    (name): Refusal => [
+      `${name} in the query of where events go`,
+      'verifier-audited',
+      { verifier: { settings: { auditUrl: `https://collector.example/v1?a=b&${name}=user:pw` } } },
+      'verifier.settings.auditUrl',
+    ],
+  ),
+  [
+    'a variable that is a password',
+    'verifier-redis',
+    { verifier: { extraEnv: [{ name: 'PROXY_PASSWORD', value: 'user:pw' }] } },
+    'verifier.extraEnv holds the value of PROXY_PASSWORD',
+  ],
+  [
+    'a private key among those that sign bundles',
+    'verifier-redis',
+    { verifier: { trust: { bundleKeys: { 'own.jwk.json': PRIVATE_JWK } } } },
+    'verifier.trust.bundleKeys holds a private key as own.jwk.json',
+  ],
+  [
+    'a private key as PEM, of a sidecar',
+    'sidecar',
+    { verifier: { trust: { freshnessKeys: { 'own.pem': PRIVATE_PEM } } } },
+    'verifier.trust.freshnessKeys holds a private key as own.pem',
+  ],
+  [
+    'an annotation in the place of the one that makes pods anew',
+    'verifier-redis',
+    { verifier: { podAnnotations: { 'checksum/trust': 'fixed' } } },
+    'verifier.podAnnotations has checksum/trust',
   ],
   [
     'a password where traces go',
@@ -132,6 +178,32 @@ describeChart('takes', () => {
       {
         file: 'verifier-audited',
         also: { verifier: { extraEnv: [{ name: 'NO_PROXY', value: 'https://host.example/@v1' }] } },
+      },
+    ],
+    [
+      'a query that has the letters of a credential, and none',
+      {
+        file: 'verifier-audited',
+        also: {
+          verifier: { settings: { auditUrl: 'https://host.example/?signal=logs&design=1&compass=n&keys=2' } },
+        },
+      },
+    ],
+    [
+      'a variable that has the signs of a login, and is none',
+      {
+        file: 'verifier-audited',
+        also: {
+          verifier: {
+            extraEnv: [
+              { name: 'NO_PROXY', value: '10.0.0.0/8,::1,host.example:8080' },
+              { name: 'OWNER', value: 'team at: ops@shop.example' },
+              { name: 'PAGE', value: 'https://host.example/?token=&tokens' },
+              { name: 'EMPTY_TOKEN', value: '' },
+              { name: 'API_TOKEN', valueFrom: { secretKeyRef: { name: 'x', key: 'y' } } },
+            ],
+          },
+        },
       },
     ],
   ])('%s', (_name, values) => {

@@ -113,6 +113,11 @@ const VERIFIER: readonly Refusal[] = [
     ['redis.url holds a user or password'],
   ],
   [
+    'a password in the query of the URL',
+    { file: 'verifier-redis', also: { redis: { url: 'redis://redis?password=p' } } },
+    ['redis.url has a query or a fragment'],
+  ],
+  [
     'two CAs',
     { file: 'verifier-redis', also: { redis: { ca: { configMap: 'x' } } } },
     ['redis.ca names a ConfigMap and a Secret'],
@@ -215,6 +220,11 @@ const ENDING: readonly Refusal[] = [
     'a duration that is none',
     { file: 'verifier-redis', also: { verifier: { settings: { drainDelay: '5' } } } },
     ['verifier.settings.drainDelay is 5', 'duration with unit'],
+  ],
+  [
+    'a duration that no clock has',
+    { file: 'verifier-redis', also: { verifier: { settings: { drainDelay: '99999999999999999999h' } } } },
+    ['verifier.settings.drainDelay is 99999999999999999999h', 'duration with unit'],
   ],
 ];
 

@@ -76,6 +76,9 @@
 {{- if contains "@" $redis.url -}}
 {{- fail "redis.url holds a user or password, which everybody who may read pods would see: put the URL into a Secret and name it in redis.urlSecret." -}}
 {{- end -}}
+{{- if regexMatch "[?#]" $redis.url -}}
+{{- fail "redis.url has a query or a fragment, and the verifier takes neither: a user and a password stand before the host, in a Secret that redis.urlSecret names." -}}
+{{- end -}}
 {{- include "proofgate.checks.ca" (dict "name" "redis.ca" "ref" $redis.ca) -}}
 {{- if include "proofgate.redisGiven" . -}}
 {{- if hasKey $verifier.settings "maxReplayRecords" -}}

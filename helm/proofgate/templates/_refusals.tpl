@@ -5,12 +5,16 @@
 {{- $values := index $.Values $component -}}
 {{- if $values.enabled -}}
 {{- include "proofgate.checks.environment" (dict "name" (printf "%s.extraEnv" $component) "variables" $values.extraEnv) -}}
+{{- include "proofgate.checks.annotations" (dict "name" $component "annotations" $values.podAnnotations) -}}
 {{- range $name, $value := $values.settings -}}
 {{- include "proofgate.checks.credentials" (dict "name" (printf "%s.settings.%s" $component $name) "value" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.verifier.enabled -}}
+{{- range $keys := list "bundleKeys" "freshnessKeys" -}}
+{{- include "proofgate.checks.publicKeys" (dict "name" (printf "verifier.trust.%s" $keys) "keys" (index $.Values.verifier.trust $keys)) -}}
+{{- end -}}
 {{- include "proofgate.checks.credentials" (dict "name" "verifier.source.control.url" "value" .Values.verifier.source.control.url) -}}
 {{- if eq .Values.verifier.mode "deployment" -}}
 {{- include "proofgate.checks.verifierDoor" . -}}
@@ -35,15 +39,42 @@
 {{- if hasPrefix "PROOFGATE_" $variable -}}
 {{- fail (printf "%s holds %s, which would set a flag of the program behind the back of this chart and its checks: use the value that there is for it, or settings." $name $variable) -}}
 {{- end -}}
+{{- if and .value (regexMatch `(?i:password|passwd|secret|token|api_?key)$` $variable) -}}
+{{- fail (printf "%s holds the value of %s, which everybody who may read pods or ConfigMaps would see: put it into a Secret, and name that (valueFrom)." $name $variable) -}}
+{{- end -}}
 {{- include "proofgate.checks.credentials" (dict "name" (printf "%s %s" $name $variable) "value" .value) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* A user or password in a URL: what is rendered is for everybody who may read pods or ConfigMaps. Takes a text, a list of them, or anything else. */}}
+{{/* Whoever has the private key of a bundle signs bundles: it is for no cluster. */}}
+{{- define "proofgate.checks.publicKeys" -}}
+{{- $name := .name -}}
+{{- range $file, $content := .keys -}}
+{{- if regexMatch `PRIVATE KEY|"d"\s*:` (toString $content) -}}
+{{- fail (printf "%s holds a private key as %s: a verifier has public keys alone (keygen --public-out); whoever has seen this one may sign bundles, so make another." $name $file) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Pods are made anew when this annotation changes; of two of one name it would be the other that counts. */}}
+{{- define "proofgate.checks.annotations" -}}
+{{- $name := .name -}}
+{{- range $annotation, $value := .annotations -}}
+{{- if hasPrefix "checksum/" $annotation -}}
+{{- fail (printf "%s.podAnnotations has %s, a name of this chart's own: pods would keep old keys; call it otherwise." $name $annotation) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A user or password in a URL, before its host, whose scheme proxies leave out, or in its query: what is rendered is for everybody who may
+read pods or ConfigMaps. Takes a text, a list of them, or anything else.
+*/}}
 {{- define "proofgate.checks.credentials" -}}
 {{- $name := .name -}}
+{{- $login := `://[^/?#]*@|^[^/?#@\s]+:[^/?#@\s]*@|[?&](?i:(?:[a-z0-9]+[-_.])*(?:auth|access|api|client|user)?(?:pass|passwd|password|pwd|secret|token|credentials?|sig|signature|key))=[^&#]` -}}
 {{- range (kindIs "slice" .value | ternary .value (list .value)) -}}
-{{- if and (kindIs "string" .) (regexMatch "://[^/?#]*@" .) -}}
+{{- if and (kindIs "string" .) (regexMatch $login .) -}}
 {{- fail (printf "%s holds a user or password, which everybody who may read pods or ConfigMaps would see: put it into a Secret, and name that (valueFrom, a token's file on extraVolumes)." $name) -}}
 {{- end -}}
 {{- end -}}
