@@ -82,11 +82,15 @@ export interface Gateway {
   readonly unseen: readonly View[];
   /** Filters that patches put into a chain, with the patch's word on where. */
   readonly insertedFilters: readonly { readonly filter: HttpFilter; readonly isBehindCheck: boolean }[];
+  /** Filters that patches give routers and clusters, which run after all others. */
+  readonly upstreamFilters: readonly View[];
   /** Patches that take the check away. */
   readonly removals: readonly View[];
   /** Patches of what others put in so that nothing passes without a decision. */
   readonly decisionRemovals: readonly View[];
   readonly resources: readonly Resource[];
+  /** Objects that say where and how a gateway or verifier runs, and configure none by themselves. */
+  readonly surroundings: readonly Resource[];
   /** Of Istio's mesh configurations. */
   readonly meshes: readonly View[];
 }

@@ -1,6 +1,6 @@
 /** Envoy's own configuration: a bootstrap, files of resources, and what its admin interface shows of all of it. */
-import { isBlackHole, isForWorkloads } from './exposure.ts';
-import type { Chain, Listener } from './gateway.ts';
+import { isBlackHole, isCheckFilter, isForWorkloads } from './exposure.ts';
+import type { Chain, HttpFilter, Listener } from './gateway.ts';
 import { isConnectionRefused } from './istio-condition.ts';
 import { isManager, PROXY, readHttpFilter, type Typed, typed } from './read-filters.ts';
 import { everyMapping, type View } from './view.ts';
@@ -11,6 +11,8 @@ export interface EnvoyConfiguration {
   readonly clusters: readonly View[];
   readonly endpoints: readonly View[];
   readonly admins: readonly View[];
+  /** Configured by their names, for listeners that may be elsewhere. */
+  readonly namedFilters: readonly HttpFilter[];
   readonly unseen: readonly View[];
 }
 
@@ -18,6 +20,8 @@ export interface EnvoyConfiguration {
 interface Parts {
   readonly listeners: View[];
   readonly routes: View[];
+  /** Virtual hosts that are fetched one by one. */
+  readonly hosts: View[];
   readonly clusters: View[];
   readonly endpoints: View[];
   /** By name. */
@@ -30,6 +34,7 @@ function noParts(): Parts {
   return {
     listeners: [],
     routes: [],
+    hosts: [],
     clusters: [],
     endpoints: [],
     filters: new Map(),
@@ -43,12 +48,7 @@ export function readEnvoy(document: View): EnvoyConfiguration | undefined {
   const parts = noParts();
   const dumps = DUMP.test(typed(document)?.type ?? '') ? [document] : document.list('configs');
   if (dumps.length > 0) readDumps(dumps, parts);
-  else if (
-    document
-      .get('resources')
-      ?.items()
-      .some((resource) => typed(resource) !== undefined)
-  ) {
+  else if (document.list('resources').some((resource) => typed(unwrapped(resource)) !== undefined)) {
     for (const resource of document.list('resources')) readResource(resource, parts);
   } else if (BOOTSTRAP_MEMBERS.some((name) => document.get(name) !== undefined)) {
     readBootstrap(document, parts);
@@ -67,7 +67,7 @@ export function dumpsOfPods(document: View): readonly View[] {
 
 const DUMP = /^envoy\.admin\.v\w+\.\w+ConfigDump$/;
 
-const BOOTSTRAP_MEMBERS = ['static_resources', 'dynamic_resources', 'admin'];
+const BOOTSTRAP_MEMBERS = ['static_resources', 'dynamic_resources', 'admin', 'layered_runtime'];
 
 function readBootstrap(bootstrap: View, parts: Parts): void {
   const resources = bootstrap.get('static_resources');
@@ -114,10 +114,7 @@ function readDump(dump: View, type: string, parts: Parts): void {
     const names = ['static_endpoint_configs', 'dynamic_endpoint_configs'];
     parts.endpoints.push(...dumped(dump, names, 'endpoint_config'));
   } else if (type.startsWith('EcdsConfigDump')) {
-    for (const filter of dumped(dump, ['ecds_filters'], 'ecds_filter')) {
-      const name = filter.get('name')?.text;
-      if (name !== undefined) parts.filters.set(name, filter);
-    }
+    for (const filter of dumped(dump, ['ecds_filters'], 'ecds_filter')) readNamedFilter(filter, parts);
   } else readResource(dump, parts);
 }
 
@@ -137,12 +134,40 @@ function dumped(dump: View, names: readonly string[], member: string): readonly 
   });
 }
 
-function readResource(resource: View, parts: Parts): void {
+/** Of an envelope that says more of a resource, as delta xDS has them and lists may. */
+function unwrapped(resource: View): View {
+  const type = typed(resource)?.type;
+  const inner = resource.get('resource');
+  return inner !== undefined && (type === undefined || /\.Resource$/.test(type)) ? inner : resource;
+}
+
+function readResource(wrapped: View, parts: Parts): void {
+  const resource = unwrapped(wrapped);
   const type = typed(resource)?.type ?? '';
   if (/\.Listener$/.test(type)) parts.listeners.push(resource);
   else if (/\.RouteConfiguration$/.test(type)) parts.routes.push(resource);
+  else if (/\.VirtualHost$/.test(type)) parts.hosts.push(resource);
   else if (/\.Cluster$/.test(type)) parts.clusters.push(resource);
   else if (/\.ClusterLoadAssignment$/.test(type)) parts.endpoints.push(resource);
+  else if (/\.TypedExtensionConfig$/.test(type)) readNamedFilter(resource, parts);
+  else if (!SAYS_NOTHING.test(type)) readScope(resource, type, parts);
+}
+
+/** A scope that has its routes within. Of anything else nothing can be said. */
+function readScope(resource: View, type: string, parts: Parts): void {
+  const isScope = /\.ScopedRouteConfiguration$/.test(type);
+  const routes = isScope ? resource.get('route_configuration') : undefined;
+  if (routes === undefined) parts.unseen.push(resource);
+  else parts.routes.push(routes);
+}
+
+/** Types of what no rule looks at, or wherever it is (Runtime). */
+const SAYS_NOTHING = /\.(?:Runtime|Secret|SecretsConfigDump)$/;
+
+function readNamedFilter(filter: View, parts: Parts): void {
+  const name = filter.get('name')?.text;
+  if (name === undefined) parts.unseen.push(filter);
+  else parts.filters.set(name, filter);
 }
 
 function assemble(parts: Parts): EnvoyConfiguration {
@@ -160,14 +185,31 @@ function assemble(parts: Parts): EnvoyConfiguration {
       parts.filters.has(name) ? [] : (entry.get('config_discovery') ?? []),
     ),
   );
+  const namedFilters = [...parts.filters.values()].map((filter) => readHttpFilter(filter, new Map()));
   return {
     listeners,
-    routeConfigurations: [...used],
+    routeConfigurations: [...used, ...parts.hosts],
     clusters: parts.clusters,
     endpoints: parts.endpoints,
     admins: parts.admins,
-    unseen: [...parts.unseen, ...unseenChains, ...unseenRoutes, ...virtualHostDiscovery, ...unseenFilters],
+    namedFilters,
+    unseen: [
+      ...parts.unseen,
+      ...unseenChains,
+      ...unseenRoutes,
+      ...virtualHostDiscovery,
+      ...unseenFilters,
+      ...unplaced(namedFilters, chains),
+    ],
   };
+}
+
+/** Of no chain that is there: what they do depends on where they stand. Settings of the check say enough by themselves. */
+function unplaced(filters: readonly HttpFilter[], chains: readonly Chain[]): readonly View[] {
+  const names = new Set(chains.flatMap((chain) => chain.filters.map(({ name }) => name)));
+  return filters
+    .filter((filter) => !names.has(filter.name) && !(isCheckFilter(filter) && filter.condition === undefined))
+    .map(({ entry }) => entry);
 }
 
 function networkFilters(listener: View): readonly View[] {

@@ -1,4 +1,5 @@
 /** From the text of a file to what it configures. */
+import { WORKLOADS } from './ambient.ts';
 import { exposedChains } from './exposure.ts';
 import type { Gateway, Settings } from './gateway.ts';
 import { dumpsOfPods, type EnvoyConfiguration, readEnvoy } from './read-envoy.ts';
@@ -19,12 +20,14 @@ export function readGateway(text: string): Gateway | undefined {
   const envoys = documents.map((document) => ({ document, envoy: readEnvoy(document) }));
   const others = envoys.filter(({ envoy }) => envoy === undefined).map(({ document }) => document);
   const objects = others.map((document) => ({ document, resources: readResources(document) }));
-  const resources = objects.flatMap(({ resources }) => resources).filter(({ kind }) => KINDS.has(kind));
-  const meshes = objects.flatMap(({ resources }) => resources).flatMap(meshOf);
+  const all = objects.flatMap(({ resources }) => resources);
+  const resources = all.filter(({ kind }) => KINDS.has(kind));
+  const surroundings = all.filter(({ kind }) => SURROUNDINGS.has(kind));
+  const meshes = all.flatMap(meshOf);
   if (resources.length + meshes.length === 0 && others.length === documents.length) return undefined;
   const bootstraps = resources.flatMap(bootstrapsOf).flatMap((document) => {
     const envoy = readEnvoy(document);
-    // What these fetch is what Envoy Gateway makes of the manifests.
+    // What these fetch is what Envoy Gateway or Istio makes of the manifests.
     return envoy === undefined ? [] : [{ document, envoy: { ...envoy, unseen: [] } }];
   });
   const understood = [
@@ -34,7 +37,7 @@ export function readGateway(text: string): Gateway | undefined {
     ...meshes,
   ];
   const read = [...envoys, ...bootstraps].flatMap(({ envoy }) => envoy ?? []);
-  return { ...joined(read, readPatches(resources)), documents: understood, resources, meshes };
+  return { ...joined(read, readPatches(resources)), documents: understood, resources, surroundings, meshes };
 }
 
 /** Objects that say something about a gateway. */
@@ -51,6 +54,7 @@ const KINDS = new Set([
   'GRPCRoute',
   'Gateway',
   'HTTPRoute',
+  'HTTPRouteFilter',
   'HelmValues',
   'IstioOperator',
   'ListenerSet',
@@ -65,14 +69,19 @@ const KINDS = new Set([
   'XListenerSet',
 ]);
 
+/** Objects that matter beside those; a file of them alone configures no gateway. */
+const SURROUNDINGS = new Set(['DestinationRule', 'Namespace', 'ServiceEntry', ...WORKLOADS]);
+
 function joined(
   read: readonly EnvoyConfiguration[],
   patched: ReturnType<typeof readPatches>,
-): Omit<Gateway, 'documents' | 'resources' | 'meshes'> {
+): Omit<Gateway, 'documents' | 'resources' | 'surroundings' | 'meshes'> {
   const listeners = read.flatMap((envoy) => envoy.listeners);
   const chains = listeners.flatMap((listener) => listener.chains);
   const whole = (view: View): Settings => ({ view, isWhole: true });
-  const filters = chains.flatMap((chain) => chain.filters).filter(({ kind }) => kind === 'ext_authz');
+  const filters = [...chains, ...read.map((envoy) => ({ filters: envoy.namedFilters }))]
+    .flatMap((one) => one.filters)
+    .filter(({ kind }) => kind === 'ext_authz');
   const routeParts = everyMapping(read.flatMap((envoy) => envoy.routeConfigurations));
   const parts = [...routeParts, ...patched.routeParts];
   return {

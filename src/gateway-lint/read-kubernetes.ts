@@ -31,21 +31,30 @@ function readHelmValues(document: View): readonly Resource[] {
   return [{ kind: 'HelmValues', name: '', namespace: undefined, view: document, spec: document }];
 }
 
+/** Of an IstioOperator; each is merged over the ones before it, so none may be bad. */
+const MESH_HOLDERS = [[], ['values'], ['unvalidated_values']];
+
 /** @throws UnreadableText for a ConfigMap whose text is no YAML */
 export function meshOf({ kind, spec, view }: Resource): readonly View[] {
   if (kind === 'IstioOperator' || kind === 'HelmValues') {
-    const direct = spec.get('mesh_config') ?? spec.at('values', 'mesh_config');
-    return direct === undefined ? [] : [direct];
+    return MESH_HOLDERS.flatMap((names) => spec.at(...names, 'mesh_config') ?? []);
   }
   if (kind !== 'ConfigMap') return [];
   return view.at('data', 'mesh')?.documents() ?? [];
 }
 
 /**
- * What Envoy Gateway's EnvoyProxy says of the bootstrap: its text, or values of patches, as they would stand in one.
+ * What Envoy Gateway's EnvoyProxy says of the bootstrap: its text, or values of patches, as they would stand in one. And what Istio's
+ * EnvoyFilter merges into it.
  * @throws UnreadableText for a text that is no YAML
  */
 export function bootstrapsOf({ kind, spec }: Resource): readonly View[] {
+  if (kind === 'EnvoyFilter') {
+    return spec
+      .list('config_patches')
+      .filter((entry) => entry.get('apply_to')?.text === 'BOOTSTRAP')
+      .flatMap((entry) => entry.at('patch', 'value') ?? []);
+  }
   const bootstrap = kind === 'EnvoyProxy' ? spec.get('bootstrap') : undefined;
   const placed = bootstrap?.list('json_patches').flatMap((operation) => {
     const { filter, members } = targetOf(operation, 'path');

@@ -15,6 +15,7 @@ export type Patched = Pick<
   | 'routeParts'
   | 'clusters'
   | 'insertedFilters'
+  | 'upstreamFilters'
   | 'removals'
   | 'decisionRemovals'
 >;
@@ -27,6 +28,8 @@ interface Patch {
   /** The value below the members that its path names. */
   readonly placed: View;
   readonly isBehindCheck: boolean;
+  /** Its filters are behind all others. */
+  readonly isOfCluster: boolean;
 }
 
 export function readPatches(resources: readonly Resource[]): Patched {
@@ -55,13 +58,32 @@ export function readPatches(resources: readonly Resource[]): Patched {
     checks: [...settingsOf(isCheck), ...loose],
     managers: [...settingsOf(isManager), ...loose],
     routeParts: everyMapping(patches.map(({ placed }) => placed)),
-    clusters: typedViews
-      .filter(({ message }) => /\.Cluster$/.test(message.type))
-      .map(({ message }) => message.settings),
+    clusters: [
+      ...typedViews
+        .filter(({ message }) => /\.Cluster$/.test(message.type))
+        .map(({ message }) => message.settings),
+      ...patches.filter(isClusterSettings).map(({ placed }) => placed),
+    ],
     insertedFilters,
+    upstreamFilters: everyMapping(patches.map(({ placed }) => placed)).flatMap(upstreamFiltersIn),
     removals: resources.flatMap(removalsOf),
     decisionRemovals: resources.flatMap((resource) => decisionRemovals(resource, decisions)),
   };
+}
+
+/** Those of a cluster that are merged into another, or have no type, for what they are says the patch. Named ones that are merged are there already. */
+function isClusterSettings({ isOfCluster, isWhole, placed }: Patch): boolean {
+  return isOfCluster && typed(placed) === undefined && (isWhole || placed.get('name') === undefined);
+}
+
+/** Of a router, or of a cluster's options for HTTP, by whatever names these have. */
+function upstreamFiltersIn(view: View): readonly View[] {
+  const options = (view.get('typed_extension_protocol_options')?.members() ?? []).map((one) => one.view);
+  const own = /\.HttpProtocolOptions$/.test(typed(view)?.type ?? '') ? [view] : [];
+  return [
+    ...view.list('upstream_http_filters'),
+    ...[...options, ...own].flatMap((one) => (typed(one)?.settings ?? one).list('http_filters')),
+  ];
 }
 
 type Inserted = Gateway['insertedFilters'][number];
@@ -93,7 +115,9 @@ function istioPatch(entry: View): readonly Patch[] {
   if (value === undefined || operation?.text === 'REMOVE') return [];
   const neighbour = entry.at('match', 'listener', 'filter_chain', 'filter', 'sub_filter', 'name')?.text ?? '';
   const isBehindCheck = !isInFront(operation?.text ?? '', neighbour) && operation?.text !== 'MERGE';
-  return [{ value, placed: value, isWhole: !(operation?.isOneOf('MERGE') ?? false), isBehindCheck }];
+  const isOfCluster = entry.get('apply_to')?.text === 'CLUSTER';
+  const isWhole = !(operation?.isOneOf('MERGE') ?? false);
+  return [{ value, placed: value, isWhole, isBehindCheck, isOfCluster }];
 }
 
 /** What Istio puts in front of the check, and the check. */
@@ -117,8 +141,9 @@ function jsonPatch(entry: View): readonly Patch[] {
   const target = targetOf(operation, 'path');
   const names = membersOf(target);
   const isWhole = typed(value) !== undefined || typed(value.get('typed_config')) !== undefined;
-  const isBehindCheck = !isBeforeCheck(target.filter ?? '');
-  return [{ value, placed: value.below(names), isWhole, isBehindCheck }];
+  const isOfCluster = /\.Cluster$/.test(entry.get('type')?.text ?? '');
+  const isBehindCheck = isOfCluster || !isBeforeCheck(target.filter ?? '');
+  return [{ value, placed: value.below(names), isWhole, isBehindCheck, isOfCluster }];
 }
 
 /** Names below the last `typed_config`, or below what its expression selects. */

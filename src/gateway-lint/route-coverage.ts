@@ -79,7 +79,7 @@ interface Parent {
   readonly section: string | undefined;
 }
 
-function parentsOf({ namespace, spec }: Resource): readonly Parent[] {
+export function parentsOf({ namespace, spec }: Resource): readonly Parent[] {
   return spec.list('parent_refs').map((parent) => ({
     kind: parent.get('kind')?.text ?? 'Gateway',
     name: parent.get('name')?.text,
@@ -88,7 +88,8 @@ function parentsOf({ namespace, spec }: Resource): readonly Parent[] {
   }));
 }
 
-function isCoveredParent(parent: Parent, targets: readonly Target[], gateway: Gateway): boolean {
+/** By policies for it, for its listener of that name, or for each of its listeners. */
+export function isCoveredParent(parent: Parent, targets: readonly Target[], gateway: Gateway): boolean {
   const [known] = ofKind(gateway, parent.kind).filter(
     ({ name, namespace }) => name === parent.name && isSameNamespace(namespace, parent.namespace),
   );

@@ -52,6 +52,16 @@ export function ofKind({ resources }: Gateway, kind: string): readonly Resource[
   return resources.filter((resource) => resource.kind === kind);
 }
 
+export function surroundingsOf({ surroundings }: Gateway, kind: string): readonly Resource[] {
+  return surroundings.filter((resource) => resource.kind === kind);
+}
+
+/** Istio's, whose policies are for every namespace. */
+export function isRootNamespace(namespace: string | undefined, { meshes }: Gateway): boolean {
+  const named = meshes.flatMap((mesh) => mesh.get('root_namespace')?.text ?? []);
+  return namespace !== undefined && (named.length > 0 ? named : ['istio-system']).includes(namespace);
+}
+
 /** Routes of Gateway API that forward bytes, which no HTTP filter sees. */
 export const BYTE_ROUTES: readonly string[] = ['TCPRoute', 'TLSRoute', 'UDPRoute'];
 

@@ -3,6 +3,7 @@ import {
   type Alias,
   type Document,
   isAlias,
+  isMap,
   isNode,
   isScalar,
   type Node,
@@ -26,6 +27,7 @@ export class UnreadableText extends Error {
 /** One document, and where its text stands in the file. */
 export class Source {
   readonly root: Node | null;
+  readonly #isEnvoys: boolean;
   readonly #targets = new Map<Alias, Node>();
   readonly #text: string;
   readonly #placeOf: (offset: number) => Place;
@@ -43,11 +45,23 @@ export class Source {
         anchors.set(node.anchor, node);
       }
     });
+    this.#isEnvoys = isEnvoys(this.#names());
+  }
+
+  /** Of the members of all. */
+  #names(): readonly string[] {
+    const keys = isMap<Node>(this.root) ? this.root.items.map(({ key }) => this.target(key)) : [];
+    return keys.flatMap((key) => (isScalar(key) && key.tag !== IGNORE ? [String(key.value)] : []));
   }
 
   /** What an alias stands for; any other node is itself. */
   target(node: Node): Node | undefined {
     return isAlias(node) ? this.#targets.get(node) : node;
+  }
+
+  /** Envoy leaves out members whose names have this tag; what reads manifests does not. */
+  isIgnored(name: Node): boolean {
+    return this.#isEnvoys && name.tag === IGNORE;
   }
 
   placeOf(node: Node): Place {
@@ -70,6 +84,16 @@ export class Source {
       return { line: line + place.line, column: indent + place.column };
     });
   }
+}
+
+const IGNORE = '!ignore';
+
+const ENVOYS = /^(?:static_?resources|dynamic_?resources|admin|layered_?runtime|resources|configs|<<)$/i;
+const OTHERS = /^(?:kind|mesh_?config)$/i;
+
+/** By the names of its members: one that Envoy reads itself. */
+function isEnvoys(names: readonly string[]): boolean {
+  return names.some((name) => ENVOYS.test(name)) && !names.some((name) => OTHERS.test(name));
 }
 
 /** Of the first line with something in it. */

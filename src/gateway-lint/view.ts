@@ -77,30 +77,36 @@ export class View {
   #directMembers(node: Node): { readonly own: readonly Member[]; readonly merges: readonly Node[] } {
     const own: Member[] = [];
     const merges: Node[] = [];
-    for (const { key, value } of isMap(node) ? node.items : []) {
-      if (!isScalar(key)) continue;
+    for (const { at, key, value } of this.#entries(node)) {
       const target = this.#target(value);
       if (target === undefined) continue;
       if (key.value === '<<' && key.type === Scalar.PLAIN) {
         merges.push(...(isSeq(target) ? target.items.flatMap((item) => this.#target(item) ?? []) : [target]));
       } else if (!isNull(target)) {
-        own.push({ name: String(key.value), view: new View(this.#source, target, key) });
+        own.push({ name: String(key.value), view: new View(this.#source, target, at) });
       }
     }
     return { own, merges };
   }
 
+  /** Of a mapping: its names, which may be aliases, and where they stand. Not what whoever reads it leaves out. */
+  #entries(node: Node): readonly { readonly at: Node; readonly key: Scalar; readonly value: unknown }[] {
+    if (!isMap<Node>(node)) return [];
+    return node.items.flatMap(({ key: at, value }) => {
+      const key = this.#target(at);
+      return isScalar(key) && !this.#source.isIgnored(key) ? [{ at, key, value }] : [];
+    });
+  }
+
   /** Members that say again what one before them said, in either spelling. */
   repeated(): readonly View[] {
-    if (!isMap(this.#node)) return [];
     const seen = new Set<string>();
-    return this.#node.items.flatMap(({ key, value }) => {
-      if (!isScalar(key)) return [];
+    return this.#entries(this.#node).flatMap(({ at, key, value }) => {
       const text = String(key.value);
       const name = /^[A-Za-z_0-9]+$/.test(text) ? snakeCase(text) : text;
       const isRepeated = seen.has(name);
       seen.add(name);
-      return isRepeated ? [new View(this.#source, this.#target(value) ?? key, key)] : [];
+      return isRepeated ? [new View(this.#source, this.#target(value) ?? key, at)] : [];
     });
   }
 
@@ -130,9 +136,14 @@ export class View {
 
   /** A scalar, as text; also one that is wrapped (`{ value: true }`), as Envoy accepts. */
   get text(): string | undefined {
-    if (isScalar(this.#node)) return String(this.#node.value);
+    return isScalar(this.#node) ? String(this.#node.value) : this.#wrapped()?.text;
+  }
+
+  #wrapped(): View | undefined {
     const [member, ...more] = this.members();
-    return member?.name === 'value' && more.length === 0 ? member.view.text : undefined;
+    const isWrapper = member?.name === 'value' && more.length === 0;
+    // In one wrapper alone: an alias could lead around in a circle.
+    return isWrapper && isScalar(member.view.identity) ? member.view : undefined;
   }
 
   /** Undefined for what is neither: a template's text, say. Envoy and Kubernetes read YAML 1.1's words too. */
@@ -142,8 +153,11 @@ export class View {
     return /^(?:false|no|n|off)$/.test(word) ? false : undefined;
   }
 
+  /** Undefined for what begins with a zero, too: Envoy and Kubernetes read `0100` as 64. */
   get number(): number | undefined {
+    if (!isScalar(this.#node)) return this.#wrapped()?.number;
     const text = this.text ?? '';
+    if (/^-?0\d/.test(this.#node.source ?? text)) return undefined;
     return /^-?\d+(?:\.\d+)?(?:e\+?\d+)?$/i.test(text) ? Number(text) : undefined;
   }
 

@@ -30,6 +30,7 @@ describe('a value', () => {
     '{{ .Values.open }}',
     '%OPEN%',
     '[true]',
+    '&a { value: *a }',
   ])('%s is not known to be false', (value) => {
     const written = /^[{%]/.test(value) ? `"${value}"` : value;
     expect(edited(FAILURE, `failure_mode_allow: ${written}`)).toEqual(['fails-open']);
@@ -56,6 +57,9 @@ describe('a value', () => {
     ['timeout: 0.5s', 'timeout: 0s', 'check-time-out'],
     ['action: REJECT_REQUEST\n', 'action: 1\n', 'escaped-slashes'],
     ['max_request_bytes: 1048576', 'max_request_bytes: 0x1000000', 'body-limit'],
+    ['max_request_bytes: 1048576', 'max_request_bytes: 01048576', 'body-limit'],
+    [FAILURE, 'filter_enabled: { default_value: { numerator: 0100 } }', 'check-sampled'],
+    [FAILURE, 'filter_enabled: { default_value: { numerator: { value: 0100 } } }', 'check-sampled'],
     ['transport_api_version: V3', 'transport_api_version: AUTO', 'transport-version'],
   ])('instead of %s: %s is %s', (passage, by, rule) => {
     expect(edited(passage, by)).toEqual([rule]);
@@ -81,7 +85,44 @@ describe('a name', () => {
   });
 });
 
+describe('a name with the tag !ignore', () => {
+  it('is not there, as for Envoy', () => {
+    expect(edited('normalize_path: true', '!ignore normalize_path: true')).toEqual(['path-not-normalized']);
+    expect(edited('normalize_path: true', '!<!ignore> normalize_path: true')).toEqual([
+      'path-not-normalized',
+    ]);
+    expect(edited(FAILURE, '!ignore failure_mode_allow: true')).toEqual([]);
+    expect(edited(FAILURE, `!ignore failure_mode_allow: true\n                      ${FAILURE}`)).toEqual([]);
+  });
+
+  it('does not make it a manifest', () => {
+    const text = exchanged(clean, 'normalize_path: true', '!ignore normalize_path: true');
+    expect(rulesIn(`${text}\n!ignore kind: Pod\n`)).toEqual(['path-not-normalized']);
+  });
+
+  it('is not there where the names of all are aliases', () => {
+    const text = exchanged(clean, 'normalize_path: true', '!ignore normalize_path: true');
+    const aliased = text.replace(/^static_resources:/m, '*all :').replace(/^admin:/m, '*own :');
+    const names = 'node: { metadata: { a: &all static_resources, b: &own admin } }';
+    expect(rulesIn(`${names}\n${aliased}`)).toEqual(['path-not-normalized']);
+  });
+
+  it('is there in a manifest, which others read', () => {
+    const mesh = `kind: IstioOperator\napiVersion: install.istio.io/v1alpha1\nspec: { meshConfig: { extensionProviders: [{ name: a, envoyExtAuthzGrpc: { !ignore failOpen: true } }] } }\n`;
+    expect(rulesIn(mesh)).toContain('fails-open');
+  });
+});
+
 describe('an anchor', () => {
+  it('may stand for a name', () => {
+    const text = exchanged(clean, FAILURE, '*open : true');
+    expect(rulesIn(`node: { metadata: { a: &open failure_mode_allow } }\n${text}`)).toEqual(['fails-open']);
+    const twice = exchanged(clean, FAILURE, `${FAILURE}\n                      *open : false`);
+    expect(rulesIn(`node: { metadata: { a: &open failure_mode_allow } }\n${twice}`)).toEqual([
+      'setting-twice',
+    ]);
+  });
+
   const open = 'x-open: &open { failure_mode_allow: true }\nstatic_resources:\n';
 
   it('is followed, and its finding stands where the setting does', () => {

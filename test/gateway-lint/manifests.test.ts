@@ -42,6 +42,26 @@ describe('documents', () => {
         spec: { values: { meshConfig: mesh } },
       }),
     ],
+    [
+      'values over what the IstioOperator says itself',
+      (mesh: unknown) => ({
+        apiVersion: 'install.istio.io/v1alpha1',
+        kind: 'IstioOperator',
+        spec: { meshConfig: { pathNormalization: { normalization: 'BASE' } }, values: { meshConfig: mesh } },
+      }),
+    ],
+    [
+      'unvalidated values over others',
+      (mesh: unknown) => ({
+        apiVersion: 'install.istio.io/v1alpha1',
+        kind: 'IstioOperator',
+        spec: {
+          meshConfig: { accessLogFile: '/dev/stdout' },
+          values: { meshConfig: { pathNormalization: { normalization: 'BASE' } } },
+          unvalidatedValues: { meshConfig: mesh },
+        },
+      }),
+    ],
     ['values of a chart', (mesh: unknown) => ({ meshConfig: mesh })],
     [
       'a ConfigMap, quoted',

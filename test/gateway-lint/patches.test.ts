@@ -89,6 +89,28 @@ describe('EnvoyPatchPolicy', () => {
     }
   });
 
+  it.each([
+    ['other settings of the router', { jsonPath: router, path: 'typed_config' }, [lua], true],
+    ['its list', { jsonPath: router, path: 'typed_config/upstream_http_filters' }, [lua], false],
+    ['one more', { jsonPath: '$', path: `${filters}/0/typed_config/upstream_http_filters/0` }, lua, false],
+  ])('puts a filter behind the check as one of the upstream: %s', (_what, where, value, isRouter) => {
+    const settings = { '@type': type('router.v3.Router'), upstream_http_filters: value };
+    expect(rules({ op: 'replace', ...where, value: isRouter ? settings : value })).toContain(
+      'filter-behind-check',
+    );
+  });
+
+  it.each(['', '/0', '/-'])('puts a filter behind the check as one of a cluster: http_filters%s', (index) => {
+    const options = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
+    const path = `/typed_extension_protocol_options/${options}/http_filters${index}`;
+    const operation = { op: 'add', path, value: index === '' ? [lua] : lua };
+    const patch = { type: 'type.googleapis.com/envoy.config.cluster.v3.Cluster', name: 'orders', operation };
+    const spec = { jsonPatches: [patch] };
+    expect(
+      rulesIn(`${others}\n${patchOf('gateway.envoyproxy.io/v1alpha1', 'EnvoyPatchPolicy', spec)}`),
+    ).toContain('filter-behind-check');
+  });
+
   it('takes away the filter that wants a decision', () => {
     const header = { name: 'x-proofgate-decision-id', present_match: true };
     const policies = { decided: { permissions: [{ header }], principals: [{ any: true }] } };

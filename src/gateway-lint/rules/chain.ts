@@ -69,7 +69,7 @@ const filterBehindCheck: Rule = {
     ...chainsOf(gateway).flatMap(({ filters }) => behindCheck(filters).map(({ entry }) => entry)),
     ...upstreamFilters(gateway),
     ...gateway.insertedFilters
-      .filter(({ filter, isBehindCheck }) => isBehindCheck && !HARMLESS.has(filter.kind))
+      .filter(({ filter, isBehindCheck }) => isBehindCheck && !isHarmless(filter))
       .map(({ filter }) => filter.entry),
     ...movesBehindCheck(gateway, (kind) => HARMLESS.has(kind)),
     ...filtersOfPolicies(gateway),
@@ -84,7 +84,15 @@ const ISTIO_FILTERS = ['RequestAuthentication', 'TrafficExtension', 'WasmPlugin'
 function behindCheck(filters: readonly HttpFilter[]): readonly HttpFilter[] {
   const check = filters.findIndex(isCheckFilter);
   if (check === -1) return [];
-  return filters.slice(check + 1).filter(({ kind }) => !HARMLESS.has(kind));
+  return filters.slice(check + 1).filter((filter) => !isHarmless(filter));
+}
+
+/** A compressor may be told to compress bodies of requests, too. */
+function isHarmless({ kind, settings }: HttpFilter): boolean {
+  const enabled = settings?.at('request_direction_config', 'common_config', 'enabled');
+  const isOff = enabled?.get('default_value')?.flag === false && enabled.get('runtime_key') === undefined;
+  const isOfRequests = settings?.get('request_direction_config') !== undefined && !isOff;
+  return HARMLESS.has(kind) && !(kind === 'compressor' && isOfRequests);
 }
 
 /** Of routers and clusters: they run after all others. */
@@ -93,9 +101,10 @@ function upstreamFilters(gateway: Gateway): readonly View[] {
   const ofClusters = gateway.clusters
     .flatMap((cluster) => cluster.get('typed_extension_protocol_options')?.members() ?? [])
     .flatMap(({ view }) => typed(view)?.settings.list('http_filters') ?? []);
-  return [...routers.flatMap(({ settings }) => settings?.list('upstream_http_filters') ?? []), ...ofClusters]
+  const ofRouters = routers.flatMap(({ settings }) => settings?.list('upstream_http_filters') ?? []);
+  return [...ofRouters, ...ofClusters, ...gateway.upstreamFilters]
     .map((entry) => readHttpFilter(entry, new Map()))
-    .filter(({ kind }) => !HARMLESS.has(kind))
+    .filter((filter) => !isHarmless(filter))
     .map(({ entry }) => entry);
 }
 

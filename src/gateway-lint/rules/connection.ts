@@ -1,13 +1,9 @@
 /** What the HTTP connection manager makes of a request before the check: path, headers, scheme, who is calling. */
-import type { Chain, Gateway, Rule, Settings } from '../gateway.ts';
+import { clientPolicies } from '../client-policies.ts';
+import type { Chain, Gateway, Rule } from '../gateway.ts';
 import { refusesUpgrades } from '../rbac.ts';
-import { isOn, mayBeOn, ofKind, unless, viewsOf, where, whole } from '../settings.ts';
+import { isOn, mayBeOn, ofKind, unless, viewsOf, where } from '../settings.ts';
 import { everyMapping, type View } from '../view.ts';
-
-/** Envoy Gateway's settings for what comes from callers. */
-function clientPolicies(gateway: Gateway): readonly Settings[] {
-  return ofKind(gateway, 'ClientTrafficPolicy').map(({ spec }) => whole(spec));
-}
 
 /** Istio's word on paths, where there is one. */
 function istioPaths({ meshes }: Gateway, ...bad: readonly (string | number)[]): readonly View[] {
@@ -29,7 +25,7 @@ const escapedSlashes: Rule = {
   id: 'escaped-slashes',
   severity: 'error',
   effect: 'lets %2F and %5C through, which some APIs read as slashes and the verifier does not',
-  fix: 'path_with_escaped_slashes_action: REJECT_REQUEST (Envoy Gateway: escapedSlashesAction: RejectRequest)',
+  fix: 'path_with_escaped_slashes_action: REJECT_REQUEST, and no runtime key for it (Envoy Gateway: escapedSlashesAction: RejectRequest)',
   find: (gateway) => [
     ...unless(gateway.managers, ['path_with_escaped_slashes_action'], (action) =>
       action.isOneOf('REJECT_REQUEST', 2),
@@ -38,8 +34,24 @@ const escapedSlashes: Rule = {
       action.isOneOf('RejectRequest'),
     ),
     ...istioPaths(gateway, 'DECODE_AND_MERGE_SLASHES', 4),
+    ...runtimeValues(gateway, 'http_connection_manager', 'path_with_escaped_slashes_action_enabled').filter(
+      (share) => !isEverything(share),
+    ),
   ],
 };
+
+/** In whatever layer: the key as one name, or the parts of it one below the other. */
+function runtimeValues({ documents }: Gateway, first: string, second: string): readonly View[] {
+  return everyMapping(documents).flatMap(
+    (view) => view.named(`${first}.${second}`) ?? view.named(first)?.named(second) ?? [],
+  );
+}
+
+/** A percentage, alone or as a fraction. */
+function isEverything(share: View): boolean {
+  const isOfHundred = share.get('denominator')?.isOneOf('HUNDRED', 0) ?? true;
+  return isOfHundred && (share.get('numerator') ?? share).number === 100;
+}
 
 const slashesMerged: Rule = {
   id: 'slashes-merged',
@@ -95,10 +107,21 @@ const remoteAddress: Rule = {
 const internalCallers: Rule = {
   id: 'internal-callers',
   severity: 'warning',
-  effect: 'takes private addresses for internal, and obeys their X-Envoy-… headers',
+  effect: 'takes private addresses, or a range, for internal, and obeys their X-Envoy-… headers',
   fix: 'internal_address_config: { cidr_ranges: [{ address_prefix: 255.255.255.255, prefix_len: 32 }] }',
-  find: ({ managers }) => unless(managers, ['internal_address_config'], () => true),
+  find: ({ managers }) =>
+    unless(managers, ['internal_address_config'], (config) => {
+      // Without one that holds an address Envoy takes what is private.
+      const ranges = config.list('cidr_ranges');
+      return ranges.length > 0 && ranges.every(isSingleHost);
+    }),
 };
+
+/** The operator's word on one host; wider ones hold callers. */
+function isSingleHost(range: View): boolean {
+  const bits = range.get('address_prefix')?.text?.includes(':') === true ? 128 : 32;
+  return (range.get('prefix_len')?.number ?? 0) >= bits;
+}
 
 const clientCertificateHeader: Rule = {
   id: 'client-certificate-header',

@@ -3,8 +3,8 @@ import { isDecision } from '../decision-removals.ts';
 import { forwards, isCheckFilter } from '../exposure.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
 import { requiresDecision } from '../rbac.ts';
-import { mayBe } from '../read-filters.ts';
-import { externalAuths, httpRouteRules } from '../settings.ts';
+import { mayBe, typed } from '../read-filters.ts';
+import { externalAuths, httpRouteRules, ofKind } from '../settings.ts';
 import type { View } from '../view.ts';
 import { chainsOf } from './chain.ts';
 
@@ -121,7 +121,47 @@ const callerChoosesTarget: Rule = {
       const byHeader = cluster.at('original_dst_lb_config', 'use_http_header');
       return byHeader !== undefined && mayBe(byHeader) ? [byHeader] : [];
     }),
+    ...ofKind(gateway, 'HTTPRouteFilter').flatMap(({ spec }) => hostFromHeader(spec)),
+    ...(mayCopyHeaders(gateway)
+      ? gateway.clusters.flatMap((cluster) => cluster.at('original_dst_lb_config', 'metadata_key') ?? [])
+      : []),
+    ...gateway.routeParts.filter((part) => CHOOSES_CLUSTER.test(typed(part)?.type ?? '')),
   ],
 };
+
+/** Envoy Gateway's way of saying `host_rewrite_header`. */
+function hostFromHeader(spec: View): readonly View[] {
+  const hostname = spec.at('url_rewrite', 'hostname');
+  const header = hostname?.get('header');
+  if (header !== undefined) return [header];
+  const type = hostname?.get('type');
+  return type?.isOneOf('Header') ? [type] : [];
+}
+
+/** Extensions that compute a cluster's name. Those by a matcher or priority take names of the configuration, as routes do. */
+const CHOOSES_CLUSTER = /\.router\.cluster_specifiers?\.(?!(?:matcher|priority_group)\.)/;
+
+/** Filters that may make metadata of what a caller sends. */
+const COPYING = new Set([
+  'dynamic_modules',
+  'ext_proc',
+  'golang',
+  'grpc_field_extraction',
+  'header_to_metadata',
+  'json_to_metadata',
+  'lua',
+  'payload_to_metadata',
+  'proto_message_extraction',
+  'wasm',
+]);
+
+/** Also where no filters are seen. */
+function mayCopyHeaders({ insertedFilters, listeners }: Gateway): boolean {
+  const filters = [
+    ...listeners.flatMap(({ chains }) => chains).flatMap((chain) => chain.filters),
+    ...insertedFilters.map(({ filter }) => filter),
+  ];
+  return listeners.length === 0 || filters.some(({ kind }) => COPYING.has(kind));
+}
 
 export const DECISION_RULES: readonly Rule[] = [routeUnchecked, decisionNotRequired, callerChoosesTarget];

@@ -1,9 +1,10 @@
 /** Headers that only the verifier may write: none from callers, none from the API under the names of a denial. */
+import { clientPolicies } from '../client-policies.ts';
 import { forwards, isCheckFilter } from '../exposure.ts';
 import type { Chain, Gateway, HttpFilter, Rule } from '../gateway.ts';
 import { CONTEXT_HEADERS, DENIAL_HEADERS, isVendorHeader, matches } from '../header-names.ts';
 import { mayBe, typed } from '../read-filters.ts';
-import { httpRouteRules, ofKind } from '../settings.ts';
+import { httpRouteRules, ofKind, viewsOf } from '../settings.ts';
 import { everyMapping, type View } from '../view.ts';
 import { chainsOf } from './chain.ts';
 
@@ -59,7 +60,7 @@ const contextHeadersKept: Rule = {
         .filter(({ isDisabled, name }) => isDisabled && names.has(name))
         .map(({ entry }) => entry);
     }),
-    ...ofKind(gateway, 'ClientTrafficPolicy').flatMap(({ spec }) => {
+    ...viewsOf(clientPolicies(gateway)).flatMap((spec) => {
       const early = spec.at('headers', 'early_request_headers');
       const removed = new Set(early?.list('remove').map(({ text }) => text?.toLowerCase()));
       return CONTEXT_HEADERS.every((name) => removed.has(name)) ? [] : [early?.get('remove') ?? spec];
@@ -105,25 +106,36 @@ const contextHeaderWritten: Rule = {
     ...everyMapping(mutationSettings(gateway))
       .flatMap((view) => view.get('append') ?? [])
       .flatMap(addedName),
+    ...settingsOf(gateway, 'local_ratelimit')
+      .flatMap((view) => view.list('request_headers_to_add_when_not_enforced'))
+      .flatMap(addedName),
     ...kubernetesModifiers(gateway).flatMap((modifier) =>
       ['set', 'add', 'add_if_absent'].flatMap((verb) => writtenBy(modifier.get(verb))),
     ),
+    ...ofKind(gateway, 'HTTPRouteFilter')
+      .flatMap(({ spec }) => spec.at('credential_injection', 'header') ?? [])
+      .filter(isVendorHeader),
   ],
 };
 
 /** Of all that changes headers: filters, what routes make of them, what runs before the filters. */
-function mutationSettings({ insertedFilters, listeners, overrides }: Gateway): readonly View[] {
-  const chains = listeners.flatMap((listener) => listener.chains);
-  const filters = [
-    ...chains.flatMap((chain) => chain.filters),
-    ...insertedFilters.map(({ filter }) => filter),
-  ];
+function mutationSettings(gateway: Gateway): readonly View[] {
+  const chains = gateway.listeners.flatMap((listener) => listener.chains);
   return [
-    ...[...filters, ...overrides].flatMap(({ kind, settings }) =>
-      kind === 'header_mutation' ? (settings ?? []) : [],
-    ),
+    ...settingsOf(gateway, 'header_mutation'),
     ...chains.flatMap(({ manager }) => manager.list('early_header_mutation_extensions')),
   ];
+}
+
+/** Of all filters of a kind, also those that patches put in, and what routes make of them. */
+function settingsOf({ insertedFilters, listeners, overrides }: Gateway, wanted: string): readonly View[] {
+  const filters = [
+    ...listeners.flatMap(({ chains }) => chains).flatMap((chain) => chain.filters),
+    ...insertedFilters.map(({ filter }) => filter),
+  ];
+  return [...filters, ...overrides].flatMap(({ kind, settings }) =>
+    kind === wanted ? (settings ?? []) : [],
+  );
 }
 
 /** Of a HeaderValueOption. */

@@ -1,4 +1,5 @@
 /** What objects of Kubernetes say of where the check applies; and what holds for any file. */
+import { unenforcedPolicies } from '../ambient.ts';
 import type { Gateway, Resource, Rule } from '../gateway.ts';
 import { isSelected } from '../label-selector.ts';
 import { overridingPolicies } from '../policy-precedence.ts';
@@ -55,6 +56,14 @@ const policyDryRun: Rule = {
       const dryRun = view.at('metadata', 'annotations')?.named(DRY_RUN);
       return dryRun === undefined || dryRun.flag === false ? [] : [dryRun];
     }),
+};
+
+const ambientUnchecked: Rule = {
+  id: 'ambient-unchecked',
+  severity: 'error',
+  effect: 'asks nobody about what reaches workloads in ambient mode: ztunnel forwards it unchecked',
+  fix: 'targetRefs: the waypoint of the namespace, past which nobody reaches the workloads; or proxies as sidecars',
+  find: (gateway) => unenforcedPolicies(gateway).map(({ spec }) => spec.get('action') ?? spec),
 };
 
 const providerUnknown: Rule = {
@@ -197,6 +206,7 @@ export const MANIFEST_RULES: readonly Rule[] = [
   policyEmpty,
   policyPartial,
   policyDryRun,
+  ambientUnchecked,
   providerUnknown,
   policyOverridden,
   targetUnknown,

@@ -2,7 +2,10 @@
 import { isLocalAddress, isLoopback } from '../exposure.ts';
 import type { Gateway, Rule } from '../gateway.ts';
 import { typed } from '../read-filters.ts';
-import { extAuths, externalAuths, grpcServices, ofKind, viewsOf } from '../settings.ts';
+import { grpcServices, ofKind, viewsOf } from '../settings.ts';
+import { plainBackends, unverifiedBackends } from '../verifier-backends.ts';
+import { plainDestinations, unverifiedDestinations } from '../verifier-destinations.ts';
+import { patchedContexts, plainPatches, unverifiedPatches } from '../verifier-patches.ts';
 import { everyMapping, type View } from '../view.ts';
 
 /** Clusters that Checks are sent to. */
@@ -30,10 +33,10 @@ function isLocal(cluster: View, { endpoints }: Gateway): boolean {
 /** Contexts of TLS in its sockets, also within others; undefined where one of the sockets has none. */
 function tlsContexts(cluster: View): readonly View[] | undefined {
   const matched = cluster.list('transport_socket_matches');
-  const sockets =
-    matched.length > 0
-      ? matched.map((match) => match.get('transport_socket'))
-      : [cluster.get('transport_socket')];
+  const sockets = [
+    ...matched.map((match) => match.get('transport_socket')),
+    ...(isMatchedAlways(cluster) ? [] : [cluster.get('transport_socket')]),
+  ];
   const contexts = sockets.map((socket) =>
     everyMapping(socket === undefined ? [] : [socket])
       .flatMap((view) => typed(view) ?? [])
@@ -42,6 +45,21 @@ function tlsContexts(cluster: View): readonly View[] | undefined {
   return contexts.every((context) => context !== undefined)
     ? contexts.flatMap((context) => context?.settings ?? [])
     : undefined;
+}
+
+/** Otherwise what has none of the labels gets the cluster's own socket: plain text where there is none. */
+function isMatchedAlways(cluster: View): boolean {
+  const wanted = cluster.list('transport_socket_matches').map((match) => match.get('match')?.members() ?? []);
+  const endpoints = cluster
+    .at('load_assignment', 'endpoints')
+    ?.items()
+    .flatMap((locality) => locality.list('lb_endpoints'))
+    .map((one) => one.at('metadata', 'filter_metadata')?.named('envoy.transport_socket_match'));
+  const isMatched = (own: View | undefined) =>
+    wanted.some((labels) => labels.every(({ name, view }) => own?.named(name)?.text === view.text));
+  return endpoints === undefined || endpoints.length === 0
+    ? isMatched(undefined)
+    : endpoints.every(isMatched);
 }
 
 const verifierPlaintext: Rule = {
@@ -57,6 +75,8 @@ const verifierPlaintext: Rule = {
       .flatMap((service) => service.get('google_grpc') ?? [])
       .flatMap(plainGoogle),
     ...plainBackends(gateway),
+    ...plainDestinations(gateway),
+    ...plainPatches(gateway),
   ],
 };
 
@@ -68,43 +88,24 @@ function plainGoogle(service: View): readonly View[] {
   return isSafe ? [] : [uri ?? service];
 }
 
-/** Services that no BackendTLSPolicy of the file is for. */
-function plainBackends(gateway: Gateway): readonly View[] {
-  const policies = ofKind(gateway, 'BackendTLSPolicy');
-  const secured = new Set(
-    policies.flatMap(({ spec }) => spec.list('target_refs').map((target) => target.get('name')?.text)),
-  );
-  const backends = [
-    ...extAuths(gateway).flatMap((auth) => auth.get('grpc')?.list('backend_refs') ?? []),
-    ...externalAuths(gateway).flatMap((auth) => auth.get('backend_ref') ?? []),
-  ];
-  return backends.filter(
-    (backend) => !secured.has(backend.get('name')?.text) && !isLocalBackend(backend, gateway),
-  );
-}
-
-/** A `Backend` of Envoy Gateway may be a Unix socket, and may have TLS of its own. */
-function isLocalBackend(reference: View, gateway: Gateway): boolean {
-  const name = reference.get('name')?.text;
-  const backend = ofKind(gateway, 'Backend').find((one) => one.name === name)?.spec;
-  if (backend === undefined || reference.get('kind')?.text !== 'Backend') return false;
-  const endpoints = backend.list('endpoints');
-  const isHere = (endpoint: View) =>
-    endpoint.get('unix') !== undefined || isLoopback(endpoint.at('ip', 'address')?.text);
-  return backend.get('tls') !== undefined || (endpoints.length > 0 && endpoints.every(isHere));
-}
-
 const verifierUnverified: Rule = {
   id: 'verifier-unverified',
   severity: 'error',
   effect: 'asks whoever has some certificate: what they answer says who may pass',
-  fix: 'validation_context with trusted_ca and match_typed_subject_alt_names',
-  find: (gateway) =>
-    verifierClusters(gateway)
-      .filter((cluster) => !isLocal(cluster, gateway))
-      .flatMap((cluster) => tlsContexts(cluster) ?? [])
+  fix: 'validation_context with trusted_ca and match_typed_subject_alt_names (Envoy Gateway: no insecureSkipVerify; Istio: subjectAltNames)',
+  find: (gateway) => [
+    ...[
+      ...verifierClusters(gateway)
+        .filter((cluster) => !isLocal(cluster, gateway))
+        .flatMap((cluster) => tlsContexts(cluster) ?? []),
+      ...patchedContexts(gateway),
+    ]
       .filter((context) => !isVerified(context))
       .map((context) => context.get('common_tls_context') ?? context),
+    ...unverifiedBackends(gateway),
+    ...unverifiedDestinations(gateway),
+    ...unverifiedPatches(gateway),
+  ],
 };
 
 /** What comes from a secret is not in the file: it is taken for right. */
@@ -137,7 +138,10 @@ const adminExposed: Rule = {
   find: ({ admins }) =>
     admins.flatMap((admin) => {
       const address = admin.get('address');
-      return address === undefined || isLocalAddress(address) ? [] : [address];
+      if (address === undefined || isLocalAddress(address)) return [];
+      // A patch of the port alone leaves the address.
+      const socket = address.get('socket_address');
+      return socket !== undefined && socket.get('address') === undefined ? [] : [address];
     }),
 };
 
@@ -148,8 +152,13 @@ const credentialsLogged: Rule = {
   severity: 'warning',
   effect: 'writes passports or proofs to the log: whoever reads it has them',
   fix: 'no Authorization, x-proofgate-transcript or x-proofgate-signature in access logs',
-  find: ({ listeners, managers, meshes }) => {
-    const holders = [...viewsOf(managers), ...listeners.map(({ view }) => view)];
+  find: (gateway) => {
+    const { listeners, managers, meshes } = gateway;
+    const holders = [
+      ...viewsOf(managers),
+      ...listeners.map(({ view }) => view),
+      ...ofKind(gateway, 'EnvoyProxy').flatMap(({ spec }) => spec.get('telemetry') ?? []),
+    ];
     const logs = holders.flatMap((holder) => holder.get('access_log') ?? []);
     const texts = everyMapping(logs.flatMap((log) => [log, ...log.items()]))
       .flatMap((view) => view.members())
