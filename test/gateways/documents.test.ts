@@ -1,4 +1,8 @@
 /** docs/gateways.md: its manifests are ones that gateways take, and its tables name what is there. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { codesIn, readText, sectionOf, tableRows } from '../docs/markdown.ts';
@@ -82,31 +86,54 @@ describe('from kubernetes.md to another gateway', () => {
     const page = readText('docs/kubernetes.md');
     for (const text of [
       'spiffe://shop.example/gateway',
-      'http://api.gateway.svc',
+      '"http://api.gateway.svc/v1/orders/7"',
+      'epr_7f3c9a',
+      '/etc/proofgate/control-ca',
       '--from-file=tls.crt=envoy.crt',
     ])
-      expect([text, page.includes(text), section.includes(text)]).toEqual([text, true, true]);
+      expect([text, page.includes(text), section.replaceAll('\\"', '"').includes(text)]).toEqual([
+        text,
+        true,
+        true,
+      ]);
   });
 });
 
 describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
-  const proxy = blocks.find(({ kind }) => kind === 'EnvoyProxy');
+  const [own] = parseAllDocuments(readText('envoy/envoy-gateway/gateway.yaml'))
+    .map((each) => each.toJS())
+    .filter(({ kind }) => kind === 'EnvoyProxy');
+
+  /** What the documented lines make of what the chart renders; the cluster's session has a real API server take it. */
+  function patchOf(podYaml: string): { readonly spec: object } {
+    const [, lines = ''] = /^```sh\n(\{\n[\s\S]*?> ?envoy-proxy-patch\.yaml\n)/m.exec(document) ?? [];
+    const kubectl = `kubectl() { case "$*" in *' get configmap proofgate-verifier-sidecar '*) printf '%s' "$POD";; *) false;; esac; }`;
+    const folder = mkdtempSync(join(tmpdir(), 'pg-envoy-proxy-'));
+    try {
+      const env = { ...process.env, POD: podYaml };
+      execFileSync('bash', ['-euc', `${kubectl}\n${lines}`], { cwd: folder, env });
+      return parse(readFileSync(join(folder, 'envoy-proxy-patch.yaml'), 'utf8'));
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
 
   it('is what EnvoyProxy takes, with the socket where the gateway looks for it', () => {
-    expect(misfitsIn(stringify(proxy))).toBe('');
     const map = objectsIn(renderText({ file: 'sidecar' })).find(({ metadata }) =>
       metadata.name.endsWith('-sidecar'),
     );
-    const pod = parse(map?.data?.['pod.yaml'] ?? '');
-    const { template } = proxy.spec.provider.kubernetes.envoyDeployment.patch.value.spec;
-    const [envoy] = template.spec.containers;
-    const merged = structuredClone(proxy);
-    merged.spec.provider.kubernetes.envoyDeployment.patch.value.spec.template = {
-      ...pod,
-      spec: { ...pod.spec, ...template.spec },
-    };
-    expect(misfitsIn(stringify(merged))).toBe('');
-    const [sidecar] = pod.spec.initContainers;
+    const podYaml = map?.data?.['pod.yaml'] ?? '';
+    const merged = { ...own, spec: { ...own.spec, ...patchOf(podYaml).spec } };
+    expect([misfitsIn(stringify(own)), misfitsIn(stringify(merged))]).toEqual(['', '']);
+    expect(merged.spec.filterOrder.length).toBeGreaterThan(5);
+    const { template } = merged.spec.provider.kubernetes.envoyDeployment.patch.value.spec;
+    const {
+      metadata,
+      spec: { containers, ...pod },
+    } = template;
+    expect({ metadata, spec: pod }).toEqual(parse(podYaml));
+    const [envoy] = containers;
+    const [sidecar] = pod.initContainers;
     const socket = sidecar.volumeMounts.find(
       ({ name }: { name: string }) => name === envoy.volumeMounts[0].name,
     );
@@ -114,17 +141,7 @@ describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
       /unix: \{ path: (\S+)\/verifier\.sock \}/.exec(readText('envoy/envoy-gateway/verifier-socket.yaml')) ??
       [];
     expect([socket.mountPath, envoy.volumeMounts[0].mountPath]).toEqual([backend, backend]);
-    expect(pod.spec.volumes.map(({ name }: { name: string }) => name)).toContain(envoy.volumeMounts[0].name);
-  });
-
-  it('keeps the order of filters, since it takes the place of the one in gateway.yaml', () => {
-    const [own] = parseAllDocuments(readText('envoy/envoy-gateway/gateway.yaml'))
-      .map((each) => each.toJS())
-      .filter(({ kind }) => kind === 'EnvoyProxy');
-    const { provider, ...others } = proxy.spec;
-    expect(provider).toBeDefined();
-    expect({ ...proxy, spec: others }).toEqual(own);
-    expect(others.filterOrder.length).toBeGreaterThan(5);
+    expect(pod.volumes.map(({ name }: { name: string }) => name)).toContain(envoy.volumeMounts[0].name);
   });
 
   it('switches on what the manifests need', () => {

@@ -107,11 +107,12 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   'docs/gateways.md': {
     'Gateways: Envoy, Istio, Envoy Gateway, Gateway API': [held('test/gateways/documents.test.ts')],
     Istio: [pasted('cluster')],
-    'Envoy Gateway': [pasted('cluster'), held('test/gateways/documents.test.ts'), manifest],
+    "The chart's sidecar by Istio's injection": times(2, pasted('cluster')),
+    'Envoy Gateway': [pasted('cluster'), held('test/gateways/documents.test.ts'), pasted('cluster')],
     'From kubernetes.md to one of these': [
       ...times(2, pasted('cluster')),
       copied('cluster', 'orders-policy.yaml'),
-      ...times(2, pasted('cluster')),
+      ...times(3, pasted('cluster')),
     ],
   },
   'docs/image.md': { 'Building it': [pasted('image')] },

@@ -19,8 +19,8 @@ function unknown(namesIn: (text: string) => readonly string[], isKnown: (name: s
 }
 
 describe('flags', () => {
-  /** Of helm, Envoy and Node.js. */
-  const OTHERS = ['--kube-version', '--concurrency', '--expose-gc', '--trace-gc-nvp'];
+  /** Of kube-apiserver, helm, Envoy and Node.js. */
+  const OTHERS = ['--anonymous-auth', '--kube-version', '--concurrency', '--expose-gc', '--trace-gc-nvp'];
   const named = (text: string) => [...text.matchAll(/^(--[a-z][a-z-]*)(?=[ =]|$)/g)].map(([flag]) => flag);
   const isFlag = (flag: string) =>
     FLAGS.has(flag) || FLAGS.has(flag.replace('--no-', '--')) || OTHERS.includes(flag);

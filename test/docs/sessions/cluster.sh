@@ -29,6 +29,22 @@ namespaces() { local name; for name in "$@"; do command kubectl get namespace "$
 # What a document before installed would have its names.
 without_releases() { command helm list --all-namespaces | while read -r name namespace _; do [ "$name" = NAME ] || command helm uninstall "$name" --namespace "$namespace"; done; }
 
+# The ConfigMap of a release with the sidecar in each of these namespaces, which a page goes on from.
+sidecars() {
+  local name
+  for name in "$@"; do
+    command helm template proofgate helm/proofgate --namespace "$name" --kube-version 1.36 --show-only templates/verifier/sidecar.yaml \
+      --values "$CHECKOUT/test/helm/values/sidecar.yaml" |
+      command kubectl apply --namespace "$name" --filename - >>"$SESSION/sidecars" || return
+  done
+}
+# What docs/kubernetes.md has made before.
+first_request() {
+  policy=epr_7f3c9a
+  awk '/^apiVersion: batch/ { is = 1 } /^```/ { is = 0 } is' "$CHECKOUT/docs/kubernetes.md" >first-request.yaml
+  command kubectl apply --filename first-request.yaml >>"$SESSION/first-request"
+}
+
 # What an installation says to do next is done: its lines that are set off.
 notes() {
   local line

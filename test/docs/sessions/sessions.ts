@@ -113,12 +113,15 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     before: 'ln -s "$CHECKOUT/helm" "$CHECKOUT/envoy" .; . "$CHECKOUT/test/docs/sessions/cluster.sh"',
     beforeDocument: {
       'docs/gateways.md':
-        'namespaces istio-ingress gateway; for name in envoy api; do cp tls.crt $name.crt && cp tls.key $name.key; done',
+        'namespaces istio-ingress gateway prod; for name in envoy api; do cp tls.crt $name.crt && cp tls.key $name.key; done; sidecars istio-ingress gateway; first_request',
       'helm/proofgate/README.md': 'without_releases',
     },
     says: [
       /^authorizationpolicy.security.istio.io\/proofgate created$/m,
       /^securitypolicy.gateway.envoyproxy.io\/proofgate created$/m,
+      /^envoyproxy.gateway.envoyproxy.io\/proofgate patched$/m,
+      /^job.batch "first-request" deleted/m,
+      /^job.batch\/first-request created$/m,
       /^STATUS: deployed$/m,
       /deployment "proofgate-verifier" successfully rolled out/,
       /^TEST SUITE: +proofgate-test\nLast .*\n.*\nPhase: +Succeeded$/m,
