@@ -6,12 +6,13 @@
 import type { HttpFilter, Override } from './gateway.ts';
 import { isSetAside } from './rbac.ts';
 import { mayBe, typed } from './read-filters.ts';
-import type { Member, View } from './view.ts';
+import { everyMapping, type Member, type View } from './view.ts';
 
 /** Of what an rbac filter writes, whatever the filter is called. */
 const HTTP_NAMESPACE = 'envoy.filters.http.rbac';
 const NETWORK_NAMESPACE = 'envoy.filters.network.rbac';
 const WRITTEN = 'shadow_effective_policy_id';
+const ISTIO_KEY = `istio_ext_authz_${WRITTEN}`;
 
 /** Filters that write no metadata, and hold no request until another has written some. */
 const QUIET = new Set([
@@ -32,6 +33,14 @@ interface Step {
   readonly isSame: boolean;
   readonly runsAlways: boolean;
   readonly isQuiet: boolean;
+}
+
+/** Whether a filter that a patch puts in front of the check writes where Istio's condition looks, as far as it says so. */
+export function mayFakeCondition({ entry, kind, settings }: HttpFilter): boolean {
+  if (kind === 'rbac') return settings !== undefined && writes(settings, ISTIO_KEY);
+  return everyMapping([entry]).some((view) =>
+    view.members().some(({ view: { text } }) => text?.includes(HTTP_NAMESPACE) ?? false),
+  );
 }
 
 /** Whether the condition of the check holds for every request, whatever it is, because of a filter in front of it. */

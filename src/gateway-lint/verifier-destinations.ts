@@ -10,7 +10,7 @@ import { customPolicies, isRootNamespace, surroundingsOf } from './settings.ts';
 import type { View } from './view.ts';
 
 /** Whom an entry of `extensionProviders` asks. */
-interface Provider {
+export interface Provider {
   readonly name: string | undefined;
   /** Of the host; undefined where it may be any. */
   readonly namespace: string | undefined;
@@ -42,8 +42,8 @@ export function unverifiedDestinations(gateway: Gateway): readonly View[] {
 /** Of rules for a verifier that is not on the proxy's own machine, with the ServiceEntries of its host. */
 function tlsSettings(gateway: Gateway): readonly { readonly tls: View; readonly entries: readonly View[] }[] {
   return providers(gateway).flatMap((provider) => {
+    if (!isElsewhere(provider, gateway)) return [];
     const entries = entriesFor(provider, gateway);
-    if (entries.length > 0 && entries.every(isLocal)) return [];
     return rulesFor(provider, gateway).flatMap(({ spec }) => {
       const policy = spec.get('traffic_policy');
       const isOwnPort = (one: View) => one.at('port', 'number')?.text === provider.port;
@@ -54,7 +54,7 @@ function tlsSettings(gateway: Gateway): readonly { readonly tls: View; readonly 
   });
 }
 
-function providers({ meshes }: Gateway): readonly Provider[] {
+export function providers({ meshes }: Gateway): readonly Provider[] {
   return meshes
     .flatMap((mesh) => mesh.list('extension_providers'))
     .flatMap((one) => {
@@ -64,6 +64,12 @@ function providers({ meshes }: Gateway): readonly Provider[] {
       const port = one.at('envoy_ext_authz_grpc', 'port')?.text;
       return [{ name: one.get('name')?.text, namespace, host, port }];
     });
+}
+
+/** Not on the proxy's own machine, as far as the file says. */
+export function isElsewhere(provider: Provider, gateway: Gateway): boolean {
+  const entries = entriesFor(provider, gateway);
+  return entries.length === 0 || !entries.every(isLocal);
 }
 
 function entriesFor({ host, namespace }: Provider, gateway: Gateway): readonly View[] {

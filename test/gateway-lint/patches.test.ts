@@ -172,10 +172,52 @@ describe('EnvoyFilter', () => {
     expect(rules('HTTP_FILTER', operation, name, lua)).toEqual(['filter-behind-check']);
   });
 
+  const namespace = 'envoy.filters.http.rbac';
+  const lookalike = { '@type': type('rbac.v3.RBAC'), shadow_rules: {} };
+  it.each([
+    ['set_metadata', { metadata: [{ metadata_namespace: namespace }] }],
+    ['header_to_metadata', { request_rules: [{ on_header_present: { metadata_namespace: namespace } }] }],
+    ['lua', { default_source_code: { inline_string: `m:set("${namespace}", "k", "v")` } }],
+    ['rbac', { ...lookalike, shadow_rules_stat_prefix: 'istio_ext_authz_' }],
+  ])('writes by %s what the check hangs on', (kind, settings) => {
+    const filter = { name: 'x', typed_config: { '@type': type(`${kind}.v3.Filter`), ...settings } };
+    expect(rules('HTTP_FILTER', 'INSERT_BEFORE', 'envoy.filters.http.ext_authz', filter)).toEqual([
+      'check-conditional',
+    ]);
+  });
+
+  it('may write other metadata in front of the check', () => {
+    const settings = { metadata: [{ metadata_namespace: 'envoy.lb' }] };
+    for (const typed_config of [{ '@type': type('set_metadata.v3.Config'), ...settings }, lookalike]) {
+      const filter = { name: 'x', typed_config };
+      expect(rules('HTTP_FILTER', 'INSERT_BEFORE', 'envoy.filters.http.ext_authz', filter)).toEqual([]);
+    }
+  });
+
   it.each([
     ['INSERT_BEFORE', 'envoy.filters.http.rbac'],
     ['INSERT_AFTER', 'istio.metadata_exchange'],
   ])('puts one in front by %s %s', (operation, name) => {
     expect(rules('HTTP_FILTER', operation, name, lua)).toEqual([]);
+  });
+
+  describe('of clusters', () => {
+    const plain = { transport_socket: { name: 'envoy.transport_sockets.raw_buffer' } };
+    const clusterRules = (beside: string, cluster?: object) => {
+      const match = cluster === undefined ? undefined : { cluster };
+      const change = { applyTo: 'CLUSTER', match, patch: { operation: 'MERGE', value: plain } };
+      const patch = patchOf('networking.istio.io/v1alpha3', 'EnvoyFilter', { configPatches: [change] });
+      return rulesIn(`${file(beside).trimEnd()}\n${patch}`);
+    };
+
+    it('takes TLS from a verifier that the file does not name, where it is for all', () => {
+      expect(clusterRules('policy-empty/good.yaml')).toEqual(['verifier-plaintext']);
+      expect(clusterRules('policy-empty/good.yaml', { portNumber: 9191 })).toEqual(['verifier-plaintext']);
+      expect(clusterRules('policy-empty/good.yaml', { service: 'shop.example.internal' })).toEqual([]);
+    });
+
+    it('takes none from one on the same machine', () => {
+      expect(clusterRules('verifier-plaintext/good-istio.yaml')).toEqual([]);
+    });
   });
 });

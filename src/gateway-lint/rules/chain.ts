@@ -2,7 +2,7 @@
 import { forwards, forwardsAnything, isCheckFilter } from '../exposure.ts';
 import { filtersOfPolicies, movesBehindCheck } from '../filter-order.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
-import { isAskedAlways } from '../istio-condition.ts';
+import { isAskedAlways, mayFakeCondition } from '../istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
 import { BYTE_ROUTES, ofKind, viewsOf } from '../settings.ts';
 import type { View } from '../view.ts';
@@ -159,8 +159,8 @@ const checkConditional: Rule = {
   id: 'check-conditional',
   severity: 'error',
   effect: 'asks about some requests only; the others are forwarded unchecked',
-  fix: 'ext_authz without a matcher around it and without filter_enabled_metadata',
-  find({ checks, listeners, overrides }) {
+  fix: 'ext_authz without a matcher around it and without filter_enabled_metadata (Istio: no filter that writes it)',
+  find({ checks, insertedFilters, listeners, overrides }) {
     // By where they stand: an alias in another chain is the same settings behind other filters.
     const standing = listeners
       .flatMap(({ chains }) => chains)
@@ -177,6 +177,9 @@ const checkConditional: Rule = {
     return [
       ...standing.flatMap(({ filter }) => filter.condition ?? []),
       ...[...conditional, ...ofPatches].flatMap((view) => view.get('filter_enabled_metadata') ?? []),
+      ...insertedFilters
+        .filter(({ filter, isBehindCheck }) => !isBehindCheck && mayFakeCondition(filter))
+        .map(({ filter }) => filter.entry),
     ];
   },
 };

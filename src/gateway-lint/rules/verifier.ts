@@ -1,6 +1,7 @@
 /** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
 import { isLocalAddress, isLoopback } from '../exposure.ts';
 import type { Gateway, Rule } from '../gateway.ts';
+import { plainSockets, socketContexts } from '../istio-clusters.ts';
 import { typed } from '../read-filters.ts';
 import { grpcServices, ofKind, viewsOf } from '../settings.ts';
 import { plainBackends, unverifiedBackends } from '../verifier-backends.ts';
@@ -77,6 +78,7 @@ const verifierPlaintext: Rule = {
     ...plainBackends(gateway),
     ...plainDestinations(gateway),
     ...plainPatches(gateway),
+    ...plainSockets(gateway),
   ],
 };
 
@@ -99,6 +101,7 @@ const verifierUnverified: Rule = {
         .filter((cluster) => !isLocal(cluster, gateway))
         .flatMap((cluster) => tlsContexts(cluster) ?? []),
       ...patchedContexts(gateway),
+      ...socketContexts(gateway),
     ]
       .filter((context) => !isVerified(context))
       .map((context) => context.get('common_tls_context') ?? context),
