@@ -61,8 +61,8 @@ fuzz: node_modules/.installed ## a million inputs into each surface that takes b
 	@node scripts/fuzz.mjs $(TARGETS)
 
 .PHONY: mutation
-mutation: node_modules/.installed system-packages ## whether the tests notice changes of src/protocol and src/verifier; fails under 85 %; FILES="src/protocol/a.ts" for some
-	@npx stryker run $(if $(FILES),--mutate $(FILES))
+mutation: node_modules/.installed system-packages ## whether the tests notice changes of src/protocol and src/verifier; fails under 85 %; FILES="src/protocol/a.ts src/protocol/b.ts" for some
+	@npx stryker run $(if $(FILES),--mutate "$$(echo $(FILES) | tr ' ' ,)")
 
 .PHONY: bench
 bench: build tools system-packages envoy-demo image-tools ## what the request plane costs, against floors measured in the same run; PARTS="check denials" runs some

@@ -74,6 +74,19 @@ describe('parsePassport reads', () => {
     expect(parsePassport(jws)).toMatchObject({ algorithm: 'ES256', claims: { holderJwk: jwk } });
   });
 
+  // Another than signers write is read another way.
+  it.each(['Ed25519', 'ES256'])('key ID and %s of a header whose members stand elsewhere', (alg) => {
+    const { typ } = headerDraft();
+    const kid = 'k/1';
+    for (const header of [
+      { kid, alg, typ },
+      { alg, typ, kid },
+      { typ, kid, alg },
+    ]) {
+      expect(parsePassport(jwsOf(header, claimsDraft()))).toMatchObject({ keyId: kid, algorithm: alg });
+    }
+  });
+
   it('as many members as there can be', () => {
     const all = attributes(MAX_ATTRIBUTES);
     const cnf = { jwk: P256_KEY.publicKey.jwk };
