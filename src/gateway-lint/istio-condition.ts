@@ -35,8 +35,9 @@ interface Step {
   readonly isQuiet: boolean;
 }
 
-/** Whether a filter that a patch puts in front of the check writes where Istio's condition looks, as far as it says so. */
+/** Whether a filter that a patch puts in front of the check writes where Istio's condition looks, as far as it says so. The check itself reads there. */
 export function mayFakeCondition({ entry, kind, settings }: HttpFilter): boolean {
+  if (kind === 'ext_authz') return false;
   if (kind === 'rbac') return settings !== undefined && writes(settings, ISTIO_KEY);
   return everyMapping([entry]).some((view) =>
     view.members().some(({ view: { text } }) => text?.includes(HTTP_NAMESPACE) ?? false),

@@ -186,6 +186,17 @@ describe('EnvoyFilter', () => {
     ]);
   });
 
+  it('changes the check itself, which is judged by what it says alone', () => {
+    const condition = { filter: namespace, path: [{ key: 'k' }], value: { present_match: true } };
+    const typed_config = { '@type': type('ext_authz.v3.ExtAuthz'), filter_enabled_metadata: condition };
+    const value = { name: 'envoy.filters.http.ext_authz', typed_config };
+    const filter = { subFilter: { name: value.name } };
+    const match = { listener: { filterChain: { filter } } };
+    const change = { applyTo: 'HTTP_FILTER', match, patch: { operation: 'MERGE', value } };
+    const patch = patchOf('networking.istio.io/v1alpha3', 'EnvoyFilter', { configPatches: [change] });
+    expect(found(`${others}\n${patch}`).map(({ rule }) => rule)).toEqual(['check-conditional']);
+  });
+
   it('may write other metadata in front of the check', () => {
     const settings = { metadata: [{ metadata_namespace: 'envoy.lb' }] };
     for (const typed_config of [{ '@type': type('set_metadata.v3.Config'), ...settings }, lookalike]) {
