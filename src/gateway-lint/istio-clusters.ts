@@ -1,6 +1,7 @@
 /**
  * EnvoyFilters that change the TLS of Istio's clusters, among them the verifier's. Settings of the same socket are merged into it, another
- * socket takes its place. Source: Istio 1.31, pilot/pkg/networking/core/envoyfilter/cluster_patch.go, mergeTransportSocketCluster.
+ * socket takes its place. Source: Istio, pilot/pkg/networking/core/envoyfilter/cluster_patch.go, mergeTransportSocketCluster
+ * and clusterMatch.
  */
 import type { Gateway } from './gateway.ts';
 import { typed } from './read-filters.ts';
@@ -67,9 +68,7 @@ function isFor(entry: View, { host, port }: Provider): boolean {
   const cluster = entry.at('match', 'cluster');
   const said = (name: string) => cluster?.get(name)?.text?.toLowerCase();
   const [service, name, number] = [said('service'), said('name'), said('port_number')];
-  return (
-    [undefined, host].includes(service) &&
-    (name === undefined || (name.startsWith(`outbound|${port}|`) && name.endsWith(`|${host}`))) &&
-    [undefined, '0', port].includes(number)
-  );
+  // A name counts alone.
+  if (name !== undefined) return name.startsWith(`outbound|${port}|`) && name.endsWith(`|${host}`);
+  return [undefined, host].includes(service) && [undefined, '0', port].includes(number);
 }
