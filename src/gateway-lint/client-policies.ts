@@ -4,14 +4,16 @@
  */
 import type { Gateway, Resource, Settings } from './gateway.ts';
 import {
+  checkedTargets,
   gatewayOf,
   isCoveredParent,
   isFor,
   isSameNamespace,
+  LISTENER_SETS,
   parentsOf,
   targetsOf,
 } from './route-coverage.ts';
-import { ofKind, whole } from './settings.ts';
+import { httpRoutes, ofKind, whole } from './settings.ts';
 
 /** Of its policies, and in place of those that are missing what would have them. */
 export function clientPolicies(gateway: Gateway): readonly Settings[] {
@@ -32,13 +34,9 @@ function gatewaysWithoutPolicy(gateway: Gateway): readonly Resource[] {
 
 /** Names of listeners that a SecurityPolicy with `extAuth` is for, undefined for all of them. */
 function checkedSections(one: Resource, gateway: Gateway): readonly (string | undefined)[] {
-  const targets = ofKind(gateway, 'SecurityPolicy')
-    .filter(({ spec }) => spec.get('ext_auth') !== undefined)
-    .flatMap(targetsOf);
+  const targets = checkedTargets(gateway);
   const own = targets.filter((target) => isFor(target, one)).map(({ section }) => section);
-  const routes = ROUTES.flatMap((kind) => ofKind(gateway, kind)).filter((route) =>
-    targets.some((target) => isFor(target, route)),
-  );
+  const routes = httpRoutes(gateway).filter((route) => targets.some((target) => isFor(target, route)));
   const sets = LISTENER_SETS.flatMap((kind) => ofKind(gateway, kind)).filter((set) =>
     targets.some((target) => isFor(target, set)),
   );
@@ -49,6 +47,3 @@ function checkedSections(one: Resource, gateway: Gateway): readonly (string | un
   );
   return [...own, ...named.map(({ section }) => section)];
 }
-
-const ROUTES = ['HTTPRoute', 'GRPCRoute'];
-const LISTENER_SETS = ['ListenerSet', 'XListenerSet'];

@@ -4,6 +4,7 @@
  */
 import type { Gateway, Resource } from './gateway.ts';
 import {
+  checkedTargets,
   gatewayOf,
   isFor,
   isListenerSet,
@@ -14,9 +15,8 @@ import {
 import { ofKind } from './settings.ts';
 
 export function overridingPolicies(gateway: Gateway): readonly Resource[] {
-  const policies = ofKind(gateway, 'SecurityPolicy');
-  const guarded = policies.filter(({ spec }) => spec.get('ext_auth') !== undefined).flatMap(targetsOf);
-  return policies
+  const guarded = checkedTargets(gateway);
+  return ofKind(gateway, 'SecurityPolicy')
     .filter(({ spec }) => spec.get('ext_auth') === undefined)
     .filter((policy) => {
       const isMerged = policy.spec.get('merge_type') !== undefined;

@@ -4,10 +4,8 @@
  */
 import type { Gateway, Resource } from './gateway.ts';
 import { isSelected } from './label-selector.ts';
-import { ofKind } from './settings.ts';
+import { httpRoutes, ofKind } from './settings.ts';
 import type { View } from './view.ts';
-
-const ROUTES = ['HTTPRoute', 'GRPCRoute'];
 
 export interface Target {
   readonly kind: string;
@@ -21,16 +19,21 @@ export interface Target {
 
 /** Where they come from a Gateway or listener, or have rules, that no policy is for. None where nothing in the file has `extAuth`. */
 export function uncoveredRoutes(gateway: Gateway): readonly View[] {
-  const targets = ofKind(gateway, 'SecurityPolicy')
-    .filter(({ spec }) => spec.get('ext_auth') !== undefined)
-    .flatMap(targetsOf);
+  const targets = checkedTargets(gateway);
   if (targets.length === 0) return [];
-  return ROUTES.flatMap((kind) => ofKind(gateway, kind))
+  return httpRoutes(gateway)
     .filter((route) => forwardingRules(route).length > 0 && !hasOwnCheck(route))
     .filter((route) => !isCoveredItself(route, targets))
     .flatMap((route) =>
       parentsOf(route).every((parent) => isCoveredParent(parent, targets, gateway)) ? [] : [route.spec],
     );
+}
+
+/** Of the policies with `extAuth`. */
+export function checkedTargets(gateway: Gateway): readonly Target[] {
+  return ofKind(gateway, 'SecurityPolicy')
+    .filter(({ spec }) => spec.get('ext_auth') !== undefined)
+    .flatMap(targetsOf);
 }
 
 export function targetsOf({ namespace, spec }: Resource): readonly Target[] {
@@ -106,8 +109,10 @@ export function isCoveredParent(parent: Parent, targets: readonly Target[], gate
   return listeners.length > 0 && listeners.every((listener) => isCovered(listener.get('name')?.text));
 }
 
+export const LISTENER_SETS: readonly string[] = ['ListenerSet', 'XListenerSet'];
+
 export function isListenerSet(kind: string): boolean {
-  return ['ListenerSet', 'XListenerSet'].includes(kind);
+  return LISTENER_SETS.includes(kind);
 }
 
 /** Of a ListenerSet that the file does not have it is not said to which Gateway it belongs. */

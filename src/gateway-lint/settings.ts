@@ -62,6 +62,9 @@ export function isRootNamespace(namespace: string | undefined, { meshes }: Gatew
   return namespace !== undefined && (named.length > 0 ? named : ['istio-system']).includes(namespace);
 }
 
+/** Routes of Gateway API that forward requests. */
+export const HTTP_ROUTES: readonly string[] = ['HTTPRoute', 'GRPCRoute'];
+
 /** Routes of Gateway API that forward bytes, which no HTTP filter sees. */
 export const BYTE_ROUTES: readonly string[] = ['TCPRoute', 'TLSRoute', 'UDPRoute'];
 
@@ -86,10 +89,12 @@ export function externalAuths(gateway: Gateway): readonly View[] {
   );
 }
 
+export function httpRoutes(gateway: Gateway): readonly Resource[] {
+  return HTTP_ROUTES.flatMap((kind) => ofKind(gateway, kind));
+}
+
 export function httpRouteRules(gateway: Gateway): readonly View[] {
-  return [...ofKind(gateway, 'HTTPRoute'), ...ofKind(gateway, 'GRPCRoute')].flatMap(({ spec }) =>
-    spec.list('rules'),
-  );
+  return httpRoutes(gateway).flatMap(({ spec }) => spec.list('rules'));
 }
 
 /** Istio's policies that ask a provider. */

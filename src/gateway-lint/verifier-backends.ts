@@ -6,7 +6,7 @@ import { isLoopback } from './exposure.ts';
 import type { Gateway, Resource } from './gateway.ts';
 import { mayBe } from './read-filters.ts';
 import { isSameNamespace } from './route-coverage.ts';
-import { ofKind } from './settings.ts';
+import { httpRoutes, ofKind } from './settings.ts';
 import type { View } from './view.ts';
 
 /** To a Service, or to a Backend of Envoy Gateway. */
@@ -42,7 +42,7 @@ function references(gateway: Gateway): readonly Reference[] {
       .flat()
       .map((view) => referenceIn(owner, view));
   });
-  const routes = [...ofKind(gateway, 'HTTPRoute'), ...ofKind(gateway, 'GRPCRoute')].flatMap((owner) =>
+  const routes = httpRoutes(gateway).flatMap((owner) =>
     owner.spec
       .list('rules')
       .flatMap((rule) => rule.list('filters'))

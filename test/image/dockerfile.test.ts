@@ -121,7 +121,7 @@ describe('what runs', () => {
     expect(LAUNCHER.firstLine).toBe(`#!/${NODE}`);
   });
 
-  it('has one arena of memory', () => {
+  it('has one arena of memory, which gives large pieces back', () => {
     expect(only('ENV')?.text.split(' ').slice(1)).toEqual([
       'MALLOC_ARENA_MAX=1',
       'MALLOC_MMAP_THRESHOLD_=131072',

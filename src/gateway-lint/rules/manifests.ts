@@ -3,12 +3,13 @@ import { unenforcedPolicies } from '../ambient.ts';
 import type { Gateway, Resource, Rule } from '../gateway.ts';
 import { isSelected } from '../label-selector.ts';
 import { overridingPolicies } from '../policy-precedence.ts';
-import { isSameNamespace, type Target, targetsOf, uncoveredRoutes } from '../route-coverage.ts';
+import { checkedTargets, isSameNamespace, type Target, uncoveredRoutes } from '../route-coverage.ts';
 import {
   BYTE_ROUTES,
   customPolicies,
   extAuths,
   externalAuths,
+  HTTP_ROUTES,
   istioProviders,
   ofKind,
   providersOf,
@@ -99,10 +100,7 @@ const targetUnknown: Rule = {
   find(gateway) {
     const known = knownGateways(gateway);
     if (known.length === 0) return [];
-    const targets = ofKind(gateway, 'SecurityPolicy')
-      .filter(({ spec }) => spec.get('ext_auth') !== undefined)
-      .flatMap(targetsOf)
-      .filter(({ kind }) => kind === 'Gateway');
+    const targets = checkedTargets(gateway).filter(({ kind }) => kind === 'Gateway');
     return [
       ...targets
         .filter((target) => !isAmong(known, target))
@@ -151,7 +149,7 @@ function knownGateways(gateway: Gateway): readonly Named[] {
   return [...ofKind(gateway, 'Gateway'), ...parents];
 }
 
-const ROUTES = ['HTTPRoute', 'GRPCRoute', ...BYTE_ROUTES];
+const ROUTES = [...HTTP_ROUTES, ...BYTE_ROUTES];
 
 const routeWithoutCheck: Rule = {
   id: 'route-without-check',

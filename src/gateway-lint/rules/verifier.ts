@@ -1,12 +1,12 @@
 /** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
 import { isLocalAddress, isLoopback } from '../exposure.ts';
 import type { Gateway, Rule } from '../gateway.ts';
-import { plainSockets, socketContexts } from '../istio-clusters.ts';
-import { typed } from '../read-filters.ts';
 import { grpcServices, ofKind, viewsOf } from '../settings.ts';
+import { isVerified, tlsContextsIn } from '../upstream-tls.ts';
 import { plainBackends, unverifiedBackends } from '../verifier-backends.ts';
 import { plainDestinations, unverifiedDestinations } from '../verifier-destinations.ts';
-import { patchedContexts, plainPatches, unverifiedPatches } from '../verifier-patches.ts';
+import { plainSockets, socketContexts } from '../verifier-envoy-filters.ts';
+import { patchedContexts, plainPatches, unverifiedPatches } from '../verifier-json-patches.ts';
 import { everyMapping, type View } from '../view.ts';
 
 /** Clusters that Checks are sent to. */
@@ -38,14 +38,8 @@ function tlsContexts(cluster: View): readonly View[] | undefined {
     ...matched.map((match) => match.get('transport_socket')),
     ...(isMatchedAlways(cluster) ? [] : [cluster.get('transport_socket')]),
   ];
-  const contexts = sockets.map((socket) =>
-    everyMapping(socket === undefined ? [] : [socket])
-      .flatMap((view) => typed(view) ?? [])
-      .find(({ type }) => /\.UpstreamTlsContext$/.test(type)),
-  );
-  return contexts.every((context) => context !== undefined)
-    ? contexts.flatMap((context) => context?.settings ?? [])
-    : undefined;
+  const contexts = sockets.map((socket) => (socket === undefined ? [] : tlsContextsIn(socket)));
+  return contexts.some((own) => own.length === 0) ? undefined : contexts.flat();
 }
 
 /** Otherwise what has none of the labels gets the cluster's own socket: plain text where there is none. */
@@ -110,28 +104,6 @@ const verifierUnverified: Rule = {
     ...unverifiedPatches(gateway),
   ],
 };
-
-/** What comes from a secret is not in the file: it is taken for right. */
-function isVerified(context: View): boolean {
-  const common = context.get('common_tls_context');
-  if (common?.get('validation_context_sds_secret_config') !== undefined) return true;
-  const combined = common?.get('combined_validation_context');
-  const validation = combined?.get('default_validation_context') ?? common?.get('validation_context');
-  const hasAuthority =
-    combined?.get('validation_context_sds_secret_config') !== undefined ||
-    ['trusted_ca', 'system_root_certs', 'ca_certificate_provider_instance'].some((name) =>
-      validation?.get(name),
-    );
-  const isPinned = ['verify_certificate_spki', 'verify_certificate_hash'].some((name) =>
-    validation?.get(name),
-  );
-  const names = ['match_typed_subject_alt_names', 'match_subject_alt_names'];
-  const hasName =
-    names.some((name) => (validation?.list(name).length ?? 0) > 0) ||
-    context.get('auto_sni_san_validation')?.flag === true;
-  const acceptsAny = validation?.get('trust_chain_verification')?.isOneOf('ACCEPT_UNTRUSTED', 1) ?? false;
-  return isPinned || (hasAuthority && hasName && !acceptsAny);
-}
 
 const adminExposed: Rule = {
   id: 'admin-exposed',

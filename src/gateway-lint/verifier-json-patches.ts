@@ -4,16 +4,16 @@
  */
 import type { Gateway } from './gateway.ts';
 import { isSelector, type PatchTarget, targetOf } from './json-patch.ts';
-import { typed } from './read-filters.ts';
 import { ofKind } from './settings.ts';
-import { everyMapping, snakeCase, type View } from './view.ts';
+import { tlsContextsIn } from './upstream-tls.ts';
+import { snakeCase, type View } from './view.ts';
 
 /** They take TLS away, or put something else in its place. */
 export function plainPatches(gateway: Gateway): readonly View[] {
   return operationsOf(gateway).flatMap(({ op, operation, value }) => {
     const pointers = op.text === 'move' ? POINTERS : POINTERS.slice(0, 1);
     const isWhole = pointers.some((pointer) => isSocket(targetOf(operation, pointer)));
-    return isWhole && (value === undefined || contextsIn(value).length === 0) ? [op] : [];
+    return isWhole && (value === undefined || tlsContextsIn(value).length === 0) ? [op] : [];
   });
 }
 
@@ -26,7 +26,7 @@ export function unverifiedPatches(gateway: Gateway): readonly View[] {
 
 /** Contexts of TLS that they put in. */
 export function patchedContexts(gateway: Gateway): readonly View[] {
-  return operationsOf(gateway).flatMap(({ value }) => (value === undefined ? [] : contextsIn(value)));
+  return operationsOf(gateway).flatMap(({ value }) => (value === undefined ? [] : tlsContextsIn(value)));
 }
 
 const POINTERS = ['path', 'from'] as const;
@@ -48,13 +48,6 @@ function operationsOf(gateway: Gateway): readonly Operation[] {
       if (operation === undefined || op === undefined || op.text === 'test') return [];
       return [{ op, operation, value: operation.get('value') }];
     });
-}
-
-function contextsIn(value: View): readonly View[] {
-  return everyMapping([value]).flatMap((view) => {
-    const message = typed(view);
-    return message !== undefined && /\.UpstreamTlsContext$/.test(message.type) ? [message.settings] : [];
-  });
 }
 
 const SOCKETS = ['transport_socket', 'transport_socket_matches'];

@@ -4,33 +4,25 @@
  * and clusterMatch.
  */
 import type { Gateway } from './gateway.ts';
-import { typed } from './read-filters.ts';
 import { customPolicies, ofKind } from './settings.ts';
+import { tlsContextsIn } from './upstream-tls.ts';
 import { isElsewhere, type Provider, providers } from './verifier-destinations.ts';
 import { everyMapping, type View } from './view.ts';
 
 /** Sockets without TLS. */
 export function plainSockets(gateway: Gateway): readonly View[] {
-  return socketsOf(gateway).filter((socket) => contextOf(socket) === undefined);
+  return socketsOf(gateway).filter((socket) => tlsContextsIn(socket).length === 0);
 }
 
 /** Contexts of TLS that say whom to trust. Those that are merged and say nothing of it leave it as it is. */
 export function socketContexts(gateway: Gateway): readonly View[] {
   return socketsOf(gateway).flatMap((socket) => {
-    const context = contextOf(socket);
-    if (context === undefined) return [];
-    const isMerged = socket.get('name')?.text === ISTIO_SOCKET;
-    return isMerged && !saysWhomToTrust(context) ? [] : [context];
+    const keepsTheRest = socket.get('name')?.text === ISTIO_SOCKET;
+    return tlsContextsIn(socket).filter((context) => !keepsTheRest || saysWhomToTrust(context));
   });
 }
 
 const ISTIO_SOCKET = 'envoy.transport_sockets.tls';
-
-function contextOf(socket: View): View | undefined {
-  return everyMapping([socket])
-    .flatMap((view) => typed(view) ?? [])
-    .find(({ type }) => /\.UpstreamTlsContext$/.test(type))?.settings;
-}
 
 function saysWhomToTrust(context: View): boolean {
   const isWhole = context.at('common_tls_context', 'validation_context') !== undefined;
