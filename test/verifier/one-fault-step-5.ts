@@ -46,9 +46,9 @@ const STEP_5_KEY: readonly Fault[] = [
     outcome: 'invalid_request_proof/key_expired 401',
     sharesPlace: ["times of the broker's key"],
     content: (content) => {
-      for (const key of content.derived_keys ?? []) key.expires_at = formatTime(NOW_SECONDS - SKEW_SECONDS);
+      for (const key of content.derived_keys ?? []) key.expires_at = formatTime(NOW_SECONDS);
       for (const issuer of content.issuers ?? []) {
-        for (const key of issuer.keys) key.not_after = formatTime(NOW_SECONDS - SKEW_SECONDS);
+        for (const key of issuer.keys) key.not_after = formatTime(NOW_SECONDS);
       }
     },
   },

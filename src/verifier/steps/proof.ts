@@ -44,19 +44,18 @@ export function verifyCredentials(check: ProofCheck): PublicKey | Denial {
   );
 }
 
+/** A key's start has the site's skew; its end has no grace. Source: docs/protocol.md "Transcript". */
 function findLiveKey({ caller, nowSeconds, skewSeconds }: ProofCheck): BundleKey | Denial {
   const key = caller.bundleKey;
   if (key === undefined) return deny('invalid_request_proof', 'key_unknown');
   if (key.kind === 'derived_key') {
     if (key.status === 'revoked') return deny('invalid_request_proof', 'key_revoked');
-    return nowSeconds < key.expiresAtSeconds + skewSeconds
-      ? key
-      : deny('invalid_request_proof', 'key_expired');
+    return nowSeconds < key.expiresAtSeconds ? key : deny('invalid_request_proof', 'key_expired');
   }
   if (key.notBeforeSeconds !== undefined && nowSeconds < key.notBeforeSeconds - skewSeconds) {
     return deny('invalid_request_proof', 'key_not_yet_valid');
   }
-  if (key.notAfterSeconds !== undefined && nowSeconds >= key.notAfterSeconds + skewSeconds) {
+  if (key.notAfterSeconds !== undefined && !(nowSeconds < key.notAfterSeconds)) {
     return deny('invalid_request_proof', 'key_expired');
   }
   return key;
