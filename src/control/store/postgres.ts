@@ -26,7 +26,7 @@ export interface PostgresOptions {
 const DEFAULT_MAX_CONNECTIONS = 10;
 const STATEMENT_TIMEOUT = '-c statement_timeout=30s';
 /** A frozen instance must not keep a site locked for the others. */
-const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=20s';
+const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=4s';
 
 /** @throws SchemaNewerError, or StoreUnavailableError when the database cannot be reached or its schema not be brought up to date */
 export async function openPostgresStore(options: PostgresOptions): Promise<ControlStore> {

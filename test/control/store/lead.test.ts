@@ -1,6 +1,6 @@
 /** Background jobs run once: three processes on one PostgreSQL, as seen by a table that they write to. */
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
-import type { LeadTimes } from '../../../src/control/store/postgres-lead.ts';
+import { LEAD_TIMES, type LeadTimes } from '../../../src/control/store/postgres-lead.ts';
 import type { Child } from '../../e2e/harness/child.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { waitUntil } from '../../fakes/redis-server.ts';
@@ -101,8 +101,18 @@ it('a leader whose connection is cut ends its work, and somebody leads again', a
   expect((await log()).filter(({ event }) => event === 'ends')).toHaveLength(1);
 });
 
-it('a frozen leader is followed, and ends its work when it thaws', async () => {
-  await start(TWO, QUICK);
+it('a frozen leader loses the lock within 5 s', () => {
+  // The server ends its session, then the next attempt takes the lock.
+  expect(LEAD_TIMES.silenceTimeoutMs + LEAD_TIMES.retryMs).toBeLessThanOrEqual(5000);
+  // A leader that runs is heard of more than once in that time.
+  expect(LEAD_TIMES.heartbeatMs * 2).toBeLessThan(LEAD_TIMES.silenceTimeoutMs);
+});
+
+it.each([
+  ['short times', QUICK],
+  ['the times as shipped', LEAD_TIMES],
+])('a frozen leader is followed, and ends its work when it thaws: %s', async (_, times) => {
+  await start(TWO, times);
   const frozen = await nextLeader();
   child(frozen).signal('SIGSTOP');
   const next = await nextLeader(frozen);
