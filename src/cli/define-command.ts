@@ -52,7 +52,7 @@ export interface CommandDeclaration<S extends SettingDeclarations, P extends Pos
 
 const OUTPUT_SETTING = withDefault(choice('--output <format>', 'how to answer', OUTPUT_FORMATS), 'text');
 
-/** A command whose toggles also take `=true` and `=false`; commander knows no such flags. */
+/** A command whose toggles also take `true` and `false`, after `=` or as the next word; commander knows no such flags. */
 export class ProofgateCommand extends Command {
   readonly #toggles = new Set<string>();
 
@@ -67,7 +67,20 @@ export class ProofgateCommand extends Command {
   override parseOptions(args: string[]) {
     const end = args.indexOf('--');
     const flags = end === -1 ? args : args.slice(0, end);
-    return super.parseOptions([...flags.map((arg) => this.#plainToggle(arg)), ...args.slice(flags.length)]);
+    const plain = this.#joined(flags).map((arg) => this.#plainToggle(arg));
+    return super.parseOptions([...plain, ...args.slice(flags.length)]);
+  }
+
+  /** `--toggle false` as `--toggle=false`. */
+  #joined(args: readonly string[]): readonly string[] {
+    return args.flatMap((arg, index) => {
+      const isValueOf = (toggle: string | undefined) =>
+        toggle?.startsWith('--') && this.#toggles.has(toggle.slice(2));
+      const isValue = arg === 'true' || arg === 'false';
+      if (isValue && isValueOf(args[index - 1])) return [];
+      const next = args[index + 1];
+      return isValueOf(arg) && (next === 'true' || next === 'false') ? [`${arg}=${next}`] : [arg];
+    });
   }
 
   #plainToggle(arg: string): string {

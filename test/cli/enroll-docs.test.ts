@@ -41,7 +41,6 @@ describe('docs/cli.md on enroll', () => {
     expect(defaultOf('wait-for-activation')).toEqual({ kind: 'value', value: true });
     expect(defaultOf('submit-retries')).toEqual({ kind: 'value', value: 2 });
     expect(defaultOf('timeout')).toEqual({ kind: 'value', value: 300_000 });
-    expect(defaultOf('poll-interval')).toEqual({ kind: 'value', value: 2000 });
     expect(defaultOf('refresh-skew')).toEqual({ kind: 'value', value: 300_000 });
     expect(enrolling).toContain(KUBERNETES_TOKEN_FILE);
   });

@@ -158,7 +158,7 @@ describe('proofgate enroll', () => {
 
   it('ends with 4 while it is pending, and with 3 when it is denied', async () => {
     await start({ approval: 'manual' });
-    expectCliError(await enroll('--no-wait-for-activation'), 'enrollment_pending', 4);
+    expectCliError(await enroll('--wait-for-activation', 'false'), 'enrollment_pending', 4);
     const timedOut = await enroll('--timeout', '100ms');
     expect(timedOut).toMatchObject({ exitCode: 4, stdout: '' });
     expect(timedOut.stderr).toMatch(

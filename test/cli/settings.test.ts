@@ -90,9 +90,11 @@ describe('settings', () => {
   it.each([
     ['--wait-for-it=false', false],
     ['--wait-for-it=true', true],
+    ['--wait-for-it false', false],
+    ['--wait-for-it true', true],
     ['--wait-for-it', true],
-  ])('take %s', async (flag, waits) => {
-    expect(await settingsOf([flag])).toMatchObject({ waits });
+  ])('take %s', async (args, waits) => {
+    expect(await settingsOf(args.split(' '))).toMatchObject({ waits });
   });
 
   it('come from variables', async () => {

@@ -139,7 +139,6 @@ describe('proofgate enroll', () => {
     ['provider', 'oidc_jwks'],
     ['wait-for-activation', true],
     ['timeout', 300_000],
-    ['poll-interval', 2_000],
     ['submit-retries', 2],
     ['refresh-skew', 300_000],
     ['force-reenroll', false],

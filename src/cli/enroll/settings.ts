@@ -40,9 +40,12 @@ export const ENROLL_SETTINGS = {
   ),
   waitForActivation: toggle('--wait-for-activation', 'poll until the key is active', true),
   timeoutMs: withDefault(duration('--timeout <duration>', 'for all of it', TIMING), '5m'),
-  pollIntervalMs: withDefault(
-    duration('--poll-interval <duration>', 'first wait between two questions; grows to 30s', TIMING),
-    '2s',
+  pollIntervalMs: optional(
+    duration(
+      '--poll-interval <duration>',
+      'first wait between two questions; grows to 30s (default: 2s, or --timeout where that is shorter)',
+      TIMING,
+    ),
   ),
   submitRetries: withDefault(
     integer('--submit-retries <count>', 'how often a submission is made again after a fault, at most 5', {
@@ -73,6 +76,7 @@ export interface EnrollPlan extends Omit<EnrollRequest, 'key' | 'target'> {
   readonly tokenFile: string;
 }
 
+const DEFAULT_POLL_INTERVAL_MS = 2_000;
 /** Longest that one exchange with Control may take. */
 const MAX_REQUEST_MS = 10_000;
 /** So that a lost answer leaves time to ask again. */
@@ -84,7 +88,8 @@ const MAX_POLICY_CHARACTERS = 128;
  *   `set_exactly_one_private_key_file_or_out`, `invalid_enroll_timing`, `set_proof_file_or_kubernetes_token_file`
  */
 export function planOf(values: EnrollValues): EnrollPlan {
-  const { provider, timeoutMs, pollIntervalMs, submitRetries, refreshSkewMs } = values;
+  const { provider, timeoutMs, submitRetries, refreshSkewMs } = values;
+  const pollIntervalMs = values.pollIntervalMs ?? Math.min(DEFAULT_POLL_INTERVAL_MS, timeoutMs);
   const target = targetOf(values);
   if (provider !== ENROLLMENT_PROVIDER) {
     throw usageError('unsupported_enrollment_provider', `--provider must be ${ENROLLMENT_PROVIDER}`);
