@@ -14,6 +14,8 @@ export interface ChainLedger {
   /** Of the whole bundle, all files together. */
   readonly baseBytes: number;
   readonly basePublishedAtMs: number;
+  /** Of the newest document. */
+  readonly publishedAtMs: number;
   readonly deltas: number;
   readonly deltaBytes: number;
   /** Keys that changed since the whole bundle; undefined where somebody else published. */
@@ -34,27 +36,35 @@ async function readLedger(tx: Transaction, site: RowOf<'site'>): Promise<ChainLe
   const after = await tx.distribution.sizeAfter(siteId, baseRevision);
   const files = await tx.distribution.files(siteId, baseRevision);
   const base = await tx.distribution.step(siteId, baseRevision);
+  const newest = await tx.distribution.step(siteId, revision);
   return {
     revision,
     baseRevision,
     baseBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
     basePublishedAtMs: base?.publishedAtMs ?? 0,
+    publishedAtMs: newest?.publishedAtMs ?? 0,
     deltas: after.steps,
     deltaBytes: after.bytes,
     touched: undefined,
   };
 }
 
+export interface PublishedDelta {
+  readonly revision: number;
+  readonly bytes: number;
+  readonly publishedAtMs: number;
+}
+
 export function withDelta(
   ledger: ChainLedger,
-  revision: number,
-  bytes: number,
+  { revision, bytes, publishedAtMs }: PublishedDelta,
   keyIds: readonly string[],
 ): ChainLedger {
   const { touched } = ledger;
   return {
     ...ledger,
     revision,
+    publishedAtMs,
     deltas: ledger.deltas + 1,
     deltaBytes: ledger.deltaBytes + bytes,
     // Grown in place: a copy for each delta would cost what all of them hold.
@@ -75,10 +85,12 @@ function grown(touched: ReadonlySet<string>, keyIds: readonly string[]): Readonl
  * carried already, however many keys there are.
  */
 export function isWorthWhole(
-  { deltas, deltaBytes, baseBytes, basePublishedAtMs }: ChainLedger,
+  { deltas, deltaBytes, baseBytes, basePublishedAtMs, publishedAtMs }: ChainLedger,
   lifetimeSeconds: number,
   nowMs: number,
 ): boolean {
+  // Issued while this clock was ahead: until that moment verifiers deny what they loaded of it.
+  if (basePublishedAtMs > nowMs || publishedAtMs > nowMs) return true;
   if (deltas >= MIN_DELTAS && deltaBytes * 2 > baseBytes) return true;
   // At half its life, so that there is another half to get over whatever keeps it from being published.
   return nowMs - basePublishedAtMs >= lifetimeSeconds * 500;

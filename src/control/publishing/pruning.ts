@@ -12,7 +12,8 @@ const KEPT_BASES = 2;
 export async function pruneDocuments(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
   const bases = await tx.publication.bases(siteId);
   const kept = bases.filter(
-    ({ publishedAtMs }, index) => index < KEPT_BASES || nowMs - (publishedAtMs ?? 0) < FETCHING_MS,
+    // The distance in either direction: one from the future is not kept until then.
+    ({ publishedAtMs }, index) => index < KEPT_BASES || Math.abs(nowMs - (publishedAtMs ?? 0)) < FETCHING_MS,
   );
   const oldest = kept.at(-1);
   if (oldest === undefined || kept.length === bases.length) return;

@@ -81,19 +81,21 @@ export class SitePublisher {
       const published = isEmpty ? undefined : await publishDelta(tx, site, draft, { signers, nowMs: now });
       await tx.publication.settle(changes);
       if (published !== undefined) await statePublished(tx, published.site, signingKeys, now);
-      return { ledger, published, draft, isFull: changes.length === MAX_CHANGES, needsWhole };
+      return { ledger, published, draft, nowMs: now, isFull: changes.length === MAX_CHANGES, needsWhole };
     });
     this.#ledger = round.ledger;
-    if (round.published !== undefined) this.#wasPublished(round.published, round.draft);
+    if (round.published !== undefined) this.#wasPublished(round.published, round.draft, round.nowMs);
     return round.isFull ? 'more' : round.needsWhole ? 'whole_needed' : 'done';
   }
 
   #wasPublished(
     { site, bytes }: { readonly site: RowOf<'site'>; readonly bytes: number },
     { keys }: DeltaDraft,
+    publishedAtMs: number,
   ): void {
     const keyIds = keys.map(({ keyId }) => keyId);
-    if (this.#ledger !== undefined) this.#ledger = withDelta(this.#ledger, site.revision, bytes, keyIds);
+    const delta = { revision: site.revision, bytes, publishedAtMs };
+    if (this.#ledger !== undefined) this.#ledger = withDelta(this.#ledger, delta, keyIds);
     this.#attempt?.wasPublished(keyIds);
     this.#options.onPublished?.({ siteId: site.id, revision: site.revision, kind: 'delta', bytes });
   }
@@ -129,6 +131,7 @@ function ledgerAfter({ site, bytes, publishedAtMs }: FinishedWhole): ChainLedger
     baseRevision: site.revision,
     baseBytes: bytes,
     basePublishedAtMs: publishedAtMs,
+    publishedAtMs,
     deltas: 0,
     deltaBytes: 0,
     touched: new Set(),

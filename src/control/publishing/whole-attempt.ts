@@ -34,6 +34,8 @@ export interface FinishedWhole extends PublishedWhole {
 interface Prepared {
   readonly shards: ShardSet;
   readonly baseRevision: number;
+  /** Whether the whole bundle before was issued while this clock was ahead: it lacks keys that have not ended. */
+  readonly wasAhead: boolean;
 }
 
 /** Keys that changed meanwhile, above which they are read before the lock is taken. */
@@ -72,12 +74,14 @@ export class WholeAttempt {
       return { former: files.flatMap(asFormerShard), ledger: await currentLedger(tx, site, known) };
     });
     const { baseRevision } = ledger;
-    const touched = ledger.touched ?? (await this.#keysPublishedSince(baseRevision, former.length));
-    const shards = await ShardSet.read(run, { siteId: this.#siteId, nowSeconds, former, touched });
+    const wasAhead = ledger.basePublishedAtMs > nowMs();
+    const kept = wasAhead ? [] : former;
+    const touched = ledger.touched ?? (await this.#keysPublishedSince(baseRevision, kept.length));
+    const shards = await ShardSet.read(run, { siteId: this.#siteId, nowSeconds, former: kept, touched });
     await this.#catchUp(shards);
     await shards.prepare((file) => store.housekeep(undefined, (tx) => keepContent(tx, this.#siteId, file)));
     await this.#catchUp(shards);
-    this.#prepared = { shards, baseRevision };
+    this.#prepared = { shards, baseRevision, wasAhead };
     return ledger;
   }
 
@@ -122,18 +126,19 @@ export class WholeAttempt {
       const site = await requireSite(tx, this.#siteId);
       const prepared = this.#prepared;
       const isOurs = site.baseRevision === prepared?.baseRevision && site.revision === knownRevision;
-      return prepared === undefined || !isOurs ? undefined : this.#publish(tx, site, prepared.shards);
+      return prepared === undefined || !isOurs ? undefined : this.#publish(tx, site, prepared);
     });
   }
 
-  async #publish(tx: Transaction, site: RowOf<'site'>, shards: ShardSet): Promise<FinishedWhole> {
+  async #publish(tx: Transaction, site: RowOf<'site'>, prepared: Prepared): Promise<FinishedWhole> {
+    const { shards, wasAhead } = prepared;
     const { signingKeys } = this.#options;
     const nowMs = this.#options.nowMs();
     const signers = await signingKeys.signers(tx, site.id, 'bundle', nowMs);
     const changes = await this.#pending(tx);
     const removed = await removedClients(tx, site.id, changes);
-    const changesContent =
-      site.head === null || removed.length > 0 || (await tx.publication.hasPolicyChange(site.id));
+    const hasPolicyChange = await tx.publication.hasPolicyChange(site.id);
+    const changesContent = site.head === null || wasAhead || removed.length > 0 || hasPolicyChange;
     const before = changesContent ? site : await deltaBefore(tx, site, changes, { signers, nowMs });
     const nowSeconds = Math.floor(nowMs / 1000);
     const late = new Set([...this.#late, ...referencesOf(changes, 'key')]);

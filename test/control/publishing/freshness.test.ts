@@ -100,4 +100,17 @@ describe('what is kept', () => {
     const steps = await world.read((tx) => tx.distribution.stepsAfter(SITE, 0, 10));
     expect(steps.map(({ revision }) => revision)).toEqual([3, 4]);
   });
+
+  it('a whole bundle from the future no longer than others', async () => {
+    world.clock.ms += 86_400_000;
+    await publish();
+    world.clock.ms -= 86_400_000;
+    for (let round = 0; round < 3; round++) {
+      await world.putRoute(ORDERS_READ);
+      await publish();
+    }
+    world.clock.ms += 5 * 60_000;
+    await prune();
+    expect(await files(1)).toEqual([]);
+  });
 });

@@ -125,6 +125,37 @@ describe('what is published', () => {
     expect((await follower.follow()).expiresAtSeconds).toBe(world.clock.seconds + 30 * 86_400);
   });
 
+  it.each(['whole bundle', 'delta'])('a %s from the future is followed by a bundle of now', async (kind) => {
+    const publisher = newPublisher();
+    const follower = new Follower(world);
+    await world.putClient('billing');
+    const key = await world.addKey('billing', 3600);
+    await publishAll(publisher);
+    await follower.follow();
+    const start = world.clock.ms;
+    world.clock.ms += 400 * 86_400_000;
+    if (kind === 'delta') await world.putClient('shipping');
+    else await world.putRoute(ORDERS_READ);
+    await publisher.publishChanges();
+    if (kind === 'whole bundle') await publisher.publishWhole();
+    expect((await follower.follow()).freshAsOfSeconds).toBe(world.clock.seconds);
+    world.clock.ms = start + 1000;
+    expect(await world.read((tx) => tx.publication.sitesDue(world.clock.ms))).toEqual([SITE]);
+    // As well by an instance that begins with nothing known.
+    await publishAll(kind === 'delta' ? newPublisher() : publisher);
+    const snapshot = await follower.follow();
+    expect(snapshot.freshAsOfSeconds).toBe(world.clock.seconds);
+    expect(snapshot.expiresAtSeconds).toBe(world.clock.seconds + 30 * 86_400);
+    // It had ended by the clock that was ahead.
+    expect(snapshot.keys.get(key)).toBeDefined();
+    expect((await statement()).row?.asOfSeconds).toBe(world.clock.seconds);
+    const { revision } = await world.site();
+    await publishAll(publisher);
+    await publishAll(newPublisher());
+    expect((await world.site()).revision).toBe(revision);
+    expect(await world.read((tx) => tx.publication.sitesDue(world.clock.ms))).toEqual([]);
+  });
+
   it('goes above the floor, and without a link where followers would refuse the step', async () => {
     const publisher = newPublisher();
     await publishAll(publisher);

@@ -167,18 +167,27 @@ export class Publication {
     await this.#db.deleteFrom('siteChange').where('seq', 'in', seqs).execute();
   }
 
-  /** Sites whose next publication must not wait for a change: never published, asked for, or a whole bundle too old. */
+  /**
+   * Sites whose next publication must not wait for a change: never published, asked for, a whole bundle too old, or a
+   * document from the future.
+   */
   async sitesDue(nowMs: number): Promise<readonly string[]> {
     const rows = await this.#db
       .selectFrom('site')
       .leftJoin('bundleStep', (on) =>
         on.onRef('bundleStep.siteId', '=', 'site.id').onRef('bundleStep.revision', '=', 'site.baseRevision'),
       )
+      .leftJoin('bundleStep as newest', (on) =>
+        on.onRef('newest.siteId', '=', 'site.id').onRef('newest.revision', '=', 'site.revision'),
+      )
       .select(['site.id', 'site.bundleLifetimeSeconds', 'bundleStep.publishedAtMs', 'site.wholeNeeded'])
+      .select('newest.publishedAtMs as newestPublishedAtMs')
       .execute();
     const isDue = (row: (typeof rows)[number]) =>
       row.wholeNeeded === 1 ||
       row.publishedAtMs === null ||
+      row.publishedAtMs > nowMs ||
+      (row.newestPublishedAtMs ?? 0) > nowMs ||
       nowMs - row.publishedAtMs >= halfLifeMs(row.bundleLifetimeSeconds);
     return rows.filter(isDue).map(({ id }) => id);
   }

@@ -233,9 +233,18 @@ export function publicationCases({ read, write, ground }: Bench): void {
     const halfOfDayMs = 43_200_000;
     expect(await due(NOW_MS + halfOfDayMs - 1)).not.toContain(siteId);
     expect(await due(NOW_MS + halfOfDayMs)).toContain(siteId);
+    // From the future: the whole bundle, or what is newest.
+    expect(await due(NOW_MS - 1)).toContain(siteId);
+    await write(async ({ distribution, hierarchy }) => {
+      const delta = { ...step, kind: 'delta', head: 'h2', previousHead: 'h1' } as const;
+      await distribution.addStep({ siteId, revision: 2, publishedAtMs: NOW_MS + 5, ...delta });
+      await hierarchy.advance(siteId, { revision: 2, head: 'h2' });
+    });
+    expect(await due(NOW_MS + 4)).toContain(siteId);
+    expect(await due(NOW_MS + 5)).not.toContain(siteId);
     const published = await read((tx) => tx.publication.published());
-    expect(published).toContainEqual({ id: siteId, revision: 1, head: 'h1', policyRevision: 0 });
+    expect(published).toContainEqual({ id: siteId, revision: 2, head: 'h2', policyRevision: 0 });
     await write((tx) => tx.hierarchy.advance(siteId, { wholeNeeded: 1 }));
-    expect(await due(NOW_MS)).toContain(siteId);
+    expect(await due(NOW_MS + 5)).toContain(siteId);
   });
 }
