@@ -97,7 +97,6 @@ export async function createControlApp(options: ControlAppOptions): Promise<Cont
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody);
   app.setErrorHandler(answerError);
-  answerUnknownResources(app);
   await app.register(cookie);
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: API_CONTENT_POLICY },
@@ -107,6 +106,7 @@ export async function createControlApp(options: ControlAppOptions): Promise<Cont
   app.decorate('limits', requestLimits(app, { ...DEFAULT_LIMITS, ...options.limits }));
   endLongPollsOnClose(app);
   addHooks(app, options);
+  answerUnknownResources(app);
   return app;
 }
 

@@ -7,7 +7,7 @@ interface KnownPath {
   readonly methods: Set<string>;
 }
 
-/** Registers itself with `app`; must come before its routes. */
+/** Registers itself with `app`; must come before its routes, and after the hooks that every answer passes. */
 export function answerUnknownResources(app: FastifyInstance): void {
   const known = new Map<string, KnownPath>();
   app.addHook('onRoute', ({ url, method }: RouteOptions) => {
@@ -15,7 +15,7 @@ export function answerUnknownResources(app: FastifyInstance): void {
     for (const name of typeof method === 'string' ? [method] : method) path.methods.add(name);
     known.set(url, path);
   });
-  app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
+  const answer = (request: FastifyRequest, reply: FastifyReply) => {
     const path = request.url.split('?', 1)[0] ?? '';
     const methods = [...known.values()]
       .filter(({ pattern }) => pattern.test(path))
@@ -24,6 +24,13 @@ export function answerUnknownResources(app: FastifyInstance): void {
     // RFC 9110 section 15.5.6.
     reply.header('allow', [...new Set(methods)].sort().join(', '));
     return sendProblem(request, reply, { code: 'method_not_allowed' });
+  };
+  app.setNotFoundHandler(answer);
+  // Before Fastify looks at body and media type, which it judges by rules of its own for each method (QUERY, RFC 10008).
+  app.addHook('onRequest', async (request, reply) => {
+    if (!request.is404) return;
+    answer(request, reply);
+    return reply;
   });
 }
 

@@ -5,7 +5,7 @@ import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../../../src/control/store/port.ts';
 import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiWorld, type Shop, SITE_BODY, textIn } from './world.ts';
+import { type Answer, ApiWorld, type Asked, type Shop, SITE_BODY, send, textIn } from './world.ts';
 
 /** What the store and the services throw. */
 const FAULTS: { readonly [name: string]: Error } = {
@@ -171,6 +171,33 @@ describe.each(databaseKinds())('$name', (kind) => {
         code: 'request_malformed',
       });
     });
+
+    const UNUSED_METHODS = ['QUERY', 'TRACE', 'OPTIONS', 'PROPFIND', 'PURGE', 'DELETE'];
+    const FORMS: readonly (readonly [what: string, asked: Asked])[] = [
+      ['no body', {}],
+      ['a body', { text: '{}', headers: JSON_TYPE }],
+      ['a body of no type', { text: '{}' }],
+      ['a body of another type', { text: 'x', headers: { 'content-type': 'text/plain' } }],
+      ['a type that is none', { text: 'x', headers: { 'content-type': ';' } }],
+      ['a type and no body', { headers: JSON_TYPE }],
+      ['a body that is too large', { text: 'x'.repeat(65 * 1024), headers: JSON_TYPE }],
+    ];
+    test.each(UNUSED_METHODS.flatMap((method) => FORMS.map(([what, asked]) => ({ method, what, asked }))))(
+      'the unused method $method with $what: 405',
+      async ({ method, asked }) => {
+        const { text } = asked;
+        // Node's client sends no length of its own with these methods.
+        const length: { [name: string]: string } =
+          text === undefined ? {} : { 'content-length': `${text.length}` };
+        const headers = { authorization: `Bearer ${world.root}`, ...asked.headers, ...length };
+        const answer = await send({ port: world.port, method, path: ENVIRONMENTS, headers }, text);
+        expect(answer).toMatchObject({ status: 405, code: 'method_not_allowed' });
+        expect(answer.headers.allow).toBe('GET, HEAD, POST');
+        expect(answer.headers['x-request-id']).toBe(answer.json.request_id);
+        const elsewhere = await send({ port: world.port, method, path: '/v1/nothing', headers }, text);
+        expect(elsewhere).toMatchObject({ status: 404, code: 'not_found' });
+      },
+    );
 
     test('definitions of routes may be larger than other bodies', async () => {
       const origins = Array.from(
