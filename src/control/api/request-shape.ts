@@ -34,9 +34,6 @@ declare module 'fastify' {
 
 export const NO_BODY_HASH = hash('sha256', '', 'base64url');
 
-/** The only spelling of it in JSON, behind no odd backslash. No text of ours holds it, and PostgreSQL's cannot. */
-const NUL_ESCAPE = /(?<!\\)(?:\\\\)*\\u0000/;
-
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Parser of `application/json`. An empty body is none. */
@@ -44,9 +41,7 @@ export async function parseJsonBody(request: FastifyRequest, body: Buffer): Prom
   if (body.length === 0) return undefined;
   request.bodyHash = hash('sha256', body, 'base64url');
   try {
-    const text = utf8.decode(body);
-    if (NUL_ESCAPE.test(text)) throw new StrictJsonError('a string holds U+0000');
-    return parseStrictJson(text);
+    return parseStrictJson(utf8.decode(body));
   } catch (error) {
     const reason = error instanceof StrictJsonError ? error.message.slice(0, 200) : 'not UTF-8';
     throw new RequestShapeError([{ pointer: '/body', reason }]);
@@ -70,9 +65,29 @@ export function compileValidator({ schema, httpPart }: { schema: TSchema; httpPa
   const numbers = part === 'body' ? [] : integerMembers(schema);
   return (given: unknown): { value: unknown } | { error: Error } => {
     const value = numbers.length === 0 ? given : withNumbers(given, numbers);
-    if (compiled.Check(value)) return { value };
-    return { error: new RequestShapeError(faultsOf(compiled.Errors(value), POINTER_ROOT[part] ?? '')) };
+    const root = POINTER_ROOT[part] ?? '';
+    if (!compiled.Check(value))
+      return { error: new RequestShapeError(faultsOf(compiled.Errors(value), root)) };
+    const faults = textFaults(value, root);
+    return faults.length === 0 ? { value } : { error: new RequestShapeError(faults.slice(0, MAX_FAULTS)) };
   };
+}
+
+/** Half a surrogate pair has no UTF-8, so a database would keep another text; U+0000 PostgreSQL cannot keep at all. */
+function isStorable(text: string): boolean {
+  return !/\p{Surrogate}/u.test(text) && !text.includes('\u0000');
+}
+
+/** Of a value that has its schema's shape, and so its depth. */
+function textFaults(value: unknown, at: string): readonly Fault[] {
+  if (typeof value === 'string') {
+    return isStorable(value) ? [] : [{ pointer: at, reason: 'must be well-formed Unicode without U+0000' }];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => {
+    const pointer = `${at}/${pointerStep(name)}`;
+    return [...textFaults(name, pointer), ...textFaults(member, pointer)];
+  });
 }
 
 function integerMembers(schema: TSchema): readonly string[] {

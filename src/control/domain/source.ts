@@ -37,6 +37,9 @@ export const SOURCE_EVENTS = [
 ] as const;
 export type SourceEvent = (typeof SOURCE_EVENTS)[number];
 
+/** Most revisions of a source: what the databases' column holds. */
+export const MAX_SOURCE_REVISION = 2_147_483_647;
+
 export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
   name: 'source',
   states: SOURCE_STATES,

@@ -10,6 +10,7 @@ import {
   MIN_KEY_LIFETIME_SECONDS,
   POLICY_STATES,
 } from '../../domain/enrollment.ts';
+import { MAX_SOURCE_REVISION } from '../../domain/source.ts';
 import { displayText, givenId, identifier, object, VERSIONED } from './members.ts';
 
 const text = (maxLength: number, description: string) =>
@@ -18,6 +19,7 @@ const text = (maxLength: number, description: string) =>
 const SOURCE_ID = givenId('The Trust Anchor Source.');
 const SOURCE_REVISION = Type.Integer({
   minimum: 1,
+  maximum: MAX_SOURCE_REVISION,
   description: 'The exact revision; must be the active one.',
 });
 const DISPLAY_NAME = displayText('For people.');

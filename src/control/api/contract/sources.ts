@@ -3,7 +3,7 @@
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
 import Type, { type Static } from 'typebox';
-import { KEY_POLICIES, SOURCE_KINDS, SOURCE_STATES } from '../../domain/source.ts';
+import { KEY_POLICIES, MAX_SOURCE_REVISION, SOURCE_KINDS, SOURCE_STATES } from '../../domain/source.ts';
 import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
 
 const text = (maxLength: number, description: string) =>
@@ -103,7 +103,7 @@ export const SOURCE_ACTIVATION = object(
 export const SOURCE_PATH = { source_id: givenId('The source.') };
 export const SOURCE_REVISION_PATH = {
   ...SOURCE_PATH,
-  revision: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'The revision.' }),
+  revision: Type.Integer({ minimum: 1, maximum: MAX_SOURCE_REVISION, description: 'The revision.' }),
 };
 
 export type SourceView = Static<typeof SOURCE>;
