@@ -3,6 +3,8 @@ import type { ControlStore } from '../../control/store/port.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 
 const PING_EVERY_MS = 1000;
+/** A write reaches the disk: only every so many times, until one fails. */
+const PINGS_PER_WRITE = 5;
 
 export interface ControlReadiness {
   checks(): readonly ReadinessCheck[];
@@ -16,13 +18,19 @@ export async function watchReadiness(store: ControlStore): Promise<ControlReadin
   let problem: string | undefined;
   let leaving = false;
   let isAsking = false;
+  let pingsUntilWrite = 0;
+  const problemNow = async () => {
+    if (!(await succeeds(store.ping()))) return 'the database does not answer';
+    pingsUntilWrite -= 1;
+    if (pingsUntilWrite > 0) return undefined;
+    if (!(await succeeds(store.tryWrite()))) return 'the database takes no writes: is its disk full?';
+    pingsUntilWrite = PINGS_PER_WRITE;
+    return undefined;
+  };
   const ask = async () => {
     if (isAsking) return;
     isAsking = true;
-    problem = await store.ping().then(
-      () => undefined,
-      () => 'the database does not answer',
-    );
+    problem = await problemNow();
     isAsking = false;
   };
   await ask();
@@ -39,4 +47,11 @@ export async function watchReadiness(store: ControlStore): Promise<ControlReadin
     },
     stop: () => clearInterval(timer),
   };
+}
+
+function succeeds(asked: Promise<void>): Promise<boolean> {
+  return asked.then(
+    () => true,
+    () => false,
+  );
 }

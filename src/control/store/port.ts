@@ -54,6 +54,8 @@ export interface ControlStore {
   lead(name: string, work: (signal: AbortSignal) => Promise<void>): () => Promise<void>;
   /** @throws StoreUnavailableError when the database does not answer */
   ping(): Promise<void>;
+  /** Commits something that leaves nothing. Throws when the database takes no writes: a full disk, a demoted server. */
+  tryWrite(): Promise<void>;
   /** Ends what leads, waits for transactions under way, refuses new ones. */
   close(): Promise<void>;
 }

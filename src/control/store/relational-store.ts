@@ -2,6 +2,7 @@
  * The store over one SQL database, whichever it is: transactions, locks, audit, notices. What the databases do
  * differently is an {@link Engine}.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import type { Database } from './database.ts';
@@ -182,6 +183,14 @@ export class RelationalStore implements ControlStore {
 
   async ping(): Promise<void> {
     await this.read((tx) => tx.operators.bootstrapTokenHash());
+  }
+
+  async tryWrite(): Promise<void> {
+    const stateHash = `write-check-${randomUUID()}`;
+    await this.housekeep(undefined, async (tx) => {
+      await tx.operators.addSignIn({ stateHash, sealed: '', expiresAtMs: 0 });
+      await tx.operators.takeSignIn(stateHash);
+    });
   }
 
   close(): Promise<void> {

@@ -238,6 +238,21 @@ describe('a server that goes away', () => {
   });
 });
 
+describe('a server that answers and takes no writes', () => {
+  it('is told by a write that is tried, until it takes them again', async () => {
+    const store = await open();
+    await store.tryWrite();
+    const full = "begin raise exception 'no space left' using errcode = 'disk_full'; end";
+    await server.query(url, `create function full_disk() returns trigger language plpgsql as $$${full}$$`);
+    await server.query(url, 'create trigger full_disk before insert on sign_in execute function full_disk()');
+    await store.ping();
+    await expect(store.tryWrite()).rejects.toBeInstanceOf(StoreUnavailableError);
+    await server.query(url, 'drop trigger full_disk on sign_in');
+    await store.tryWrite();
+    expect(await server.query(url, 'select * from sign_in')).toEqual([]);
+  });
+});
+
 /** Password, and what would lead to it. */
 const secretPattern = () => new RegExp(`${server.password}|postgres://|${server.port}`);
 

@@ -27,7 +27,7 @@ export function registerHealthRoutes(app: ControlApp, isReady: () => boolean): v
       config: { access: { kind: 'public' } },
       schema: {
         operationId: 'getReadiness',
-        summary: 'The database answers, and Control is not stopping',
+        summary: 'The database answers and takes writes, and Control is not stopping',
         tags: ['Health'],
         response: { 200: HEALTH },
       },
