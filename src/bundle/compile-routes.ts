@@ -8,7 +8,15 @@ import { checkSubjectPrefix, checkTrustDomain } from './compile-identities.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
 import { RouteTree } from './route-table.ts';
 import type { AllowedSourceContent, BundleContent, RouteContent } from './schema.ts';
-import type { Access, FreshnessRule, RequiredAttribute, Route, RouteTable, SourceRule } from './snapshot.ts';
+import type {
+  Access,
+  FreshnessGroup,
+  FreshnessRule,
+  RequiredAttribute,
+  Route,
+  RouteTable,
+  SourceRule,
+} from './snapshot.ts';
 import { type Steps, withoutPause } from './time-slice.ts';
 
 /** @param siteOrigins the site's, checked */
@@ -104,13 +112,30 @@ function compileRoute(
 
 /** A class that this version does not know is no error here: the route denies, the others work. */
 function compileFreshness(entry: RouteContent, path: string, faults: Faults): FreshnessRule {
+  if (entry.freshness_class === 'bounded' && entry.max_staleness_seconds === undefined) {
+    faults.add('max_staleness_missing', `${path}/max_staleness_seconds`, 'required for bounded');
+  }
+  return freshnessRule(entry);
+}
+
+function freshnessRule(entry: RouteContent): FreshnessRule {
   const { freshness_class: freshnessClass, max_staleness_seconds: maxStalenessSeconds } = entry;
   if (freshnessClass === 'realtime') return { kind: 'realtime', maxStalenessSeconds };
   if (freshnessClass !== 'bounded') return { kind: 'unknown', freshnessClass };
-  if (maxStalenessSeconds === undefined) {
-    faults.add('max_staleness_missing', `${path}/max_staleness_seconds`, 'required for bounded');
-  }
   return { kind: 'bounded', maxStalenessSeconds: maxStalenessSeconds ?? 0 };
+}
+
+export function groupByFreshness({ routes }: BundleContent): readonly FreshnessGroup[] {
+  const groups = new Map<string, { readonly rule: FreshnessGroup['rule']; readonly routeIds: string[] }>();
+  for (const entry of routes) {
+    const rule = freshnessRule(entry);
+    if (rule.kind === 'unknown') continue;
+    const name = `${rule.kind} ${rule.maxStalenessSeconds}`;
+    const group = groups.get(name) ?? { rule, routeIds: [] };
+    groups.set(name, group);
+    group.routeIds.push(entry.route_id);
+  }
+  return [...groups.values()];
 }
 
 function compileRouteOrigins(

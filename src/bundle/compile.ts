@@ -6,7 +6,7 @@
 import { parseOrigin } from '../protocol/request-target.ts';
 import { compileClients, compileIssuers } from './compile-identities.ts';
 import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
-import { compileRoutesInSteps } from './compile-routes.ts';
+import { compileRoutesInSteps, groupByFreshness } from './compile-routes.ts';
 import { bundleError, Faults, pointer, showValue } from './errors.ts';
 import { addShard, type ShardReader } from './key-shards.ts';
 import { LiveKeyTable } from './key-table.ts';
@@ -57,18 +57,10 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     freshAsOfSeconds: issuedAtSeconds,
     skewSeconds: content.skew_seconds ?? DEFAULT_SKEW_SECONDS,
     singleVerifier: content.single_verifier ?? false,
-    longestStalenessSeconds: longestStalenessSeconds(content),
+    routesByFreshness: groupByFreshness(content),
     routes,
     keys,
   };
-}
-
-function longestStalenessSeconds({ routes }: BundleContent): number | undefined {
-  let longest: number | undefined;
-  for (const { freshness_class, max_staleness_seconds = 0 } of routes) {
-    if (freshness_class === 'bounded') longest = Math.max(longest ?? 0, max_staleness_seconds);
-  }
-  return longest;
 }
 
 function compileOrigins(content: BundleContent, faults: Faults): ReadonlySet<string> {

@@ -24,8 +24,8 @@ export interface Snapshot {
   readonly skewSeconds: number;
   /** Whether one verifier process serves the site, so that the embedded replay store is allowed. */
   readonly singleVerifier: boolean;
-  /** The largest `max_staleness_seconds` of all bounded routes; undefined when there is none. */
-  readonly longestStalenessSeconds: number | undefined;
+  /** Those of an unknown class, which are denied at any age, are left out. */
+  readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
   readonly keys: KeyTable;
 }
@@ -71,6 +71,12 @@ export type FreshnessRule =
   | { readonly kind: 'bounded'; readonly maxStalenessSeconds: number }
   | { readonly kind: 'realtime'; readonly maxStalenessSeconds: number | undefined }
   | { readonly kind: 'unknown'; readonly freshnessClass: string };
+
+/** Routes that the bundle may grow equally old for. */
+export interface FreshnessGroup {
+  readonly rule: Exclude<FreshnessRule, { kind: 'unknown' }>;
+  readonly routeIds: readonly string[];
+}
 
 /** Sorted by name, in byte order, in its route. */
 export interface RequiredAttribute {

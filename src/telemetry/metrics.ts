@@ -27,6 +27,8 @@ export type TimedStep = (typeof TIMED_STEPS)[number];
 export interface BundleReading {
   readonly revision: number;
   readonly ageSeconds: number;
+  /** How many routes of each class are denied, because it is too old for them. */
+  readonly staleRoutes: { readonly bounded: number; readonly realtime: number };
 }
 
 export interface VerifierMetrics {
@@ -106,6 +108,17 @@ function registerBundleGauges(registry: Registry, readBundle: () => BundleReadin
     registers: [registry],
     collect() {
       this.set(readBundle()?.ageSeconds ?? Number.NaN);
+    },
+  });
+  new Gauge({
+    name: 'proofgate_stale_routes',
+    help: 'Routes that are denied because the loaded bundle is too old for them; 0 while none is loaded.',
+    labelNames: ['freshness_class'],
+    registers: [registry],
+    collect() {
+      const { bounded, realtime } = readBundle()?.staleRoutes ?? { bounded: 0, realtime: 0 };
+      this.set({ freshness_class: 'bounded' }, bounded);
+      this.set({ freshness_class: 'realtime' }, realtime);
     },
   });
 }

@@ -1,9 +1,10 @@
 /** `/readyz` against the steps: what it says of the bundle's freshness is what requests meet. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { readingOf } from '../../src/cli/verifier/process.ts';
 import { type ReadinessInputs, verifierReadiness } from '../../src/cli/verifier/readiness.ts';
 import type { ReadinessCheck } from '../../src/enforcement/admin/server.ts';
 import { checkFreshness } from '../../src/verifier/steps/freshness.ts';
-import { NOW_SECONDS } from '../fakes/bundle-content.ts';
+import { NOW_SECONDS, ORIGIN } from '../fakes/bundle-content.ts';
 import {
   BUNDLE_AGE_SECONDS,
   compileSite,
@@ -58,6 +59,44 @@ it.each([
   const rule = { kind: 'bounded', maxStalenessSeconds: MAX_STALENESS_SECONDS } as const;
   const denial = checkFreshness(rule, snapshot, nowSeconds, REALTIME_STALENESS_SECONDS);
   expect([denial === undefined, checkOf('freshness')?.problem === undefined]).toEqual([isServed, isServed]);
+});
+
+it.each([
+  ['none is stale', 4, []],
+  ['the one with a limit of its own is', 5, ['prices-capped']],
+  ['as old as --realtime-staleness', REALTIME_STALENESS_SECONDS, ['prices-capped']],
+  ['every realtime route is', REALTIME_STALENESS_SECONDS + 1, ['prices', 'prices-capped']],
+  ['those that are bounded are not yet', MAX_STALENESS_SECONDS, ['prices', 'prices-capped']],
+])('routes that are denied are a warning with their names: %s', (_what, ageSeconds, stale) => {
+  jest.setSystemTime((FRESH_AS_OF_SECONDS + ageSeconds) * 1000);
+  const check = checkOf('freshness');
+  expect(check?.problem).toBeUndefined();
+  expect(check?.routes ?? []).toEqual(stale);
+  expect(check?.warning !== undefined).toBe(stale.length > 0);
+  const counts = readingOf(snapshot, REALTIME_STALENESS_SECONDS)?.staleRoutes;
+  expect(counts).toEqual({ bounded: 0, realtime: stale.length });
+});
+
+it('names why the statement is not applied beside the routes that are denied', () => {
+  jest.setSystemTime((FRESH_AS_OF_SECONDS + 60) * 1000);
+  const bundle = { ...IN_ORDER.bundle, freshnessIgnored: 'other_head' } as const;
+  expect(checkOf('freshness', { bundle })?.warning).toMatch(/denied as stale.*; .*other_head$/);
+});
+
+it('bounds the names in an answer', async () => {
+  const content = siteContent(newSiteKeys());
+  for (let n = 0; n < 200; n++) {
+    const name = { route_id: `r${n}`, path_template: `/r/${n}` };
+    content.routes.push({ ...name, method: 'GET', audience: ORIGIN, freshness_class: 'realtime' });
+    const allowed_sources = content.route_sources[0]?.allowed_sources ?? [];
+    content.route_sources.push({ route_id: `r${n}`, allowed_sources });
+  }
+  jest.setSystemTime((FRESH_AS_OF_SECONDS + 60) * 1000);
+  const check = checkOf('freshness', {
+    bundle: { ...IN_ORDER.bundle, snapshot: await compileSite(content) },
+  });
+  expect(check?.routes).toHaveLength(100);
+  expect(check?.warning).toContain(`202 of ${content.routes.length} `);
 });
 
 it('audit is a problem where records are required, a warning where they are not and for the collector', () => {

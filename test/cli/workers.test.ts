@@ -29,7 +29,11 @@ describe('metrics of several processes', () => {
   it('lose no line of what a verifier has, histograms included', async () => {
     const texts = await Promise.all(
       ['1', '2'].map(async (worker) => {
-        const metrics = createVerifierMetrics(() => ({ revision: 4, ageSeconds: 1 }));
+        const metrics = createVerifierMetrics(() => ({
+          revision: 4,
+          ageSeconds: 1,
+          staleRoutes: { bounded: 0, realtime: 0 },
+        }));
         metrics.registry.setDefaultLabels({ worker });
         metrics.decided('allowed', '', 'orders');
         metrics.stepTook('pipeline', 0.0002);
@@ -146,17 +150,19 @@ it('checks of several processes come to one list, and name whose problem it is',
       checks: [
         { name: 'bundle', problem: 'none' },
         { name: 'audit', problem: 'full' },
+        { name: 'freshness', problem: undefined, warning: 'stale', routes: ['prices'] },
       ],
     },
   ]);
   expect(merged).toEqual([
     { name: 'bundle', problem: 'worker 3: none', warning: 'primary: refused' },
     { name: 'audit', problem: 'worker 3: full', warning: undefined },
+    { name: 'freshness', problem: undefined, warning: 'worker 3: stale', routes: ['prices'] },
   ]);
 });
 
 it('what is no message is not listened to', () => {
-  const state = { kind: 'state', address: 'a', checks: [{ name: 'bundle' }] };
+  const state = { kind: 'state', address: 'a', checks: [{ name: 'bundle', routes: ['prices'] }] };
   expect(parseWorkerMessage(state)).toEqual(state);
   expect(parseWorkerMessage({ kind: 'metrics', id: 1, text: '' })).toEqual({
     kind: 'metrics',
@@ -168,6 +174,7 @@ it('what is no message is not listened to', () => {
     'x',
     { kind: 'state' },
     { ...state, checks: [{}] },
+    { ...state, checks: [{ name: 'bundle', routes: [1] }] },
     { kind: 'metrics', id: '1', text: '' },
   ]) {
     expect(parseWorkerMessage(value)).toBeUndefined();

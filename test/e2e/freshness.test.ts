@@ -1,5 +1,5 @@
 /** Routes live on what is said about the bundle lately: they open with a freshness statement and close without one. */
-import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { envoyVersions } from './harness/envoy.ts';
 import { waitFor } from './harness/wait.ts';
 import { derivedKeyCaller } from './world/callers.ts';
@@ -51,6 +51,13 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
     });
     await waitFor('the route to close', 10_000, async () => ((await status()) === 503 ? true : undefined));
     await expectDenial(gateway, await observe(gateway, client, signed(livePrices)), stale);
+    const { status: httpStatus, text } = await verifier.probe('/readyz');
+    const { checks, status: word } = JSON.parse(text);
+    expect([httpStatus, word]).toEqual([200, 'degraded']);
+    const routes = expect.arrayContaining([livePrices.route_id]);
+    expect(checks).toContainEqual(expect.objectContaining({ name: 'freshness', ok: true, routes }));
+    const { text: metrics } = await verifier.probe('/metrics');
+    expect(metrics).toMatch(/^proofgate_stale_routes\{freshness_class="realtime"\} [1-9]/m);
     const bounded = await observe(gateway, client, signed(readOrder));
     await expectAllowed(gateway, bounded, { routeId: readOrder.route_id, subject: 'client:billing' });
   });

@@ -12,7 +12,11 @@ const samples = async ({ registry }: VerifierMetrics) => {
 
 describe('metrics of the verifier', () => {
   it('have these names and labels', async () => {
-    const metrics = createVerifierMetrics(() => ({ revision: 7, ageSeconds: 3 }));
+    const metrics = createVerifierMetrics(() => ({
+      revision: 7,
+      ageSeconds: 3,
+      staleRoutes: { bounded: 0, realtime: 2 },
+    }));
     metrics.decided('allowed', '', 'orders-read');
     metrics.decided('denied', 'jti_replay', 'orders-read');
     metrics.decided('denied', 'jti_replay', 'orders-read');
@@ -45,6 +49,8 @@ describe('metrics of the verifier', () => {
       'proofgate_bundle_refused_total{code="revision_lower"} 1',
       'proofgate_bundle_revision 7',
       'proofgate_bundle_age_seconds 3',
+      'proofgate_stale_routes{freshness_class="bounded"} 0',
+      'proofgate_stale_routes{freshness_class="realtime"} 2',
       `grpc_server_started_total{${rpc}} 2`,
       `grpc_server_handled_total{${rpc},grpc_code="OK"} 1`,
       `grpc_server_msg_received_total{${rpc}} 1`,
@@ -63,6 +69,7 @@ describe('metrics of the verifier', () => {
     const found = await samples(createVerifierMetrics(() => undefined));
     expect(found).toContain('proofgate_bundle_revision 0');
     expect(found).toContain('proofgate_bundle_age_seconds Nan');
+    expect(found).toContain('proofgate_stale_routes{freshness_class="realtime"} 0');
   });
 
   it('name no caller, key, passport or jti', async () => {

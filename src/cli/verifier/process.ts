@@ -12,6 +12,7 @@ import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
 import type { ReplayStore } from '../../verifier/replay/store.ts';
+import { staleGroups } from '../../verifier/steps/freshness.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import type { CliContext } from '../define-command.ts';
 import { CliError, systemErrorCode, usageError } from '../errors.ts';
@@ -134,7 +135,8 @@ async function startParts(inputs: StartInputs): Promise<Parts> {
   const doorPlan = await planDoor(settings);
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
   await assertReplaySetting(settings);
-  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot));
+  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
+  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot, realtimeStalenessSeconds));
   const bundle = await role.createBundle(settings, logger, metrics);
   const audit = await openVerifierAudit(settings, metrics, logger).catch(async (error: unknown) => {
     await bundle.close();
@@ -145,7 +147,6 @@ async function startParts(inputs: StartInputs): Promise<Parts> {
     expectedSkewSeconds: () => bundle.holder.snapshot?.skewSeconds,
     observer: createReplayTelemetry(metrics, logger, () => replayStore.health()),
   });
-  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
   const verifier = createVerifier({
     currentSnapshot: () => bundle.holder.snapshot,
     replayStore,
@@ -243,9 +244,16 @@ function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-export function readingOf(snapshot: Snapshot | undefined) {
+export function readingOf(snapshot: Snapshot | undefined, realtimeStalenessSeconds: number) {
   if (snapshot === undefined) return undefined;
-  return { revision: snapshot.revision, ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds };
+  const stale = staleGroups(snapshot, nowSeconds(), realtimeStalenessSeconds);
+  const countOf = (kind: 'bounded' | 'realtime') =>
+    stale.reduce((sum, { routeIds, rule }) => sum + (rule.kind === kind ? routeIds.length : 0), 0);
+  return {
+    revision: snapshot.revision,
+    ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds,
+    staleRoutes: { bounded: countOf('bounded'), realtime: countOf('realtime') },
+  };
 }
 
 async function scrape({ registry }: VerifierMetrics) {

@@ -4,9 +4,10 @@
  */
 import type { BundleStatus } from '../../bundle/holder.ts';
 import type { RefreshStatus } from '../../bundle/refresh/refresher.ts';
-import type { Snapshot } from '../../bundle/snapshot.ts';
+import type { FreshnessGroup, Snapshot } from '../../bundle/snapshot.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import type { ReplayHealth } from '../../verifier/replay/store.ts';
+import { mostAgeSeconds, staleGroups } from '../../verifier/steps/freshness.ts';
 import type { AuditHealth } from './audit.ts';
 
 export interface ReadinessInputs {
@@ -72,29 +73,54 @@ export function controlCheck({ lastContactSeconds, problem }: RefreshStatus): Re
 
 function freshnessCheck(status: BundleStatus, realtimeStalenessSeconds: number): ReadinessCheck {
   const { freshnessIgnored, freshnessProblem, snapshot } = status;
-  const warning =
+  const refused =
     freshnessProblem === undefined
       ? freshnessIgnored && `the statement on disk is not applied: ${freshnessIgnored}`
       : `${freshnessProblem.error.code}: ${freshnessProblem.error.message}`;
-  const problem = snapshot && freshnessProblemOf(snapshot, realtimeStalenessSeconds);
-  return { name: 'freshness', problem, warning };
+  const { problem, routes, warning } = snapshot ? stalenessOf(snapshot, realtimeStalenessSeconds) : SERVED;
+  const warnings = [warning, refused].filter((text) => text !== undefined);
+  return {
+    name: 'freshness',
+    problem,
+    warning: warnings.length > 0 ? warnings.join('; ') : undefined,
+    routes,
+  };
 }
 
 const AHEAD_OF_CLOCK =
   "this machine's clock is behind the bundle, or behind its newest freshness statement: set the clock right";
 const EXPIRED = 'the bundle has expired: sign or publish a new revision';
 
+/** Most route names in an answer: a site may have thousands, and probes read little of one. */
+const MAX_NAMED_ROUTES = 100;
+
+type Staleness = Pick<ReadinessCheck, 'problem' | 'warning' | 'routes'>;
+const SERVED: Staleness = { problem: undefined };
+
 /** A problem only when no route at all could be served: what `steps/freshness.ts` would say of the most patient one. */
-function freshnessProblemOf(snapshot: Snapshot, realtimeStalenessSeconds: number): string | undefined {
+function stalenessOf(snapshot: Snapshot, realtimeStalenessSeconds: number): Staleness {
   const nowSeconds = Math.floor(Date.now() / 1000);
-  const { expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
-  if (nowSeconds < freshAsOfSeconds - skewSeconds) return AHEAD_OF_CLOCK;
-  if (nowSeconds >= expiresAtSeconds + skewSeconds) return EXPIRED;
-  const mostSeconds = Math.max(snapshot.longestStalenessSeconds ?? 0, realtimeStalenessSeconds);
+  const { expiresAtSeconds, freshAsOfSeconds, routesByFreshness, skewSeconds } = snapshot;
+  if (nowSeconds < freshAsOfSeconds - skewSeconds) return { problem: AHEAD_OF_CLOCK };
+  if (nowSeconds >= expiresAtSeconds + skewSeconds) return { problem: EXPIRED };
+  const ages = routesByFreshness.map(({ rule }) => mostAgeSeconds(rule, realtimeStalenessSeconds));
+  const mostSeconds = ages.length === 0 ? realtimeStalenessSeconds : ages.reduce((a, b) => Math.max(a, b));
   const ageSeconds = nowSeconds - freshAsOfSeconds;
-  if (ageSeconds <= mostSeconds) return undefined;
-  return (
-    `the bundle is ${ageSeconds} s old, more than any route allows (${mostSeconds} s): ` +
-    'see that bundle freshen, or Control, states its freshness and that its statements arrive'
-  );
+  if (ageSeconds > mostSeconds) {
+    const text =
+      `the bundle is ${ageSeconds} s old, more than any route allows (${mostSeconds} s): ` +
+      'see that bundle freshen, or Control, states its freshness and that its statements arrive';
+    return { problem: text };
+  }
+  const stale = routeIdsOf(staleGroups(snapshot, nowSeconds, realtimeStalenessSeconds));
+  if (stale.length === 0) return SERVED;
+  return {
+    problem: undefined,
+    warning: `${stale.length} of ${snapshot.routes.size} routes are denied as stale, the bundle is ${ageSeconds} s old: see that freshness statements arrive`,
+    routes: stale.slice(0, MAX_NAMED_ROUTES),
+  };
+}
+
+function routeIdsOf(groups: readonly FreshnessGroup[]): readonly string[] {
+  return groups.flatMap(({ routeIds }) => routeIds).sort();
 }

@@ -13,6 +13,8 @@ export interface ReadinessCheck {
   readonly problem: string | undefined;
   /** One clear line about what an operator should look at although requests are served. */
   readonly warning?: string | undefined;
+  /** Some of the routes that are denied while the others are served: `degraded`. */
+  readonly routes?: readonly string[] | undefined;
 }
 
 export interface AdminOptions {
@@ -118,13 +120,15 @@ async function answer(
 
 function sendReadiness(response: ServerResponse, checks: readonly ReadinessCheck[]): void {
   const ready = checks.every(({ problem }) => problem === undefined);
+  const served = checks.some(({ routes }) => routes !== undefined) ? 'degraded' : 'ready';
   sendJson(response, ready ? 200 : 503, {
-    status: ready ? 'ready' : 'not_ready',
-    checks: checks.map(({ name, problem, warning }) => ({
+    status: ready ? served : 'not_ready',
+    checks: checks.map(({ name, problem, routes, warning }) => ({
       name,
       ok: problem === undefined,
       problem,
       warning,
+      routes,
     })),
   });
 }

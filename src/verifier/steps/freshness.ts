@@ -1,5 +1,5 @@
 /** Step 3: the bundle is fresh enough for the route (docs/bundle.md "Freshness"). */
-import type { FreshnessRule, Snapshot } from '../../bundle/snapshot.ts';
+import type { FreshnessGroup, FreshnessRule, Snapshot } from '../../bundle/snapshot.ts';
 import { type Denial, deny } from '../../protocol/reasons.ts';
 
 /**
@@ -20,6 +20,17 @@ export function checkFreshness(
   return ageSeconds <= mostAgeSeconds(rule, realtimeStalenessSeconds)
     ? undefined
     : deny('stale_bundle_fail_closed', 'stale');
+}
+
+/** Those that {@link checkFreshness} denies now, by their rules. */
+export function staleGroups(
+  snapshot: Snapshot,
+  nowSeconds: number,
+  realtimeStalenessSeconds: number,
+): readonly FreshnessGroup[] {
+  return snapshot.routesByFreshness.filter(
+    ({ rule }) => checkFreshness(rule, snapshot, nowSeconds, realtimeStalenessSeconds) !== undefined,
+  );
 }
 
 /** How old the bundle may be on the route, seconds. */

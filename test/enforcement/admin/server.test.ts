@@ -45,13 +45,17 @@ describe('/readyz', () => {
   const sound: ReadinessCheck = { name: 'replay_store', problem: undefined };
   const warned: ReadinessCheck = { name: 'bundle', problem: undefined, warning: 'revision_lower' };
   const failing: ReadinessCheck = { name: 'freshness', problem: 'the bundle has expired' };
+  const degraded: ReadinessCheck = { name: 'freshness', problem: undefined, routes: ['prices'] };
   const soundJson = { name: 'replay_store', ok: true };
   const warnedJson = { name: 'bundle', ok: true, warning: 'revision_lower' };
   const failingJson = { name: 'freshness', ok: false, problem: 'the bundle has expired' };
+  const degradedJson = { name: 'freshness', ok: true, routes: ['prices'] };
 
   it.each<[number, string, readonly ReadinessCheck[], readonly object[]]>([
     [200, 'ready', [], []],
     [200, 'ready', [sound, warned], [soundJson, warnedJson]],
+    [200, 'degraded', [sound, degraded], [soundJson, degradedJson]],
+    [503, 'not_ready', [degraded, failing], [degradedJson, failingJson]],
     [503, 'not_ready', [sound, failing, warned], [soundJson, failingJson, warnedJson]],
     [503, 'not_ready', [{ name: 'bundle', problem: '' }], [{ name: 'bundle', ok: false, problem: '' }]],
   ])('%d %s', async (status, word, readiness, checks) => {

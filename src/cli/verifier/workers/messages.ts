@@ -56,7 +56,13 @@ export function parsePrimaryMessage(value: unknown): PrimaryMessage | undefined 
 
 function isCheck(value: unknown): value is ReadinessCheck {
   const isText = (text: unknown) => text === undefined || typeof text === 'string';
+  const isList = (list: unknown) =>
+    list === undefined || (Array.isArray(list) && list.every((item) => typeof item === 'string'));
   return (
-    isJsonObject(value) && typeof value.name === 'string' && isText(value.problem) && isText(value.warning)
+    isJsonObject(value) &&
+    typeof value.name === 'string' &&
+    isText(value.problem) &&
+    isText(value.warning) &&
+    isList(value.routes)
   );
 }

@@ -42,7 +42,8 @@ async function leadWorkers(
   const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
   const { relaysAudit } = await planWorkers(settings);
   const logger = createLogger(settings.logLevel);
-  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot));
+  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
+  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels({ worker: 'primary' });
   const workerMetrics = createWorkerMetrics(metrics.registry, () => pool.runningCount());
   const bundle = await createVerifierBundle(settings, logger, metrics);

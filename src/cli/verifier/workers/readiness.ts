@@ -11,12 +11,13 @@ export interface ProcessState {
 export function mergeChecks(states: readonly ProcessState[]): readonly ReadinessCheck[] {
   const merged = new Map<string, ReadinessCheck>();
   for (const { checks, process } of states) {
-    for (const { name, problem, warning } of checks ?? []) {
+    for (const { name, problem, routes, warning } of checks ?? []) {
       const before = merged.get(name);
       merged.set(name, {
         name,
         problem: before?.problem ?? named(process, problem),
         warning: before?.warning ?? named(process, warning),
+        routes: before?.routes ?? routes,
       });
     }
   }
