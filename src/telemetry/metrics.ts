@@ -33,7 +33,8 @@ export interface BundleReading {
 
 export interface VerifierMetrics {
   readonly registry: Registry;
-  decided(outcome: 'allowed' | 'denied', reason: string, routeId: string): void;
+  /** @param detail a code, never a name: empty where there is none */
+  decided(outcome: 'allowed' | 'denied', reason: string, detail: string, routeId: string): void;
   stepTook(step: TimedStep, seconds: number): void;
   replayUnavailable(why: string): void;
   bundleRefused(code: string): void;
@@ -48,8 +49,8 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   collectDefaultMetrics({ register: registry });
   const decisions = new Counter({
     name: 'proofgate_decisions_total',
-    help: 'Decisions by outcome, reason and route.',
-    labelNames: ['outcome', 'reason', 'route_id'],
+    help: 'Decisions by outcome, reason, detail and route.',
+    labelNames: ['outcome', 'reason', 'detail', 'route_id'],
     registers,
   });
   const steps = new DurationHistogram({
@@ -75,12 +76,12 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   registerBundleGauges(registry, readBundle);
   const rpc = createRpcMetrics(registry);
   const door = createDoorMetrics(registry);
-  const decisionChildren = createChildCache((outcome, reason, route_id) =>
-    decisions.labels({ outcome, reason, route_id }),
+  const decisionChildren = createChildCache((outcome, reason, detail, route_id) =>
+    decisions.labels({ outcome, reason, detail, route_id }),
   );
   return {
     registry,
-    decided: (outcome, reason, routeId) => decisionChildren(outcome, reason, routeId).inc(),
+    decided: (outcome, reason, detail, routeId) => decisionChildren(outcome, reason, detail, routeId).inc(),
     stepTook: (step, seconds) => timers[step](seconds),
     replayUnavailable: (why) => unavailable.inc({ why }),
     bundleRefused: (code) => refused.inc({ code }),
@@ -124,13 +125,13 @@ function registerBundleGauges(registry: Registry, readBundle: () => BundleReadin
 }
 
 /** Children are looked up by every request; prom-client would sort and hash their labels each time. */
-function createChildCache<Child>(create: (...labels: [string, string, string]) => Child) {
+function createChildCache<Child>(create: (...labels: [string, string, string, string]) => Child) {
   const children = new Map<string, Child>();
-  return (a: string, b = '', c = ''): Child => {
-    const id = `${a}\n${b}\n${c}`;
+  return (a: string, b: string, c: string, d: string): Child => {
+    const id = `${a}\n${b}\n${c}\n${d}`;
     let child = children.get(id);
     if (child === undefined) {
-      child = create(a, b, c);
+      child = create(a, b, c, d);
       children.set(id, child);
     }
     return child;

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Snapshot } from '../bundle/snapshot.ts';
+import { detailLabel } from '../protocol/detail-codes.ts';
 import { type Denial, deny } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import type { VerifierMetrics } from '../telemetry/metrics.ts';
@@ -155,13 +156,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
       recorded || options.auditMode !== 'required' ? denial : deny('verifier_unavailable', 'audit');
     const routeId = pass.evidence.route?.routeId;
     if (refused === undefined && verified !== undefined) {
-      options.metrics.decided('allowed', '', routeId ?? '');
+      options.metrics.decided('allowed', '', '', routeId ?? '');
       const { caller, credentials, route, snapshot } = verified;
       const passportSha256 = credentials.passport.sha256;
       return traced(pass, { kind: 'allowed', decisionId, snapshot, route, caller, passportSha256 });
     }
     const final = refused ?? deny('verifier_unavailable', 'internal');
-    options.metrics.decided('denied', final.reason, routeId ?? '');
+    options.metrics.decided('denied', final.reason, detailLabel(final), routeId ?? '');
     return traced(pass, { kind: 'denied', decisionId, denial: final, routeId });
   }
 

@@ -35,7 +35,7 @@ describe('metrics of several processes', () => {
           staleRoutes: { bounded: 0, realtime: 0 },
         }));
         metrics.registry.setDefaultLabels({ worker });
-        metrics.decided('allowed', '', 'orders');
+        metrics.decided('allowed', '', '', 'orders');
         metrics.stepTook('pipeline', 0.0002);
         return metrics.registry.metrics();
       }),

@@ -85,6 +85,6 @@ it('has the labels that each is declared with, and none names a caller, a key or
   expect(Object.fromEntries(told)).toEqual(Object.fromEntries(declared));
   const all = new Set([...declared.values()].flat());
   const known =
-    'outcome reason route_id freshness_class step why state code check sink kind activity grpc_type grpc_service grpc_method grpc_code';
+    'outcome reason detail route_id freshness_class step why state code check sink kind activity grpc_type grpc_service grpc_method grpc_code';
   expect([...all].filter((label) => !known.split(' ').includes(label))).toEqual([]);
 });

@@ -17,9 +17,10 @@ describe('metrics of the verifier', () => {
       ageSeconds: 3,
       staleRoutes: { bounded: 0, realtime: 2 },
     }));
-    metrics.decided('allowed', '', 'orders-read');
-    metrics.decided('denied', 'jti_replay', 'orders-read');
-    metrics.decided('denied', 'jti_replay', 'orders-read');
+    metrics.decided('allowed', '', '', 'orders-read');
+    metrics.decided('denied', 'stale_bundle_fail_closed', 'stale', 'orders-read');
+    metrics.decided('denied', 'jti_replay', '', 'orders-read');
+    metrics.decided('denied', 'jti_replay', '', 'orders-read');
     metrics.stepTook('pipeline', 0.0002);
     metrics.stepTook('replay', 0.02);
     metrics.replayUnavailable('fenced');
@@ -39,8 +40,9 @@ describe('metrics of the verifier', () => {
     const withoutSums = found.filter((line) => !line.includes('_sum'));
     const rpc = 'grpc_type="unary",grpc_service="envoy.service.auth.v3.Authorization",grpc_method="Check"';
     expect(withoutSums).toEqual([
-      'proofgate_decisions_total{outcome="allowed",reason="",route_id="orders-read"} 1',
-      'proofgate_decisions_total{outcome="denied",reason="jti_replay",route_id="orders-read"} 2',
+      'proofgate_decisions_total{outcome="allowed",reason="",detail="",route_id="orders-read"} 1',
+      'proofgate_decisions_total{outcome="denied",reason="stale_bundle_fail_closed",detail="stale",route_id="orders-read"} 1',
+      'proofgate_decisions_total{outcome="denied",reason="jti_replay",detail="",route_id="orders-read"} 2',
       'proofgate_step_duration_seconds_count{step="pipeline"} 1',
       'proofgate_step_duration_seconds_count{step="replay"} 1',
       'proofgate_replay_unavailable_total{why="store"} 0',

@@ -3,9 +3,11 @@
  * which it may be shown. Whoever prints takes it from here.
  * Source: docs/explain.md "As JSON".
  */
+
 import { hash } from 'node:crypto';
 import { formatTime } from '../../bundle/times.ts';
 import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
+import { isKnownDetail } from '../../protocol/detail-codes.ts';
 import { type Denial, isDenial, REASONS } from '../../protocol/reasons.ts';
 import type { Verified } from '../../verifier/decide.ts';
 import type { Explanation } from '../../verifier/explain/explain.ts';
@@ -16,7 +18,6 @@ import { callerMembers, credentialMembers } from './caller-members.ts';
 import { clockMembers, shownTime } from './clock.ts';
 import { differenceOf } from './difference.ts';
 import { hintFor } from './hints.ts';
-import { isKnownDetail } from './known-details.ts';
 import type { LoadedBundle } from './loaded-bundle.ts';
 import type { RecordedDecision } from './recorded-decision.ts';
 import type { Showing } from './shown-values.ts';

@@ -84,6 +84,12 @@ function statusOf({ detail, reason }: ExpectedDenial): number {
   return reason === 'invalid_request_proof' && detail !== 'audience' ? 401 : 403;
 }
 
+/** Names of attributes and headers are no labels. */
+function labelOf({ detail, reason }: ExpectedDenial): string | undefined {
+  if (/_provenance$|^provenance_|_context$|^context_/.test(reason)) return '';
+  return detail?.startsWith('header.') ? 'header' : detail;
+}
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Status, body, headers, audit event, metric, and a silent upstream. @returns the decision's ID */
@@ -95,7 +101,7 @@ export async function expectDenial(
   const { detail, reason, routeId } = expected;
   const decisionId = expectDenialAnswer(observed.response, expected);
   expect(observed.forwarded).toEqual([]);
-  expect(observed.counted).toEqual(new Map([[decisionKey('denied', reason, routeId), 1]]));
+  expect(observed.counted).toEqual(new Map([[decisionKey('denied', reason, labelOf(expected), routeId), 1]]));
   if (expected.isRecorded === false) {
     expect(await gateway.verifier.auditEvents()).toEqual([]);
     return decisionId;
@@ -151,7 +157,7 @@ export async function expectAllowed(
   expect([response.status, headerValues(response.headers, 'x-proofgate-reason')]).toEqual([200, []]);
   const [arrived] = forwarded;
   if (arrived === undefined || forwarded.length > 1) throw new Error(`${forwarded.length} were forwarded`);
-  expect(counted).toEqual(new Map([[decisionKey('allowed', '', routeId), 1]]));
+  expect(counted).toEqual(new Map([[decisionKey('allowed', '', '', routeId), 1]]));
   const values = (name: string) => headerValues(arrived.headers, name);
   expect(values('x-proofgate-subject')).toEqual([subject]);
   expect(values('x-proofgate-route-id')).toEqual([routeId]);

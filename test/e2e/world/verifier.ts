@@ -44,8 +44,8 @@ export interface VerifierProcess {
   stop(): Promise<void>;
 }
 
-export function decisionKey(outcome: string, reason = '', routeId = ''): string {
-  return [outcome, reason, routeId].join(' ');
+export function decisionKey(outcome: string, reason = '', detail = '', routeId = ''): string {
+  return `${outcome} ${reason} ${detail} ${routeId}`;
 }
 
 export async function startVerifier(site: Site, options: VerifierOptions): Promise<VerifierProcess> {
@@ -157,14 +157,14 @@ function parseLines(text: string): readonly DecisionEvent[] {
 }
 
 const DECISIONS_LINE =
-  /^proofgate_decisions_total\{outcome="([^"]*)",reason="([^"]*)",route_id="([^"]*)"\} (\d+)$/gm;
+  /^proofgate_decisions_total\{outcome="([^"]*)",reason="([^"]*)",detail="([^"]*)",route_id="([^"]*)"\} (\d+)$/gm;
 
 const EXAMINED_LINE = /^proofgate_step_duration_seconds_count\{step="pipeline"\} (\d+)$/m;
 
 function parseDecisions(text: string): ReadonlyMap<string, number> {
   return new Map(
-    [...text.matchAll(DECISIONS_LINE)].map(([, outcome = '', reason, routeId, count]) => [
-      decisionKey(outcome, reason, routeId),
+    [...text.matchAll(DECISIONS_LINE)].map(([, outcome = '', reason, detail, routeId, count]) => [
+      decisionKey(outcome, reason, detail, routeId),
       Number(count),
     ]),
   );

@@ -1,5 +1,5 @@
-/** Details that a denial can have, of those that are no name: an audit event that is given may hold anything. */
-import type { DetailOf, Reason } from '../../protocol/reasons.ts';
+/** Details that are codes, in contrast to names from the bundle or a request: a closed set, for labels and for what may be shown. */
+import type { Denial, DetailOf, Reason } from './reasons.ts';
 
 type Fixed<D> = D extends string
   ? string extends D
@@ -57,6 +57,23 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   audit: true,
   internal: true,
 };
+
+/** Reasons whose details are names of attributes. */
+type NamingReason = { readonly [R in Reason]: string extends DetailOf[R] ? R : never }[Reason];
+
+const NAMING_REASONS: { readonly [R in NamingReason]: true } = {
+  missing_provenance: true,
+  provenance_mismatch: true,
+  missing_context: true,
+  context_mismatch: true,
+};
+
+/** The detail as a label: `header` for every signed header, empty where there is none or where it is an attribute's name. */
+export function detailLabel({ detail, reason }: Denial): string {
+  if (detail === undefined || Object.hasOwn(NAMING_REASONS, reason)) return '';
+  if (detail.startsWith('header.')) return 'header';
+  return isKnownDetail(detail) ? detail : '';
+}
 
 export function isKnownDetail(detail: string): boolean {
   return Object.hasOwn(DETAILS, detail);

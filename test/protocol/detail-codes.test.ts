@@ -1,0 +1,20 @@
+/** Details as labels of metrics: whatever a caller or a bundle can name stays out of them. */
+import { expect, it } from '@jest/globals';
+import { detailLabel } from '../../src/protocol/detail-codes.ts';
+import { type Denial, deny } from '../../src/protocol/reasons.ts';
+
+it.each<[Denial, string]>([
+  [deny('invalid_request_proof', 'proof_expired'), 'proof_expired'],
+  [deny('stale_bundle_fail_closed', 'stale'), 'stale'],
+  [deny('request_binding_mismatch', 'passport-sha256'), 'passport-sha256'],
+  [deny('request_binding_mismatch', 'header.x-tenant'), 'header'],
+  [deny('jti_replay'), ''],
+  [deny('source_subject_mismatch'), ''],
+  [deny('missing_provenance', 'image'), ''],
+  [deny('context_mismatch', 'team'), ''],
+  // An attribute may have the name of a code.
+  [deny('missing_context', 'stale'), ''],
+  [{ ...deny('jti_replay'), detail: 'constructor' }, ''],
+])('%j', (denial, label) => {
+  expect(detailLabel(denial)).toBe(label);
+});
