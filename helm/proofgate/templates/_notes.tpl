@@ -70,6 +70,10 @@ The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $
   WARNING: without Redis there is one verifier, and bundles must say single_verifier: true. While it restarts, requests are refused.
 {{- end }}
 {{- end }}
+{{- if and .Values.monitoring.prometheusRule.enabled (not .Values.monitoring.prometheusRule.runbookBaseUrl) }}
+
+Alerts have no runbook_url: set monitoring.prometheusRule.runbookBaseUrl to where docs/ of this version is read.
+{{- end }}
 {{- if .Values.test.enabled }}
 
 Try a signed request: helm test {{ .Release.Name }} -n {{ $namespace }} --logs
