@@ -17,7 +17,11 @@ export interface OpenCallOptions {
   /** How long the request may have waited unseen. */
   readonly stalledMs: number;
   readonly registry: CallRegistry;
+  /** For a Check: decides it without its message and hands over the encoded denial. */
+  readonly deny?: DenyCheck | undefined;
 }
+
+export type DenyCheck = (call: OpenCall, send: (denial: Buffer) => void) => void;
 
 export interface CallRegistry {
   began(call: OpenCall): void;
@@ -36,6 +40,8 @@ export interface TransferAge {
 /** RFC 9113 section 7 */
 const NO_ERROR = 0;
 const CANCEL = 8;
+
+const OK: Status = { code: status.OK, details: 'OK' };
 
 /** However long the asker says that it waits, a request that has waited this long unseen is refused. */
 const MAX_QUEUE_MS = 1_000;
@@ -62,20 +68,29 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   private completeMs: number | undefined;
   private listener: Listener | undefined;
   private metadata: Metadata | undefined;
+  private readonly sendToPeer: Inner['sendStatus'];
+  private readonly denyCheck: DenyCheck | undefined;
   private refusal: Status | undefined;
+  private isOverLimit = false;
+  /** Without its message, which may still come. */
+  private isDenied = false;
   private isAnswered = false;
   private isCounted = false;
   private isOver = false;
   private sweeps = 0;
   private bytesAtFirstSweep = 0;
 
-  constructor({ hasOneRequest, inner, isUnary, metrics, registry, stalledMs }: OpenCallOptions) {
+  constructor({ deny, hasOneRequest, inner, isUnary, metrics, registry, stalledMs }: OpenCallOptions) {
     super(inner);
     this.isUnary = isUnary;
     this.inner = inner;
     this.hasOneRequest = hasOneRequest;
     this.metrics = metrics;
     this.registry = registry;
+    this.denyCheck = deny;
+    this.sendToPeer = inner.sendStatus;
+    // Errors that the library finds by itself, such as a message over its limit, take the same way as ours.
+    if (deny !== undefined) inner.sendStatus = (ended) => this.sendStatus(ended);
     this.startedMs = performance.now();
     const deadline = Number(inner.getDeadline());
     const patienceMs = deadline === Number.POSITIVE_INFINITY ? deadline : deadline - Date.now();
@@ -87,7 +102,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   }
 
   get waitedTooLong(): boolean {
-    return this.isOver || performance.now() >= this.refuseAtMs;
+    return this.isOver || this.isOverLimit || performance.now() >= this.refuseAtMs;
   }
 
   isGone(): boolean {
@@ -101,6 +116,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   /** Before it has begun. */
   refuse(code: status, details: string): void {
     this.refusal = { code, details };
+    this.isOverLimit = code === status.RESOURCE_EXHAUSTED;
   }
 
   /** Whether its messages may be; the library unpacks them unasked, before anybody sees how large they become. */
@@ -114,7 +130,15 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     this.sendStatus({ code: status.UNAVAILABLE, details: 'draining' });
   }
 
+  /** A Check is denied first; one whose peer does not take that is aborted when it is looked at again. */
   abort(): void {
+    if (this.denyCheck !== undefined && !this.isAnswered) {
+      const { sweeps } = this;
+      this.isOverLimit = true;
+      this.deny(this.denyCheck);
+      this.sweeps = sweeps;
+      return;
+    }
     if (!closeStream(this.inner, CANCEL)) {
       this.sendStatus({ code: status.RESOURCE_EXHAUSTED, details: 'not complete in time' });
     }
@@ -154,29 +178,48 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     this.inner.sendMessage(message, callback);
   }
 
+  /**
+   * Envoy turns an RPC error into an allow under `failure_mode_allow`, so a Check gets a denial instead. At its deadline
+   * Envoy has stopped listening: that one error stays.
+   */
   override sendStatus(ended: Status): void {
+    const isError = ended.code !== status.OK && ended.code !== status.DEADLINE_EXCEEDED;
+    if (isError && this.denyCheck !== undefined && !this.isAnswered) {
+      this.deny(this.denyCheck);
+      return;
+    }
+    // What else the library finds in what still comes in.
+    if (isError && this.isDenied) return;
     this.count(status[ended.code ?? status.UNKNOWN] ?? 'UNKNOWN');
     this.answered();
-    this.inner.sendStatus(ended);
+    this.sendToPeer.call(this.inner, ended);
+  }
+
+  private deny(denyCheck: DenyCheck): void {
+    this.isDenied = true;
+    denyCheck(this, (denial) => this.sendMessage(denial, () => this.sendStatus(OK)));
   }
 
   onReceiveMetadata(metadata: Metadata): void {
     this.metrics.started();
+    this.metadata = metadata;
+    // A refused Check too: its peer may not take the denial.
+    if (this.refusal === undefined || this.denyCheck !== undefined) this.registry.began(this);
     if (this.refusal !== undefined) {
       this.sendStatus(this.refusal);
       return;
     }
-    this.metadata = metadata;
-    this.registry.began(this);
     this.listener?.onReceiveMetadata(metadata);
   }
 
   onReceiveMessage(message: unknown): void {
+    if (this.isDenied) return;
     this.metrics.received();
     this.listener?.onReceiveMessage(message);
   }
 
   onReceiveHalfClose(): void {
+    if (this.isDenied) return;
     this.completeMs = performance.now();
     this.sweeps = 0;
     this.registry.handled(this);

@@ -7,8 +7,9 @@ import { type ServerInterceptor, status } from '@grpc/grpc-js';
 import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
 import { watchLoopStalls } from './loop-stall.ts';
-import { OpenCall } from './open-call.ts';
+import { type DenyCheck, OpenCall } from './open-call.ts';
 import { OpenCallList } from './open-call-list.ts';
+import { CHECK_PATH } from './service.ts';
 
 export interface OpenCallsOptions {
   readonly rpc: RpcMetrics;
@@ -16,10 +17,12 @@ export interface OpenCallsOptions {
   readonly limits: CallLimits;
   /** Bytes that have come in over all connections so far. */
   readonly bytesReceived: () => number;
+  /** Answers a Check that is not taken. */
+  readonly deny: DenyCheck;
 }
 
 export interface CallLimits {
-  /** RPCs at a time, in whatever state; one more is refused. */
+  /** RPCs at a time, in whatever state; one more is refused, a Check with a denial. */
   readonly maxCalls: number;
   /** Streams of health and reflection among them. */
   readonly maxStreams: number;
@@ -63,6 +66,7 @@ export class OpenCalls {
       metrics: this.#metricsOf(path, rpcType(requestStream, responseStream)),
       stalledMs: this.#stall.lastMs(),
       registry: this,
+      deny: path === CHECK_PATH ? this.#options.deny : undefined,
     });
     const { maxCalls, maxStreams } = this.#options.limits;
     if (this.#open.size >= maxCalls || (!isUnary && this.#streams >= maxStreams)) {

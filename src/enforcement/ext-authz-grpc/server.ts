@@ -32,6 +32,7 @@ import {
   authorizationService,
   loadPackageDefinition,
   responseSerializers,
+  UNREADABLE,
 } from './service.ts';
 import type { DoorTls, TlsMaterial } from './tls.ts';
 
@@ -75,12 +76,6 @@ export interface ExtAuthzGrpcDoor {
   drain(timeoutMs: number): Promise<void>;
 }
 
-/**
- * grpc-js answers what is over its own limit with an RPC error, which Envoy turns into an allow under
- * `failure_mode_allow`. So ours comes first, with an answer that denies; grpc-js's only bounds the memory.
- */
-const TRANSPORT_ALLOWANCE = 4;
-
 const MAX_CONNECTIONS = 1024;
 /** As many as the shipped configuration lets Envoy send at a time: one that did not know yet would be refused. */
 const MAX_STREAMS_OF_CONNECTION = 1024;
@@ -93,16 +88,19 @@ export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promis
   // The library would write lines of its own to standard error; what matters comes back as errors.
   setLogVerbosity(logVerbosity.NONE);
   let listener: DoorListener | undefined;
+  const definition = loadPackageDefinition();
+  const answerCheck = createCheckAnswerer(options, definition);
   const calls = new OpenCalls({
     rpc: options.metrics.rpc,
     door: options.metrics.door,
     limits: options.callLimits ?? CALL_LIMITS,
     bytesReceived: () => listener?.bytesReceived() ?? 0,
+    deny: (call, send) => answerCheck(UNREADABLE, call, send),
   });
   const server = createGrpcServer(options, calls);
-  const definition = loadPackageDefinition();
-  server.addService(authorizationService(definition, options.maxMessageBytes), {
-    Check: createCheckHandler(options, definition, calls),
+  server.addService(authorizationService(definition), {
+    Check: (call: CheckCall, answer: sendUnaryData<Buffer>) =>
+      answerCheck(call.request, calls.current(), (bytes) => answer(null, bytes)),
   });
   const setServing = addHealth(server);
   if (options.reflection === true) {
@@ -139,7 +137,8 @@ export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promis
 function createGrpcServer({ maxMessageBytes }: ExtAuthzGrpcOptions, calls: OpenCalls): Server {
   return new Server({
     ...KEEPALIVE,
-    'grpc.max_receive_message_length': maxMessageBytes * TRANSPORT_ALLOWANCE,
+    // A larger Check is denied by its announced length (`open-call.ts`), and no more of it is read.
+    'grpc.max_receive_message_length': maxMessageBytes,
     'grpc.max_concurrent_streams': MAX_STREAMS_OF_CONNECTION,
     // Nobody asks for its records, and it keeps some for every call.
     'grpc.enable_channelz': 0,
@@ -162,7 +161,11 @@ function addHealth(server: Server): (serving: boolean) => void {
 }
 
 type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;
-type Answer = sendUnaryData<Buffer>;
+type AnswerCheck = (
+  request: CheckRequest,
+  asker: OpenCall | undefined,
+  send: (bytes: Buffer) => void,
+) => void;
 
 interface SafeEncoder {
   encode(decision: Decision, inbound: RequestHeaders): Buffer;
@@ -191,17 +194,15 @@ function createSafeEncoder(definition: PackageDefinition, report: (error: unknow
   };
 }
 
-function createCheckHandler(options: ExtAuthzGrpcOptions, definition: PackageDefinition, calls: OpenCalls) {
+function createCheckAnswerer(options: ExtAuthzGrpcOptions, definition: PackageDefinition): AnswerCheck {
   const { bodyMode, tracer, verifier } = options;
   const report = options.onInternalError ?? (() => undefined);
   const { encode, refuse } = createSafeEncoder(definition, report);
-  return (call: CheckCall, answer: Answer): void => {
-    const send = (bytes: Buffer) => answer(null, bytes);
+  return (request, asker, send) => {
     let facts: RequestFacts;
     let decision: Decision | Promise<Decision>;
     try {
-      facts = factsOfCheckRequest(call.request, bodyMode);
-      const asker = calls.current();
+      facts = factsOfCheckRequest(request, bodyMode);
       if (tracer !== undefined && asker !== undefined) beginTrace(tracer, asker, facts);
       decision = verifier.check(facts, asker);
     } catch (error) {

@@ -7,6 +7,7 @@ import type { CheckRequest, CheckResponse } from './messages.ts';
 import type { ResponseSerializers } from './response-encoder.ts';
 
 export const AUTHORIZATION_SERVICE = 'envoy.service.auth.v3.Authorization';
+export const CHECK_PATH = `/${AUTHORIZATION_SERVICE}/Check`;
 
 const PROTO_DIRECTORY = fileURLToPath(new URL('../../../proto', import.meta.url));
 
@@ -30,17 +31,13 @@ export function responseSerializers(definition: PackageDefinition): ResponseSeri
 }
 
 /**
- * The service, except for two things. Bytes which are no CheckRequest, or too many, reach the handler as
+ * The service, except for two things. Bytes which are no CheckRequest reach the handler as
  * {@link UNREADABLE}: grpc-js would answer them with an RPC error, which Envoy turns into an allow under
  * `failure_mode_allow`. And answers come encoded from `check-response.ts`.
  */
-export function authorizationService(
-  definition: PackageDefinition,
-  maxMessageBytes: number,
-): ServiceDefinition {
+export function authorizationService(definition: PackageDefinition): ServiceDefinition {
   const check = checkMethod(definition);
   const requestDeserialize = (bytes: Buffer): CheckRequest => {
-    if (bytes.byteLength > maxMessageBytes) return UNREADABLE;
     try {
       return decodeCheckRequest(bytes);
     } catch {

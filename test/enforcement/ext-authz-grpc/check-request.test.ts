@@ -240,7 +240,7 @@ describe('the body', () => {
 });
 
 describe('over the wire', () => {
-  const { Check } = authorizationService(loadPackageDefinition(), 4_194_304);
+  const { Check } = authorizationService(loadPackageDefinition());
   const again = (request: object) => Check?.requestDeserialize(Check.requestSerialize(request) as Buffer);
 
   it('text bodies keep their bytes, UTF-8 or not', () => {

@@ -1,6 +1,6 @@
 /** What the door bounds of calls and connections, seen by a client that plays by no rules but HTTP/2's. */
 import { once } from 'node:events';
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
@@ -58,8 +58,8 @@ async function open(
   return { ...made, ...door };
 }
 
-function newSession({ address }: ExtAuthzGrpcDoor): ClientHttp2Session {
-  const session = connect(`http://${address}`);
+function newSession({ address }: ExtAuthzGrpcDoor, settings: Settings = {}): ClientHttp2Session {
+  const session = connect(`http://${address}`, { settings });
   // What happens to it is looked at stream by stream.
   session.on('error', () => undefined);
   sessions.push(session);
@@ -113,12 +113,20 @@ async function end(stream: ClientHttp2Stream): Promise<Ended> {
   return { rstCode: stream.rstCode, grpcStatus, body: Buffer.concat(chunks) };
 }
 
+/** What was decided, in an RPC that is OK; otherwise its code, or that of the reset. */
+function outcomeOf({ body, grpcStatus, rstCode }: Ended): string {
+  if (grpcStatus !== '0') return `grpc ${grpcStatus}, reset ${rstCode}`;
+  return outcomeOfResponse(decodeCheckResponse(body.subarray(5)));
+}
+
 async function checked(session: ClientHttp2Session): Promise<string> {
   const stream = begin(session);
   stream.end(validRequest());
-  const { body } = await end(stream);
-  return outcomeOfResponse(decodeCheckResponse(body.subarray(5)));
+  return outcomeOf(await end(stream));
 }
+
+const OVERLOADED = 'verifier_unavailable/overloaded 503';
+const UNREADABLE = 'bundle_route_missing/path_not_canonical 403';
 
 /** How often the door has refused for that reason since the test began. */
 async function refusals(why: string): Promise<number> {
@@ -136,8 +144,8 @@ const limits = (changed: Partial<CallLimits>) => ({ callLimits: { ...CALL_LIMITS
 const half = (bytes = 100) => validRequest().subarray(0, bytes);
 
 describe('a request that stays incomplete', () => {
-  it('is ended after a while, and nobody else is', async () => {
-    const door = await open(limits({ transferTimeoutMs: 500 }));
+  it('is denied after a while, and nobody else is', async () => {
+    const { events, ...door } = await open(limits({ transferTimeoutMs: 500 }));
     const before = await refusals('slow');
     const session = newSession(door);
     const silent = begin(session);
@@ -145,9 +153,22 @@ describe('a request that stays incomplete', () => {
     trickling.write(half());
     const ends = [end(silent), end(trickling)];
     expect(await checked(session)).toBe('allowed');
-    expect((await Promise.all(ends)).map(({ rstCode }) => rstCode)).toEqual([8, 8]);
+    expect((await Promise.all(ends)).map(outcomeOf)).toEqual([OVERLOADED, OVERLOADED]);
+    expect(events.map(({ outcome, detail }) => [outcome, detail])).toEqual([
+      ['allowed', undefined],
+      ['denied', 'overloaded'],
+      ['denied', 'overloaded'],
+    ]);
     expect(await checked(session)).toBe('allowed');
     expect(await refusals('slow')).toBe(before + 2);
+  });
+
+  it('is reset when its peer does not take the denial', async () => {
+    const door = await open(limits({ transferTimeoutMs: 500 }));
+    // RFC 9113 section 6.9.2: no byte of an answer may be sent.
+    const session = newSession(door, { initialWindowSize: 0 });
+    expect(outcomeOf(await end(begin(session)))).toBe('grpc undefined, reset 8');
+    expect(await checked(newSession(door))).toBe('allowed');
   });
 
   it('is let go of when its deadline has passed, though its client goes on', async () => {
@@ -161,7 +182,8 @@ describe('a request that stays incomplete', () => {
   });
 
   it('may not pile up bytes', async () => {
-    const door = await open(limits({ maxIncompleteBytes: 2_000_000 }));
+    const maxMessageBytes = 4 * MAX_MESSAGE_BYTES;
+    const door = await open({ ...limits({ maxIncompleteBytes: 2_000_000 }), maxMessageBytes });
     const before = await refusals('bytes');
     const session = newSession(door);
     const head = Buffer.alloc(5);
@@ -175,7 +197,7 @@ describe('a request that stays incomplete', () => {
       for (const stream of streams) if (!stream.closed) stream.write(piece);
     }, 10);
     try {
-      expect((await Promise.all(ends)).map(({ rstCode }) => rstCode)).toEqual([8, 8, 8]);
+      expect((await Promise.all(ends)).map(outcomeOf)).toEqual(Array(3).fill(OVERLOADED));
     } finally {
       clearInterval(pouring);
     }
@@ -185,7 +207,7 @@ describe('a request that stays incomplete', () => {
 });
 
 describe('a call whose messages may be compressed', () => {
-  it.each(['gzip', 'deflate', 'br'])('is refused, and nothing is unpacked: %s', async (encoding) => {
+  it.each(['gzip', 'deflate', 'br'])('is denied, and nothing is unpacked: %s', async (encoding) => {
     const door = await open();
     const before = await refusals('compressed');
     const session = newSession(door);
@@ -193,8 +215,7 @@ describe('a call whose messages may be compressed', () => {
     const bomb = framed(gzipSync(Buffer.alloc(3 * MAX_MESSAGE_BYTES)));
     bomb.writeUInt8(1, 0);
     stream.end(bomb);
-    // UNIMPLEMENTED (gRPC "Compression", test case 3)
-    expect((await end(stream)).grpcStatus).toBe('12');
+    expect(outcomeOf(await end(stream))).toBe(UNREADABLE);
     expect(await refusals('compressed')).toBe(before + 1);
     expect(await checked(session)).toBe('allowed');
   });
@@ -203,27 +224,53 @@ describe('a call whose messages may be compressed', () => {
     const session = newSession(await open());
     const stream = begin(session, CHECK_PATH, undefined, { 'grpc-encoding': 'identity' });
     stream.end(validRequest());
-    const { body } = await end(stream);
-    expect(outcomeOfResponse(decodeCheckResponse(body.subarray(5)))).toBe('allowed');
+    expect(outcomeOf(await end(stream))).toBe('allowed');
   });
 });
 
+describe('a Check that grpc-js finds fault with', () => {
+  it.each<[string, Buffer, string | undefined]>([
+    ['no message', Buffer.alloc(0), undefined],
+    ['two messages', Buffer.concat([validRequest(), validRequest()]), undefined],
+    ['a message over its limit', oversized(), undefined],
+    ['a deadline that is none', validRequest(), 'soon'],
+  ])('is denied: %s', async (_what, bytes, timeout) => {
+    const { events, store, ...door } = await open();
+    const stream = begin(newSession(door), CHECK_PATH, timeout);
+    stream.end(bytes);
+    expect(outcomeOf(await end(stream))).toBe(UNREADABLE);
+    expect([events.length, store.claims]).toEqual([1, []]);
+  });
+
+  function oversized(): Buffer {
+    const bytes = Buffer.alloc(100);
+    bytes.writeUInt32BE(MAX_MESSAGE_BYTES + 1, 1);
+    return bytes;
+  }
+});
+
 describe('too many', () => {
-  it('calls are refused before they begin', async () => {
-    const door = await open(limits({ maxCalls: 3 }));
+  it('Checks are denied before they begin', async () => {
+    const { events, ...door } = await open(limits({ maxCalls: 3 }));
     const before = await refusals('calls');
     const session = newSession(door);
     const held = [begin(session), begin(session), begin(session)];
-    const refused = begin(session);
+    expect([await checked(session), await checked(session)]).toEqual([OVERLOADED, OVERLOADED]);
+    expect(events).toMatchObject(Array(2).fill({ outcome: 'denied', detail: 'overloaded' }));
+    expect(await refusals('calls')).toBe(before + 2);
+    for (const stream of held) stream.end(validRequest());
+    expect((await Promise.all(held.map(end))).map(outcomeOf)).toEqual(Array(3).fill('allowed'));
+    expect(await checked(session)).toBe('allowed');
+  });
+
+  it('other calls are refused before they begin', async () => {
+    const session = newSession(await open(limits({ maxCalls: 1 })));
+    const held = begin(session);
+    const refused = begin(session, '/grpc.health.v1.Health/Check');
     // RESOURCE_EXHAUSTED
     expect((await end(refused)).grpcStatus).toBe('8');
-    expect(await refusals('calls')).toBe(before + 1);
-    for (const stream of held) stream.end(validRequest());
-    const outcomes = await Promise.all(held.map(end));
-    expect(outcomes.map(({ body }) => outcomeOfResponse(decodeCheckResponse(body.subarray(5))))).toEqual(
-      Array(3).fill('allowed'),
-    );
-    expect(await checked(session)).toBe('allowed');
+    held.end(validRequest());
+    expect(outcomeOf(await end(held))).toBe('allowed');
   });
 
   it('streams on one connection are ruled out when it begins', async () => {

@@ -1,0 +1,143 @@
+/**
+ * Envoy that lets through whatever the verifier does not answer: what the verifier does not take is denied all the same. The verifier
+ * runs in this process, for its limit of calls is no setting.
+ */
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect } from 'node:http2';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts';
+import {
+  type ExtAuthzGrpcDoor,
+  type ExtAuthzGrpcOptions,
+  openExtAuthzGrpcDoor,
+} from '../../src/enforcement/ext-authz-grpc/server.ts';
+import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { CHECK_PATH } from '../fakes/check-client.ts';
+import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
+import { createTestVerifier } from '../fakes/test-verifier.ts';
+import { envoyVersions, type RunningEnvoy, startEnvoy } from './harness/envoy.ts';
+import { patient, shipped } from './harness/envoy-config.ts';
+import { headerValues } from './harness/exchange.ts';
+import { http1Client } from './harness/http1.ts';
+import { closeAtOnce } from './harness/stand.ts';
+import { startUpstream, type Upstream } from './harness/upstream.ts';
+import { waitFor } from './harness/wait.ts';
+
+const MAX_MESSAGE_BYTES = 64 * 1024;
+const WAIT_MS = 20_000;
+const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
+const post = { ...get, method: 'POST' } as const;
+/** Over the limit, but not over Envoy's. */
+const large = { ...post, body: Buffer.alloc(512 * 1024) };
+
+const metrics = createVerifierMetrics(() => undefined);
+const snapshot = await compileSite(siteContent(newSiteKeys()));
+let upstream: Upstream;
+beforeAll(async () => {
+  upstream = await startUpstream();
+});
+afterAll(() => upstream.stop());
+
+const opened: { doors: ExtAuthzGrpcDoor[]; envoys: RunningEnvoy[]; sessions: ClientHttp2Session[] } = {
+  doors: [],
+  envoys: [],
+  sessions: [],
+};
+afterEach(async () => {
+  for (const session of opened.sessions.splice(0)) session.destroy();
+  for (const envoy of opened.envoys.splice(0)) await envoy.stop();
+  for (const door of opened.doors.splice(0)) await door.drain(0);
+});
+
+async function openDoor(options: Partial<ExtAuthzGrpcOptions> = {}): Promise<ExtAuthzGrpcDoor> {
+  const door = await openExtAuthzGrpcDoor({
+    verifier: createTestVerifier({ snapshot }).verifier,
+    metrics,
+    bodyMode: 'buffered',
+    listen: '127.0.0.1:0',
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+    ...options,
+  });
+  opened.doors.push(door);
+  return door;
+}
+
+/** Also without the filter that asks for a decision ID. */
+async function startAllowingEnvoy(version: string, { address }: ExtAuthzGrpcDoor): Promise<RunningEnvoy> {
+  const [host = '', port] = address.split(':');
+  const envoy = await startEnvoy(version, {
+    verifier: { kind: 'tcp', host, port: Number(port) },
+    upstream: { host: upstream.host, port: upstream.port },
+    edits: [
+      closeAtOnce,
+      ...patient,
+      { path: [...shipped.extAuthz, 'failure_mode_allow'], value: true },
+      { path: [...shipped.connectionManager, 'route_config', 'typed_per_filter_config'] },
+    ],
+  });
+  opened.envoys.push(envoy);
+  return envoy;
+}
+
+type Request = Parameters<ReturnType<typeof http1Client>['send']>[0];
+
+async function outcome(envoy: RunningEnvoy, request: Request): Promise<string> {
+  upstream.clear();
+  const { body, headers, status } = await http1Client(envoy).send(request);
+  const [reason] = headerValues(headers, 'x-proofgate-reason');
+  if (upstream.requests.length > 0 || reason === undefined) return `forwarded, ${status}`;
+  const { detail }: { readonly detail: string } = JSON.parse(body.toString());
+  return `${status} ${reason}/${detail}`;
+}
+
+/** Calls of somebody else, none of them complete, until one more is too many. */
+async function fill({ address }: ExtAuthzGrpcDoor, calls: number): Promise<void> {
+  const session = connect(`http://${address}`);
+  opened.sessions.push(session);
+  session.on('error', () => undefined);
+  const before = await started();
+  for (let call = 0; call < calls; call += 1) {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': CHECK_PATH,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    stream.on('error', () => undefined);
+  }
+  await once(session, 'remoteSettings');
+  await waitFor('the calls to begin', WAIT_MS, async () =>
+    (await started()) >= before + calls ? true : undefined,
+  );
+}
+
+async function started(): Promise<number> {
+  const text = await metrics.registry.getSingleMetricAsString('grpc_server_started_total');
+  return Number(/grpc_method="Check"\} (\d+)/.exec(text)?.[1] ?? 0);
+}
+
+describe.each(envoyVersions)('Envoy %s under failure_mode_allow', (version) => {
+  it('forwards what nobody answers', async () => {
+    const door = await openDoor();
+    const envoy = await startAllowingEnvoy(version, door);
+    await door.drain(0);
+    expect(await outcome(envoy, get)).toBe('forwarded, 200');
+  });
+
+  it('denies calls over the limit, whatever their size', async () => {
+    const door = await openDoor({
+      callLimits: { ...CALL_LIMITS, maxCalls: 3, transferTimeoutMs: 60_000 },
+    });
+    await fill(door, 3);
+    const envoy = await startAllowingEnvoy(version, door);
+    for (const request of [get, { ...post, body: 'abc' }, large]) {
+      expect(await outcome(envoy, request)).toBe('503 verifier_unavailable/overloaded');
+    }
+  });
+
+  it('denies a Check of too many bytes, unread', async () => {
+    const envoy = await startAllowingEnvoy(version, await openDoor());
+    expect(await outcome(envoy, large)).toBe('403 bundle_route_missing/path_not_canonical');
+    expect(await outcome(envoy, get)).toBe('403 bundle_route_missing/origin');
+  });
+});
