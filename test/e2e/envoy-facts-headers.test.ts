@@ -209,6 +209,40 @@ describe.each(envoyVersions)('Envoy %s behind another proxy', (version) => {
   });
 });
 
+/** With neither of the settings that keep a caller's word about its scheme out. */
+describe.each(envoyVersions)('Envoy %s that believes x-forwarded-proto', (version) => {
+  let stand: Stand;
+  beforeAll(async () => {
+    const manager = shipped.connectionManager;
+    const edits = [
+      { path: [...manager, 'use_remote_address'], value: false },
+      { path: [...manager, 'scheme_header_transformation'] },
+    ];
+    stand = await startStand(version, { edits });
+  });
+  afterAll(() => stand.stop());
+
+  it.each<[values: readonly string[], arrives: string, scheme: string]>([
+    [['https'], 'https', 'https'],
+    [['https', ''], 'https', 'https'],
+    // Joined, it is no scheme: that of the connection stays.
+    [['https', 'https'], 'https,https', 'http'],
+    [['https', 'http'], 'https,http', 'http'],
+    [['http', 'https'], 'http,https', 'http'],
+    [['https, https'], 'https, https', 'http'],
+    [['ftp'], 'ftp', 'http'],
+  ])('%j arrives as %j, and makes the scheme of HTTP/1.1 %j', async (values, arrives, scheme) => {
+    const headers = values.map((value) => ['x-forwarded-proto', value] as const);
+    const measured = await stand.measure(stand.http1, { ...get, headers });
+    expect(checkedValues(measured, 'x-forwarded-proto')).toEqual([arrives]);
+    expect(checkedHttp(measured).scheme).toBe(scheme);
+    // HTTP/2 has the scheme from its own caller.
+    const over2 = await stand.measure(stand.http2, { ...get, headers });
+    expect(checkedValues(over2, 'x-forwarded-proto')).toEqual([arrives]);
+    expect(checkedHttp(over2).scheme).toBe('http');
+  });
+});
+
 describe.each(envoyVersions)('Envoy %s without encode_raw_headers', (version) => {
   let stand: Stand;
   beforeAll(async () => {

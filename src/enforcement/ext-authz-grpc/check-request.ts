@@ -24,7 +24,7 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
   const headers = headersOf(http);
   return {
     method: http.method ?? '',
-    scheme: http.scheme ?? '',
+    scheme: schemeOf(http, headers),
     authority: http.host ?? '',
     target: targetOf(http, headers),
     headers,
@@ -36,6 +36,14 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
 function headersOf(http: HttpRequest): RequestHeaders {
   const lines = http.header_map;
   return lines === undefined ? mergedHeaders(http.headers ?? {}) : rawHeaders(lines.headers ?? []);
+}
+
+/**
+ * Envoy may take the scheme from this header. Where the caller and a proxy each wrote one, Envoy joins them and falls back on
+ * the connection: which of the three is true, nobody knows.
+ */
+function schemeOf({ scheme }: HttpRequest, headers: RequestHeaders): string {
+  return headers.lookup('x-forwarded-proto').kind === 'ambiguous' ? '' : (scheme ?? '');
 }
 
 /**

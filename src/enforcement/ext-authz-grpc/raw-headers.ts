@@ -54,6 +54,7 @@ const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([
   'x-forwarded-for',
   'x-forwarded-host',
   'x-forwarded-port',
+  'x-forwarded-proto',
   'x-request-id',
 ]);
 

@@ -38,6 +38,22 @@ describe('method, origin and target', () => {
     });
   });
 
+  const FORWARDED_PROTO = 'x-forwarded-proto';
+
+  it.each<[string, HttpRequest, string]>([
+    ['once', { header_map: { headers: [line(FORWARDED_PROTO, 'http')] } }, 'https'],
+    ['once, merged', { headers: { [FORWARDED_PROTO]: 'http' } }, 'https'],
+    ['joined', { header_map: { headers: [line(FORWARDED_PROTO, 'https,https')] } }, ''],
+    ['joined, merged', { headers: { [FORWARDED_PROTO]: 'http, https' } }, ''],
+    [
+      'twice',
+      { header_map: { headers: [line(FORWARDED_PROTO, 'https'), line('X-Forwarded-Proto', 'https')] } },
+      '',
+    ],
+  ])('is the scheme only as sure as x-forwarded-proto: %s', (_how, http, scheme) => {
+    expect(factsOf({ scheme: 'https', ...http }).scheme).toBe(scheme);
+  });
+
   it.each([
     [{ path: '/a', query: 'b=1' }, ''],
     [{ path: '/a', fragment: 'b' }, ''],
@@ -109,13 +125,18 @@ describe('raw header lines', () => {
     expect(lookup(lines, 'x-a')).toEqual(expected);
   });
 
-  it.each(['authorization', 'cookie', 'accept', 'x-forwarded-for', 'x-request-id', 'x-envoy-anything'])(
-    'a comma in %s may stand for two lines',
-    (name) => {
-      expect(lookup([line(name, 'a,b')], name)).toEqual(AMBIGUOUS);
-      expect(lookup([line(name, 'a b')], name)).toEqual(single('a b'));
-    },
-  );
+  it.each([
+    'authorization',
+    'cookie',
+    'accept',
+    'x-forwarded-for',
+    'x-forwarded-proto',
+    'x-request-id',
+    'x-envoy-anything',
+  ])('a comma in %s may stand for two lines', (name) => {
+    expect(lookup([line(name, 'a,b')], name)).toEqual(AMBIGUOUS);
+    expect(lookup([line(name, 'a b')], name)).toEqual(single('a b'));
+  });
 
   it('win over the merged map even when there are none', () => {
     expect(factsOf({ header_map: {}, headers: { 'x-a': 'v' } }).headers.lookup('x-a')).toEqual(ABSENT);

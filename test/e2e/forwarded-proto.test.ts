@@ -1,0 +1,72 @@
+/**
+ * Behind another proxy, where Envoy takes the scheme from `x-forwarded-proto`: what only one of them wrote counts, and what Envoy
+ * joined from several makes no request an https one, nor an http one.
+ */
+import { describe, expect, it } from '@jest/globals';
+import { envoyVersions } from './harness/envoy.ts';
+import { shipped } from './harness/envoy-config.ts';
+import { derivedKeyCaller } from './world/callers.ts';
+import { PROTOCOLS } from './world/gateway.ts';
+import { expectAllowed, expectDenial, observe } from './world/observe.ts';
+import { ROUTES } from './world/routes.ts';
+import { signedRequest } from './world/signed-request.ts';
+import { type GatewayVariant, setStage } from './world/stage.ts';
+
+const stage = setStage(['usual']);
+
+const manager = shipped.connectionManager;
+const BEHIND_A_PROXY = { path: [...manager, 'use_remote_address'], value: false };
+const BELIEVING: GatewayVariant = {
+  name: 'believes x-forwarded-proto',
+  edits: [BEHIND_A_PROXY, { path: [...manager, 'scheme_header_transformation'] }],
+};
+const CONFIGURED: GatewayVariant = { name: 'has its scheme configured', edits: [BEHIND_A_PROXY] };
+const SHIPPED: GatewayVariant = { name: 'shipped' };
+
+const JOINED = [['https', 'https'], ['https', 'http'], ['http', 'https'], ['http,https']];
+
+const requestFor = (scheme: 'http' | 'https', forwarded: readonly string[]) =>
+  signedRequest(stage.site, {
+    caller: derivedKeyCaller(stage.site),
+    route: ROUTES.readOrder,
+    transcript: { scheme },
+    otherHeaders: forwarded.map((value) => ['x-forwarded-proto', value] as const),
+  });
+
+const combinations = envoyVersions.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
+
+describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol }) => {
+  async function ask(variant: GatewayVariant, scheme: 'http' | 'https', forwarded: readonly string[]) {
+    const gateway = await stage.gateway(version, 'usual', variant);
+    const observed = await observe(gateway, gateway.client(protocol), {
+      ...requestFor(scheme, forwarded),
+      scheme,
+    });
+    return { gateway, observed };
+  }
+
+  it.each(['http', 'https'] as const)('takes one word of the proxy: %s', async (scheme) => {
+    const { gateway, observed } = await ask(BELIEVING, scheme, [scheme]);
+    await expectAllowed(gateway, observed, { routeId: 'orders-read', subject: 'client:billing' });
+  });
+
+  it('denies two, signed as http or as https', async () => {
+    for (const forwarded of JOINED) {
+      for (const scheme of ['http', 'https'] as const) {
+        const { gateway, observed } = await ask(BELIEVING, scheme, forwarded);
+        await expectDenial(gateway, observed, { reason: 'bundle_route_missing', detail: 'origin' });
+      }
+    }
+  });
+
+  it.each([SHIPPED, CONFIGURED])('does not see what Envoy replaces: $name', async (variant) => {
+    for (const forwarded of [['https'], ...JOINED]) {
+      const { gateway, observed } = await ask(variant, 'http', forwarded);
+      await expectAllowed(gateway, observed, { routeId: 'orders-read', subject: 'client:billing' });
+    }
+  });
+});
+
+it('lets no secret out', async () => {
+  expect(await stage.leaks()).toEqual([]);
+});
