@@ -2,8 +2,8 @@
  * Issuers and clients of a bundle: who signs passports for others, and whom derived keys act for.
  * Source: docs/bundle.md "Rules that a load enforces".
  */
-import { subjectLiesInTrustDomain } from '../protocol/identifiers.ts';
 import type { Attributes } from '../protocol/passport.ts';
+import { subjectLiesInTrustDomain } from '../protocol/spiffe-id.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
 import type { LiveKeyTable } from './key-table.ts';
 import { DEFAULT_PASSPORT_TTL_SECONDS } from './limits.ts';

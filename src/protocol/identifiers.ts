@@ -54,12 +54,3 @@ export function isKeyBinding(value: unknown): value is KeyBinding {
 export function satisfiesKeyBinding(actual: KeyBinding, required: KeyBinding): boolean {
   return actual === 'attested_workload' || required === 'software';
 }
-
-/**
- * Whether a subject that is a SPIFFE ID lies in the trust domain; other subjects do
- * (SPIFFE-ID specification section 2).
- */
-export function subjectLiesInTrustDomain(subject: string, trustDomain: string): boolean {
-  if (!/^spiffe:/i.test(subject)) return true;
-  return subject.startsWith(`spiffe://${trustDomain}/`);
-}

@@ -8,6 +8,7 @@ import { decodeBase64url, decodeBase64urlText } from './base64url.ts';
 import { isIdentifier, isKeyBinding, isKeyId, type KeyBinding } from './identifiers.ts';
 import { type PublicJwk, parsePublicJwk, type SignatureAlgorithm } from './public-key.ts';
 import { SIGNATURE_BYTES } from './signature.ts';
+import { isCanonicalSubject } from './spiffe-id.ts';
 import {
   hasExactMembers,
   isJsonObject,
@@ -123,6 +124,7 @@ function parseClaims(value: unknown): PassportClaims | undefined {
   if (!isJsonObject(value) || !hasExactMembers(value, REQUIRED_CLAIMS, OPTIONAL_CLAIMS)) return undefined;
   const { iss, sub, trust_domain, aud, iat, exp, nbf, key_binding, jti } = value;
   if (!isIdentifier(iss) || !isIdentifier(sub) || !isIdentifier(trust_domain)) return undefined;
+  if (!isCanonicalSubject(sub)) return undefined;
   if (!isIdentifier(aud) || !isIdentifier(jti) || !isKeyBinding(key_binding)) return undefined;
   if (!isSeconds(iat) || !isSeconds(exp) || (nbf !== undefined && !isSeconds(nbf))) return undefined;
   const holderJwk = parseConfirmation(value);

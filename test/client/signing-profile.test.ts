@@ -83,6 +83,7 @@ profiles:
     ['issuer', { issuer: '' }],
     ['trust_domain', { trust_domain: undefined }],
     ['subject', { subject: ['a'] }],
+    ['subject', { subject: 'spiffe://shop.example/ns/../prod' }],
     ['key_binding', { key_binding: 'hardware' }],
     ['format', { format: 'proofgate.signing-profile/v2' }],
     ['secret', { secret: 'x' }],

@@ -10,7 +10,6 @@ import {
   KEY_BINDINGS,
   parsePositiveInteger,
   satisfiesKeyBinding,
-  subjectLiesInTrustDomain,
 } from '../../src/protocol/identifiers.ts';
 
 /** Every character of one byte that the check takes as a whole value. */
@@ -158,26 +157,5 @@ describe('key bindings', () => {
       ['attested_workload', 'software'],
       ['attested_workload', 'attested_workload'],
     ]);
-  });
-});
-
-describe('subjectLiesInTrustDomain', () => {
-  it.each([
-    ['spiffe://shop.example/ns/prod', true],
-    ['spiffe://shop.example/', true],
-    ['spiffe://shop.example', false],
-    ['spiffe://shop.example.evil/ns', false],
-    ['spiffe://evil/shop.example/', false],
-    ['spiffe://user@shop.example/ns', false],
-    ['spiffe://shop.example:443/ns', false],
-    ['spiffe://SHOP.example/ns', false],
-    ['SPIFFE://shop.example/ns', false],
-    ['Spiffe://evil/ns', false],
-    ['spiffe:/shop.example/ns', false],
-    ['spiffe:shop.example', false],
-    ['client:billing', true],
-    ['https://shop.example/spiffe://evil', true],
-  ])('%s: %s', (subject, expected) => {
-    expect(subjectLiesInTrustDomain(subject, 'shop.example')).toBe(expected);
   });
 });

@@ -116,6 +116,10 @@ describe('parsePassport reads', () => {
     expect(parsePassport(jws)).toBeDefined();
   });
 
+  it.each(['spiffe://shop.example/.../A_b-C..', 'ci:a,b/../c//?d#%2e', 'SPIFFE'])('subject %s', (sub) => {
+    expect(parsePassport(withClaim('sub', sub))?.claims.subject).toBe(sub);
+  });
+
   it('an attribute named __proto__ as an attribute', () => {
     const jws = jwsOfTexts(HEADER_TEXT, CLAIMS_TEXT.replace('"team"', '"__proto__"'));
     expect(parsePassport(jws)?.claims.context).toEqual(new Map([['__proto__', 'billing']]));
@@ -219,6 +223,13 @@ describe('parsePassport refuses', () => {
       expect(parsePassport(withClaim(name, value))).toBeUndefined();
     });
   });
+
+  it.each(['spiffe://shop.example', 'spiffe://shop.example/a/../b', 'SPIFFE://shop.example/a'])(
+    'no canonical SPIFFE ID: %s',
+    (sub) => {
+      expect(parsePassport(withClaim('sub', sub))).toBeUndefined();
+    },
+  );
 
   describe.each(['iat', 'exp', 'nbf'])('another time in %s', (name) => {
     it.each<[unknown]>([[0], [-1], [1.5], ['1800000000'], [null], [true], [[1]], [2 ** 53], [1e300]])(

@@ -38,7 +38,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'invalid_request_proof/authorization_missing': 'send Authorization: Passport …',
   'invalid_request_proof/authorization_scheme': 'the scheme of Authorization must be Passport',
   'invalid_request_proof/passport_malformed':
-    'send one passport, unchanged: compare docs/protocol.md, and look for a proxy that joins or rewrites Authorization',
+    'send one passport, unchanged, and a SPIFFE ID in canonical form: compare docs/protocol.md, and look for a proxy that joins or rewrites Authorization',
   'invalid_request_proof/proof_missing':
     'send X-Proofgate-Transcript and X-Proofgate-Signature, and let no proxy drop them',
   'invalid_request_proof/proof_malformed':

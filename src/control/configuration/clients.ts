@@ -1,6 +1,6 @@
 /** Clients of a site. Their passports' issuer and trust domain are the site's. */
 import { MAX_CLIENTS } from '../../bundle/limits.ts';
-import { subjectLiesInTrustDomain } from '../../protocol/identifiers.ts';
+import { subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ClientChange, ClientView, NewClient } from '../api/contract/clients.ts';
 import { Refusal } from '../domain/refusal.ts';

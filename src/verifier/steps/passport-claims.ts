@@ -3,9 +3,10 @@
  * Source: docs/protocol.md "Passport".
  */
 import type { BundleKey, DerivedKey, IssuerKey } from '../../bundle/snapshot.ts';
-import { satisfiesKeyBinding, subjectLiesInTrustDomain } from '../../protocol/identifiers.ts';
+import { satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import type { Attributes, Passport, PassportClaims } from '../../protocol/passport.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
+import { subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 
 export function passportClaimsAllowed({ claims }: Passport, key: BundleKey, holder: PublicKey): boolean {
   return key.kind === 'derived_key'

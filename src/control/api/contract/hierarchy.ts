@@ -1,6 +1,7 @@
 /** Environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
 import Type, { type Static } from 'typebox';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../../bundle/limits.ts';
+import { TRUST_DOMAIN_PATTERN } from '../../../protocol/spiffe-id.ts';
 import { DEFAULT_SOURCE_CAPACITY } from '../../domain/source.ts';
 import { displayText, givenId, IDENTIFIER_PATTERN, identifier, object, VERSIONED } from './members.ts';
 
@@ -31,7 +32,7 @@ const siteId = Type.String({
   description: 'Names the Auth Site in transcripts and bundles. Fixed.',
 });
 const trustDomain = Type.String({
-  pattern: '^[a-z0-9._-]{1,255}$',
+  pattern: TRUST_DOMAIN_PATTERN,
   description: 'trust_domain of passports of derived keys. Fixed: living keys name it.',
 });
 const issuerUrl = Type.String({

@@ -1,6 +1,6 @@
 /** Passports that are not well formed, each signed by the key that may sign it, and odd ones that are. */
 import { type RequestEdits, type WireRequest, withHeader } from '../../../fakes/signed-request.ts';
-import { BILLING, passportTexts, replaced, type VectorCase } from './vector-case.ts';
+import { BILLING, BROKER, passportTexts, replaced, type VectorCase } from './vector-case.ts';
 
 const MALFORMED = 'invalid_request_proof/passport_malformed 401';
 const SCHEME = 'invalid_request_proof/authorization_scheme 401';
@@ -147,6 +147,28 @@ function brokerContext(): RequestEdits {
   }));
 }
 
+const saying = (sub: string): RequestEdits => ({ claims: (draft) => void Object.assign(draft, { sub }) });
+
+/** Of the broker, and most of them under the prefix that the route admits. */
+const SUBJECTS: readonly VectorCase[] = [
+  ...[
+    ...['ns/prod/../dev', 'ns/prod/.', 'ns/prod/', 'ns/prod//x', 'ns/prod/%2e%2e', 'ns/prod/a%2fb'],
+    ...['ns/prod/a?x#y', 'ns/prod/a?x', 'ns/prod/a#y', 'ns/prod/a,b', 'ns/prod/a:b', 'ns/prod/a\\b'],
+  ].map((path) => `spiffe://shop.example/${path}`),
+  'spiffe://shop.example',
+  'spiffe://shop.example/',
+  'SPIFFE://shop.example/ns/prod/x',
+  'spiffe:shop.example/ns/prod/x',
+  'spiffe://user@shop.example/ns/prod/x',
+  'spiffe://shop.example:443/ns/prod/x',
+  'spiffe://Shop.example/ns/prod/x',
+].map((sub) => ({
+  name: `passport: no canonical SPIFFE ID, ${sub}`,
+  plan: BROKER,
+  edits: saying(sub),
+  outcome: MALFORMED,
+}));
+
 export const PASSPORT_CASES: readonly VectorCase[] = [
   ...AUTHORIZATION.map(([name, edits, outcome]) => ({
     name: `authorization: ${name}`,
@@ -161,4 +183,5 @@ export const PASSPORT_CASES: readonly VectorCase[] = [
     outcome: MALFORMED,
   })),
   ...WELL_FORMED,
+  ...SUBJECTS,
 ];

@@ -1,0 +1,30 @@
+/**
+ * SPIFFE IDs, in the one form in which a subject may be one. Whoever compares or splits subjects, here or upstream, sees
+ * one spelling of each identity.
+ * Sources: SPIFFE-ID specification section 2; X.509-SVID specification section 3.1, for the path that a workload must
+ * have; docs/protocol.md "Passport".
+ */
+
+export const TRUST_DOMAIN_PATTERN = '^[a-z0-9._-]{1,255}$';
+
+const SCHEME = /^spiffe:/i;
+/** Section 2.3; subjects are shorter. */
+const MAX_ID_LENGTH = 2048;
+const WORKLOAD_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
+/** What is left of a prefix without its final slash may also be the trust domain alone. */
+const ID_PREFIX = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}\/)[A-Za-z0-9._-]+)*\/$/;
+
+/** Whether a subject that says to be a SPIFFE ID is a workload's, in canonical form; other subjects are as they are. */
+export function isCanonicalSubject(subject: string): boolean {
+  return !SCHEME.test(subject) || (subject.length <= MAX_ID_LENGTH && WORKLOAD_ID.test(subject));
+}
+
+/** Whether canonical subjects can begin so: with whole segments of a SPIFFE ID, or with what is none. */
+export function isCanonicalSubjectPrefix(prefix: string): boolean {
+  return !SCHEME.test(prefix) || (prefix.length <= MAX_ID_LENGTH && ID_PREFIX.test(prefix));
+}
+
+/** Whether a subject or prefix of one that is a SPIFFE ID lies in the trust domain; others do. */
+export function subjectLiesInTrustDomain(subject: string, trustDomain: string): boolean {
+  return !SCHEME.test(subject) || subject.startsWith(`spiffe://${trustDomain}/`);
+}
