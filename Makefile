@@ -12,6 +12,7 @@ JEST := npm run --silent jest --
 LONG_TESTS := '<rootDir>/test/e2e/' \
 	'<rootDir>/test/bundle/survival/(corruption|truncation)' \
 	'<rootDir>/test/cli/(agent/agent-process|control-|ctl-login-process|enroll-killed|follow-control|transcripts)' \
+	'<rootDir>/test/compatibility/' \
 	'<rootDir>/test/control/enrollment/instances' \
 	'<rootDir>/test/control/issuers/(faulty-answers|hostile-urls)' \
 	'<rootDir>/test/control/publishing/(distribution|many-keys|publisher|real-targets)' \

@@ -11,15 +11,18 @@ export interface InstanceSettings {
   readonly flags: readonly string[];
   /** Undefined: the embedded database. */
   readonly databaseUrl: string | undefined;
+  /** File of a released program. Undefined: the one under test. */
+  readonly release?: string | undefined;
 }
 
 /** Ready when it resolves. */
 export function startInstance(settings: InstanceSettings): Promise<Service> {
-  return startProofgate(instanceArguments(settings), {
+  const service = {
     env: instanceEnvironment(settings),
     readyTimeoutMs: 30_000,
-    readyUrl: (lines) => adminUrl(lines, '/readyz'),
-  });
+    readyUrl: (lines: readonly string[]) => adminUrl(lines, '/readyz'),
+  };
+  return startProofgate(instanceArguments(settings), service, settings.release);
 }
 
 export function instanceArguments(settings: InstanceSettings): readonly string[] {

@@ -26,6 +26,10 @@ export interface ControlStageOptions {
   readonly origin?: string;
   readonly targets?: readonly string[];
   readonly sourceCapacity?: number;
+  readonly maxStalenessSeconds?: number;
+  /** Files of released programs. Default: the one under test. */
+  readonly controlRelease?: string | undefined;
+  readonly commandRelease?: string | undefined;
 }
 
 export interface TokenWish {
@@ -47,6 +51,8 @@ export class ControlStage {
   readonly dataDirectory: string;
   readonly issuer: ServiceAccountIssuer;
   readonly secrets = new Secrets();
+  /** Runs the commands; undefined: the program under test. */
+  commandRelease: string | undefined;
   readonly #certificates: TestCertificates;
   readonly #options: ControlStageOptions;
   readonly #port: number;
@@ -67,6 +73,7 @@ export class ControlStage {
     this.#certificates = certificates;
     this.#port = port;
     this.#options = options;
+    this.commandRelease = options.commandRelease;
   }
 
   /** Control runs, and holds the declared site. */
@@ -104,20 +111,21 @@ export class ControlStage {
     return join(this.dataDirectory, 'bootstrap-token');
   }
 
-  async startControl(): Promise<void> {
-    this.#control = await startInstance(this.instanceSettings());
+  async startControl(changes: Partial<InstanceSettings> = {}): Promise<void> {
+    this.#control = await startInstance(this.instanceSettings(changes));
     this.secrets.add('the bootstrap token', (await readFile(this.tokenFile, 'utf8')).trim());
   }
 
   /** Of the stage's Control, or of another one beside it. */
   instanceSettings(changes: Partial<InstanceSettings> = {}): InstanceSettings {
-    const { flags = [], databaseUrl } = this.#options;
+    const { flags = [], databaseUrl, controlRelease } = this.#options;
     return {
       port: this.#port,
       dataDirectory: this.dataDirectory,
       publicUrl: this.controlUrl,
       caFile: join(this.directory, 'ca.pem'),
       databaseUrl,
+      release: controlRelease,
       ...changes,
       flags: [...flags, ...(changes.flags ?? [])],
     };
@@ -140,10 +148,15 @@ export class ControlStage {
       origin = 'http://api.shop.example',
       targets = [],
       sourceCapacity,
+      maxStalenessSeconds,
     } = { ...this.#options, ...changes };
     const { issuer } = this;
     const file = join(this.directory, 'site.yaml');
-    const declared = { origin, issuer, targets, ...(sourceCapacity === undefined ? {} : { sourceCapacity }) };
+    const declared = {
+      ...{ origin, issuer, targets },
+      ...(sourceCapacity === undefined ? {} : { sourceCapacity }),
+      ...(maxStalenessSeconds === undefined ? {} : { maxStalenessSeconds }),
+    };
     await writeFile(file, siteYaml(declared));
     return this.ctl('apply', '-f', file, '--token-dir', this.directory);
   }
@@ -278,7 +291,7 @@ export class ControlStage {
   }
 
   async #run(args: readonly string[]): Promise<CommandResult> {
-    const result = await runProofgate(args);
+    const result = await runProofgate(args, {}, this.commandRelease);
     this.#outputs.push(args.join(' '), result.stdout, result.stderr);
     return result;
   }

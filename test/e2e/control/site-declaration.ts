@@ -31,6 +31,8 @@ export interface SiteInputs {
   /** Names of verifiers; none is created without them. */
   readonly targets?: readonly string[];
   readonly sourceCapacity?: number;
+  /** Of each route. Default 30. */
+  readonly maxStalenessSeconds?: number;
 }
 
 export const ROUTES = {
@@ -49,7 +51,13 @@ export const ROUTES = {
   },
 } as const;
 
-export function siteYaml({ origin, issuer, targets = [TARGET_NAME], sourceCapacity }: SiteInputs): string {
+export function siteYaml({
+  origin,
+  issuer,
+  targets = [TARGET_NAME],
+  sourceCapacity,
+  maxStalenessSeconds = 30,
+}: SiteInputs): string {
   return stringify({
     format: 'proofgate.site/v1',
     environment: 'test',
@@ -75,7 +83,7 @@ export function siteYaml({ origin, issuer, targets = [TARGET_NAME], sourceCapaci
       ...route,
       audience: API_AUDIENCE,
       freshness_class: 'bounded',
-      max_staleness_seconds: 30,
+      max_staleness_seconds: maxStalenessSeconds,
       allowed_sources: [
         {
           issuer: ISSUER_URL,

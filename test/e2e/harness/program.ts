@@ -19,10 +19,17 @@ export function proofgateMain(): string {
   return found;
 }
 
-/** What a child process is started with, for `proofgate <args>`. */
-export function proofgateCommand(args: readonly string[]): {
+/**
+ * What a child process is started with, for `proofgate <args>`.
+ * @param release file of a released program to run in its place
+ */
+export function proofgateCommand(
+  args: readonly string[],
+  release?: string,
+): {
   readonly command: string;
   readonly args: readonly string[];
 } {
+  if (release !== undefined) return { command: process.execPath, args: [release, ...args] };
   return { command: process.env.PROOFGATE_TEST_NODE ?? process.execPath, args: [proofgateMain(), ...args] };
 }

@@ -14,8 +14,9 @@ const COMMAND_TIMEOUT_MS = 60_000;
 export async function runProofgate(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = {},
+  release?: string,
 ): Promise<CommandResult> {
-  const child = startChild({ ...proofgateCommand(args), env });
+  const child = startChild({ ...proofgateCommand(args, release), env });
   const timer = setTimeout(() => void child.stop(0), COMMAND_TIMEOUT_MS);
   const { code } = await child.exited;
   clearTimeout(timer);

@@ -18,8 +18,9 @@ export interface Service extends Omit<Child, 'stop'> {
 export function startProofgate(
   args: readonly string[],
   options: Pick<ServiceOptions, 'readyUrl' | 'readyTimeoutMs' | 'env' | 'cwd' | 'ownProcessGroup'>,
+  release?: string,
 ): Promise<Service> {
-  return startService({ ...options, ...proofgateCommand(args) });
+  return startService({ ...options, ...proofgateCommand(args, release) });
 }
 
 /** @throws when it is not ready in time or ends first; nothing is left running then */

@@ -1,0 +1,95 @@
+/**
+ * Released programs beside the ones under test: verifiers and command lines of both versions follow a Control of either, and
+ * verifiers of both share one Redis. Source: docs/control.md "Upgrade and rollback", docs/replay.md "What is kept".
+ */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { TestRedisServer } from '../fakes/redis-server.ts';
+import {
+  ALLOWED,
+  FollowedSite,
+  type FollowingVerifier,
+  type Program,
+  REPLAYED,
+  REVOKED,
+} from './followed-site.ts';
+import { releases } from './releases.ts';
+
+const TIMEOUT_MS = 120_000;
+
+describe.each(releases())('release $version and the program under test', ({ program: released }) => {
+  const versions = [
+    { name: 'released', other: 'current', program: released, otherProgram: undefined },
+    { name: 'current', other: 'released', program: undefined, otherProgram: released },
+  ] as const;
+
+  describe.each(versions)(
+    'under a $name Control, its site declared by the $other command line',
+    (control) => {
+      let redis: TestRedisServer;
+      let site: FollowedSite;
+      const verifiers: { [name: string]: FollowingVerifier } = {};
+
+      beforeAll(async () => {
+        redis = await TestRedisServer.start();
+        site = await FollowedSite.start({
+          controlRelease: control.program,
+          commandRelease: control.otherProgram,
+          targets: versions.map(({ name }) => name),
+        });
+        for (const { name, program } of versions) {
+          verifiers[name] = await site.startVerifier({ program, target: name, replay: redis.url });
+        }
+      }, TIMEOUT_MS);
+
+      afterAll(async () => {
+        await site?.stop();
+        await redis?.stop();
+      }, TIMEOUT_MS);
+
+      const verifier = (name: string): FollowingVerifier => {
+        const found = verifiers[name];
+        if (found === undefined) throw new Error(`no verifier ${name}`);
+        return found;
+      };
+
+      async function runBy<T>(program: Program, action: () => Promise<T>): Promise<T> {
+        site.stage.commandRelease = program;
+        return action();
+      }
+
+      it.each(versions)(
+        'a key of the $name command line passes once at each verifier, and at none when it is revoked',
+        async ({ program }) => {
+          const { keyFile, keyId } = await runBy(program, () => site.stage.enroll('billing'));
+          for (const { name, other } of versions) {
+            const proof = await site.awaitOutcome(verifier(name), keyFile, ALLOWED);
+            expect(await verifier(name).present(proof)).toBe(REPLAYED);
+            await site.awaitOutcome(verifier(other), keyFile, ALLOWED);
+            expect(await verifier(other).present(proof)).toBe(REPLAYED);
+          }
+          await site.stage.ctl('revoke', keyId, '--reason', 'test');
+          for (const { name } of versions) await site.awaitOutcome(verifier(name), keyFile, REVOKED);
+        },
+        TIMEOUT_MS,
+      );
+
+      it.each(versions)(
+        'a key of the $name command line serves the $other one: it reports, signs and renews',
+        async ({ program, otherProgram }) => {
+          const { keyFile, keyId } = await runBy(program, () => site.stage.enroll('billing'));
+          const again = await runBy(otherProgram, async () => {
+            await site.awaitOutcome(verifier('current'), keyFile, ALLOWED);
+            const status = await site.stage.run(['status', '--key', keyFile, '--output', 'json']);
+            expect(JSON.parse(status.stdout)).toMatchObject({
+              derived_key: { key_id: keyId, status: 'active' },
+            });
+            return site.stage.enroll('billing', { keyFile, reuse: true, flags: ['--force-reenroll'] });
+          });
+          expect(again.keyId).not.toBe(keyId);
+          await runBy(program, () => site.awaitOutcome(verifier('released'), keyFile, ALLOWED));
+        },
+        TIMEOUT_MS,
+      );
+    },
+  );
+});

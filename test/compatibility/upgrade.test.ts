@@ -1,0 +1,122 @@
+/**
+ * What a released program wrote is opened by the one under test: Control's database, and a verifier's state directory, which a
+ * rollback hands back. Source: docs/control.md "Upgrade and rollback", docs/bundle.md "The state directory".
+ */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startInstance } from '../e2e/control/control-instance.ts';
+import { freePort } from '../fakes/free-port.ts';
+import { TestPostgresServer } from '../fakes/postgres-server.ts';
+import { ALLOWED, FollowedSite, type Program, REVOKED } from './followed-site.ts';
+import { releases } from './releases.ts';
+
+const TIMEOUT_MS = 120_000;
+const [TARGET, LATER_TARGET] = ['gateway', 'later'] as const;
+const KEPT_KINDS = ['enrollments', 'keys', 'policies', 'sources', 'clients', 'routes'] as const;
+
+let postgres: TestPostgresServer;
+let site: FollowedSite | undefined;
+beforeAll(async () => {
+  postgres = await TestPostgresServer.start();
+}, TIMEOUT_MS);
+afterEach(async () => {
+  await site?.stop();
+  site = undefined;
+}, TIMEOUT_MS);
+afterAll(async () => postgres?.stop());
+
+async function startSite(controlRelease: Program, databaseUrl?: string): Promise<FollowedSite> {
+  const database = databaseUrl === undefined ? {} : { databaseUrl };
+  site = await FollowedSite.start({ ...database, controlRelease, targets: [TARGET, LATER_TARGET] });
+  return site;
+}
+
+describe.each(releases())('release $version', ({ program: released }) => {
+  it.each(['sqlite', 'postgres'])(
+    'leaves a %s database that Control opens, with its enrollments, keys and bundles',
+    async (database) => {
+      const followed = await startSite(
+        released,
+        database === 'postgres' ? await postgres.createDatabase() : undefined,
+      );
+      const { stage } = followed;
+      const list = () => Promise.all(KEPT_KINDS.map((kind) => stage.list(kind)));
+      const verifier = await followed.startVerifier({ program: released, target: TARGET, replay: 'memory' });
+      const active = await stage.enroll('billing');
+      const revoked = await stage.enroll('billing');
+      await stage.ctl('revoke', revoked.keyId, '--reason', 'test');
+      await followed.awaitOutcome(verifier, active.keyFile, ALLOWED);
+      await followed.awaitOutcome(verifier, revoked.keyFile, REVOKED);
+      const kept = await list();
+
+      await stage.stopControl();
+      await stage.startControl({ release: undefined });
+
+      expect(await list()).toMatchObject(kept);
+      const next = await stage.enroll('billing');
+      const later = await followed.startVerifier({
+        program: undefined,
+        target: LATER_TARGET,
+        replay: 'memory',
+      });
+      for (const each of [verifier, later]) {
+        await followed.awaitOutcome(each, next.keyFile, ALLOWED);
+        await followed.awaitOutcome(each, active.keyFile, ALLOWED);
+        await followed.awaitOutcome(each, revoked.keyFile, REVOKED);
+      }
+      await stage.ctl('revoke', active.keyId, '--reason', 'test');
+      for (const each of [verifier, later]) await followed.awaitOutcome(each, active.keyFile, REVOKED);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'serves on over PostgreSQL beside the Control that replaces it',
+    async () => {
+      const followed = await startSite(released, await postgres.createDatabase());
+      const { stage } = followed;
+      const verifier = await followed.startVerifier({ program: released, target: TARGET, replay: 'memory' });
+      const dataDirectory = join(stage.directory, 'data-beside');
+      await mkdir(dataDirectory);
+      const flags = ['--master-key-file', join(stage.dataDirectory, 'master-key')];
+      const changes = { port: await freePort(), dataDirectory, flags, release: undefined };
+      const beside = await startInstance(stage.instanceSettings(changes));
+      try {
+        const first = await stage.enroll('billing');
+        await followed.awaitOutcome(verifier, first.keyFile, ALLOWED);
+        await stage.ctl('revoke', first.keyId, '--reason', 'test');
+        await followed.awaitOutcome(verifier, first.keyFile, REVOKED);
+      } finally {
+        await beside.stop();
+      }
+    },
+    TIMEOUT_MS,
+  );
+
+  it.each([
+    { direction: 'an upgrade', from: released, to: undefined },
+    { direction: 'a rollback', from: undefined, to: released },
+  ])(
+    'shares the state directory of a verifier: $direction without Control decides as before, and accepts no proof again',
+    async ({ from, to }) => {
+      const followed = await startSite(undefined);
+      const { stage } = followed;
+      const before = await followed.startVerifier({ program: from, target: TARGET, replay: 'memory' });
+      const active = await stage.enroll('billing');
+      const revoked = await stage.enroll('billing');
+      await stage.ctl('revoke', revoked.keyId, '--reason', 'test');
+      await followed.awaitOutcome(before, revoked.keyFile, REVOKED);
+      const consumed = await followed.awaitOutcome(before, active.keyFile, ALLOWED);
+
+      await stage.stopControl();
+      await before.stop();
+      const after = await followed.startVerifier({ program: to, target: TARGET, replay: 'memory' });
+
+      expect(await after.present(consumed)).toBe('replay_store_unavailable/fenced 503');
+      await followed.awaitOutcome(after, active.keyFile, ALLOWED);
+      await followed.awaitOutcome(after, revoked.keyFile, REVOKED);
+    },
+    TIMEOUT_MS,
+  );
+});
