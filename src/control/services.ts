@@ -38,7 +38,7 @@ export interface Operators {
 /** What a workload does: no operator's permission, its own proofs instead. */
 export interface WorkloadEnrollments {
   /** @throws Refusal */
-  challenge(request: ChallengeRequest): Promise<ChallengeAnswer>;
+  challenge(request: ChallengeRequest, requestId?: string): Promise<ChallengeAnswer>;
   /** `created` is false for the same submission again. @throws Refusal */
   submit(
     submission: EnrollmentSubmission,

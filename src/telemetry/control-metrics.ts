@@ -54,7 +54,7 @@ export function createControlMetrics(readings: ControlReadings): ControlMetrics 
   const requests = requestMetrics(registry);
   const enrollments = new Counter({
     name: 'proofgate_control_enrollments_total',
-    help: 'Enrollment submissions, by outcome.',
+    help: 'Enrollment submissions and refused challenges, by outcome.',
     labelNames: ['outcome'],
     registers,
   });

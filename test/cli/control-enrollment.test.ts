@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { generateSigningKey } from '../../src/protocol/signing.ts';
 import { type JsonObject, parseStrictJson } from '../../src/protocol/strict-json.ts';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
@@ -174,8 +175,23 @@ it('counts refused submissions by their code, and stops while targets wait', asy
   const files = ['--proof-file', 'token', '--private-key-out', 'key.pem'];
   const run = await runCli(cli.launcher, [...args, ...files], { cwd: folder });
   expect(run).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(/^error: token_subject: /) });
+  const challenge = {
+    policy: 'unknown',
+    provider: 'oidc_jwks',
+    public_key: generateSigningKey('Ed25519').publicKey.jwk,
+  };
+  const refusedChallenge = await program.call({
+    method: 'POST',
+    path: '/v1/enrollments/challenges',
+    body: challenge,
+  });
+  expect(refusedChallenge).toMatchObject({ status: 404, body: { code: 'policy_unknown' } });
   const { text } = await httpGet(`${program.adminUrl}/metrics`);
   expect(text).toMatch(/^proofgate_control_enrollments_total\{outcome="token_subject"\} 1$/m);
+  expect(text).toMatch(/^proofgate_control_enrollments_total\{outcome="policy_unknown"\} 1$/m);
+  const refused = { event: 'enrollment_refused', auth_site: SITE, policy_id: command.policy_id };
+  const logged = program.child.stderrLines.map((line) => JSON.parse(line));
+  expect(logged).toContainEqual(expect.objectContaining({ ...refused, code: 'token_subject' }));
 
   const target = await post(`/v1/sites/${SITE}/targets`, { name: 'gateway' });
   const targetToken = String(target.body.token);

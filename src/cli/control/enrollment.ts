@@ -4,6 +4,7 @@ import {
   type EnrollmentPlane,
   type EnrollmentPlaneOptions,
 } from '../../control/enrollment/enrollment-plane.ts';
+import type { RefusedEnrollment } from '../../control/enrollment/refused-enrollments.ts';
 import type { KeySetEvent } from '../../control/issuers/key-set-records.ts';
 import { IssuerFetcher } from '../../control/issuers/outbound-fetch.ts';
 import { type ControlPartsOptions, reportFailure } from './parts-options.ts';
@@ -26,6 +27,7 @@ export function openEnrollmentPlane(options: ControlPartsOptions, needs: Enrollm
     ...needs,
     report: (error) => reportFailure(options, 'enrollment', error),
     reportKeySet: (event) => reportKeySet(options, event),
+    reportRefused: (refused) => reportRefused(options, refused),
     enrollImage: settings.workloadImage,
     ...(settings.workloadCaConfigmap === undefined
       ? {}
@@ -40,4 +42,19 @@ function reportKeySet({ metrics, logger }: ControlPartsOptions, event: KeySetEve
   const { sourceId, revision } = event.source;
   metrics.keySetFetched(outcome);
   logger.debug({ event: 'key_set', source_id: sourceId, revision, outcome }, 'key set');
+}
+
+function reportRefused({ logger }: ControlPartsOptions, refused: RefusedEnrollment): void {
+  const { code, policyId, siteId, subject, requestId } = refused;
+  logger.info(
+    {
+      event: 'enrollment_refused',
+      code,
+      policy_id: policyId,
+      auth_site: siteId,
+      verified_subject: subject,
+      request_id: requestId,
+    },
+    'enrollment refused',
+  );
 }

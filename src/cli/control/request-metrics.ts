@@ -3,7 +3,8 @@ import type { ControlApp } from '../../control/api/app.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
 
-const SUBMISSION = { method: 'POST', route: '/v1/enrollments' };
+const SUBMISSION = 'POST /v1/enrollments';
+const CHALLENGE = 'POST /v1/enrollments/challenges';
 
 /** Must come before the routes. */
 export function countRequests(app: ControlApp, metrics: ControlMetrics): void {
@@ -14,9 +15,11 @@ export function countRequests(app: ControlApp, metrics: ControlMetrics): void {
     metrics.requestAnswered(url, request.method, reply.statusCode, seconds);
   });
   app.addHook('preSerialization', async (request, reply, answer: unknown) => {
-    const isSubmission =
-      request.method === SUBMISSION.method && request.routeOptions.url === SUBMISSION.route;
-    if (isSubmission) metrics.enrollmentSubmitted(outcomeOf(reply.statusCode, answer));
+    const operation = `${request.method} ${request.routeOptions.url}`;
+    const isRefusedChallenge = operation === CHALLENGE && reply.statusCode >= 400;
+    if (operation === SUBMISSION || isRefusedChallenge) {
+      metrics.enrollmentSubmitted(outcomeOf(reply.statusCode, answer));
+    }
     return answer;
   });
 }

@@ -10,7 +10,7 @@ export const AUDITED = {
   broker: ['create', 'change', 'delete'],
   client: ['create', 'change', 'delete'],
   derived_key: ['issue', 'revoke'],
-  enrollment: ['submit', 'approve', 'deny', 'expire'],
+  enrollment: ['submit', 'refuse', 'approve', 'deny', 'expire'],
   enrollment_policy: ['create', 'change', 'deactivate', 'reactivate', 'delete'],
   environment: ['create', 'change', 'delete'],
   fleet: ['create', 'change', 'delete'],

@@ -15,6 +15,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
 import { submissionFacts } from './policy-facts.ts';
+import type { EnrollmentAttempt } from './refused-enrollments.ts';
 import { moment } from './view-members.ts';
 
 export interface ChallengesOptions {
@@ -35,13 +36,16 @@ export class Challenges {
    * @throws Refusal `unsupported_enrollment_provider`, `policy_unknown`, `public_key_invalid`, and whatever a submission
    *   would be refused with now
    */
-  async issue({ policy: reference, provider, public_key: jwk }: ChallengeRequest): Promise<ChallengeAnswer> {
+  async issue(
+    { policy: reference, provider, public_key: jwk }: ChallengeRequest,
+    attempt: EnrollmentAttempt,
+  ): Promise<ChallengeAnswer> {
     const { store, nowMs, keys } = this.#options;
     if (!ENROLLMENT_PROVIDERS.some((supported) => supported === provider)) {
       throw new Refusal('unsupported_enrollment_provider');
     }
     // Before the point is checked, which costs a millisecond.
-    await store.read((tx) => requireReference(tx, reference));
+    attempt.policy = await store.read((tx) => requireReference(tx, reference));
     const key = keys.import(jwk);
     if (key === undefined) throw new Refusal('public_key_invalid');
     const row = await store.housekeep(undefined, async (tx) => {

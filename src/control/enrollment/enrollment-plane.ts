@@ -17,6 +17,7 @@ import { EnrollingKeys } from './enrolling-keys.ts';
 import { type Retention, startEnrollmentJobs } from './enrollment-jobs.ts';
 import { DerivedKeys } from './keys.ts';
 import { EnrollmentPolicies } from './policies.ts';
+import { type RefusedEnrollment, RefusedEnrollments } from './refused-enrollments.ts';
 import { Submissions } from './submissions.ts';
 import {
   ControlWorkloadEnrollments,
@@ -40,6 +41,7 @@ export interface EnrollmentPlaneOptions {
   /** What went wrong in the background, and is tried again. Must not throw. */
   readonly report: (error: unknown) => void;
   readonly reportKeySet?: KeySetCacheOptions['report'];
+  readonly reportRefused?: (refused: RefusedEnrollment) => void;
   readonly enrollImage?: string;
   readonly enrollCaConfigMap?: string;
   readonly retention?: Partial<Retention>;
@@ -77,7 +79,8 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
   const keys = new EnrollingKeys();
   const challenges = new Challenges({ store, nowMs, masterKey, keys });
   const submissions = new Submissions({ store, nowMs, challenges, keys, keySets, publicUrls });
-  const { profilesOfClient, readinessOfKey } = options;
+  const { profilesOfClient, readinessOfKey, reportRefused = () => {} } = options;
+  const refused = new RefusedEnrollments({ store, nowMs, reportRefused, report });
   const { enrollImage: image = DEFAULT_ENROLL_IMAGE, enrollCaConfigMap: caConfigMap } = options;
   const standing = { profilesOfClient, readinessOfKey };
   const decisions = new EnrollmentDecisions(store, nowMs);
@@ -93,7 +96,15 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
     }),
     decisions,
     keys: new DerivedKeys(store, nowMs),
-    workloads: new ControlWorkloadEnrollments({ store, nowMs, challenges, submissions, keys, ...standing }),
+    workloads: new ControlWorkloadEnrollments({
+      store,
+      nowMs,
+      challenges,
+      submissions,
+      refused,
+      keys,
+      ...standing,
+    }),
     startJobs() {
       const stopSources = startSourceJobs({ store, activation: sources.activation, cache: keySets, report });
       const stopEnrollment = startEnrollmentJobs({ store, nowMs, decisions, retention, report });

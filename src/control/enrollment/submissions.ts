@@ -30,6 +30,7 @@ import { acceptSubmission, type VerifiedSubmission } from './acceptance.ts';
 import type { Challenges } from './challenges.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
 import { submissionFacts } from './policy-facts.ts';
+import type { EnrollmentAttempt } from './refused-enrollments.ts';
 
 export interface SubmissionsOptions {
   readonly store: ControlStore;
@@ -78,18 +79,28 @@ export class Submissions {
    *   `issuer_keys_unavailable`, `policy_not_active`, `policy_revision_outdated`, `source_not_active`, `subject_blocked`,
    *   `key_revoked`, `token_key_limit`; `unavailable` when the policy was changed meanwhile
    */
-  async submit(submission: EnrollmentSubmission, takeTurn: PolicyTurn): Promise<Submitted> {
+  async submit(
+    submission: EnrollmentSubmission,
+    attempt: EnrollmentAttempt,
+    takeTurn: PolicyTurn,
+  ): Promise<Submitted> {
     const { store, nowMs } = this.#options;
     const submissionHash = hashOf(submission);
     const standing = await store.read((tx) => standingOf(tx, submission.challenge_id));
-    if (standing.kind === 'answered') return sameSubmission(standing.enrollment, submissionHash);
+    if (standing.kind === 'answered') {
+      const { policyId: id, siteId } = standing.enrollment;
+      attempt.policy = { id, siteId };
+      return sameSubmission(standing.enrollment, submissionHash);
+    }
     const { known, refusal } = standing;
+    attempt.policy = known.policy;
     if (nowMs() >= known.challenge.expiresAtMs) return this.#afterExpiry(known.challenge, submissionHash);
     await takeTurn(known.policy.reference);
     this.#checkSignature(submission, known);
     // What no token can mend: no issuer is asked for it.
     if (refusal !== undefined) throw new Refusal(refusal);
     const token = await this.#verifyToken(submission.workload_token, known);
+    attempt.token = token;
     const verified = {
       challengeId: known.challenge.id,
       policy: known.policy,

@@ -21,6 +21,7 @@ import type { Challenges } from './challenges.ts';
 import { requireEnrollment } from './decisions.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
 import { pollWordHolds, readPollWord } from './poll-authorization.ts';
+import type { RefusedEnrollments } from './refused-enrollments.ts';
 import type { PolicyTurn, Submissions } from './submissions.ts';
 import { moment } from './view-members.ts';
 
@@ -39,6 +40,7 @@ export interface WorkloadEnrollmentsOptions {
   readonly nowMs: () => number;
   readonly challenges: Challenges;
   readonly submissions: Submissions;
+  readonly refused: RefusedEnrollments;
   readonly keys: EnrollingKeys;
   readonly profilesOfClient: ProfilesOfClient;
   readonly readinessOfKey: ReadinessOfKey;
@@ -51,16 +53,23 @@ export class ControlWorkloadEnrollments implements WorkloadEnrollments {
     this.#options = options;
   }
 
-  challenge(request: ChallengeRequest): Promise<ChallengeAnswer> {
-    return this.#options.challenges.issue(request);
+  challenge(request: ChallengeRequest, requestId?: string): Promise<ChallengeAnswer> {
+    const { refused, challenges } = this.#options;
+    const attempt = { requestId };
+    return refused.watch(attempt, () => challenges.issue(request, attempt));
   }
 
   /** @param takeTurn hears of the policy before anything costly is done, and may refuse */
   async submit(
     submission: EnrollmentSubmission,
     takeTurn: PolicyTurn = async () => {},
+    requestId?: string,
   ): Promise<{ readonly created: boolean; readonly enrollment: WorkloadEnrollment }> {
-    const { created, enrollmentId } = await this.#options.submissions.submit(submission, takeTurn);
+    const { refused, submissions } = this.#options;
+    const attempt = { requestId };
+    const { created, enrollmentId } = await refused.watch(attempt, () =>
+      submissions.submit(submission, attempt, takeTurn),
+    );
     const enrollment = await this.#options.store.read(async (tx) =>
       this.#view(tx, await requireEnrollment(tx, enrollmentId)),
     );

@@ -93,7 +93,7 @@ function registerWorkloadRoutes(app: ControlApp, workloads: ControlWorkloadEnrol
     async (request, reply) => {
       await app.limits.policy(request, request.body.policy);
       reply.code(201);
-      return workloads.challenge(request.body);
+      return workloads.challenge(request.body, request.id);
     },
   );
   app.post(
@@ -119,9 +119,8 @@ function registerWorkloadRoutes(app: ControlApp, workloads: ControlWorkloadEnrol
       },
     },
     async (request, reply) => {
-      const { created, enrollment } = await workloads.submit(request.body, (reference) =>
-        app.limits.policy(request, reference),
-      );
+      const takeTurn = (reference: string) => app.limits.policy(request, reference);
+      const { created, enrollment } = await workloads.submit(request.body, takeTurn, request.id);
       if (created) reply.header('location', `/v1/enrollments/${enrollment.enrollment_id}`);
       reply.code(created ? 201 : 200);
       return enrollment;

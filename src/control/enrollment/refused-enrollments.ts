@@ -1,0 +1,102 @@
+/**
+ * Records refused challenges and submissions: each one in the log, and in the audit trail the first of a kind each minute.
+ * Source: docs/control.md "Enrollment", "Audit events".
+ */
+import { LRUCache } from 'lru-cache';
+import { Refusal, type RefusalCode } from '../domain/refusal.ts';
+import type { VerifiedToken } from '../issuers/workload-token.ts';
+import type { AuditEntry, ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+
+/** What is known of a request to enroll, filled in as its checks pass. Nothing in it is the caller's claim alone. */
+export interface EnrollmentAttempt {
+  readonly requestId?: string | undefined;
+  policy?: Pick<RowOf<'enrollmentPolicy'>, 'id' | 'siteId'>;
+  token?: Pick<VerifiedToken, 'issuer' | 'subject'>;
+}
+
+export interface RefusedEnrollment {
+  readonly code: RefusalCode;
+  /** Both undefined where no policy was found. */
+  readonly policyId: string | undefined;
+  readonly siteId: string | undefined;
+  /** Of a token that was verified. */
+  readonly subject: string | undefined;
+  readonly requestId: string | undefined;
+}
+
+export interface RefusedEnrollmentsOptions {
+  readonly store: ControlStore;
+  readonly nowMs: () => number;
+  /** Each refusal, for the log. */
+  readonly reportRefused: (refused: RefusedEnrollment) => void;
+  /** What went wrong while the audit event was written; the refusal is answered all the same. */
+  readonly report: (error: unknown) => void;
+}
+
+/** Faults of Control, not refusals. `rate_limited` is what bounds this very record. */
+const NOT_RECORDED: ReadonlySet<RefusalCode> = new Set(['rate_limited', 'unavailable', 'internal']);
+/** Strangers can cause refusals: the audit trail takes one a minute of each code and policy. */
+const AUDIT_INTERVAL_MS = 60_000;
+const MAX_KINDS = 10_000;
+
+export class RefusedEnrollments {
+  readonly #options: RefusedEnrollmentsOptions;
+  /** By code and policy. */
+  readonly #audited = new LRUCache<string, { readonly untilMs: number; suppressed: number }>({
+    max: MAX_KINDS,
+  });
+
+  constructor(options: RefusedEnrollmentsOptions) {
+    this.#options = options;
+  }
+
+  /** Runs one request to enroll. @throws what `work` throws, after it was recorded */
+  async watch<T>(attempt: EnrollmentAttempt, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Refusal && !NOT_RECORDED.has(error.code)) await this.#record(attempt, error.code);
+      throw error;
+    }
+  }
+
+  async #record({ policy, token, requestId }: EnrollmentAttempt, code: RefusalCode): Promise<void> {
+    const { reportRefused, report, nowMs, store } = this.#options;
+    const { id: policyId, siteId } = policy ?? {};
+    reportRefused({ code, policyId, siteId, subject: token?.subject, requestId });
+    const kind = `${code} ${policyId ?? ''}`;
+    const last = this.#audited.get(kind);
+    const now = nowMs();
+    if (last !== undefined && now < last.untilMs) {
+      last.suppressed++;
+      return;
+    }
+    this.#audited.set(kind, { untilMs: now + AUDIT_INTERVAL_MS, suppressed: 0 });
+    try {
+      await store.mutate(
+        siteId === undefined ? { kind: 'installation' } : { kind: 'site', siteId },
+        async (tx) => {
+          const place = siteId === undefined ? {} : ((await tx.hierarchy.placeOfSite(siteId)) ?? { siteId });
+          const audit: AuditEntry = {
+            kind: 'proofgate.control.enrollment.refuse',
+            actor: token === undefined ? 'control' : `workload:${token.issuer}|${token.subject}`,
+            resource: { kind: 'enrollment_policy', id: policyId ?? 'unknown' },
+            place,
+            after: {
+              code,
+              ...(token === undefined
+                ? {}
+                : { verified_issuer: token.issuer, verified_subject: token.subject }),
+              suppressed: last?.suppressed ?? 0,
+            },
+            requestId,
+          };
+          return { result: undefined, audit: [audit] };
+        },
+      );
+    } catch (error) {
+      report(error);
+    }
+  }
+}
