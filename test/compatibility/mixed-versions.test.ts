@@ -14,7 +14,7 @@ import {
 } from './followed-site.ts';
 import { releases } from './releases.ts';
 
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 
 describe.each(releases())('release $version and the program under test', ({ program: released }) => {
   const versions = [

@@ -11,7 +11,7 @@ import { TestPostgresServer } from '../fakes/postgres-server.ts';
 import { ALLOWED, FollowedSite, type Program, REVOKED } from './followed-site.ts';
 import { releases } from './releases.ts';
 
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 const [TARGET, LATER_TARGET] = ['gateway', 'later'] as const;
 const KEPT_KINDS = ['enrollments', 'keys', 'policies', 'sources', 'clients', 'routes'] as const;
 
