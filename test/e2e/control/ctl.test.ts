@@ -49,6 +49,22 @@ describe('apply', () => {
     expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual([]);
   });
 
+  it('warns before it raises the skew: for how long verifiers will deny everything', async () => {
+    const withSkew = (skew_seconds: number) =>
+      changedSite(({ site }) => Object.assign(site as object, { skew_seconds }));
+    const raised = await withSkew(60);
+    const expected = [{ code: 'skew_raised', denied_seconds: 121 }];
+    for (const dryRun of [['--dry-run'], []]) {
+      const { exitCode, stderr, stdout } = await stage.tryCtl('apply', '-f', raised, ...dryRun);
+      expect(exitCode).toBe(0);
+      expect(JSON.parse(stderr)).toMatchObject({ note: 'skew_raised' });
+      expect(JSON.parse(stdout)).toMatchObject({ warnings: expected });
+    }
+    for (const calm of [raised, await withSkew(1)]) {
+      expect(await stage.ctl('apply', '-f', calm)).toMatchObject({ warnings: [] });
+    }
+  });
+
   it('changes routes, grants, brokers and policies, and takes out what --prune may', async () => {
     const file = await changedSite((site) => {
       const [first, ...routes] = site.routes as JsonObject[];

@@ -61,6 +61,7 @@ async function apply(values: Values, context: CliContext): Promise<void> {
   const { parseSiteFile } = await import('../../../client/operator/site-file.ts');
   const { readCurrentSite } = await import('../../../client/operator/read-current.ts');
   const { planSite } = await import('../../../client/operator/plan.ts');
+  const { planWarnings } = await import('../../../client/operator/plan-warnings.ts');
   const { refuseFixedChanges } = await import('../../../client/operator/fixed-members.ts');
   const { applyPlan } = await import('../../../client/operator/apply.ts');
   const text = await readInputText(values.file, MAX_SITE_FILE_BYTES);
@@ -70,8 +71,19 @@ async function apply(values: Values, context: CliContext): Promise<void> {
     const current = await readCurrentSite(api, file);
     refuseFixedChanges(file, current);
     const steps = planSite(file, current, { prune: values.prune });
-    const answer = { site_id: file.site.site_id, dry_run: values.dryRun, steps };
+    const warnings = planWarnings(file, current);
+    const answer = {
+      site_id: file.site.site_id,
+      dry_run: values.dryRun,
+      steps,
+      warnings: warnings.map(({ code, deniedSeconds, text }) => ({
+        code,
+        message: text,
+        denied_seconds: deniedSeconds,
+      })),
+    };
     if (steps.length === 0) return output.result(['nothing to do'], answer);
+    for (const { code, text } of warnings) output.note(code, `warning: ${text}`);
     if (values.dryRun) return output.result(steps.flatMap(linesOf), answer);
     const tokenDirectory = await tokenDirectoryFor(steps, values);
     const done: PlanStep[] = [];

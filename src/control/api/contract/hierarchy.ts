@@ -50,7 +50,7 @@ const SITE_SETTINGS = {
   skew_seconds: Type.Integer({
     minimum: 1,
     maximum: MAX_SKEW_SECONDS,
-    description: `How far clocks may be apart. Default: ${DEFAULT_SKEW_SECONDS}.`,
+    description: `How far clocks may be apart. Default: ${DEFAULT_SKEW_SECONDS}. A larger one makes verifiers deny every request for twice as long and a second, with Redis failover longer.`,
   }),
   single_verifier: Type.Boolean({
     description:
