@@ -22,7 +22,8 @@ declare module 'fastify' {
 const API_VERSION = '1.0.0';
 
 const DESCRIPTION = `The enrollment plane. Lists answer \`items\` and \`next_cursor\`. Single resources carry an \`ETag\`, which changes
-name in \`If-Match\`. Creations take \`Idempotency-Key\`. Failures are \`application/problem+json\` with a stable \`code\`.`;
+name in \`If-Match\`. Creations take \`Idempotency-Key\`. Failures are \`application/problem+json\` with a stable \`code\`.
+A method that a path does not list is answered 405, with \`Allow\`.`;
 
 /** Where a schema's `$id` stands until it has moved to the components. */
 const NAME_MARK = 'x-schema-name';
@@ -62,7 +63,10 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       },
       components: { securitySchemes: SECURITY_SCHEMES },
     },
-    transform: ({ schema, url, route }) => ({ schema: describedRoute(schema, route.config), url }),
+    transform: ({ schema, url, route: { config, method } }) => ({
+      schema: describedRoute({ schema, config, method }),
+      url,
+    }),
     transformObject: (document) =>
       'openapiObject' in document
         ? withSharedProblems(withNamedSchemas(document.openapiObject))
@@ -88,11 +92,18 @@ interface RouteConfig {
   readonly problems?: readonly RefusalCode[];
 }
 
-function describedRoute(schema: FastifySchema | undefined, config: RouteConfig | undefined): FastifySchema {
+interface DescribedRoute {
+  readonly schema: FastifySchema | undefined;
+  readonly config: RouteConfig | undefined;
+  readonly method: string | readonly string[];
+}
+
+function describedRoute({ schema, config, method }: DescribedRoute): FastifySchema {
   const named: JsonObject = isJsonObject(schema) ? marked(schema) : {};
   const responses = isJsonObject(named.response) ? named.response : {};
   const access = config?.access ?? { kind: 'public' };
-  const problems = problemResponses([...usualProblems(access), ...(config?.problems ?? [])]);
+  const usual = [...usualProblems(access), ...(isSafe(method) ? [] : changeProblems(access))];
+  const problems = problemResponses([...usual, ...(config?.problems ?? [])]);
   return {
     ...named,
     security: securityOf(access),
@@ -143,7 +154,14 @@ function securityOf(access: RouteAccess): readonly { readonly [scheme: string]: 
 }
 
 function usualProblems(access: RouteAccess): readonly RefusalCode[] {
-  const always: readonly RefusalCode[] = ['request_malformed', 'rate_limited', 'internal', 'unavailable'];
+  const always: readonly RefusalCode[] = [
+    'request_malformed',
+    'request_timeout',
+    'headers_too_large',
+    'rate_limited',
+    'internal',
+    'unavailable',
+  ];
   switch (access.kind) {
     case 'public':
     case 'workload':
@@ -155,6 +173,17 @@ function usualProblems(access: RouteAccess): readonly RefusalCode[] {
     case 'operator_or_workload':
       return [...always, 'authentication_required', 'permission_denied', 'not_found'];
   }
+}
+
+function isSafe(method: string | readonly string[]): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** Of requests that may come with a body, and that a browser may send for another's page. */
+function changeProblems(access: RouteAccess): readonly RefusalCode[] {
+  const ofBody: readonly RefusalCode[] = ['request_too_large', 'media_type_unsupported'];
+  const byCookie = ['signed_in', 'operator', 'operator_or_workload'].includes(access.kind);
+  return byCookie ? [...ofBody, 'origin_forbidden'] : ofBody;
 }
 
 function problemResponses(codes: readonly RefusalCode[]): JsonObject {

@@ -40,7 +40,13 @@ export function registerBrokerRoutes(app: ControlApp, brokers: Brokers): void {
     '/v1/sites/:site_id/brokers/:issuer',
     {
       config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: { operationId: 'getBroker', summary: 'A broker', tags, params, response: { 200: BROKER } },
+      schema: {
+        operationId: 'getBroker',
+        summary: 'A broker',
+        tags,
+        params,
+        response: { 200: BROKER, 304: nothing },
+      },
     },
     async (request, reply) => {
       const { site_id: siteId, issuer } = request.params;
@@ -58,7 +64,7 @@ function registerBrokerChanges(app: ControlApp, brokers: Brokers): void {
       bodyLimit: MAX_DEFINITION_BYTES,
       config: {
         access: { kind: 'operator', permission: 'administer', place: siteInPath },
-        problems: ['precondition_required', 'precondition_failed', 'definition_invalid', 'request_too_large'],
+        problems: ['precondition_required', 'precondition_failed', 'definition_invalid'],
       },
       schema: {
         operationId: 'putBroker',

@@ -79,7 +79,13 @@ function registerOneClientRoutes(app: ControlApp, clients: Clients): void {
     '/v1/sites/:site_id/clients/:client_id',
     {
       config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: { operationId: 'getClient', summary: 'A client', tags, params, response: { 200: CLIENT } },
+      schema: {
+        operationId: 'getClient',
+        summary: 'A client',
+        tags,
+        params,
+        response: { 200: CLIENT, 304: nothing },
+      },
     },
     async (request, reply) => {
       const { site_id: siteId, client_id: clientId } = request.params;

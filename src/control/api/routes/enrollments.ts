@@ -156,7 +156,7 @@ function registerStandingRoute(app: ControlApp, { workloads, decisions }: Enroll
         summary: 'How an enrollment stands: to its own key, or to an operator',
         tags,
         params: parameters(ENROLLMENT_PATH),
-        response: { 200: Type.Union([WORKLOAD_ENROLLMENT, ENROLLMENT]) },
+        response: { 200: Type.Union([WORKLOAD_ENROLLMENT, ENROLLMENT]), 304: nothing },
       },
     },
     async (request, reply) => {

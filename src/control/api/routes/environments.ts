@@ -71,7 +71,7 @@ function registerOneEnvironmentRoutes(app: ControlApp, environments: Environment
         summary: 'An environment',
         tags,
         params,
-        response: { 200: ENVIRONMENT },
+        response: { 200: ENVIRONMENT, 304: nothing },
       },
     },
     async (request, reply) =>
@@ -186,7 +186,13 @@ function registerOneFleetRoutes(app: ControlApp, fleets: Fleets): void {
     '/v1/fleets/:fleet_id',
     {
       config: { access: { kind: 'operator', permission: 'read', place: fleetInPath } },
-      schema: { operationId: 'getFleet', summary: 'A fleet', tags, params, response: { 200: FLEET } },
+      schema: {
+        operationId: 'getFleet',
+        summary: 'A fleet',
+        tags,
+        params,
+        response: { 200: FLEET, 304: nothing },
+      },
     },
     async (request, reply) => sendVersioned(request, reply, await fleets.get(request.params.fleet_id)),
   );

@@ -28,7 +28,7 @@ export function registerRouteRoutes(app: ControlApp, routes: Routes): void {
       bodyLimit: MAX_DEFINITION_BYTES,
       config: {
         access: { kind: 'operator', permission: 'operate', place: siteInPath },
-        problems: ['already_exists', 'definition_invalid', 'idempotency_conflict', 'request_too_large'],
+        problems: ['already_exists', 'definition_invalid', 'idempotency_conflict'],
       },
       schema: {
         operationId: 'createRoute',
@@ -81,7 +81,13 @@ function registerOneRouteRoutes(app: ControlApp, routes: Routes): void {
     '/v1/sites/:site_id/routes/:route_id',
     {
       config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: { operationId: 'getRoute', summary: 'A route', tags, params, response: { 200: ROUTE } },
+      schema: {
+        operationId: 'getRoute',
+        summary: 'A route',
+        tags,
+        params,
+        response: { 200: ROUTE, 304: nothing },
+      },
     },
     async (request, reply) => {
       const { site_id: siteId, route_id: routeId } = request.params;
@@ -99,7 +105,7 @@ function registerRouteChanges(app: ControlApp, routes: Routes): void {
       bodyLimit: MAX_DEFINITION_BYTES,
       config: {
         access: { kind: 'operator', permission: 'operate', place: siteInPath },
-        problems: ['precondition_required', 'precondition_failed', 'definition_invalid', 'request_too_large'],
+        problems: ['precondition_required', 'precondition_failed', 'definition_invalid'],
       },
       schema: {
         operationId: 'replaceRoute',
@@ -154,7 +160,7 @@ export function registerRouteSourcesRoutes(app: ControlApp, sources: RouteSource
         summary: 'Who may call a route',
         tags,
         params,
-        response: { 200: ROUTE_SOURCES },
+        response: { 200: ROUTE_SOURCES, 304: nothing },
       },
     },
     async (request, reply) => {
@@ -173,7 +179,7 @@ function registerRouteSourcesChanges(app: ControlApp, sources: RouteSources): vo
       bodyLimit: MAX_DEFINITION_BYTES,
       config: {
         access: { kind: 'operator', permission: 'operate', place: siteInPath },
-        problems: ['precondition_required', 'precondition_failed', 'definition_invalid', 'request_too_large'],
+        problems: ['precondition_required', 'precondition_failed', 'definition_invalid'],
       },
       schema: {
         operationId: 'putRouteSources',

@@ -94,7 +94,12 @@ function registerSignIn(app: ControlApp, parts: SessionRouteParts): void {
     {
       config: {
         access: PUBLIC,
-        problems: ['sign_in_state_invalid', 'sign_in_refused', 'identity_provider_unavailable'],
+        problems: [
+          'sign_in_not_configured',
+          'sign_in_state_invalid',
+          'sign_in_refused',
+          'identity_provider_unavailable',
+        ],
       },
       schema: {
         operationId: 'finishSignIn',

@@ -94,7 +94,13 @@ function registerOneSiteRoutes(app: ControlApp, sites: Sites): void {
     '/v1/sites/:site_id',
     {
       config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: { operationId: 'getSite', summary: 'An Auth Site', tags, params, response: { 200: SITE } },
+      schema: {
+        operationId: 'getSite',
+        summary: 'An Auth Site',
+        tags,
+        params,
+        response: { 200: SITE, 304: nothing },
+      },
     },
     async (request, reply) => sendVersioned(request, reply, await sites.get(request.params.site_id)),
   );

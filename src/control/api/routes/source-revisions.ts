@@ -38,7 +38,7 @@ function registerOneRevisionRoutes(app: ControlApp, sources: SourceService): voi
         summary: 'A revision of a source',
         tags,
         params,
-        response: { 200: SOURCE_REVISION },
+        response: { 200: SOURCE_REVISION, 304: nothing },
       },
     },
     async (request, reply) => sendVersioned(request, reply, await sources.revision(nameOf(request.params))),

@@ -81,7 +81,7 @@ function registerFileRoute(app: ControlApp, distribution: TargetDistribution): v
   app.get(
     '/v1/targets/self/bundles/:revision/:file',
     {
-      config: { access: { kind: 'target' } },
+      config: { access: { kind: 'target' }, problems: ['not_found'] },
       schema: {
         operationId: 'getBundleFile',
         summary: 'A file of a whole bundle',

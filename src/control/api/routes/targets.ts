@@ -1,7 +1,7 @@
 /** `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
 import { type Targets, targetView } from '../../configuration/targets.ts';
 import type { ControlApp } from '../app.ts';
-import { parameters, SITE_PATH } from '../contract/members.ts';
+import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
 import {
   NEW_TARGET,
   TARGET,
@@ -73,7 +73,13 @@ function registerOneTargetRoutes(app: ControlApp, targets: Targets): void {
     '/v1/targets/:target_id',
     {
       config: { access: { kind: 'operator', permission: 'read', place: targetInPath } },
-      schema: { operationId: 'getTarget', summary: 'A target', tags, params, response: { 200: TARGET } },
+      schema: {
+        operationId: 'getTarget',
+        summary: 'A target',
+        tags,
+        params,
+        response: { 200: TARGET, 304: nothing },
+      },
     },
     async (request, reply) => sendVersioned(request, reply, await targets.get(request.params.target_id)),
   );
