@@ -201,6 +201,27 @@ describe('proofgate enroll', () => {
     expect(new Set([...control.enrollments.values()].map(({ key }) => key.thumbprint)).size).toBe(2);
   });
 
+  it('takes the key that it made for another policy, as long as nothing was issued to it', async () => {
+    await start();
+    const under = (policy: string) =>
+      runInProcess(
+        enrollArgs('--private-key-out', inFolder(KEY)).map((arg) => (arg === POLICY ? policy : arg)),
+      );
+    expectCliError(await under('epr_wrong'), 'policy_unknown', 3);
+    const made = await readFile(inFolder(KEY), 'utf8');
+    expect(await enroll()).toMatchObject({ exitCode: 0 });
+    expect(await readFile(inFolder(KEY), 'utf8')).toBe(made);
+    expectCliError(await under('epr_other'), 'file_exists', 2);
+  });
+
+  it('notes that a key is too short-lived for the refresh skew that was given', async () => {
+    await start({ maxKeyLifetimeSeconds: 600 });
+    const run = await enroll('--refresh-skew', '10m', '--output', 'json');
+    expect(run).toMatchObject({ exitCode: 0 });
+    expect(JSON.parse(run.stderr)).toMatchObject({ note: 'refresh_skew_shortened' });
+    expect(await enroll()).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
   it('says once what it waits for, not at each poll', async () => {
     await start({ approval: 'manual' });
     const running = startInProcess(enrollArgs('--private-key-out', inFolder(KEY)));
@@ -368,7 +389,7 @@ describe('proofgate status', () => {
     expect((await status()).stdout).toMatch(new RegExp(`^under way {4}${enrollment?.enrollmentId}$`, 'm'));
     control.approveAll();
     await enroll();
-    const due = JSON.parse((await status('--refresh-skew', '24h', '--output', 'json')).stdout);
+    const due = JSON.parse((await status('--refresh-skew', '3h36m', '--output', 'json')).stdout);
     expect(due.derived_key.refresh_due).toBe(false);
     const state = await readFile(inFolder(STATE), 'utf8');
     const inOneMinute = new Date(Date.now() + 60_000).toISOString();
@@ -384,6 +405,7 @@ describe('proofgate status', () => {
     const over = JSON.parse((await status('--offline', '--output', 'json')).stdout);
     expect(over.derived_key).toMatchObject({ status: 'expired', refresh_due: true });
     expectCliError(await status('--refresh-skew', '0s'), 'invalid_enroll_timing', 2);
+    expectCliError(await status('--refresh-skew', '3h37m'), 'invalid_enroll_timing', 2);
   });
 });
 

@@ -1,8 +1,15 @@
 /** `proofgate enroll`: a key of this workload's own becomes a derived key. */
-import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
+import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../client/enroll/enrollment-state.ts';
 import { formatMoment } from '../../client/enroll/moments.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
-import { ENROLL_SETTINGS, type EnrollPlan, type EnrollValues, planOf } from '../enroll/settings.ts';
+import { formatDurationMs } from '../durations.ts';
+import {
+  DEFAULT_REFRESH_SKEW_MS,
+  ENROLL_SETTINGS,
+  type EnrollPlan,
+  type EnrollValues,
+  planOf,
+} from '../enroll/settings.ts';
 import type { Output } from '../output.ts';
 
 export function registerEnroll(parent: ProofgateCommand, context: CliContext): void {
@@ -22,7 +29,9 @@ async function runEnroll(settings: EnrollValues, { output }: CliContext): Promis
   const plan = planOf(settings);
   const { fromClientError } = await import('../client-errors.ts');
   try {
-    report(output, await enrollByPlan(plan, settings.controlCaFile, output));
+    const record = await enrollByPlan(plan, settings.controlCaFile, output);
+    noteShorterSkew(output, plan.refreshSkewMs, record);
+    report(output, record);
   } catch (error) {
     throw fromClientError(error);
   }
@@ -49,6 +58,17 @@ async function enrollByPlan(
     ),
   );
   return record;
+}
+
+/** Only for a skew that was given: the default is documented with its limit. */
+function noteShorterSkew(output: Output, refreshSkewMs: number, record: EnrolledKeyRecord): void {
+  const maxMs = maxRefreshSkewMs(record);
+  if (refreshSkewMs <= maxMs || refreshSkewMs === DEFAULT_REFRESH_SKEW_MS) return;
+  const [given, used] = [refreshSkewMs, Math.floor(maxMs / 1000) * 1000].map(formatDurationMs);
+  output.note(
+    'refresh_skew_shortened',
+    `--refresh-skew ${given} is longer than 15 % of this key's life: it is enrolled again ${used} before it expires`,
+  );
 }
 
 /** Nothing but this: specification "Command-line tool". */

@@ -1,4 +1,5 @@
 /** `proofgate status`: what is known of a key's enrollment, and whether requests signed with it can pass by now. */
+import { MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
 import { duration, optional, required, type SettingValues, text, toggle, withDefault } from '../settings.ts';
 
@@ -14,6 +15,7 @@ export const STATUS_SETTINGS = {
   refreshSkewMs: withDefault(
     duration('--refresh-skew <duration>', 'as for enroll: what counts as near the end', {
       faultCode: 'invalid_enroll_timing',
+      maxMs: MAX_REFRESH_SKEW_MS,
     }),
     '5m',
   ),

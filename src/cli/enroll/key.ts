@@ -1,9 +1,14 @@
 /**
  * The key that is enrolled: one that is there, or a new one. A command line with `--private-key-out` can be run again after
- * any end: the key that it made is known by the state beside it, and is used again.
+ * any end: the key that it made is known by the state beside it, and is used again. So can one with another Control or
+ * policy, as long as nothing was issued to the key.
  */
 import { lstat, unlink } from 'node:fs/promises';
-import { type EnrollmentTarget, isSameTarget } from '../../client/enroll/enrollment-state.ts';
+import {
+  type EnrollmentState,
+  type EnrollmentTarget,
+  isSameTarget,
+} from '../../client/enroll/enrollment-state.ts';
 import { generateSigningKey, type SigningKey } from '../../protocol/signing.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
 import { readSigningKeyFile } from '../key-files.ts';
@@ -12,7 +17,7 @@ import { EnrollmentStateFile, statePathOf } from './state-file.ts';
 
 export type KeyChoice =
   | { readonly kind: 'use'; readonly file: string }
-  /** Made, unless an earlier run with the same target has made it. */
+  /** Made, unless an earlier run made it, for the same target or without an enrollment. */
   | { readonly kind: 'make'; readonly file: string };
 
 /** @throws CliError `file_exists`, `private_key_not_ed25519`, or as `readSigningKeyFile` and `writeNewFile` */
@@ -23,7 +28,7 @@ export async function openEnrollmentKey(choice: KeyChoice, target: EnrollmentTar
     case 'something':
       return readOwnKey(file, target);
     case 'empty_file':
-      await removeUnfinishedKey(file, target);
+      await removeUnfinishedKey(file);
       return makeKey(file, target);
     case 'nothing':
       return makeKey(file, target);
@@ -50,18 +55,22 @@ async function whatIsAt(file: string): Promise<'nothing' | 'empty_file' | 'somet
 
 async function readOwnKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
   const state = await new EnrollmentStateFile(file).load();
-  if (state === undefined || !isSameTarget(state.target, target)) throw notOurs(file);
+  if (state === undefined || !(isUnused(state) || isSameTarget(state.target, target))) throw notOurs(file);
   const key = await readEd25519Key(file);
   if (state.keyThumbprint !== key.publicKey.thumbprint) throw notOurs(file);
   return key;
 }
 
 /** A run that was killed between making the file and writing it: nothing was ever enrolled with that key. */
-async function removeUnfinishedKey(file: string, target: EnrollmentTarget): Promise<void> {
+async function removeUnfinishedKey(file: string): Promise<void> {
   const state = await new EnrollmentStateFile(file).load();
-  const isUnfinished = state !== undefined && state.attempt === undefined && state.enrolled === undefined;
-  if (!isUnfinished || !isSameTarget(state.target, target)) throw notOurs(file);
+  if (state === undefined || !isUnused(state)) throw notOurs(file);
   await unlink(file);
+}
+
+/** Nothing was issued to the key, and no submission is under way that something could come of. */
+function isUnused({ attempt, enrolled }: EnrollmentState): boolean {
+  return attempt === undefined && enrolled === undefined;
 }
 
 /** For a file that stands where a key of the agent's or of `enroll`'s own should. */

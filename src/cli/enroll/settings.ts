@@ -1,6 +1,6 @@
 /** What `enroll` can be told, and which of it cannot be together. Source: specification "Command-line tool". */
 import type { EnrollRequest } from '../../client/enroll/enroll-ports.ts';
-import type { EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
+import { type EnrollmentTarget, MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
 import { usageError } from '../errors.ts';
 import {
   aliased,
@@ -58,7 +58,10 @@ export const ENROLL_SETTINGS = {
     duration(
       '--refresh-skew <duration>',
       "enroll again this long before expiry, at most 15 % of the key's life",
-      TIMING,
+      {
+        ...TIMING,
+        maxMs: MAX_REFRESH_SKEW_MS,
+      },
     ),
     '5m',
   ),
@@ -77,6 +80,7 @@ export interface EnrollPlan extends Omit<EnrollRequest, 'key' | 'target'> {
 }
 
 const DEFAULT_POLL_INTERVAL_MS = 2_000;
+export const DEFAULT_REFRESH_SKEW_MS = 300_000;
 /** Longest that one exchange with Control may take. */
 const MAX_REQUEST_MS = 10_000;
 /** So that a lost answer leaves time to ask again. */

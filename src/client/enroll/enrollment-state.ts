@@ -62,14 +62,26 @@ export function isSameTarget(a: EnrollmentTarget, b: EnrollmentTarget): boolean 
 
 /** Most of a key's life that may lie between renewal and expiry. */
 const MAX_SKEW_SHARE = 0.15;
+/** That share of the longest life of a key, 24 h (specification "Limits"). */
+export const MAX_REFRESH_SKEW_MS = 12_960_000;
 
 /** From this moment on the key should be enrolled again: `refreshSkewMs` before it expires, at most 15 % of its life. */
 export function refreshFromMs(
   { createdAtMs, key }: { readonly createdAtMs: number; readonly key: Pick<IssuedKey, 'expiresAtMs'> },
   refreshSkewMs: number,
 ): number {
-  const lifeMs = Math.max(key.expiresAtMs - createdAtMs, 0);
-  return key.expiresAtMs - Math.min(refreshSkewMs, lifeMs * MAX_SKEW_SHARE);
+  return key.expiresAtMs - Math.min(refreshSkewMs, maxRefreshSkewMs({ createdAtMs, key }));
+}
+
+/** The longest `refreshSkewMs` that has an effect on this key. */
+export function maxRefreshSkewMs({
+  createdAtMs,
+  key,
+}: {
+  readonly createdAtMs: number;
+  readonly key: Pick<IssuedKey, 'expiresAtMs'>;
+}): number {
+  return Math.max(key.expiresAtMs - createdAtMs, 0) * MAX_SKEW_SHARE;
 }
 
 /** Whether the key needs no new enrollment. */
