@@ -1,12 +1,22 @@
 /** What the chart decides by itself. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import {
+  CHART,
   containersOf,
   describeChart,
+  HELM,
+  lintFindings,
+  NEWEST_KUBERNETES,
   notesOf,
   objectOf,
+  objectsIn,
   podsOf,
   type Rendered,
+  refusalOf,
   render,
   type Values,
 } from './chart.ts';
@@ -20,9 +30,62 @@ function argsOf({ spec }: Rendered): readonly string[] {
 }
 
 describeChart('the chart', () => {
-  it('makes nothing until something is switched on, and says so', () => {
-    expect(render({ file: 'nothing' })).toEqual([]);
-    expect(notesOf({ file: 'nothing' })).toContain('Nothing is switched on');
+  it('refuses to make nothing in one line, and passes helm lint', () => {
+    const said = refusalOf({}) ?? '';
+    expect(said).toMatch(/^Error: .*set verifier\.enabled or control\.enabled, .*values-quickstart\.yaml/);
+    expect(said.trim().split('\n\n')[0]).not.toContain('\n');
+    expect(refusalOf({ also: { monitoring: { prometheusRule: { enabled: true } } } })).toBeDefined();
+    expect(kindsOf({ also: { monitoring: { dashboard: { enabled: true } } } })).toHaveLength(1);
+    expect(lintFindings({})).toBe('');
+  });
+
+  it('is off where a chart that depends on it leaves it so', () => {
+    const parent = mkdtempSync(join(tmpdir(), 'proofgate-parent-'));
+    try {
+      writeFileSync(join(parent, 'Chart.yaml'), 'apiVersion: v2\nname: edge\nversion: 0.0.0\n');
+      cpSync(CHART, join(parent, 'charts', 'proofgate'), { recursive: true });
+      const args = ['template', parent, '--kube-version', NEWEST_KUBERNETES];
+      const { status, stderr, stdout } = spawnSync(HELM, args, { encoding: 'utf8' });
+      expect({ status, stderr, objects: objectsIn(stdout) }).toEqual({ status: 0, stderr: '', objects: [] });
+    } finally {
+      rmSync(parent, { recursive: true });
+    }
+  });
+
+  it('leads clients outside to Control, each way for the hosts that it has', () => {
+    const objects = render({ file: 'control-exposed' });
+    const name = 'rel-proofgate-control';
+    const backend = { service: { name, port: { name: 'api' } } };
+    const host = 'control.shop.example';
+    expect(objectOf(objects, 'Ingress', name).spec).toEqual({
+      ingressClassName: 'nginx',
+      rules: [{ host, http: { paths: [{ path: '/', pathType: 'Prefix', backend }] } }],
+      tls: [{ secretName: 'control-public-tls', hosts: [host] }],
+    });
+    expect(objectOf(objects, 'HTTPRoute', name).spec).toEqual({
+      parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }],
+      hostnames: ['control.partners.example'],
+      rules: [{ backendRefs: [{ name, port: 443 }], timeouts: { request: '60s' } }],
+    });
+    expect(notesOf({ file: 'control-exposed' })).toContain(`BackendTLSPolicy for Service ${name}`);
+    const all = { control: { httpRoute: { hosts: [], requestTimeout: '' } } };
+    expect(objectOf(render({ file: 'control-exposed', also: all }), 'HTTPRoute', name).spec).toMatchObject({
+      hostnames: [host, 'control.partners.example', 'proofgate-control.gateway.svc'],
+      rules: [{ backendRefs: [{ name, port: 443 }] }],
+    });
+    expect(kindsOf({ file: 'control-sqlite' }).filter((kind) => /Ingress|HTTPRoute/.test(kind))).toEqual([]);
+  });
+
+  it('has the values to begin with in its package', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'proofgate-package-'));
+    try {
+      expect(spawnSync(HELM, ['package', CHART, '--destination', folder]).status).toBe(0);
+      const [archive = ''] = readdirSync(folder);
+      const { stdout } = spawnSync('tar', ['-tzf', join(folder, archive)], { encoding: 'utf8' });
+      expect(stdout.split('\n')).toContain('proofgate/values-quickstart.yaml');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('makes what a verifier needs', () => {
@@ -266,7 +329,6 @@ describeChart('the notes warn', () => {
   it('of an image that no registry has', () => {
     expect(notesOf({ file: 'verifier-redis' })).toContain(IMAGE);
     expect(notesOf({ file: 'verifier-locked-down' })).not.toContain(IMAGE);
-    expect(notesOf({ file: 'nothing' })).not.toContain(IMAGE);
   });
 
   it('of gateways in namespaces that the NetworkPolicy keeps out', () => {

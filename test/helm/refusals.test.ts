@@ -2,6 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { describeChart, refusalOf, render, type Values } from './chart.ts';
 
+const ROUTE = { enabled: true, parentRefs: [{ name: 'public' }] };
 const NO_REDIS = { url: '', urlSecret: { name: '' } };
 const REPLAYED = 'a replayed request could pass';
 
@@ -292,6 +293,21 @@ const CONTROL: readonly Refusal[] = [
 ];
 
 const REST: readonly Refusal[] = [
+  [
+    'an HTTPRoute of no Gateway',
+    { file: 'control-exposed', also: { control: { httpRoute: { parentRefs: [] } } } },
+    ['control.httpRoute.parentRefs is required'],
+  ],
+  [
+    'an Ingress for a host that no public URL has',
+    { file: 'control-exposed', also: { control: { ingress: { hosts: ['api.shop.example'] } } } },
+    ['control.ingress.hosts has api.shop.example', 'control.publicUrls'],
+  ],
+  [
+    'an HTTPRoute for a URL with a path',
+    { file: 'control-behind-proxy', also: { control: { httpRoute: ROUTE } } },
+    ['control.httpRoute serves control.shop.example', 'has a path'],
+  ],
   [
     'scraping that nobody is let in for',
     { file: 'verifier-redis', also: { monitoring: { serviceMonitor: { enabled: true } } } },

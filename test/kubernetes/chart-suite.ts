@@ -1,6 +1,6 @@
 /** The chart's life in a cluster: what it leaves behind, what upgrades and rollbacks do, and that the API server takes all it renders. */
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { NAMESPACE, RELEASE, type Rendered, render, VALUE_FILES } from '../helm/chart.ts';
+import { CHART, NAMESPACE, RELEASE, type Rendered, render, VALUE_FILES } from '../helm/chart.ts';
 import type { Cluster } from './cluster.ts';
 import { Helm } from './helm.ts';
 import { type ApiObject, Objects } from './objects.ts';
@@ -89,6 +89,30 @@ function lifecycle(clusterOf: () => Cluster): void {
     async () => {
       await helm.install(WHOLE);
       expect((await changes()).filter(isOwn)).toEqual(installed(render(WHOLE)).map(nameOf).sort());
+      await helm.uninstall();
+      expect(await changes()).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'installs the values of the quickstart: Control, one verifier, and nothing that they do not name',
+    async () => {
+      const quickstart = {
+        files: [`${CHART}/values-quickstart.yaml`],
+        also: { control: { persistence: { keep: false } } },
+      };
+      await helm.install(quickstart);
+      const made = (await changes()).filter(isOwn);
+      expect(made.filter((name) => /^(?:Deployment|PersistentVolumeClaim|Service) /.test(name))).toEqual([
+        `Deployment ${NAMESPACE}/${RELEASE}-proofgate-control`,
+        `Deployment ${NAMESPACE}/${RELEASE}-proofgate-verifier`,
+        `PersistentVolumeClaim ${NAMESPACE}/${RELEASE}-proofgate-control`,
+        `Service ${NAMESPACE}/${RELEASE}-proofgate-control`,
+        `Service ${NAMESPACE}/${RELEASE}-proofgate-verifier`,
+      ]);
+      const verifier = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: placed('verifier') };
+      expect((await objects.read(verifier)).spec).toMatchObject({ replicas: 1 });
       await helm.uninstall();
       expect(await changes()).toEqual([]);
     },

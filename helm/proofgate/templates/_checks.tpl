@@ -1,6 +1,7 @@
 {{/* What cannot work, or would let a used proof pass again, is told before anything is installed: one sentence each. */}}
 
 {{- define "proofgate.checks" -}}
+{{- include "proofgate.checks.nothing" . -}}
 {{- if .Values.verifier.enabled -}}
 {{- include "proofgate.checks.verifier" . -}}
 {{- include "proofgate.checks.replay" . -}}
@@ -13,6 +14,7 @@
 {{- end -}}
 {{- if .Values.control.enabled -}}
 {{- include "proofgate.checks.control" . -}}
+{{- include "proofgate.checks.exposed" . -}}
 {{- include "proofgate.checks.instances" . -}}
 {{- include "proofgate.checks.ending" (dict "name" "control" "values" .Values.control) -}}
 {{- end -}}
@@ -26,6 +28,14 @@
 {{- include "proofgate.checks.test" . -}}
 {{- end -}}
 {{- include "proofgate.checks.unprotected" . -}}
+{{- end -}}
+
+{{/* As a dependency it may be off: the parent decides. `helm lint` reports no failure of a template. */}}
+{{- define "proofgate.checks.nothing" -}}
+{{- $on := or .Values.verifier.enabled .Values.control.enabled .Values.test.enabled .Values.monitoring.dashboard.enabled -}}
+{{- if and (not $on) (eq .Template.BasePath (printf "%s/templates" .Chart.Name)) -}}
+{{- fail "nothing is switched on: set verifier.enabled or control.enabled, with what they require, or begin with values-quickstart.yaml of this chart." -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "proofgate.checks.verifier" -}}
@@ -205,6 +215,31 @@
 {{- end -}}
 {{- include "proofgate.checks.ca" (dict "name" "control.oidc.ca" "ref" $control.oidc.ca) -}}
 {{- include "proofgate.checks.ca" (dict "name" "control.issuerCa" "ref" $control.issuerCa) -}}
+{{- end -}}
+
+{{- define "proofgate.checks.exposed" -}}
+{{- $control := .Values.control -}}
+{{- if and $control.httpRoute.enabled (not $control.httpRoute.parentRefs) -}}
+{{- fail "control.httpRoute.parentRefs is required: an HTTPRoute belongs to a Gateway." -}}
+{{- end -}}
+{{- range $name := list "ingress" "httpRoute" -}}
+{{- $asked := index $control $name -}}
+{{- if $asked.enabled -}}
+{{- $paths := dict -}}
+{{- range $control.publicUrls -}}
+{{- $url := urlParse . -}}
+{{- $_ := set $paths $url.hostname (trimSuffix "/" $url.path) -}}
+{{- end -}}
+{{- range include "proofgate.control.exposedHosts" (dict "root" $ "hosts" $asked.hosts) | fromYamlArray -}}
+{{- if not (hasKey $paths .) -}}
+{{- fail (printf "control.%s.hosts has %s, which is the host of no URL in control.publicUrls: requests signed for it would be refused." $name .) -}}
+{{- end -}}
+{{- if index $paths . -}}
+{{- fail (printf "control.%s serves %s, whose URL in control.publicUrls has a path: Control wants it taken away on the way in, so give it a host of its own, or write that route yourself." $name .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "proofgate.checks.instances" -}}

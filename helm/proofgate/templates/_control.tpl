@@ -38,6 +38,15 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Hosts for which requests come from outside, as YAML: takes (dict "root" … "hosts" those that were chosen). */}}
+{{- define "proofgate.control.exposedHosts" -}}
+{{- $hosts := list -}}
+{{- range .root.Values.control.publicUrls -}}
+{{- $hosts = append $hosts (urlParse .).hostname -}}
+{{- end -}}
+{{- default ($hosts | uniq) .hosts | toYaml -}}
+{{- end -}}
+
 {{- define "proofgate.control.args" -}}
 {{- $control := .Values.control -}}
 - control

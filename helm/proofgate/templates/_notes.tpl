@@ -3,11 +3,7 @@
 {{- define "proofgate.notes" -}}
 {{- $namespace := .Release.Namespace -}}
 Proofgate {{ .Chart.AppVersion }}, release {{ .Release.Name }} in namespace {{ $namespace }}.
-{{- if not (or .Values.verifier.enabled .Values.control.enabled) }}
-
-Nothing is switched on: set verifier.enabled or control.enabled, and what they require. README.md of the chart lists all values, and docs/kubernetes.md leads
-from an empty cluster to a signed request.
-{{- else if eq .Values.image.repository "proofgate" }}
+{{- if eq .Values.image.repository "proofgate" }}
 
 WARNING: image.repository is {{ .Values.image.repository }}, which is in no registry: pods cannot pull it, unless their nodes have it. Build the image, push it to a
 registry of yours, and name that.
@@ -24,6 +20,9 @@ Control: {{ first .Values.control.publicUrls }}{{ if not .Values.control.tls.pub
   {{- end }}
   3. Make site, target, source and enrollment policy with `proofgate ctl`, then end the bootstrap token: docs/kubernetes.md, step by step; docs/ctl.md,
      docs/control.md "Operators".
+  {{- if and (or .Values.control.ingress.enabled .Values.control.httpRoute.enabled) (ne .Values.control.tls.mode "none") }}
+  Control itself has TLS: the Ingress controller must speak HTTPS to it (control.ingress.annotations), a Gateway needs a BackendTLSPolicy for Service {{ include "proofgate.control.name" . }}.
+  {{- end }}
   {{- if not .Values.control.masterKey.name }}
   4. Keep the file master-key of its data directory in a safe place: a database without it is lost (docs/control.md "Backup and restore").
   {{- end }}

@@ -148,6 +148,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
       copied('cluster', 'values.yaml'),
       held('test/helm/schemas.test.ts'),
     ],
+    Quickstart: times(2, pasted('cluster')),
     'A signed request': [copied('cluster', 'test.yaml'), ...times(2, pasted('cluster'))],
   },
 };

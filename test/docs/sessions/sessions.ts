@@ -114,7 +114,8 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     beforeDocument: {
       'docs/gateways.md':
         'namespaces istio-ingress gateway prod; for name in envoy api; do cp tls.crt $name.crt && cp tls.key $name.key; done; sidecars istio-ingress gateway; first_request',
-      'helm/proofgate/README.md': 'without_releases',
+      'helm/proofgate/README.md':
+        'without_releases; mkdir -p tokens pins; echo token >tokens/gateway.token; echo {} >pins/bundle-1.jwk.json',
     },
     says: [
       /^authorizationpolicy.security.istio.io\/proofgate created$/m,
