@@ -164,7 +164,7 @@ export interface SignedBundle {
 }
 
 /**
- * Checks content as a verifier would, then signs it.
+ * Checks content as a verifier would, and that nothing in it matches nothing; then signs it.
  * @throws BundleError with every fault in the content
  */
 export async function signContent(draft: BundleDraft, options: SignContentOptions): Promise<SignedBundle> {
@@ -180,6 +180,7 @@ export async function signContent(draft: BundleDraft, options: SignContentOption
     head: position.head,
     readShard: (name) => readDraftShard(draft, name),
     importKey: keys.importKey,
+    isBeingWritten: true,
   });
   keys.succeeded();
   return { content, position, document: signDocument(DOCUMENT_TYPES.bundle, payload, signingKeys) };

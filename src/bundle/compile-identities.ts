@@ -3,7 +3,12 @@
  * Source: docs/bundle.md "Rules that a load enforces".
  */
 import type { Attributes } from '../protocol/passport.ts';
-import { subjectLiesInTrustDomain } from '../protocol/spiffe-id.ts';
+import {
+  isCanonicalSubject,
+  isCanonicalSubjectPrefix,
+  SPIFFE_ID_RULE,
+  subjectLiesInTrustDomain,
+} from '../protocol/spiffe-id.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
 import type { LiveKeyTable } from './key-table.ts';
 import { DEFAULT_PASSPORT_TTL_SECONDS } from './limits.ts';
@@ -43,14 +48,27 @@ export function checkSubjectPrefix(prefix: string, trustDomain: string, path: st
   if (!prefix.endsWith('/') && !prefix.endsWith(':')) {
     faults.add('subject_prefix_open', path, `${showValue(prefix)} ends neither in "/" nor in ":"`);
   }
-  checkTrustDomain(prefix, trustDomain, path, faults);
+  checkForm(prefix, trustDomain, isCanonicalSubjectPrefix(prefix), path, faults);
+}
+
+export function checkSubject(subject: string, trustDomain: string, path: string, faults: Faults): void {
+  checkForm(subject, trustDomain, isCanonicalSubject(subject), path, faults);
 }
 
 /** SPIFFE-ID specification section 2: the trust domain is the authority of the ID. */
-export function checkTrustDomain(subject: string, trustDomain: string, path: string, faults: Faults): void {
+function checkForm(
+  subject: string,
+  trustDomain: string,
+  isCanonical: boolean,
+  path: string,
+  faults: Faults,
+): void {
   if (!subjectLiesInTrustDomain(subject, trustDomain)) {
     const text = `${showValue(subject)} does not lie in trust domain ${showValue(trustDomain)}`;
     faults.add('subject_outside_trust_domain', path, text);
+  } else if (!isCanonical) {
+    const text = `${showValue(subject)} matches nothing: it is not ${SPIFFE_ID_RULE}`;
+    faults.warn('subject_not_canonical', path, text);
   }
 }
 
@@ -58,7 +76,7 @@ function compileIssuer(entry: IssuerContent): IssuerEntry {
   return {
     issuer: entry.issuer,
     trustDomain: entry.trust_domain,
-    subjectPrefixes: entry.subject_prefixes,
+    subjectPrefixes: entry.subject_prefixes.filter(isCanonicalSubjectPrefix),
     keyBinding: entry.key_binding,
     maxPassportTtlSeconds: entry.max_passport_ttl_seconds ?? DEFAULT_PASSPORT_TTL_SECONDS,
   };
@@ -77,7 +95,7 @@ export function compileClients(content: BundleContent, table: LiveKeyTable, faul
 
 /** @param path where the client stands in its document */
 export function compileClient(entry: ClientContent, path: string, faults: Faults): ClientEntry {
-  checkTrustDomain(entry.subject, entry.trust_domain, `${path}/subject`, faults);
+  checkSubject(entry.subject, entry.trust_domain, `${path}/subject`, faults);
   const grants = new Map<string, Access>();
   for (const [index, { resource, access }] of entry.grants.entries()) {
     if (grants.has(resource)) {

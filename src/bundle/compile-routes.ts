@@ -4,7 +4,8 @@
  */
 import { isSignableHeaderName } from '../protocol/identifiers.ts';
 import { parsePathTemplate } from '../protocol/path-template.ts';
-import { checkSubjectPrefix, checkTrustDomain } from './compile-identities.ts';
+import { isCanonicalSubject, isCanonicalSubjectPrefix } from '../protocol/spiffe-id.ts';
+import { checkSubject, checkSubjectPrefix } from './compile-identities.ts';
 import { type Faults, pointer, showValue } from './errors.ts';
 import { RouteTree } from './route-table.ts';
 import type { AllowedSourceContent, BundleContent, RouteContent } from './schema.ts';
@@ -209,14 +210,14 @@ function compileSource(
 function compileSubject(source: AllowedSourceContent, path: string, faults: Faults): SourceRule['subject'] {
   const { subject_exact: exact, subject_prefix: prefix, trust_domain: trustDomain } = source;
   if (exact !== undefined && prefix === undefined) {
-    checkTrustDomain(exact, trustDomain, `${path}/subject_exact`, faults);
-    return { kind: 'exact', value: exact };
+    checkSubject(exact, trustDomain, `${path}/subject_exact`, faults);
+    return { kind: 'exact', value: exact, isCanonical: isCanonicalSubject(exact) };
   }
   if (prefix !== undefined && exact === undefined) {
     checkSubjectPrefix(prefix, trustDomain, `${path}/subject_prefix`, faults);
-    return { kind: 'prefix', value: prefix };
+    return { kind: 'prefix', value: prefix, isCanonical: isCanonicalSubjectPrefix(prefix) };
   }
   const found = exact === undefined ? 'neither' : 'both';
   faults.add('subject_selector', path, `needs subject_exact or subject_prefix, has ${found}`);
-  return { kind: 'exact', value: '' };
+  return { kind: 'exact', value: '', isCanonical: false };
 }

@@ -23,6 +23,8 @@ export interface CompileOptions {
   /** Needed when the content names shards. */
   readonly readShard?: ShardReader | undefined;
   readonly importKey?: KeyImporter | undefined;
+  /** Whether nobody has signed it yet: then warnings refuse too. Default: false. */
+  readonly isBeingWritten?: boolean | undefined;
   /** Derived keys that lapsed before this moment, seconds, are left out. Default: none is. */
   readonly forgetBeforeSeconds?: number | undefined;
 }
@@ -38,7 +40,7 @@ export interface LiveSnapshot extends Snapshot {
  * @throws BundleError with every fault found
  */
 export async function compileBundle(content: BundleContent, options: CompileOptions): Promise<LiveSnapshot> {
-  const faults = new Faults(options.file);
+  const faults = new Faults(options.file, options.isBeingWritten);
   const issuedAtSeconds = requiredTime(content.issued_at, '/issued_at', faults);
   const expiresAtSeconds = requiredTime(content.expires_at, '/expires_at', faults);
   if (issuedAtSeconds >= expiresAtSeconds) faults.add('time_order', '/expires_at', 'not after issued_at');
@@ -60,6 +62,7 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     routesByFreshness: groupByFreshness(content),
     routes,
     keys,
+    warnings: faults.warnings,
   };
 }
 

@@ -38,6 +38,7 @@ export type BundleErrorCode =
   | 'subject_selector'
   | 'subject_prefix_open'
   | 'subject_outside_trust_domain'
+  | 'subject_not_canonical'
   | 'client_unknown'
   | 'issuer_of_client'
   | 'key_refused'
@@ -114,15 +115,28 @@ function describeFault({ file, path, text }: BundleFault): string {
 /** Collects the faults of one document, so that its author sees them together. */
 export class Faults {
   readonly #file: string;
+  readonly #isBeingWritten: boolean;
   readonly #found: BundleFault[] = [];
+  readonly #warnings: BundleFault[] = [];
 
   /** @param file name of the file, as errors show it */
-  constructor(file: string) {
+  constructor(file: string, isBeingWritten = false) {
     this.#file = file;
+    this.#isBeingWritten = isBeingWritten;
   }
 
   add(code: BundleErrorCode, path: string, text: string): void {
     if (this.#found.length < MAX_FAULTS) this.#found.push({ code, file: this.#file, path, text });
+  }
+
+  /** A fault of a document that is being written. One that is there already may have it from before, and loads. */
+  warn(code: BundleErrorCode, path: string, text: string): void {
+    if (this.#isBeingWritten) this.add(code, path, text);
+    else if (this.#warnings.length < MAX_FAULTS) this.#warnings.push({ code, file: this.#file, path, text });
+  }
+
+  get warnings(): readonly BundleFault[] {
+    return this.#warnings;
   }
 
   /** All that was added as one error; undefined when nothing was. */

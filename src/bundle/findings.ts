@@ -12,6 +12,7 @@ export type FindingCode =
   | 'staleness_long'
   | 'lifetime_long'
   | 'origin_not_https'
+  | 'subject_not_canonical'
   | 'method_not_upper_case'
   | 'source_unreachable'
   | 'route_unreachable'

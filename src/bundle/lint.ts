@@ -6,6 +6,7 @@
 import { completeDraft } from './authoring.ts';
 import { headOf } from './chain.ts';
 import { compileBundle } from './compile.ts';
+import { compileClient, compileIssuers } from './compile-identities.ts';
 import { compileRoutes } from './compile-routes.ts';
 import { Faults, pointer, showValue } from './errors.ts';
 import { type Finding, notice, warning } from './findings.ts';
@@ -41,15 +42,22 @@ export async function lintBundleYaml(options: LintYamlOptions): Promise<readonly
     file,
     head,
     readShard: async (name) => shards.get(name) ?? Buffer.alloc(0),
+    isBeingWritten: true,
   });
   return lintBundle(content);
 }
 
 /** @param content sound: {@link compileBundle} takes it */
 export function lintBundle(content: BundleContent): readonly Finding[] {
-  const routes = compileRoutes(content, new Set(content.origins), new Faults('bundle'));
+  const faults = new Faults('bundle');
+  const routes = compileRoutes(content, new Set(content.origins), faults);
+  compileIssuers(content, faults);
+  for (const [index, client] of (content.clients ?? []).entries()) {
+    compileClient(client, pointer('clients', index), faults);
+  }
   return [
     ...lintSite(content),
+    ...faults.warnings.map(({ path, text }) => warning('subject_not_canonical', path, text)),
     ...content.routes.flatMap((route, index) => lintRoute(route, pointer('routes', index))),
     ...lintShadowing(content, routes),
     ...lintReachability(content),

@@ -7,6 +7,7 @@
 import type { KeyBinding } from '../protocol/identifiers.ts';
 import type { Attributes } from '../protocol/passport.ts';
 import type { PublicKey } from '../protocol/public-key.ts';
+import type { BundleFault } from './errors.ts';
 
 export interface Snapshot {
   readonly authSite: string;
@@ -28,6 +29,8 @@ export interface Snapshot {
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
   readonly keys: KeyTable;
+  /** What of the whole bundle matches nothing, at most 20. */
+  readonly warnings: readonly BundleFault[];
 }
 
 export interface RouteTable {
@@ -89,10 +92,15 @@ export interface SourceRule {
   readonly index: number;
   readonly issuer: string;
   readonly trustDomain: string;
-  readonly subject:
-    | { readonly kind: 'exact'; readonly value: string }
-    | { readonly kind: 'prefix'; readonly value: string };
+  readonly subject: SubjectRule;
   readonly requiredKeyBinding: KeyBinding;
+}
+
+export interface SubjectRule {
+  readonly kind: 'exact' | 'prefix';
+  readonly value: string;
+  /** False for a SPIFFE ID in another than its one form: such a rule matches nothing. */
+  readonly isCanonical: boolean;
 }
 
 export interface KeyTable {

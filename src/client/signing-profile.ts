@@ -13,7 +13,7 @@ import {
 } from '../protocol/identifiers.ts';
 import { type PathTemplate, parsePathTemplate } from '../protocol/path-template.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
-import { isCanonicalSubject } from '../protocol/spiffe-id.ts';
+import { isCanonicalSubject, SPIFFE_ID_RULE } from '../protocol/spiffe-id.ts';
 import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
 import { ClientError } from './client-error.ts';
 import { ObjectReader } from './object-reader.ts';
@@ -116,7 +116,7 @@ function readCoordinates(root: ObjectReader): SigningCoordinates {
     keyId: root.optional('key_id', isKeyId, '1 to 128 visible ASCII characters'),
     issuer: root.required('issuer', isIdentifier, IDENTIFIER_RULE),
     trustDomain: root.required('trust_domain', isIdentifier, IDENTIFIER_RULE),
-    subject: root.required('subject', isSubject, `${IDENTIFIER_RULE}; after spiffe: a canonical SPIFFE ID`),
+    subject: root.required('subject', isSubject, `${IDENTIFIER_RULE}; with spiffe: ${SPIFFE_ID_RULE}`),
     keyBinding: root.required('key_binding', isKeyBinding, 'software or attested_workload'),
   };
 }

@@ -14,6 +14,10 @@ const WORKLOAD_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za
 /** What is left of a prefix without its final slash may also be the trust domain alone. */
 const ID_PREFIX = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}\/)[A-Za-z0-9._-]+)*\/$/;
 
+/** What the checks ask for, in words. */
+export const SPIFFE_ID_RULE =
+  'a canonical SPIFFE ID: spiffe://, a trust domain of a-z 0-9 . _ -, then segments of A-Z a-z 0-9 . _ -, none empty, "." or ".."';
+
 /** Whether a subject that says to be a SPIFFE ID is a workload's, in canonical form; other subjects are as they are. */
 export function isCanonicalSubject(subject: string): boolean {
   return !SCHEME.test(subject) || (subject.length <= MAX_ID_LENGTH && WORKLOAD_ID.test(subject));

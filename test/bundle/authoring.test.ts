@@ -128,6 +128,17 @@ describe('signing', () => {
     expect((await inspectBundle({ directory, nowSeconds: NOW_SECONDS })).counts.derivedKeys).toBe(10_001);
   });
 
+  it('writes nothing that would match nothing', async () => {
+    const directory = await newDirectory();
+    const path = '/route_sources/0/allowed_sources/1/subject_prefix';
+    const bad = edited(written, { at: path, put: 'spiffe://shop.example/ns/prod/../' });
+    expect(await rejection(() => sign(directory, bad))).toMatchObject({
+      code: 'subject_not_canonical',
+      path,
+    });
+    expect(await readdir(directory)).toEqual([]);
+  });
+
   it('writes nothing that a verifier would refuse', async () => {
     const directory = await newDirectory();
     const bad = edited(written, { at: '/routes/0/path_template', put: '/a/{b' });

@@ -36,6 +36,20 @@ describe('lint', () => {
 
   const cases: readonly { name: string; edits: readonly Edit[]; found: readonly string[] }[] = [
     {
+      name: 'what is no canonical SPIFFE ID, in a bundle that is signed already',
+      edits: [
+        { at: '/issuers/0/subject_prefixes/-', put: 'spiffe://shop.example/%2e/' },
+        {
+          at: '/clients/-',
+          put: { ...sound.clients?.[0], client_id: 'odd', subject: 'spiffe://shop.example//', grants: [] },
+        },
+      ],
+      found: [
+        'warning subject_not_canonical /issuers/0/subject_prefixes/1',
+        'warning subject_not_canonical /clients/1/subject',
+      ],
+    },
+    {
       name: 'a body that the proof does not cover',
       edits: [{ at: '/routes/1/body', put: 'unbound' }],
       found: ['warning body_unbound /routes/1/body'],

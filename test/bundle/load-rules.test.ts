@@ -398,6 +398,13 @@ function negatedBasePoint(): string {
   return Buffer.from(hex, 'hex').reverse().toString('base64url');
 }
 
+const ODD_SUBJECTS = [
+  { at: '/clients/0/subject', put: `spiffe://${TRUST_DOMAIN}/ns/prod/` },
+  { at: '/route_sources/0/allowed_sources/0/subject_exact', put: `spiffe://${TRUST_DOMAIN}/a,b` },
+  { at: '/route_sources/0/allowed_sources/1/subject_prefix', put: `spiffe://${TRUST_DOMAIN}/ns/../` },
+  { at: '/issuers/0/subject_prefixes/0', put: `spiffe://${TRUST_DOMAIN}//` },
+];
+
 describe('rules that a load enforces', () => {
   it('takes the sound content', async () => {
     const snapshot = await load();
@@ -415,6 +422,29 @@ describe('rules that a load enforces', () => {
     it.each(rules)('$name', async ({ edits, error }) => {
       expect(await codeAndPath(() => load(...edits))).toBe(error);
     });
+  });
+
+  // Sites may have them from before this was a rule: docs/bundle.md "Rules that a load enforces".
+  it('takes what is no canonical SPIFFE ID, and warns: it matches nothing', async () => {
+    const good = { at: '/issuers/0/subject_prefixes/-', put: `spiffe://${TRUST_DOMAIN}/ok/` };
+    const snapshot = await load(...ODD_SUBJECTS, good);
+    expect(snapshot.warnings.map(({ code, path }) => `${code} ${path}`).sort()).toEqual(
+      ODD_SUBJECTS.map(({ at }) => `subject_not_canonical ${at}`).sort(),
+    );
+    const match = snapshot.routes.match('GET', ORIGIN, '/v1/orders/17');
+    const sources = match.kind === 'route' ? match.route.sources : [];
+    expect(sources.map(({ subject }) => subject.isCanonical)).toEqual([false, false]);
+    const key = snapshot.keys.get('broker-1');
+    expect(key?.kind === 'issuer_key' && key.issuer.subjectPrefixes).toEqual([
+      `spiffe://${TRUST_DOMAIN}/ok/`,
+    ]);
+    expect((await load()).warnings).toEqual([]);
+  });
+
+  it.each(ODD_SUBJECTS)('refuses it before it is signed: $at', async (edit) => {
+    const content = asBundleContent(JSON.parse(JSON.stringify(edited(sound, edit))), FILE);
+    const compile = () => compileBundle(content, { file: FILE, head: HEAD, isBeingWritten: true });
+    expect(await codeAndPath(compile)).toBe(`subject_not_canonical ${edit.at}`);
   });
 
   it('reports all faults together, each with its file and place', async () => {

@@ -21,7 +21,7 @@ import { readBundleKeys, readTrustedSigners } from '../bundle/flags.ts';
 import { usageError } from '../errors.ts';
 import { copyStateDirectory } from './copy-state.ts';
 import { loadUnverified } from './load-unverified.ts';
-import type { LoadedBundle } from './loaded-bundle.ts';
+import { type LoadedBundle, warningsOf } from './loaded-bundle.ts';
 import type { ExplainSettings } from './settings.ts';
 
 /**
@@ -83,9 +83,10 @@ async function loadVerified({
     if (snapshot === undefined) {
       throw problem?.error ?? usageError('bundle_missing', 'no bundle is there: give --bundle');
     }
-    const warnings = [problem, freshnessProblem].flatMap((found) =>
+    const problems = [problem, freshnessProblem].flatMap((found) =>
       found === undefined ? [] : [`${found.error.code}: ${found.error.message}`],
     );
+    const warnings = [...problems, ...warningsOf(snapshot)];
     const statements = { signers: freshnessSigners, authSite, file: FRESHNESS_FILE };
     const directories = statementDirectories(settings.bundle, stateCopy);
     return { snapshot: await freshen(snapshot, directories, statements), signatures: 'hold', warnings };

@@ -9,7 +9,7 @@ import { asBundleContent, asFreshnessContent } from '../../bundle/shape.ts';
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import { parseTime } from '../../bundle/times.ts';
 import { usageError } from '../errors.ts';
-import type { LoadedBundle } from './loaded-bundle.ts';
+import { type LoadedBundle, warningsOf } from './loaded-bundle.ts';
 import type { ExplainSettings } from './settings.ts';
 
 /** @throws CliError `bundle_key_missing`; BundleError */
@@ -29,7 +29,7 @@ export async function loadUnverified({ bundle, stateDir }: ExplainSettings): Pro
     return {
       snapshot: await freshenUnverified(snapshot, files),
       signatures: 'not_checked',
-      warnings: steps.length === 0 ? [] : [skipped],
+      warnings: [...(steps.length === 0 ? [] : [skipped]), ...warningsOf(snapshot)],
     };
   });
 }

@@ -80,6 +80,7 @@ export function reportOf(explained: Explained) {
       issuer: rule.issuer,
       trust_domain: rule.trustDomain,
       [rule.subject.kind === 'exact' ? 'subject_exact' : 'subject_prefix']: rule.subject.value,
+      canonical: rule.subject.isCanonical,
       required_key_binding: rule.requiredKeyBinding,
     })),
     freshness: freshnessMembers(explanation),

@@ -83,7 +83,7 @@ function ruleLines({ rules }: ExplainReport): readonly string[] {
     const verdict = rule.matches ? 'matches' : `no: ${rule.fault}`;
     return (
       `rule ${rule.rule} ${verdict}: issuer ${rule.issuer}, trust domain ${rule.trust_domain}, ` +
-      `subject ${subject}, at least ${rule.required_key_binding}`
+      `subject ${subject}${rule.canonical ? '' : ' (no canonical SPIFFE ID: matches nothing)'}, at least ${rule.required_key_binding}`
     );
   });
 }

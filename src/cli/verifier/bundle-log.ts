@@ -13,11 +13,13 @@ export function logBundleEvents(
   refreshMetrics: RefreshMetrics,
 ): BundleListener {
   return {
-    loaded: ({ revision, head, routes, keys }, { durationMs, source }) =>
+    loaded({ revision, head, routes, keys, warnings }, { durationMs, source }) {
       logger.info(
         { revision, head, source, routes: routes.size, keys: keys.size, duration_ms: Math.round(durationMs) },
         'bundle loaded',
-      ),
+      );
+      for (const { code, path, text } of warnings) logger.warn({ code, path }, `in the bundle: ${text}`);
+    },
     // Several a second at a busy site.
     advanced({ revision, head, keys }, steps, durationMs) {
       countSteps(refreshMetrics, steps);

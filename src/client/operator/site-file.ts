@@ -6,6 +6,7 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
+import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
 import { OperatorError } from './operator-error.ts';
 
@@ -26,6 +27,12 @@ const client = Type.Object(
     grants: Type.Optional(Type.Array(grant)),
   },
   closed,
+);
+
+/** What else it is made of, Control judges. */
+const broker = Type.Object(
+  { issuer: name, subject_prefixes: Type.Optional(Type.Unknown()) },
+  { additionalProperties: true },
 );
 
 /** As in a bundle, with its source set beside it. */
@@ -110,7 +117,7 @@ const SITE_FILE = Type.Object(
       },
       closed,
     ),
-    brokers: Type.Optional(Type.Array(Type.Object({ issuer: name }, { additionalProperties: true }))),
+    brokers: Type.Optional(Type.Array(broker)),
     clients: Type.Optional(Type.Array(client)),
     routes: Type.Optional(Type.Array(route)),
     sources: Type.Optional(Type.Array(source)),
@@ -141,6 +148,7 @@ export function parseSiteFile(text: string, fileName: string): SiteFile {
   }
   refuseRepeated(value, fileName);
   refuseUnknownReferences(value, fileName);
+  refuseOddSubjects(value, fileName);
   return value;
 }
 
@@ -206,6 +214,28 @@ function refuseUnknownReferences(file: SiteFile, fileName: string): void {
       );
     }
   }
+}
+
+/** Verifiers that load such a thing match nothing with it. */
+function refuseOddSubjects({ brokers = [], clients = [], routes = [] }: SiteFile, fileName: string): void {
+  const odd = [
+    ...clients.flatMap(({ subject }, i) => (isCanonicalSubject(subject) ? [] : [`/clients/${i}/subject`])),
+    ...routes.flatMap(({ allowed_sources: sources }, i) =>
+      sources.flatMap(({ subject_exact: exact = '', subject_prefix: prefix = '' }, j) => [
+        ...(isCanonicalSubject(exact) ? [] : [`/routes/${i}/allowed_sources/${j}/subject_exact`]),
+        ...(isCanonicalSubjectPrefix(prefix) ? [] : [`/routes/${i}/allowed_sources/${j}/subject_prefix`]),
+      ]),
+    ),
+    ...brokers.flatMap((broker, i) => oddPrefixes(broker).map((j) => `/brokers/${i}/subject_prefixes/${j}`)),
+  ];
+  if (odd[0] !== undefined) throw invalid(fileName, `${odd[0]} is not ${SPIFFE_ID_RULE}`);
+}
+
+function oddPrefixes({ subject_prefixes: prefixes }: Static<typeof broker>): readonly number[] {
+  if (!Array.isArray(prefixes)) return [];
+  return prefixes.flatMap((prefix: unknown, i) =>
+    typeof prefix === 'string' && !isCanonicalSubjectPrefix(prefix) ? [i] : [],
+  );
 }
 
 function invalid(fileName: string, problem: string): OperatorError {

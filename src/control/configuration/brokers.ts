@@ -5,6 +5,7 @@ import { Refusal } from '../domain/refusal.ts';
 import type { Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { refuseOddPrefixes } from './canonical-subjects.ts';
 import {
   audited,
   type ConfigurationDeps,
@@ -55,6 +56,7 @@ export class Brokers {
       const known = await tx.clients.broker(siteId, issuer);
       const text = JSON.stringify({ issuer, ...definition });
       const row = await write(tx, { siteId, issuer, definition: text }, { known, version, nowMs: now });
+      refuseOddPrefixes(definition);
       await siteCheck(tx, siteId);
       await publishChange(tx, siteId, { kind: 'policy' }, now);
       const after = brokerView(row);

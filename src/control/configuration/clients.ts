@@ -1,6 +1,6 @@
 /** Clients of a site. Their passports' issuer and trust domain are the site's. */
 import { MAX_CLIENTS } from '../../bundle/limits.ts';
-import { subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
+import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ClientChange, ClientView, NewClient } from '../api/contract/clients.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -54,7 +54,7 @@ export class Clients {
       if ((await tx.clients.count(siteId)) >= MAX_CLIENTS) {
         throw new Refusal('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
       }
-      refuseOutsideTrustDomain(subject, site);
+      refuseFaultySubject(subject, site);
       const row = { siteId, clientId, subject, context: JSON.stringify(context), ...newVersion(nowMs) };
       await tx.clients.add(row);
       await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
@@ -84,8 +84,10 @@ export class Clients {
       const row = found(await tx.clients.client(siteId, clientId));
       requireVersion(row, version);
       const subject = change.subject ?? row.subject;
-      if (subject !== row.subject) await refuseLivingKeys(tx, row, nowMs);
-      refuseOutsideTrustDomain(subject, site);
+      if (subject !== row.subject) {
+        await refuseLivingKeys(tx, row, nowMs);
+        refuseFaultySubject(subject, site);
+      }
       const context = change.context === undefined ? row.context : JSON.stringify(change.context);
       await tx.clients.change(row, { subject, context }, nowMs);
       await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
@@ -125,9 +127,12 @@ export class Clients {
 }
 
 /** SPIFFE-ID specification section 2. @throws Refusal `definition_invalid` */
-function refuseOutsideTrustDomain(subject: string, { trustDomain }: SiteNames): void {
-  if (subjectLiesInTrustDomain(subject, trustDomain)) return;
-  const reason = `a SPIFFE ID outside the site's trust domain, ${trustDomain}`;
+function refuseFaultySubject(subject: string, { trustDomain }: SiteNames): void {
+  const isInside = subjectLiesInTrustDomain(subject, trustDomain);
+  if (isInside && isCanonicalSubject(subject)) return;
+  const reason = isInside
+    ? `not ${SPIFFE_ID_RULE}`
+    : `a SPIFFE ID outside the site's trust domain, ${trustDomain}`;
   throw new Refusal('definition_invalid', undefined, { faults: [{ pointer: '/body/subject', reason }] });
 }
 

@@ -8,6 +8,7 @@ import { Refusal } from '../domain/refusal.ts';
 import type { Operation } from '../operation.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { refuseOddSources } from './canonical-subjects.ts';
 import {
   audited,
   type ConfigurationDeps,
@@ -51,6 +52,7 @@ export class RouteSources {
       const row = await write(tx, { siteId, routeId, allowedSources }, { known, version, nowMs: now });
       // The route's own view says whether it is published.
       if (known === undefined) await tx.routes.change(route, {}, now);
+      refuseOddSources(sources);
       await siteCheck(tx, siteId);
       await publishChange(tx, siteId, { kind: 'policy' }, now);
       const after = sourcesView(row);

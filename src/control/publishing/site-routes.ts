@@ -6,6 +6,7 @@ import Type from 'typebox';
 import { Compile } from 'typebox/compile';
 import { accessOf } from '../../bundle/compile-routes.ts';
 import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/schema.ts';
+import { isCanonicalSubject } from '../../protocol/spiffe-id.ts';
 import { grantCovers } from '../domain/runtime.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -90,6 +91,7 @@ function callBlockedBy(
   { subject }: RowOf<'client'>,
 ): string | undefined {
   if (sources === undefined) return 'the route has no sources yet, so it is not published';
+  if (!isCanonicalSubject(subject)) return "the client's subject is no canonical SPIFFE ID";
   const admits = sources.some(
     (source) =>
       source.issuer === site.issuerUrl &&

@@ -56,6 +56,7 @@ function faultDepth(rule: SourceRule, caller: Caller): Depth | undefined {
 }
 
 function subjectMatches({ subject }: SourceRule, callerSubject: string): boolean {
+  if (!subject.isCanonical) return false;
   return subject.kind === 'exact' ? subject.value === callerSubject : callerSubject.startsWith(subject.value);
 }
 

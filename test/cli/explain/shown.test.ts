@@ -1,7 +1,10 @@
 /** What `proofgate explain` shows of a request, and how it tells where two texts differ of which it shows neither. */
+import { mkdtemp } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { putBundle } from '../../bundle/bundle-directory.ts';
 import { type RequestPlan, type WireRequest, withHeader, withoutHeader } from '../../fakes/signed-request.ts';
-import { captureOf, ExplainStage, withLines } from './stage.ts';
+import { siteContent, sourcesOf } from '../../fakes/snapshot.ts';
+import { bundleKey, captureOf, ExplainStage, keys, withLines } from './stage.ts';
 
 const read = { caller: 'billing', route: 'orders-read' } as const;
 const tenants = { caller: 'broker', route: 'tenants' } as const;
@@ -65,6 +68,24 @@ describe('where two lines differ', () => {
 });
 
 describe('what is shown', () => {
+  it.each([['--bundle-key'], ['--unverified-bundle']])('of a rule that matches nothing (%s)', async (how) => {
+    const content = siteContent(keys);
+    for (const source of sourcesOf(content, 'orders-read')) {
+      source.subject_prefix &&= source.subject_prefix.replace('/ns/prod/', '/ns/prod/../');
+    }
+    const folder = await mkdtemp(stage.path('odd-'));
+    await putBundle(folder, content, bundleKey);
+    const trust = how === '--bundle-key' ? [how, stage.path('key.jwk.json')] : [how];
+    const args = ['--bundle', folder, ...trust, '--at', '2026-11-21T04:00:00Z'];
+    const capture = captureOf(stage.sign({ caller: 'broker', route: 'orders-read' }));
+    const { report } = await stage.report(capture, ...args);
+    expect(report.decision).toMatchObject({ reason: 'source_subject_mismatch' });
+    expect(report.rules.map(({ canonical }) => canonical)).toEqual([true, true, false, true]);
+    expect(report.bundle.warnings).toEqual([expect.stringMatching(/^subject_not_canonical: bundle\.jws: /)]);
+    const { stdout } = await stage.explain(capture, ...args);
+    expect(stdout).toMatch(/rule 2 no: .*matches nothing/);
+  });
+
   it('of a target: what its route has', async () => {
     const target = '/v1/orders/18?fields=id&b&c=';
     const [line] = await differingLines(read, withTarget(target));

@@ -125,6 +125,7 @@ export interface Report {
     readonly verdict: string;
     readonly reason?: string;
   }[];
+  readonly rules: readonly { readonly fault: string | null; readonly canonical: boolean }[];
   readonly freshness: { readonly age_seconds: number; readonly limit_seconds: number } | null;
   readonly clock: {
     readonly proof: { readonly ahead_seconds: number; readonly late_seconds: number };

@@ -43,6 +43,23 @@ describe('parseSiteFile', () => {
       TEXT.replace(/allowed_sources:[\s\S]*?(?= {2}- route_id: orders-write)/, 'allowed_sources: []\n'),
     ],
   ];
+  it.each([
+    ['a client', 'subject: client:billing', 'subject: spiffe://shop.example/ns/../billing'],
+    ['an exact subject', 'subject_prefix: "client:"', 'subject_exact: "spiffe://shop.example/a,b"'],
+    ['a prefix', 'subject_prefix: spiffe://shop.example/ns/', 'subject_prefix: spiffe://shop.example/ns//'],
+    [
+      "a broker's prefix",
+      '["spiffe://shop.example/"]',
+      '["spiffe://shop.example/", "SPIFFE://shop.example/"]',
+    ],
+  ])('refuses %s that is no canonical SPIFFE ID', (_what, from, to) => {
+    const text = TEXT.replace(from, to);
+    expect(text).not.toBe(TEXT);
+    expect(codeOf(text)).toBe('site_file_invalid');
+    // Whatever else is wrong with it, this was the fault.
+    expect(codeOf(text.replaceAll(/spiffe:/gi, 'other:'))).toBe('taken');
+  });
+
   it.each(FAULTS)('refuses %s', (_what, text) => {
     expect(text).not.toBe(TEXT);
     expect(codeOf(text)).toBe('site_file_invalid');

@@ -68,6 +68,25 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(moved.code).toBe('definition_invalid');
     });
 
+    test('a subject that is no canonical SPIFFE ID is refused; one from before stays until it is changed', async () => {
+      const { siteId } = await world.shop('odd-clients');
+      const path = `/v1/sites/${siteId}/clients`;
+      for (const subject of ['spiffe://shop.example/a/../b', 'spiffe://shop.example/a/']) {
+        const answer = await world.call('POST', path, { body: { client_id: 'x', subject } });
+        expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
+        expect(answer.json.errors).toMatchObject([{ pointer: '/body/subject' }]);
+      }
+      const body = { client_id: 'x', subject: 'spiffe://shop.example/x' };
+      await world.expect(201, 'POST', path, { body });
+      await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+        const row = await tx.clients.client(siteId, 'x');
+        if (row !== undefined) await tx.clients.change(row, { subject: 'spiffe://shop.example//x' }, 1);
+      });
+      await world.expect(200, 'PATCH', `${path}/x`, { body: { context: { a: 'b' } }, ifMatch: 2 });
+      const again = { body: { subject: 'spiffe://shop.example//y' }, ifMatch: 3 };
+      expect((await world.call('PATCH', `${path}/x`, again)).code).toBe('definition_invalid');
+    });
+
     test('a client that a policy names stays, until the policy is deleted', async () => {
       const { siteId } = await world.shop('named');
       const path = `/v1/sites/${siteId}/clients/c`;
@@ -214,6 +233,31 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
   });
 
+  test('sources that are no canonical SPIFFE IDs are refused; those from before leave the site as it was', async () => {
+    const { siteId } = await world.shop('odd-sources');
+    const routes = `/v1/sites/${siteId}/routes`;
+    const body = (change: object) => ({ body: { allowed_sources: [{ ...ALLOWED_SOURCES[0], ...change }] } });
+    for (const [route_id, path_template] of [
+      ['old', '/v1/old'],
+      ['new', '/v1/new'],
+    ]) {
+      const definition = { ...ROUTE_DEFINITION, path_template };
+      await world.expect(201, 'POST', routes, { body: { route_id, definition } });
+    }
+    const odd = { subject_exact: undefined, subject_prefix: 'spiffe://shop.example/ns/../' };
+    const answer = await world.call('PUT', `${routes}/old/sources`, body(odd));
+    expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
+    expect(answer.json.errors).toMatchObject([{ pointer: '/body/allowed_sources/0/subject_prefix' }]);
+    expect((await world.call('GET', `${routes}/old/sources`)).code).toBe('not_found');
+    await world.expect(201, 'PUT', `${routes}/old/sources`, body({}));
+    await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+      const row = await tx.routes.sources(siteId, 'old');
+      const kept = JSON.stringify(body(odd).body.allowed_sources);
+      if (row !== undefined) await tx.routes.changeSources(row, { allowedSources: kept }, 1);
+    });
+    await world.expect(201, 'PUT', `${routes}/new/sources`, body({}));
+  });
+
   describe('brokers', () => {
     const definition = {
       trust_domain: 'shop.example',
@@ -244,6 +288,15 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect((await world.call('PUT', path, { body: { definition }, ifMatch: 2 })).code).toBe(
         'precondition_failed',
       );
+    });
+
+    test('with prefixes that are canonical SPIFFE IDs', async () => {
+      const path = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent('https://odd.example')}`;
+      const prefixes = ['spiffe://shop.example/', 'spiffe://shop.example//'];
+      const odd = { ...definition, subject_prefixes: prefixes };
+      const answer = await world.call('PUT', path, { body: { definition: odd } });
+      expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
+      expect(answer.json.errors).toMatchObject([{ pointer: '/body/definition/subject_prefixes/1' }]);
     });
 
     test('neither the site’s own issuer nor a key that is none', async () => {

@@ -1,6 +1,14 @@
 /** Passports that are not well formed, each signed by the key that may sign it, and odd ones that are. */
 import { type RequestEdits, type WireRequest, withHeader } from '../../../fakes/signed-request.ts';
-import { BILLING, BROKER, passportTexts, replaced, type VectorCase } from './vector-case.ts';
+import { sourcesOf } from '../../../fakes/snapshot.ts';
+import {
+  BILLING,
+  BROKER,
+  type BundleVariant,
+  passportTexts,
+  replaced,
+  type VectorCase,
+} from './vector-case.ts';
 
 const MALFORMED = 'invalid_request_proof/passport_malformed 401';
 const SCHEME = 'invalid_request_proof/authorization_scheme 401';
@@ -169,6 +177,56 @@ const SUBJECTS: readonly VectorCase[] = [
   outcome: MALFORMED,
 }));
 
+const ODD_SUBJECT = 'spiffe://shop.example/ns/prod//billing';
+
+/** As sites may have them from before: the bundle loads. */
+const ODD_RULES: BundleVariant = {
+  name: 'site, with rules and a client that are no canonical SPIFFE IDs',
+  change: (content) => {
+    const rules = sourcesOf(content, 'orders-read');
+    const [broker] = rules.filter(({ subject_prefix: prefix }) => prefix?.startsWith('spiffe:'));
+    const [billing] = content.clients ?? [];
+    if (broker === undefined || billing === undefined) throw new Error('nothing to change');
+    const { subject_prefix: _, ...rule } = broker;
+    rules.splice(
+      0,
+      rules.length,
+      { ...rule, subject_prefix: 'spiffe://shop.example/ns/prod/../' },
+      { ...rule, subject_prefix: 'spiffe://shop.example//' },
+      { ...rule, subject_exact: 'spiffe://shop.example/ns/prod/a,b' },
+      { ...rule, subject_exact: ODD_SUBJECT, issuer: billing.issuer, required_key_binding: 'software' },
+    );
+    billing.subject = ODD_SUBJECT;
+  },
+};
+const RULES: readonly VectorCase[] = [
+  {
+    name: 'rule: no canonical SPIFFE ID, matches nobody',
+    bundle: ODD_RULES,
+    plan: BROKER,
+    outcome: 'source_subject_mismatch 403',
+  },
+  {
+    name: 'rule: no canonical SPIFFE ID, nor does it match who says the same',
+    bundle: ODD_RULES,
+    plan: BROKER,
+    edits: saying('spiffe://shop.example/ns/prod/a,b'),
+    outcome: MALFORMED,
+  },
+  {
+    name: 'rule: no canonical SPIFFE ID, nor does it match a client of that subject',
+    bundle: ODD_RULES,
+    plan: BILLING,
+    outcome: 'source_subject_mismatch 403',
+  },
+  {
+    name: 'rule: no canonical SPIFFE ID, and the rest of its bundle is good',
+    bundle: ODD_RULES,
+    plan: { caller: 'broker', route: 'orders-write' },
+    outcome: 'allowed',
+  },
+];
+
 export const PASSPORT_CASES: readonly VectorCase[] = [
   ...AUTHORIZATION.map(([name, edits, outcome]) => ({
     name: `authorization: ${name}`,
@@ -184,4 +242,5 @@ export const PASSPORT_CASES: readonly VectorCase[] = [
   })),
   ...WELL_FORMED,
   ...SUBJECTS,
+  ...RULES,
 ];

@@ -1,0 +1,32 @@
+/**
+ * Subjects in what is written now. What was kept before goes on being published: verifiers load it, and it matches nothing
+ * (docs/bundle.md "Rules that a load enforces").
+ */
+import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
+import type { AllowedSources, BrokerDefinition } from '../api/contract/routes.ts';
+import { Refusal } from '../domain/refusal.ts';
+
+/** @throws Refusal `definition_invalid` */
+export function refuseOddSources(sources: AllowedSources): void {
+  refuseAt(
+    sources.flatMap(({ subject_exact: exact = '', subject_prefix: prefix = '' }, index) => [
+      ...(isCanonicalSubject(exact) ? [] : [`/body/allowed_sources/${index}/subject_exact`]),
+      ...(isCanonicalSubjectPrefix(prefix) ? [] : [`/body/allowed_sources/${index}/subject_prefix`]),
+    ]),
+  );
+}
+
+/** @throws Refusal `definition_invalid` */
+export function refuseOddPrefixes({ subject_prefixes: prefixes }: BrokerDefinition): void {
+  refuseAt(
+    prefixes.flatMap((prefix, index) =>
+      isCanonicalSubjectPrefix(prefix) ? [] : [`/body/definition/subject_prefixes/${index}`],
+    ),
+  );
+}
+
+function refuseAt(pointers: readonly string[]): void {
+  if (pointers.length === 0) return;
+  const faults = pointers.map((pointer) => ({ pointer, reason: `not ${SPIFFE_ID_RULE}` }));
+  throw new Refusal('definition_invalid', undefined, { faults });
+}
