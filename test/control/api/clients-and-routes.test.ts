@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { clientSigningProfiles } from '../../../src/control/publishing/signing-profiles.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { policyRow, sourceRow } from '../store/rows.ts';
 import { ALLOWED_SOURCES, ApiWorld, itemsOf, ROUTE_DEFINITION, type Shop, SITE_BODY } from './world.ts';
@@ -83,6 +84,18 @@ describe.each(databaseKinds())('$name', (kind) => {
         if (row !== undefined) await tx.clients.change(row, { subject: 'spiffe://shop.example//x' }, 1);
       });
       await world.expect(200, 'PATCH', `${path}/x`, { body: { context: { a: 'b' } }, ifMatch: 2 });
+      // Nor is a workload told that it may call what verifiers deny it.
+      await world.expect(201, 'PUT', `${path}/x/grants/r`, { body: { access: 'write' } });
+      const routes = `/v1/sites/${siteId}/routes`;
+      const route = { route_id: 'r', definition: { ...ROUTE_DEFINITION, resource: 'r' } };
+      await world.expect(201, 'POST', routes, { body: route });
+      const [source] = ALLOWED_SOURCES;
+      const issuer = 'https://control.shop.example/sites/odd-clients';
+      const allowed = { ...source, issuer, subject_prefix: 'spiffe://shop.example/' };
+      const sources = { allowed_sources: [{ ...allowed, subject_exact: undefined }] };
+      await world.expect(201, 'PUT', `${routes}/r/sources`, { body: sources });
+      const profiles = await world.store.read((tx) => clientSigningProfiles(tx, siteId, 'x'));
+      expect(profiles).toMatchObject([{ route_id: 'r', state: 'inactive' }]);
       const again = { body: { subject: 'spiffe://shop.example//y' }, ifMatch: 3 };
       expect((await world.call('PATCH', `${path}/x`, again)).code).toBe('definition_invalid');
     });
