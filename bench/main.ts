@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { footprint } from './footprint/footprint.ts';
 import { keep, type Part, print } from './report.ts';
 import { behindEnvoy } from './request-plane/behind-envoy.ts';
-import { checkCost } from './request-plane/check-cost.ts';
+import { checkCost, checkCostInImage } from './request-plane/check-cost.ts';
 import { deltaCost } from './request-plane/delta-cost.ts';
 import { deltaLatency } from './request-plane/delta-latency.ts';
 import { denials } from './request-plane/denials.ts';
@@ -19,6 +19,7 @@ import { scale } from './request-plane/scale.ts';
 
 const PARTS: readonly Part[] = [
   checkCost,
+  checkCostInImage,
   latency,
   behindEnvoy,
   denials,

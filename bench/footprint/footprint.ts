@@ -11,7 +11,7 @@ import { type Service, startProofgate } from '../../test/e2e/harness/sidecar.ts'
 import { FakeControl, POLICY } from '../../test/fakes/control-enrollment.ts';
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
 import { type BuiltImage, builtImage, hasImageTools } from '../../test/image/built.ts';
-import { ENVIRONMENT } from '../../test/image/container.ts';
+import { useImageEnvironment } from '../environment.ts';
 import { residentMib } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { siteArguments, startVerifier } from '../request-plane/servers.ts';
@@ -58,19 +58,10 @@ async function measure(workspace: Workspace): Promise<PartResult> {
 
 /** Whatever is started until it is stopped is the image's. */
 function useImage({ root }: BuiltImage): Stoppable {
-  // Its path is of its own root; programs are named in full here.
-  const { PATH: _path, ...environment } = ENVIRONMENT;
-  const variables = {
-    ...environment,
+  return useImageEnvironment({
     PROOFGATE_TEST_NODE: join(root, NODE),
     PROOFGATE_TEST_PROGRAM: join(root, HOME, 'bin', 'proofgate'),
-  };
-  Object.assign(process.env, variables);
-  return {
-    async stop() {
-      for (const name of Object.keys(variables)) delete process.env[name];
-    },
-  };
+  });
 }
 
 interface Stoppable {

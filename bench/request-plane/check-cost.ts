@@ -1,90 +1,155 @@
 /**
- * CPU of one check as a multiple of its floor, and how many a second. The floors: a bare grpc-js unary echo of the same
- * message, then with one Ed25519 verification by node:crypto a request, then with one `SET … NX PX` by ioredis too.
- * Floors and verifier are loaded alike, from this process; every request is different, signed, and must be allowed.
- * Rounds alternate, so that a machine whose speed drifts drifts for all of them; compared within each.
+ * CPU of one check as a multiple of its floors, and how many a second. The floors: a bare grpc-js unary echo of the same
+ * message, then with one Ed25519 verification a request, by node:crypto or by libsodium, then with one `SET … NX PX` by
+ * ioredis too. Floors and verifier are loaded alike, from this process; every request is different, signed, and must be
+ * allowed. Each round starts all of them anew, for processes of one kind differ; within it they take turns, so that a
+ * machine whose speed drifts drifts for all.
  */
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
+import { useImageNode } from '../environment.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
 import { ratios } from './cost-in-turns.ts';
+import type { FloorJob } from './floors.ts';
 import { type Cost, costOf } from './load.ts';
 import { goodRequests, signedTranscript } from './requests.ts';
 import { type RunningServer, siteArguments, startFloor, startVerifier } from './servers.ts';
-import { writeSite } from './site.ts';
+import { type BenchSite, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
 const ROUNDS = 5;
-const REQUESTS_A_ROUND = 20_000;
-/** Most that a check may cost, as a multiple of its floor. */
-const MOST_RATIO = 1.3;
+/** Until V8 has compiled what it will compile. */
+const WARM_UP_REQUESTS = 15_000;
+const SLICES = 4;
+const REQUESTS_A_SLICE = 2_500;
+/** Most that a check may cost, as a multiple of a floor that verifies by the same library, and by node:crypto. */
+const MOST_RATIO = 1.1;
+const MOST_RATIO_TO_NODE_CRYPTO = 1.3;
 
 const SUBJECTS = {
   echo: 'floor: bare grpc-js unary echo',
-  echo_verify: 'floor: echo, one Ed25519 verification by node:crypto',
+  node: 'floor: echo, one Ed25519 verification by node:crypto',
+  sodium: 'floor: echo, one Ed25519 verification by libsodium',
   memory: 'check, replay in memory',
-  echo_verify_set: 'floor: echo, one verification, one SET NX by ioredis',
+  node_set: 'floor: echo, verification by node:crypto, one SET NX by ioredis',
+  sodium_set: 'floor: echo, verification by libsodium, one SET NX by ioredis',
   redis: 'check, replay in Redis',
 } as const;
 type Subject = keyof typeof SUBJECTS;
+const ALL = Object.keys(SUBJECTS) as readonly Subject[];
 
 export const checkCost: Part = {
   name: 'check',
-  title: `CPU of one check against floors, ${ROUNDS} rounds of ${REQUESTS_A_ROUND} requests`,
-  run: () => inWorkspace(measure),
+  title: `CPU of one check against floors, ${ROUNDS} rounds of ${SLICES} slices of ${REQUESTS_A_SLICE} requests`,
+  run: () => inWorkspace((workspace) => measure(workspace, ALL)),
 };
 
-async function measure(workspace: Workspace): Promise<PartResult> {
+/** Its Node.js, its environment, and the collection of garbage that ends the start there. */
+export const checkCostInImage: Part = {
+  name: 'check-image',
+  title: `the same, checks and floors with the image's Node.js 22 and its environment`,
+  run: () =>
+    inWorkspace((workspace) => {
+      workspace.started(useImageNode());
+      return measure(workspace, ['sodium', 'memory', 'sodium_set', 'redis']);
+    }),
+};
+
+type Costs = ReadonlyMap<Subject, readonly Cost[]>;
+
+async function measure(workspace: Workspace, subjects: readonly Subject[]): Promise<PartResult> {
   const site = await writeSite(workspace.directory, { routes: 10, keys: 100 });
   const redis = workspace.started(await TestRedisServer.start('--maxmemory-policy', 'noeviction'));
-  const verify = signedTranscript(site);
-  const verifier = (replay: string) =>
-    startVerifier({ site, source: siteArguments(site), replay, workDirectory: workspace.directory });
-  const start: { readonly [S in Subject]: () => Promise<RunningServer> } = {
-    echo: () => startFloor({}),
-    echo_verify: () => startFloor({ verify }),
-    memory: () => verifier('memory'),
-    echo_verify_set: () => startFloor({ verify, redisUrl: redis.url }),
-    redis: () => verifier(redis.url),
-  };
-  const costs: { readonly [S in Subject]: Cost[] } = {
-    echo: [],
-    echo_verify: [],
-    memory: [],
-    echo_verify_set: [],
-    redis: [],
-  };
+  const starters = startersOf(workspace, site, redis.url);
+  const costs = new Map<Subject, Cost[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < ROUNDS; round++) {
-    for (const subject of Object.keys(SUBJECTS) as Subject[]) {
-      const server = await start[subject]();
-      try {
-        costs[subject].push(await costOf(server, goodRequests(site, REQUESTS_A_ROUND)));
-      } finally {
-        await server.stop();
-      }
+    const servers: [Subject, RunningServer][] = [];
+    try {
+      for (const subject of subjects) servers.push([subject, await starters[subject]()]);
+      const measured = await measureRound(servers, site);
+      for (const [subject, cost] of measured) costs.get(subject)?.push(cost);
+    } finally {
+      for (const [, server] of servers) await server.stop();
     }
   }
   return report(costs);
 }
 
-function report(costs: { readonly [S in Subject]: readonly Cost[] }): PartResult {
-  const cpuUs = (subject: Subject) => costs[subject].map((cost) => cost.cpuUs);
-  const ratio = (subject: Subject, floor: Subject) => median(ratios(cpuUs(subject), cpuUs(floor)));
-  const subjects = Object.entries(SUBJECTS) as [Subject, string][];
+function startersOf(
+  { directory }: Workspace,
+  site: BenchSite,
+  redisUrl: string,
+): { readonly [S in Subject]: () => Promise<RunningServer> } {
+  const messageBytes = Buffer.from(signedTranscript(site).message, 'base64url').byteLength;
+  const floor = (by: NonNullable<FloorJob['verify']>['by'], more: FloorJob = {}) =>
+    startFloor({ verify: { by, messageBytes }, ...more });
+  const verifier = (replay: string) =>
+    startVerifier({ site, source: siteArguments(site), replay, workDirectory: directory });
   return {
-    figures: [
-      ...subjects.map(([subject, name]) => figure(name, 'µs CPU', cpuUs(subject))),
-      ...subjects.map(([subject, name]) =>
-        figure(
-          name,
-          'a second',
-          costs[subject].map(({ perSecond }) => perSecond),
-        ),
-      ),
-    ],
-    bounds: [
-      { name: 'ratio to the floor, memory', value: ratio('memory', 'echo_verify'), atMost: MOST_RATIO },
-      { name: 'ratio to the floor, Redis', value: ratio('redis', 'echo_verify_set'), atMost: MOST_RATIO },
-    ],
+    echo: () => startFloor({}),
+    node: () => floor('node:crypto'),
+    sodium: () => floor('libsodium'),
+    memory: () => verifier('memory'),
+    node_set: () => floor('node:crypto', { redisUrl }),
+    sodium_set: () => floor('libsodium', { redisUrl }),
+    redis: () => verifier(redisUrl),
   };
 }
+
+/** The cost of each over all its slices; who goes first in one slice goes last in the next. */
+async function measureRound(
+  servers: readonly (readonly [Subject, RunningServer])[],
+  site: BenchSite,
+): Promise<Map<Subject, Cost>> {
+  for (const [, server] of servers) await costOf(server, goodRequests(site, WARM_UP_REQUESTS));
+  const slices = new Map<Subject, Cost[]>(servers.map(([subject]) => [subject, []]));
+  for (let slice = 0; slice < SLICES; slice++) {
+    for (const [subject, server] of slice % 2 === 0 ? servers : servers.toReversed()) {
+      slices.get(subject)?.push(await costOf(server, goodRequests(site, REQUESTS_A_SLICE)));
+    }
+  }
+  return new Map([...slices].map(([subject, costs]) => [subject, meanOf(costs)]));
+}
+
+function meanOf(costs: readonly Cost[]): Cost {
+  const mean = (value: (cost: Cost) => number) =>
+    costs.reduce((sum, cost) => sum + value(cost), 0) / costs.length;
+  return { cpuUs: mean(({ cpuUs }) => cpuUs), perSecond: mean(({ perSecond }) => perSecond) };
+}
+
+function report(costs: Costs): PartResult {
+  const values = (subject: Subject, value: (cost: Cost) => number) => (costs.get(subject) ?? []).map(value);
+  const cpuUs = (subject: Subject) => values(subject, (cost) => cost.cpuUs);
+  const comparisons = COMPARISONS.filter(({ base }) => costs.has(base));
+  const figures = [...costs.keys()].flatMap((subject) => [
+    figure(SUBJECTS[subject], 'µs CPU', cpuUs(subject)),
+    figure(
+      SUBJECTS[subject],
+      'a second',
+      values(subject, (cost) => cost.perSecond),
+    ),
+  ]);
+  const compared = comparisons.map(({ atMost, base, name, subject }) => ({
+    name,
+    atMost,
+    ratios: ratios(cpuUs(subject), cpuUs(base)),
+  }));
+  return {
+    figures: [...figures, ...compared.map((one) => figure(one.name, 'x', one.ratios))],
+    bounds: compared.map((one) => ({ name: one.name, value: median(one.ratios), atMost: one.atMost })),
+  };
+}
+
+interface Comparison {
+  readonly name: string;
+  readonly subject: Subject;
+  readonly base: Subject;
+  readonly atMost: number;
+}
+
+const COMPARISONS: readonly Comparison[] = [
+  { name: 'memory over libsodium', subject: 'memory', base: 'sodium', atMost: MOST_RATIO },
+  { name: 'memory over node:crypto', subject: 'memory', base: 'node', atMost: MOST_RATIO_TO_NODE_CRYPTO },
+  { name: 'Redis over libsodium', subject: 'redis', base: 'sodium_set', atMost: MOST_RATIO },
+  { name: 'Redis over node:crypto', subject: 'redis', base: 'node_set', atMost: MOST_RATIO_TO_NODE_CRYPTO },
+];

@@ -104,7 +104,7 @@ export function isAllowed(answer: Buffer): boolean {
 
 export async function startFloor(job: FloorJob): Promise<RunningServer> {
   const script = new URL('floors.js', import.meta.url).pathname;
-  const child = spawn(process.execPath, [script, JSON.stringify(job)], {
+  const child = spawn(process.env.PROOFGATE_TEST_NODE ?? process.execPath, [script, JSON.stringify(job)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const { port } = await firstLine(child);
