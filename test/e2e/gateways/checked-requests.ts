@@ -8,7 +8,9 @@ import { AUTHORITY, ROUTES, type SiteRoute } from '../world/routes.ts';
 import { type RequestPlan, signedRequest, withHeader, withMoreHeaders } from '../world/signed-request.ts';
 import type { Site } from '../world/site.ts';
 
-const { createOrder, readOrder, tenantOrders } = ROUTES;
+const { cancelOrder, createOrder, files, readOrder, replaceOrder, tenantOrders, whoAmI } = ROUTES;
+/** Bound, and open to the caller that signs here. */
+const BOUND_ROUTES = [readOrder, files, tenantOrders, whoAmI, cancelOrder, createOrder, replaceOrder];
 const SUBJECT = 'client:billing';
 /** No text: packed bytes alone keep it as it is. */
 const NOT_UTF8 = Buffer.of(0x7b, 0xff, 0xc0, 0x80, 0x00, 0x7d);
@@ -36,6 +38,29 @@ export async function expectChecked(asked: Asked): Promise<void> {
   for (const protocol of PROTOCOLS) {
     await expectPassing(asked, protocol);
     await expectRefusing(asked, protocol);
+  }
+  await expectBodiesBound(asked);
+}
+
+/** A body in DATA frames of HTTP/2 that no header announces: only a gateway that buffers it shows it to the verifier. */
+async function expectBodiesBound(asked: Asked): Promise<void> {
+  const { gateway } = asked;
+  const client = gateway.client('HTTP/2');
+  const body = '{"item":1}';
+  for (const route of BOUND_ROUTES) {
+    const signedHeaders = route === tenantOrders ? [{ name: 'x-tenant', value: 'north' }] : [];
+    const covering = signedFor(asked, route, { signedHeaders, body, framing: 'open' });
+    const arrived = await expectAllowed(gateway, await observe(gateway, client, covering), {
+      routeId: route.route_id,
+      subject: SUBJECT,
+    });
+    expect(arrived.body.toString()).toBe(body);
+    const added = { ...signedFor(asked, route, { signedHeaders, framing: 'open' }), body };
+    await expectDenial(gateway, await observe(gateway, client, added), {
+      reason: 'request_binding_mismatch',
+      detail: 'content-sha256',
+      routeId: route.route_id,
+    });
   }
 }
 
