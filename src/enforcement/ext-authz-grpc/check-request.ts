@@ -28,7 +28,10 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
     authority: http.host ?? '',
     target: targetOf(http, headers),
     headers,
-    body: bodyOf(http, headers, bodyMode),
+    // Most denials, and routes that are `unbound`, never ask for it.
+    get body() {
+      return bodyOf(http, headers, bodyMode);
+    },
   };
 }
 

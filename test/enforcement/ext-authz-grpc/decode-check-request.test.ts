@@ -1,7 +1,10 @@
 /** The decoder against the library's: the same of what is asked for, and nothing where bytes leave a doubt. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeCheckRequest } from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
+import {
+  decodeCheckRequest,
+  HEADER_LIMITS,
+} from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
 import type { CheckRequest } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
 import { loadPackageDefinition, requestSerializer } from '../../../src/enforcement/ext-authz-grpc/service.ts';
 
@@ -120,9 +123,38 @@ describe('bytes that leave a doubt are refused', () => {
     }
   });
 
-  it('more header lines than anybody sends', () => {
-    const headers = Array.from({ length: 10_001 }, () => ({ key: 'k' }));
-    expect(() => decodeCheckRequest(messageOf({ header_map: { headers } }))).toThrow(RangeError);
-    expect(decodeCheckRequest(messageOf({ header_map: { headers: headers.slice(1) } }))).toBeDefined();
+  const { maxBytes, maxLines } = HEADER_LIMITS;
+  const raw = (count: number, value = '') => ({
+    header_map: { headers: Array.from({ length: count }, () => ({ key: 'k', value })) },
   });
+  const merged = (count: number, value = '') => ({
+    headers: Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, value])),
+  });
+
+  it.each([
+    ['raw', raw],
+    ['merged', merged],
+  ])('more header lines than anybody sends, %s', (_form, headersOf) => {
+    expect(decodeCheckRequest(messageOf(headersOf(maxLines)))).toBeDefined();
+    expect(() => decodeCheckRequest(messageOf(headersOf(maxLines + 1)))).toThrow(RangeError);
+  });
+
+  it.each([
+    ['raw', raw],
+    ['merged', merged],
+  ])('longer headers than anybody sends, %s', (_form, headersOf) => {
+    // Names, tags and lengths take a few bytes of each line.
+    const value = 'v'.repeat(maxBytes / 8 - 20);
+    expect(decodeCheckRequest(messageOf(headersOf(8, value)))).toBeDefined();
+    expect(() => decodeCheckRequest(messageOf(headersOf(9, value)))).toThrow(RangeError);
+  });
+});
+
+it('has the body as a view of the message', () => {
+  for (const name of ['raw_body', 'body'] as const) {
+    const message = messageOf({ ...REQUEST, [name]: Buffer.from('the body') });
+    const found = decodeCheckRequest(message).attributes?.request?.http?.[name];
+    expect(found?.toString()).toBe('the body');
+    expect(found?.buffer).toBe(message.buffer);
+  }
 });
