@@ -11,6 +11,7 @@ import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
+import { renderMetrics } from '../../telemetry/render-metrics.ts';
 import type { ReplayStore } from '../../verifier/replay/store.ts';
 import { staleGroups } from '../../verifier/steps/freshness.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
@@ -257,5 +258,5 @@ export function readingOf(snapshot: Snapshot | undefined, realtimeStalenessSecon
 }
 
 async function scrape({ registry }: VerifierMetrics) {
-  return { contentType: registry.contentType, text: await registry.metrics() };
+  return { contentType: registry.contentType, text: await renderMetrics(registry) };
 }

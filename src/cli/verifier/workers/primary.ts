@@ -13,6 +13,7 @@ import { removeStaleSocket } from '../../../enforcement/ext-authz-grpc/listener.
 import { createLogger } from '../../../telemetry/logger.ts';
 import { createVerifierMetrics } from '../../../telemetry/metrics.ts';
 import { createReadinessMetrics } from '../../../telemetry/readiness-metrics.ts';
+import { renderMetrics } from '../../../telemetry/render-metrics.ts';
 import { createWorkerMetrics } from '../../../telemetry/worker-metrics.ts';
 import type { CliContext } from '../../define-command.ts';
 import { usageError } from '../../errors.ts';
@@ -59,7 +60,7 @@ async function leadWorkers(
     return [...mergeChecks([own, ...pool.states()]), pool.check()];
   };
   const scrape = async () => {
-    const texts = [await metrics.registry.metrics(), ...(await pool.metrics())];
+    const texts = [await renderMetrics(metrics.registry), ...(await pool.metrics())];
     return { contentType: metrics.registry.contentType, text: mergeMetrics(texts) };
   };
   const reopen = () => pool.signal('SIGHUP');
