@@ -8,3 +8,6 @@ export const ACK_PATH = '/v1/targets/self/acks';
 export const MAX_WAIT_SECONDS = 30;
 /** Most steps in one answer; a target that is further behind asks again at once. */
 export const MAX_STEPS = 1000;
+
+/** Highest revision that an operator may have a site published above; leaves eight times as many above it. */
+export const MAX_FLOOR_REVISION = 999_999_999_999_999;

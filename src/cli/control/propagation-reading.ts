@@ -15,8 +15,11 @@ export async function readPropagation(
   const readings: PropagationReading[] = [];
   for await (const siteId of siteIds(store)) {
     const targets = await targetsOf(store, siteId, nowMs());
-    const behind = targets.filter(({ behind_revisions }) => behind_revisions > 0);
-    const sinceMs = behind.map(({ behind_since }) => Date.parse(behind_since ?? '')).filter(Number.isFinite);
+    // One that is ahead lacks the newest revision as well.
+    const behind = targets.filter(({ state, behind_revisions }) => state === 'ahead' || behind_revisions > 0);
+    const sinceMs = behind
+      .map(({ ahead_since, behind_since }) => Date.parse(ahead_since ?? behind_since ?? ''))
+      .filter(Number.isFinite);
     const lagMs = sinceMs.length === 0 ? 0 : Math.max(0, nowMs() - Math.min(...sinceMs));
     readings.push({ siteId, lagSeconds: lagMs / 1000, targetsBehind: behind.length });
   }

@@ -9,6 +9,7 @@ import {
   DEFAULT_BUNDLE_LIFETIME_SECONDS,
   type NewSite,
   type SiteChange,
+  type SiteFloorView,
   type SiteView,
 } from '../api/contract/hierarchy.ts';
 import { Refusal, type RefusalFault } from '../domain/refusal.ts';
@@ -110,6 +111,23 @@ export class Sites {
     });
   }
 
+  /** Sees to it that everything from now on is published above the revision, unless it is. @throws Refusal `not_found` */
+  async raiseFloor(operation: Operation, id: string, aboveRevision: number): Promise<SiteFloorView> {
+    const { store } = this.#deps;
+    const before = found(await store.read((tx) => tx.hierarchy.site(id)));
+    if (isAbove(before, aboveRevision)) return floorView(before);
+    return store.mutate({ kind: 'site', siteId: id }, async (tx) => {
+      const row = found(await tx.hierarchy.site(id));
+      const place = found(await tx.hierarchy.placeOfSite(id));
+      const floorRevision = Math.max(row.floorRevision, aboveRevision);
+      await tx.hierarchy.advance(id, { floorRevision, wholeNeeded: flag(true) });
+      tx.notify({ topic: 'site_changed', reference: id });
+      const after = floorView({ ...row, floorRevision });
+      const change = { what: 'site.raise_floor', id, place, before: floorView(row), after } as const;
+      return { result: after, audit: [audited(operation, change)] };
+    });
+  }
+
   /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while anything of it is of use */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     const { store, nowMs } = this.#deps;
@@ -194,6 +212,15 @@ function issuerFaults(issuerUrl: string): readonly RefusalFault[] {
 
 function refuseFaults(faults: readonly RefusalFault[]): void {
   if (faults.length > 0) throw new Refusal('definition_invalid', undefined, { faults });
+}
+
+/** Whether what is published, or will be next, lies above the revision. */
+function isAbove({ revision, floorRevision, wholeNeeded }: RowOf<'site'>, aboveRevision: number): boolean {
+  return revision > aboveRevision || (wholeNeeded === 1 && floorRevision >= aboveRevision);
+}
+
+function floorView({ id, revision, floorRevision }: RowOf<'site'>): SiteFloorView {
+  return { site_id: id, revision, floor_revision: floorRevision };
 }
 
 /** What still stands on a site. @throws Refusal `still_in_use` */

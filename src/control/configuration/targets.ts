@@ -147,10 +147,14 @@ function newRow(siteId: string, name: string, token: string, nowMs: number) {
     refusedDetail: null,
     refusedAtMs: null,
     lastSeenAtMs: null,
+    aheadRevision: null,
+    aheadSinceMs: null,
     ...newVersion(nowMs),
   };
 }
 
-export function targetView(row: RowOf<'target'>): TargetView {
-  return { target_id: row.id, site_id: row.siteId, name: row.name, state: row.state, ...versionOf(row) };
+export function targetView(row: Omit<RowOf<'target'>, 'raisedRevisions'>): TargetView {
+  const { id, siteId, name, state, aheadRevision } = row;
+  const ahead = aheadRevision === null || state !== 'attached' ? {} : { ahead_revision: aheadRevision };
+  return { target_id: id, site_id: siteId, name, state, ...ahead, ...versionOf(row) };
 }

@@ -16,6 +16,9 @@ const MAX_BATCH = 250;
 /** Until then a target that only polls is not known to be there by other instances. */
 const SEEN_EVERY_MS = 10_000;
 
+/** A target that was ahead is no longer so. */
+const NOT_AHEAD = { aheadRevision: null, aheadSinceMs: null };
+
 interface Waiting {
   readonly target: KnownTarget;
   readonly acknowledgement: Acknowledgement;
@@ -35,7 +38,8 @@ export class Acknowledgements {
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
   readonly #refusalRows = new TargetAllowance();
-  readonly #seen = new Set<string>();
+  /** Whether something that is published leads on from where it stands, by target. */
+  readonly #seen = new Map<string, boolean>();
   #seenTimer: NodeJS.Timeout | undefined;
 
   constructor(options: AcknowledgementsOptions) {
@@ -76,9 +80,9 @@ export class Acknowledgements {
     }
   }
 
-  /** A target was there. */
-  saw({ targetId }: KnownTarget): void {
-    this.#seen.add(targetId);
+  /** A target was there, and can go on from there or not. */
+  saw({ targetId }: KnownTarget, isOnChain: boolean): void {
+    this.#seen.set(targetId, isOnChain);
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
       void this.#writeSeen();
@@ -87,11 +91,15 @@ export class Acknowledgements {
 
   async #writeSeen(): Promise<void> {
     const { store, nowMs, onFault } = this.#options;
-    const targetIds = [...this.#seen];
+    const seen = [...this.#seen];
     this.#seen.clear();
+    const idsOf = (wanted: boolean) => seen.flatMap(([id, isOnChain]) => (isOnChain === wanted ? [id] : []));
     const lastSeenAtMs = nowMs();
     await store
-      .housekeep(undefined, (tx) => tx.propagation.noteTargets(targetIds, { lastSeenAtMs }))
+      .housekeep(undefined, async (tx) => {
+        await tx.propagation.noteTargets(idsOf(true), { lastSeenAtMs, ...NOT_AHEAD });
+        await tx.propagation.noteTargets(idsOf(false), { lastSeenAtMs });
+      })
       .catch((error: unknown) => onFault?.(error));
   }
 
@@ -147,7 +155,13 @@ async function noteAccepted(
     groups.set(head, group);
   }
   for (const { head, revision, ids } of groups.values()) {
-    const set = { ackedRevision: revision, ackedHead: head, ackedAtMs: nowMs, lastSeenAtMs: nowMs };
+    const set = {
+      ackedRevision: revision,
+      ackedHead: head,
+      ackedAtMs: nowMs,
+      lastSeenAtMs: nowMs,
+      ...NOT_AHEAD,
+    };
     await tx.propagation.noteTargets(ids, set);
   }
 }

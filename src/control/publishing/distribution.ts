@@ -46,6 +46,7 @@ export class Distribution implements TargetDistribution {
   /** One answer for all targets that stand in the same place. */
   readonly #answers = new WeakMap<SiteState, Answers>();
   readonly #floorRaises = new TargetAllowance();
+  readonly #aheadNotes = new TargetAllowance();
   readonly #files = new LRUCache<string, Buffer>({
     maxSize: MAX_CACHED_FILE_BYTES,
     sizeCalculation: (content) => Math.max(1, content.length),
@@ -80,7 +81,6 @@ export class Distribution implements TargetDistribution {
     signal: AbortSignal,
   ): ReturnType<TargetDistribution['poll']> {
     const target = await this.#target(targetId);
-    this.#acknowledgements.saw(target);
     const feed = this.#feed(target.siteId);
     const endMs = performance.now() + (query.wait_seconds ?? 0) * 1000;
     await this.#reconcile(feed, target, positionOf(query));
@@ -99,15 +99,25 @@ export class Distribution implements TargetDistribution {
 
   /** A target that nothing leads on from where it is: sees to it that something will. */
   async #reconcile(feed: SiteFeed, target: KnownTarget, told: ChainPosition | undefined): Promise<void> {
-    if (told === undefined) return;
+    const isOnChain = told === undefined || (await this.#leadsOn(feed, told));
+    this.#acknowledgements.saw(target, isOnChain);
+    if (isOnChain) return;
+    const { store, nowMs } = this.#options;
+    const { targetId } = target;
+    const now = nowMs();
+    await raiseFloor(store, target, told, now, {
+      mayRaise: () => this.#floorRaises.take(targetId, now),
+      mayNote: () => this.#aheadNotes.take(targetId, now),
+    });
+  }
+
+  /** Whether something that is published leads on from there. */
+  async #leadsOn(feed: SiteFeed, told: ChainPosition): Promise<boolean> {
     const known = await feed.state();
     // What is newer here may have been published by another instance a moment ago.
     const state = told.revision > known.revision ? await feed.refresh() : known;
-    if ((state.base?.revision ?? 0) > told.revision) return;
-    if ((await feed.stepsFrom(state, told)) !== undefined) return;
-    const { store, nowMs } = this.#options;
-    const now = nowMs();
-    await raiseFloor(store, target, told, now, () => this.#floorRaises.take(target.targetId, now));
+    if ((state.base?.revision ?? 0) > told.revision) return true;
+    return (await feed.stepsFrom(state, told)) !== undefined;
   }
 
   #answer(feed: SiteFeed, state: SiteState, query: PollQuery): Promise<PollAnswer | undefined> {

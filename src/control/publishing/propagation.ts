@@ -67,7 +67,7 @@ function targetView(
   lackedSince: ReadonlyMap<number, number>,
   nowMs: number,
 ): TargetPropagationView {
-  const { ackedRevision, ackedAtMs, lastSeenAtMs } = target;
+  const { ackedRevision, ackedAtMs, lastSeenAtMs, aheadRevision, aheadSinceMs } = target;
   const behind = Math.max(0, site.revision - ackedOf(target));
   const sinceMs = lackedSince.get(ackedOf(target));
   return {
@@ -78,6 +78,8 @@ function targetView(
     ...(ackedAtMs === null ? {} : { acked_at: moment(ackedAtMs) }),
     behind_revisions: behind,
     ...(behind === 0 || sinceMs === undefined ? {} : { behind_since: moment(sinceMs) }),
+    ...(aheadRevision === null ? {} : { ahead_revision: aheadRevision }),
+    ...(aheadSinceMs === null ? {} : { ahead_since: moment(aheadSinceMs) }),
     ...refusedOf(target),
     ...(lastSeenAtMs === null ? {} : { last_seen_at: moment(lastSeenAtMs) }),
     silent: lastSeenAtMs === null || nowMs - lastSeenAtMs > SILENT_MS,
@@ -85,6 +87,7 @@ function targetView(
 }
 
 function stateOf(target: Target, behind: number): TargetPropagationView['state'] {
+  if (target.aheadRevision !== null) return 'ahead';
   if (isRefusing(target)) return 'refusing';
   if (target.ackedRevision === null) return 'never';
   return behind === 0 ? 'current' : 'behind';

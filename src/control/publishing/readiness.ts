@@ -128,13 +128,19 @@ const NO_TARGET: Finding = { state: 'no_target', blockedBy: 'no target is attach
 
 /** What keeps the targets from having a revision; undefined when all have it. */
 function targetsBelow(targets: readonly Target[], revision: number): Finding | undefined {
-  const late = targets.filter(({ ackedRevision }) => (ackedRevision ?? 0) < revision);
+  const isLate = ({ ackedRevision, aheadRevision }: Target) =>
+    aheadRevision !== null || (ackedRevision ?? 0) < revision;
+  const late = targets.filter(isLate);
   const first = late.find(isRefusing) ?? late[0];
   if (first === undefined) return undefined;
   const others = late.length === 1 ? '' : ` (and ${late.length - 1} more)`;
   if (isRefusing(first)) {
     const blockedBy = `target ${first.id} refused revision ${first.refusedRevision}: ${first.refusedCode}${others}`;
     return { state: 'refused', sinceMs: first.refusedAtMs, blockedBy };
+  }
+  if (first.aheadRevision !== null) {
+    const blockedBy = `target ${first.id} is at revision ${first.aheadRevision}, which was not published here${others}`;
+    return { state: 'pending', sinceMs: first.aheadSinceMs, blockedBy };
   }
   const at = first.ackedRevision === null ? 'has taken nothing yet' : `is at revision ${first.ackedRevision}`;
   return { state: 'pending', blockedBy: `target ${first.id} ${at}, revision ${revision} is needed${others}` };

@@ -1,18 +1,29 @@
 /**
  * Targets tell where they are. One that is beyond what was published, or on another chain, has seen what this Control
  * does not know of: it was restored from a backup, or takes over a site that was signed by hand. It then publishes a whole
- * bundle above that, which the target takes.
- * Source: docs/bundle.md "Revision and head".
+ * bundle above that, which the target takes. What one target may raise in all is bounded, for its token may be in other
+ * hands; from there on it takes an operator.
+ * Source: docs/bundle.md "Revision and head"; docs/control.md "Backup and restore".
  */
 import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/chain.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { ControlStore } from '../store/port.ts';
+import type { Place } from '../domain/roles.ts';
+import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
+/** Revisions that one target may raise its site by in all, however often it asks. */
+const MAX_RAISED_BY_TARGET = MAX_REVISION_STEP;
+
+export interface RaiseAllowances {
+  /** Asked when a whole bundle is needed; where not, nothing happens, and the target asks again. */
+  readonly mayRaise: () => boolean;
+  /** Asked when a target that is known to be ahead tells another revision. */
+  readonly mayNote: () => boolean;
+}
+
 /**
- * Sees to it that something is published that the target can take, unless it is already.
- * @param mayRaise asked when a whole bundle is needed for it; where not, nothing happens, and the target asks again
+ * Notes that the target is ahead, and sees to it that something is published that it can take, unless it is already.
  * @throws Refusal `revision_out_of_range`
  */
 export async function raiseFloor(
@@ -20,37 +31,60 @@ export async function raiseFloor(
   { siteId, targetId }: { readonly siteId: string; readonly targetId: string },
   told: ChainPosition,
   nowMs: number,
-  mayRaise: () => boolean,
+  { mayRaise, mayNote }: RaiseAllowances,
 ): Promise<void> {
-  await store.housekeep({ kind: 'site', siteId }, async (tx) => {
+  const isTooFar = await store.housekeep({ kind: 'site', siteId }, async (tx) => {
     const site = await tx.hierarchy.site(siteId);
-    if (site === undefined) throw new Refusal('not_found');
-    if (!(await isNeeded(tx, site, told))) return;
-    if (told.revision - site.revision > MAX_REVISION_STEP) throw new Refusal('revision_out_of_range');
-    if (!mayRaise()) return;
+    const target = await tx.targets.target(targetId);
+    if (site === undefined || target === undefined) throw new Refusal('not_found');
+    if (!(await isAhead(tx, site, told))) return false;
+    if (target.aheadRevision === null || (target.aheadRevision !== told.revision && mayNote())) {
+      const aheadSinceMs = target.aheadSinceMs ?? nowMs;
+      await tx.targets.note(targetId, { aheadRevision: told.revision, aheadSinceMs, lastSeenAtMs: nowMs });
+    }
+    if (isComing(site, told)) return false;
     const floorRevision = Math.max(site.floorRevision, told.revision);
+    // A whole bundle above takes one revision in any case.
+    const raisedBy = Math.max(1, floorRevision - Math.max(site.revision, site.floorRevision));
+    if (target.raisedRevisions + raisedBy > MAX_RAISED_BY_TARGET) return true;
+    if (!mayRaise()) return false;
+    await tx.targets.note(targetId, { raisedRevisions: target.raisedRevisions + raisedBy });
     await tx.hierarchy.advance(siteId, { floorRevision, wholeNeeded: 1 });
     tx.notify({ topic: 'site_changed', reference: siteId });
     await tx.audit.append(
-      {
-        kind: 'proofgate.control.site.raise_floor',
-        actor: `target:${targetId}`,
-        resource: { kind: 'site', id: siteId },
-        place: (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId },
-        before: { revision: site.revision, floor_revision: site.floorRevision },
-        after: { floor_revision: floorRevision },
-      },
+      auditOf(await tx.hierarchy.placeOfSite(siteId), site, targetId, floorRevision),
       nowMs,
     );
+    return false;
   });
+  if (isTooFar) throw new Refusal('revision_out_of_range');
 }
 
-async function isNeeded(tx: Transaction, site: RowOf<'site'>, told: ChainPosition): Promise<boolean> {
-  if (told.revision > site.revision) {
-    return !(site.wholeNeeded === 1 && site.floorRevision >= told.revision);
-  }
+function auditOf(
+  place: Place | undefined,
+  site: RowOf<'site'>,
+  targetId: string,
+  floorRevision: number,
+): AuditEntry {
+  return {
+    kind: 'proofgate.control.site.raise_floor',
+    actor: `target:${targetId}`,
+    resource: { kind: 'site', id: site.id },
+    place: place ?? { siteId: site.id },
+    before: { revision: site.revision, floor_revision: site.floorRevision },
+    after: { floor_revision: floorRevision },
+  };
+}
+
+/** Whether nothing that is published leads on from there. */
+async function isAhead(tx: Transaction, site: RowOf<'site'>, told: ChainPosition): Promise<boolean> {
+  if (told.revision > site.revision) return true;
   const step = await tx.distribution.step(site.id, told.revision);
-  if (step?.head === told.head) return false;
   // Whatever chain it comes from, a verifier takes a whole bundle of a higher revision.
-  return site.baseRevision <= told.revision && site.wholeNeeded === 0;
+  return step?.head !== told.head && site.baseRevision <= told.revision;
+}
+
+/** Whether the next publication will be one that it can take. */
+function isComing({ revision, floorRevision, wholeNeeded }: RowOf<'site'>, told: ChainPosition): boolean {
+  return wholeNeeded === 1 && Math.max(revision, floorRevision) >= told.revision;
 }

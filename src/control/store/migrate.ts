@@ -1,6 +1,7 @@
 import { DEFAULT_MIGRATION_TABLE, type Kysely, Migrator, sql } from 'kysely';
 import { type Dialect, firstSchema } from './migrations/0001-first.ts';
 import { policyKeys } from './migrations/0002-policy-keys.ts';
+import { aheadTargets } from './migrations/0003-ahead-targets.ts';
 import { SchemaNewerError } from './port.ts';
 import type { Tables } from './tables.ts';
 
@@ -9,7 +10,11 @@ import type { Tables } from './tables.ts';
  * @throws SchemaNewerError, or the database's error; nothing is half done, each migration is one transaction
  */
 export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
-  const migrations = { '0001-first': firstSchema(dialect), '0002-policy-keys': policyKeys };
+  const migrations = {
+    '0001-first': firstSchema(dialect),
+    '0002-policy-keys': policyKeys,
+    '0003-ahead-targets': aheadTargets,
+  };
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;

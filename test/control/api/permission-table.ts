@@ -64,6 +64,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/sites/:site_id': operator('read', 'site'),
   'PATCH /v1/sites/:site_id': operator('administer', 'site'),
   'DELETE /v1/sites/:site_id': operator('administer', 'site'),
+  'POST /v1/sites/:site_id/raise-floor': operator('administer', 'site'),
   'GET /v1/sites/:site_id/signing-keys': operator('read', 'site'),
   'POST /v1/sites/:site_id/signing-keys/rotate': operator('administer', 'site'),
   'GET /v1/sites/:site_id/brokers': operator('read', 'site'),
@@ -188,6 +189,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
     origins: ['https://x.example'],
   },
   'PATCH /v1/sites/:site_id': { display_name: 'x' },
+  'POST /v1/sites/:site_id/raise-floor': { above_revision: 1 },
   'POST /v1/sites/:site_id/signing-keys/rotate': { purpose: 'bundle' },
   'PUT /v1/sites/:site_id/brokers/:issuer': {
     definition: {

@@ -212,6 +212,29 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect((await world.expect(200, 'GET', `/v1/sites/${siteId}`)).json.version).toBe(1);
     });
 
+    test('are published above a revision that an operator names, once, whatever is asked again', async () => {
+      const { siteId } = await world.shop('restored');
+      const path = `/v1/sites/${siteId}/raise-floor`;
+      const raise = (revision: number) => world.call('POST', path, { body: { above_revision: revision } });
+      for (const revision of [0, -1, 1.5, 1_000_000_000_000_000]) {
+        expect((await raise(revision)).code).toBe('request_malformed');
+      }
+      const raised = await raise(3_000_000);
+      expect(raised).toMatchObject({
+        status: 200,
+        json: { site_id: siteId, revision: 0, floor_revision: 3_000_000 },
+      });
+      expect((await raise(3_000_000)).json).toEqual(raised.json);
+      expect((await raise(7)).json).toEqual(raised.json);
+      await world.store.read(async (tx) => {
+        expect(await tx.hierarchy.site(siteId)).toMatchObject({ floorRevision: 3_000_000, wholeNeeded: 1 });
+        const kind = 'proofgate.control.site.raise_floor';
+        const events = await tx.audit.list({ siteId, kind, reach: { kind: 'everything' }, limit: 9 });
+        expect(events.map(({ after }): unknown => JSON.parse(after ?? ''))).toEqual([raised.json]);
+        expect(events[0]?.actor).not.toMatch(/^target:/);
+      });
+    });
+
     test('can go once nothing is left on them, with all that was kept', async () => {
       const { siteId, fleetId } = await world.shop('gone');
       const target = await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 't' } });

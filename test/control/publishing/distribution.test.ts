@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { PollQuery } from '../../../src/bundle/distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
+import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { settleSources } from '../../../src/control/publishing/source-settlement.ts';
 import { addTarget, addTargets, detach, type TestTarget } from './control-server.ts';
@@ -242,6 +243,33 @@ describe('a target that is elsewhere', () => {
     await poll({ revision: 1_000_001, head: OTHER_HEAD });
     await publish();
     expect((await world.site()).revision).toBe(1_000_002);
+  });
+
+  it('is shown as ahead until it takes what was published', async () => {
+    await publish();
+    const { revision, head } = await position();
+    await distribution.acknowledge(target.id, { revision, head, outcome: 'accepted' });
+    const shown = async () => {
+      const { targets } = await world.read((tx) => sitePropagation(tx, SITE, world.clock.ms));
+      const { state, ahead_revision, behind_revisions } = targets[0] ?? {};
+      return { state, ahead_revision, behind_revisions };
+    };
+    expect(await shown()).toEqual({ state: 'current', behind_revisions: 0 });
+    const lost = { revision: 3_000_000, head: OTHER_HEAD };
+    await expect(poll(lost)).rejects.toMatchObject({ code: 'revision_out_of_range' });
+    expect(await shown()).toEqual({ state: 'ahead', ahead_revision: 3_000_000, behind_revisions: 0 });
+    await world.change((tx) => tx.hierarchy.advance(SITE, { floorRevision: 3_000_000, wholeNeeded: 1 }));
+    await publish();
+    expect(await poll(lost)).toMatchObject({ answer: { revision: 3_000_001, whole: { required: true } } });
+    const taken = await position();
+    await distribution.acknowledge(target.id, { ...taken, outcome: 'accepted' });
+    expect(await shown()).toEqual({ state: 'current', behind_revisions: 0 });
+    // Somebody else with its token; what it says itself a moment later counts.
+    await poll({ revision: 3_000_001, head: OTHER_HEAD });
+    expect(await shown()).toMatchObject({ state: 'ahead', ahead_revision: 3_000_001 });
+    await poll(taken);
+    await distribution.close();
+    expect(await shown()).toEqual({ state: 'current', behind_revisions: 0 });
   });
 
   it('may be told by an acknowledgement as well, which then acknowledges nothing of ours', async () => {

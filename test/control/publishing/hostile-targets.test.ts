@@ -79,6 +79,61 @@ describe('whole bundles that a target makes necessary', () => {
   });
 });
 
+describe('revisions that a target claims', () => {
+  const claim = async (revision: number) => {
+    try {
+      await poll(hostile, { revision, head: headOf(1) });
+    } catch (error) {
+      return (error as { readonly code?: string }).code;
+    } finally {
+      await publish();
+    }
+    return undefined;
+  };
+  async function restartControl(): Promise<void> {
+    await distribution.close();
+    const { store, clock } = world;
+    distribution = new Distribution({ store, nowMs: clock.nowMs });
+  }
+
+  it('raise the floor by a million in all, in whatever steps, on whatever instance', async () => {
+    const { revision: before } = await world.site();
+    for (let step = 1; step <= 12; step++) {
+      await claim(before + step * 100_000);
+      await restartControl();
+      world.clock.ms += 60_000;
+    }
+    const { revision } = await world.site();
+    // Beside it, each bundle that came of it has a revision of its own.
+    expect(revision - before).toBeLessThanOrEqual(1_000_012);
+    expect(revision - before).toBeGreaterThan(900_000);
+    expect(await claim(revision + 900_000)).toBe('revision_out_of_range');
+    expect(await claim(Number.MAX_SAFE_INTEGER)).toBe('revision_out_of_range');
+    expect((await world.site()).revision).toBe(revision);
+    expect(await row(hostile.id)).toMatchObject({ aheadRevision: Number.MAX_SAFE_INTEGER });
+    // Another target's are its own.
+    expect(await poll(honest, { revision: revision + 5, head: headOf(2) })).toMatchObject({
+      kind: 'not_modified',
+    });
+    await publish();
+    expect((await world.site()).revision).toBe(revision + 6);
+  });
+
+  it('stand in the way of nobody after an operator has raised the floor above what honest ones have', async () => {
+    const { revision } = await world.site();
+    expect(await claim(revision + 5_000_000)).toBe('revision_out_of_range');
+    await world.change((tx) =>
+      tx.hierarchy.advance(SITE, { floorRevision: revision + 2_000_000, wholeNeeded: 1 }),
+    );
+    await publish();
+    const place = { revision: revision + 2_000_000, head: headOf(3) };
+    expect(await poll(honest, place)).toMatchObject({
+      kind: 'answer',
+      answer: { revision: revision + 2_000_001, whole: { required: true } },
+    });
+  });
+});
+
 describe('what is kept in memory for a target', () => {
   const answerOf = async (query: PollQuery) => {
     const result = await poll(hostile, query);

@@ -133,6 +133,17 @@ describe('readiness', () => {
     expect(conditions[4]?.blocked_by).toMatch(/refused revision 2: refused_by_policy/);
   });
 
+  it('a target that is ahead has nothing of it', async () => {
+    const key = await readyKey();
+    const lost = { revision: 5_000_000, head: 'A'.repeat(43), outcome: 'accepted' } as const;
+    await expect(distribution.acknowledge(target.id, lost)).rejects.toMatchObject({
+      code: 'revision_out_of_range',
+    });
+    expect(await states(key)).toEqual(['active', 'active', 'active', 'pending!', 'outdated!']);
+    await acknowledge();
+    expect(await states(key)).toEqual(READY);
+  });
+
   it('a key that ended is not ready, whatever else holds', async () => {
     const key = await readyKey();
     world.clock.ms += 3_600_000;

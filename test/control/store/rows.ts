@@ -95,6 +95,9 @@ export const targetRow = (siteId: string, name: string): RowOf<'target'> => ({
   refusedDetail: null,
   refusedAtMs: null,
   lastSeenAtMs: null,
+  aheadRevision: null,
+  aheadSinceMs: null,
+  raisedRevisions: 0,
   ...VERSIONED,
 });
 

@@ -42,6 +42,65 @@ async function openPostgres(): Promise<Opened> {
   };
 }
 
+/** A verifier that is further ahead than a target may raise in all: docs/control.md "Backup and restore". */
+describe.each([
+  ['SQLite', openSqlite],
+  ['PostgreSQL', openPostgres],
+])('a backup that is much older, on %s', (_, open) => {
+  let opened: Opened;
+  let stage: ControlStage;
+  let gateway: FollowedGateway;
+  let kept: EnrolledKey;
+
+  beforeAll(async () => {
+    opened = await open();
+    ({ stage } = opened);
+    gateway = await FollowedGateway.start(stage);
+    kept = await stage.enroll('billing');
+    await gateway.awaitOutcome(kept.keyFile, ALLOWED);
+    await waitFor('an acknowledgement', 15_000, async () => (await target()).state === 'current');
+    await opened.backups.take(stage);
+    // In place of months.
+    await stage.ctl('raise-floor', SITE_ID, '--above', '3000000');
+    await waitFor('the verifier', 30_000, async () => (await gateway.revision()) > 3_000_000);
+    await stage.stopControl('SIGKILL');
+    await opened.backups.bringBack(stage);
+    await stage.startControl();
+  }, 2 * TIMEOUT_MS);
+  afterAll(async () => {
+    await gateway?.stop();
+    await opened?.close();
+  });
+
+  async function target(): Promise<JsonObject> {
+    const { targets } = await stage.ctl('get', 'propagation', SITE_ID);
+    const [found] = Array.isArray(targets) ? targets : [];
+    return found as JsonObject;
+  }
+
+  it(
+    'shows its target as ahead, until an operator raises the floor: then it takes bundles again',
+    async () => {
+      const stands = await gateway.revision();
+      await waitFor('the target to be ahead', 60_000, async () => (await target()).state === 'ahead');
+      expect(await target()).toMatchObject({ ahead_revision: stands, behind_revisions: 0 });
+      const [listed] = await stage.list('targets');
+      expect(listed).toMatchObject({ state: 'attached', ahead_revision: stands });
+      expect((await stage.ctl('get', 'sites', SITE_ID)).site_id).toBe(SITE_ID);
+      expect(await gateway.revision()).toBe(stands);
+
+      const raised = await stage.ctl('raise-floor', SITE_ID, '--above', String(stands));
+      expect(raised).toMatchObject({ site_id: SITE_ID, floor_revision: stands });
+      await waitFor('the verifier to move on', 60_000, async () => (await gateway.revision()) > stands);
+      await waitFor('an acknowledgement', 15_000, async () => (await target()).state === 'current');
+      await gateway.awaitOutcome(kept.keyFile, ALLOWED);
+      await stage.ctl('revoke', kept.keyId);
+      await gateway.awaitOutcome(kept.keyFile, REVOKED);
+    },
+    2 * TIMEOUT_MS,
+  );
+});
+
 describe.each([
   ['SQLite', openSqlite],
   ['PostgreSQL', openPostgres],

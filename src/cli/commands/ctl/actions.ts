@@ -1,11 +1,12 @@
-/** `proofgate ctl approve|deny|revoke|suspend|resume|retire`: an operator's decisions. */
+/** `proofgate ctl approve|deny|revoke|detach|raise-floor|suspend|resume|retire`: an operator's decisions. */
+import { MAX_FLOOR_REVISION } from '../../../bundle/distribution-limits.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { revisionPath } from '../../../client/operator/paths.ts';
+import { revisionPath, sitePath } from '../../../client/operator/paths.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError } from '../../errors.ts';
-import { optional, text, toggle } from '../../settings.ts';
+import { integer, optional, required, text, toggle } from '../../settings.ts';
 
 const REASON = { reason: optional(text('--reason <text>', 'for the audit trail')) };
 
@@ -14,6 +15,7 @@ export function registerCtlActions(parent: ProofgateCommand, context: CliContext
   registerDeny(parent, context);
   registerRevoke(parent, context);
   registerDetach(parent, context);
+  registerRaiseFloor(parent, context);
   registerSourceAction(parent, context, {
     verb: 'suspend',
     summary: 'Suspend a source: no new enrollments until it is resumed',
@@ -115,6 +117,27 @@ function registerDetach(parent: ProofgateCommand, context: CliContext): void {
       withControl(settings, context, async (api) => {
         const { body } = await api.act(`/v1/targets/${encodeURIComponent(positionals.target)}/detach`);
         context.output.result([`${positionals.target} is ${String(body.state)}`], body);
+      }),
+  });
+}
+
+const ABOVE = { min: 1, max: MAX_FLOOR_REVISION };
+
+function registerRaiseFloor(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'raise-floor',
+    summary: 'Publish a site above a revision, for good, so that targets which are ahead take bundles again',
+    positionals: { site: 'Auth Site' },
+    settings: {
+      ...CTL_SETTINGS,
+      above: required(integer('--above <revision>', 'the highest that a verifier of yours has', ABOVE)),
+    },
+    examples: [`proofgate ctl raise-floor shop-eu-1 --above 2500000 ${FROM_CONTROL}`],
+    run: ({ settings, positionals }) =>
+      withControl(settings, context, async (api) => {
+        const path = `${sitePath(positionals.site)}/raise-floor`;
+        const { body } = await api.act(path, { above_revision: settings.above });
+        context.output.result([`${positionals.site} is published above revision ${settings.above}`], body);
       }),
   });
 }

@@ -44,7 +44,7 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
     list: ofSite('targets'),
     one: byId('targets'),
     needsSite: 'list',
-    columns: ['target_id', 'name', 'state', 'created_at'],
+    columns: ['target_id', 'name', 'state', 'ahead_revision', 'created_at'],
   },
   clients: {
     list: ofSite('clients'),

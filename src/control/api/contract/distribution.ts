@@ -2,20 +2,30 @@
 import Type, { type Static } from 'typebox';
 import { displayText, givenId, identifier, moment, object } from './members.ts';
 
+export const AHEAD_REVISION = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    description:
+      'Where it says that it stands, while nothing that is published leads on from there: above all of it, or on another chain. Publishing above it needs an operator where it is more than one target may raise in all.',
+  }),
+);
+
 const revision = (description: string) => Type.Integer({ minimum: 0, description });
 
 export const TARGET_PROPAGATION = object(
   {
     target_id: givenId('The target.'),
     name: displayText('For people.'),
-    state: Type.Enum(['current', 'behind', 'refusing', 'never'], {
+    state: Type.Enum(['current', 'behind', 'ahead', 'refusing', 'never'], {
       description:
-        'refusing: it said no to a revision after the one that it has. never: it has acknowledged nothing.',
+        'ahead: nothing that is published leads on from where it stands. refusing: it said no to a revision after the one that it has. never: it has acknowledged nothing.',
     }),
     acked_revision: Type.Optional(revision('The newest that it took.')),
     acked_at: Type.Optional(moment('When it said so.')),
     behind_revisions: revision('How far it is behind what is published; 0 when it is current.'),
     behind_since: Type.Optional(moment('When the first revision that it lacks was published.')),
+    ahead_revision: AHEAD_REVISION,
+    ahead_since: Type.Optional(moment('Since when it is ahead.')),
     refused: Type.Optional(
       Type.Object(
         {

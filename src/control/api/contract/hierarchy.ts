@@ -1,5 +1,6 @@
 /** Environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
 import Type, { type Static } from 'typebox';
+import { MAX_FLOOR_REVISION } from '../../../bundle/distribution-limits.ts';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../../bundle/limits.ts';
 import { TRUST_DOMAIN_PATTERN } from '../../../protocol/spiffe-id.ts';
 import { DEFAULT_SOURCE_CAPACITY } from '../../domain/source.ts';
@@ -113,11 +114,32 @@ export const SITE = object(
   'Site',
 );
 
+export const SITE_FLOOR_RAISE = object(
+  {
+    above_revision: Type.Integer({
+      minimum: 1,
+      maximum: MAX_FLOOR_REVISION,
+      description: 'Everything from now on is published above it. There is no way back down.',
+    }),
+  },
+  'SiteFloorRaise',
+);
+
+export const SITE_FLOOR = object(
+  {
+    site_id: siteId,
+    revision: Type.Integer({ minimum: 0, description: 'The newest published; 0 before the first.' }),
+    floor_revision: Type.Integer({ minimum: 0, description: 'The next one lies above this, too.' }),
+  },
+  'SiteFloor',
+);
+
 export const ENVIRONMENT_PATH = { environment_id: identifier('The environment.') };
 export const FLEET_PATH = { fleet_id: identifier('The fleet.') };
 
 export type EnvironmentView = Static<typeof ENVIRONMENT>;
 export type FleetView = Static<typeof FLEET>;
 export type SiteView = Static<typeof SITE>;
+export type SiteFloorView = Static<typeof SITE_FLOOR>;
 export type NewSite = Static<typeof NEW_SITE>;
 export type SiteChange = Static<typeof SITE_CHANGE>;

@@ -1,5 +1,6 @@
 /** Targets: verifiers that take a site's bundles. What they took is in the site's propagation. */
 import Type, { type Static } from 'typebox';
+import { AHEAD_REVISION } from './distribution.ts';
 import { displayText, givenId, identifier, object, VERSIONED } from './members.ts';
 
 export const NEW_TARGET = object({ name: displayText('For people.') }, 'NewTarget');
@@ -12,6 +13,7 @@ const TARGET_MEMBERS = {
   state: Type.Enum(['attached', 'detached'], {
     description: 'A detached target gets nothing any more, and nothing waits for it. Final.',
   }),
+  ahead_revision: AHEAD_REVISION,
   ...VERSIONED,
 };
 

@@ -3,7 +3,14 @@ import type { Sites } from '../../configuration/sites.ts';
 import { reachOf } from '../../domain/roles.ts';
 import { principalOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
-import { FLEET_PATH, NEW_SITE, SITE, SITE_CHANGE } from '../contract/hierarchy.ts';
+import {
+  FLEET_PATH,
+  NEW_SITE,
+  SITE,
+  SITE_CHANGE,
+  SITE_FLOOR,
+  SITE_FLOOR_RAISE,
+} from '../contract/hierarchy.ts';
 import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
 import { PAGE_QUERY, page, pageOf } from '../pagination.ts';
 import { fleetInPath, siteInPath } from '../places.ts';
@@ -105,6 +112,7 @@ function registerOneSiteRoutes(app: ControlApp, sites: Sites): void {
     async (request, reply) => sendVersioned(request, reply, await sites.get(request.params.site_id)),
   );
   registerSiteChanges(app, sites);
+  registerFloorRoute(app, sites);
 }
 
 function registerSiteChanges(app: ControlApp, sites: Sites): void {
@@ -153,6 +161,29 @@ function registerSiteChanges(app: ControlApp, sites: Sites): void {
     async (request, reply) => {
       await sites.remove(operationOf(request), request.params.site_id, expectedVersion(request));
       return reply.code(204).send(null);
+    },
+  );
+}
+
+function registerFloorRoute(app: ControlApp, sites: Sites): void {
+  app.post(
+    '/v1/sites/:site_id/raise-floor',
+    {
+      config: { access: { kind: 'operator', permission: 'administer', place: siteInPath } },
+      schema: {
+        operationId: 'raiseSiteFloor',
+        summary: 'Publish above a revision, so that targets which are ahead take bundles again',
+        description:
+          'The next publication is a whole bundle above it. The same again changes nothing, nor does a revision that lies below what is published.',
+        tags,
+        params: parameters(SITE_PATH),
+        body: SITE_FLOOR_RAISE,
+        response: { 200: SITE_FLOOR },
+      },
+    },
+    (request) => {
+      const { above_revision: aboveRevision } = request.body;
+      return sites.raiseFloor(operationOf(request), request.params.site_id, aboveRevision);
     },
   );
 }

@@ -19,7 +19,12 @@ export class Propagation {
   /** What targets say of themselves, the same of many at once. */
   async noteTargets(
     targetIds: readonly string[],
-    set: Partial<Pick<Tables['target'], 'ackedRevision' | 'ackedHead' | 'ackedAtMs' | 'lastSeenAtMs'>>,
+    set: Partial<
+      Pick<
+        Tables['target'],
+        'ackedRevision' | 'ackedHead' | 'ackedAtMs' | 'lastSeenAtMs' | 'aheadRevision' | 'aheadSinceMs'
+      >
+    >,
   ): Promise<void> {
     if (targetIds.length === 0) return;
     await this.#db

@@ -81,6 +81,9 @@ export class Targets {
       | 'refusedDetail'
       | 'refusedAtMs'
       | 'lastSeenAtMs'
+      | 'aheadRevision'
+      | 'aheadSinceMs'
+      | 'raisedRevisions'
     >,
   ): Promise<void> {
     await this.#db.updateTable('target').set(set).where('id', '=', id).execute();

@@ -1,0 +1,14 @@
+/** Remembers where a target stands that nothing published leads on from, and how much it has raised the floor in all. */
+import { type Kysely, sql } from 'kysely';
+
+const COLUMNS = [
+  'ahead_revision bigint',
+  'ahead_since_ms bigint',
+  'raised_revisions bigint not null default 0',
+];
+
+export const aheadTargets = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    for (const column of COLUMNS) await sql.raw(`alter table target add column ${column}`).execute(db);
+  },
+};
