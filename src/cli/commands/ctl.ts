@@ -2,6 +2,7 @@
 import { type CliContext, defineGroup, type ProofgateCommand } from '../define-command.ts';
 import { registerCtlActions } from './ctl/actions.ts';
 import { registerCtlApply } from './ctl/apply.ts';
+import { registerCtlBlock } from './ctl/block.ts';
 import { registerCtlGet } from './ctl/get.ts';
 import { registerCtlLogin } from './ctl/login.ts';
 import { registerCtlLogout } from './ctl/logout.ts';
@@ -15,6 +16,7 @@ export function registerCtl(parent: ProofgateCommand, context: CliContext): void
   registerCtlApply(group, context);
   registerCtlGet(group, context);
   registerCtlActions(group, context);
+  registerCtlBlock(group, context);
   registerCtlSigningKeys(group, context);
   registerCtlTargetToken(group, context);
 }

@@ -4,6 +4,10 @@ export function sitePath(siteId: string): string {
   return `/v1/sites/${encodeURIComponent(siteId)}`;
 }
 
+export function blockedSubjectsPath(siteId: string): string {
+  return `${sitePath(siteId)}/blocked-subjects`;
+}
+
 export function clientPath(siteId: string, clientId: string): string {
   return `${sitePath(siteId)}/clients/${encodeURIComponent(clientId)}`;
 }

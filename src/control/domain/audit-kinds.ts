@@ -9,7 +9,7 @@ export const AUDITED = {
   bootstrap_token: ['create', 'reset', 'disable'],
   broker: ['create', 'change', 'delete'],
   client: ['create', 'change', 'delete'],
-  derived_key: ['issue', 'revoke'],
+  derived_key: ['issue', 'revoke', 'refuse_public_key'],
   enrollment: ['submit', 'refuse', 'approve', 'deny', 'expire'],
   enrollment_policy: ['create', 'change', 'deactivate', 'reactivate', 'delete'],
   environment: ['create', 'change', 'delete'],

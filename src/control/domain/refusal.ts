@@ -45,7 +45,7 @@ export const REFUSALS = {
   policy_revision_outdated: [409, 'The policy is bound to a revision that is no longer the active one'],
   enrollment_state_conflict: [409, 'The enrollment is decided already'],
   enrollment_expired: [409, 'The key would have ended by now'],
-  key_state_conflict: [409, 'The key has ended already'],
+  key_state_conflict: [409, 'The key is revoked already'],
   key_revoked: [409, 'This public key was revoked; make another'],
   token_key_limit: [409, 'The workload token has enrolled all the keys that it may'],
   challenge_consumed: [409, 'The challenge was used for another submission'],

@@ -11,7 +11,7 @@ import type {
 import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { Operation } from '../operation.ts';
+import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -55,8 +55,9 @@ export class DerivedKeys {
   }
 
   /**
-   * Ends the key and every other living one with its public key, which is refused from now on, for ever.
-   * @throws Refusal `not_found`, `key_state_conflict` when it has ended already
+   * Ends the key and every other living one with its public key, which is refused from now on, for ever. Of a key that
+   * has expired, its public key is refused all the same.
+   * @throws Refusal `not_found`, `key_state_conflict` when that was done already
    */
   async revoke(
     keyId: string,
@@ -68,9 +69,7 @@ export class DerivedKeys {
       const row = await requireKey(tx, keyId);
       const nowMs = this.#nowMs();
       const state = keyStateAt(row.status, row.expiresAtSeconds, Math.floor(nowMs / 1000));
-      if (move(KEY_MACHINE, state, 'revoke').kind === 'refused') {
-        throw new Refusal('key_state_conflict', `the key is ${state}`);
-      }
+      await assertRevocable(tx, row, state);
       const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
       const ended = await revokePublicKey(tx, row, { by: operation.actor, reason, nowMs });
       const blocks = blocksSubject ? [await blockSubject({ tx, place }, row, operation, nowMs)] : [];
@@ -80,9 +79,27 @@ export class DerivedKeys {
         subject_blocked: blocksSubject,
       };
       const entries = ended.map((one) => revocationAudit({ tx, place }, one, reason, operation, nowMs));
+      if (state === 'expired') entries.push(refusalAudit({ tx, place }, row, reason, operation));
       const [first, ...rest] = entries;
       if (first === undefined) throw new Error('the key is active and was not found among the living');
       return { result, audit: [first, ...rest, ...blocks] };
+    });
+  }
+
+  /** Whether or not it ever had a key. @throws Refusal `already_exists` */
+  blockSubject(
+    siteId: string,
+    { issuer, subject }: SubjectName,
+    operation: Operation,
+  ): Promise<Created<BlockedSubjectView, never>> {
+    const nowMs = this.#nowMs();
+    return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
+      if (await tx.keys.subjectIsBlocked(siteId, issuer, subject)) throw new Refusal('already_exists');
+      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const named = { siteId, verifiedIssuer: issuer, verifiedSubject: subject };
+      const entry = await blockSubject({ tx, place }, named, operation, nowMs);
+      const row = { siteId, issuer, subject, blockedAtMs: nowMs, blockedBy: operation.actor };
+      return { result: blockedSubjectView(row), audit: [entry] };
     });
   }
 
@@ -128,9 +145,26 @@ export async function requireKey(tx: Transaction, keyId: string): Promise<RowOf<
   return row;
 }
 
+/** @throws Refusal `key_state_conflict` */
+async function assertRevocable(
+  tx: Transaction,
+  { siteId, thumbprint }: RowOf<'derivedKey'>,
+  state: KeyState,
+): Promise<void> {
+  if (move(KEY_MACHINE, state, 'revoke').kind === 'moved') return;
+  // An expired key stays what it is; its public key can enroll again until it is refused.
+  if (state === 'expired' && !(await tx.keys.publicKeyWasRevoked(siteId, thumbprint))) return;
+  const detail = state === 'expired' ? 'the key is expired, and its public key refused already' : undefined;
+  throw new Refusal('key_state_conflict', detail ?? `the key is ${state}`);
+}
+
 async function blockSubject(
   { tx, place }: PlacedTransaction,
-  { siteId, verifiedIssuer: issuer, verifiedSubject: subject }: RowOf<'derivedKey'>,
+  {
+    siteId,
+    verifiedIssuer: issuer,
+    verifiedSubject: subject,
+  }: Pick<RowOf<'derivedKey'>, 'siteId' | 'verifiedIssuer' | 'verifiedSubject'>,
   { actor, requestId }: Operation,
   nowMs: number,
 ): Promise<AuditEntry> {
@@ -141,6 +175,22 @@ async function blockSubject(
     resource: { kind: 'blocked_subject', id: `${issuer}|${subject}` },
     place,
     after: { issuer, subject },
+    requestId,
+  };
+}
+
+function refusalAudit(
+  { place }: PlacedTransaction,
+  { keyId, thumbprint }: RowOf<'derivedKey'>,
+  reason: string | undefined,
+  { actor, requestId }: Operation,
+): AuditEntry {
+  return {
+    kind: 'proofgate.control.derived_key.refuse_public_key',
+    actor,
+    resource: { kind: 'derived_key', id: keyId },
+    place,
+    after: { key_id: keyId, fingerprint: thumbprint, ...(reason === undefined ? {} : { reason }) },
     requestId,
   };
 }

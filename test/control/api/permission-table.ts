@@ -146,6 +146,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/derived-keys/:key_id': operator('read', 'site'),
   'POST /v1/derived-keys/:key_id/revoke': operator('operate', 'site'),
   'GET /v1/sites/:site_id/blocked-subjects': operator('read', 'site'),
+  'POST /v1/sites/:site_id/blocked-subjects': operator('operate', 'site'),
   'DELETE /v1/sites/:site_id/blocked-subjects': operator('operate', 'site'),
   // From key to traffic
   'GET /v1/derived-keys/:key_id/readiness': operator('read', 'site'),
@@ -250,6 +251,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
   'POST /v1/enrollments': { challenge_id: 'x', workload_token: 'x', signature: 'x' },
   'POST /v1/enrollments/:enrollment_id/deny': {},
   'POST /v1/derived-keys/:key_id/revoke': {},
+  'POST /v1/sites/:site_id/blocked-subjects': { issuer: 'x', subject: 'x' },
   'POST /v1/targets/self/acks': { revision: 1, head: 'A'.repeat(43), outcome: 'accepted' },
   'POST /v1/role-grants': { principal: 'group:x', role: 'viewer', scope: SITE_SCOPE },
   'POST /v1/access-tokens': { name: 'x', role: 'viewer', scope: SITE_SCOPE },

@@ -179,8 +179,10 @@ export class SiteModel {
 
   revoke(key: Key, blocksSubject: boolean): void {
     const state = keyStateAt(key.status, key.enrollment.keyExpiresAtSeconds, this.nowSeconds);
-    if (move(KEY_MACHINE, state, 'revoke').kind === 'refused') return;
     const { publicKey, policy } = key.enrollment;
+    // An expired key stays so; its public key is refused all the same, once.
+    const isBan = state === 'expired' && !this.revokedKeys.has(publicKey);
+    if (!isBan && move(KEY_MACHINE, state, 'revoke').kind === 'refused') return;
     for (const other of this.keys.filter(({ enrollment }) => enrollment.publicKey === publicKey)) {
       const otherState = keyStateAt(other.status, other.enrollment.keyExpiresAtSeconds, this.nowSeconds);
       if (move(KEY_MACHINE, otherState, 'revoke').kind === 'moved') other.status = 'revoked';

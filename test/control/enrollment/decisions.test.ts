@@ -303,7 +303,53 @@ describe('revocation', () => {
     expect(await world.keysOf()).toEqual(before);
   });
 
-  test('an expired key cannot be revoked, and says expired', async () => {
+  test('the public key of an expired key is refused for ever, with every living key of it', async () => {
+    const policy = await world.policy(source, { max_key_lifetime_seconds: 60 });
+    const workload = world.workload(policy);
+    const { derived_key: expired } = await world.enroll(workload);
+    world.ms += 60_000;
+    const { derived_key: living } = await world.enroll(workload);
+    const [expiredId, livingId] = [expired?.key_id ?? '', living?.key_id ?? ''];
+    const result = await world.keys.revoke(expiredId, { reason: 'leaked' }, BY);
+    expect(result).toMatchObject({ key: { status: 'expired' }, revoked_key_ids: [livingId] });
+    expect((await world.keys.key(livingId)).status).toBe('revoked');
+    expect(await world.auditKinds(expiredId)).toEqual(['derived_key.issue', 'derived_key.refuse_public_key']);
+    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
+    expect(await refusalOf(world.keys.revoke(expiredId, {}, BY))).toBe('key_state_conflict');
+  });
+
+  test('of an expired key that no other key shares, the public key and the subject are refused', async () => {
+    const subject = 'system:serviceaccount:prod:gone';
+    const policy = await world.policy(source, { max_key_lifetime_seconds: 60, verified_subject: subject });
+    const workload = world.workload(policy);
+    const { derived_key: key } = await world.enroll(workload, world.token({ serviceAccount: 'gone' }));
+    world.ms += 60_000;
+    const before = (await world.changesOf()).length;
+    const result = await world.keys.revoke(key?.key_id ?? '', { block_subject: true }, BY);
+    expect(result).toMatchObject({ key: { status: 'expired' }, revoked_key_ids: [], subject_blocked: true });
+    // No bundle says anything of it.
+    expect((await world.changesOf()).length).toBe(before);
+    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('subject_blocked');
+    const named = { issuer: policy.verified_issuer, subject };
+    await world.keys.unblockSubject(SITE, named, BY);
+    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
+  });
+
+  test('a subject is blocked without a key, once', async () => {
+    const subject = 'system:serviceaccount:prod:never';
+    const policy = await world.policy(source, { verified_subject: subject });
+    const named = { issuer: policy.verified_issuer, subject };
+    const blocked = await world.keys.blockSubject(SITE, named, BY);
+    expect(blocked.view).toMatchObject({ site_id: SITE, ...named, blocked_by: BY.actor });
+    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('subject_blocked');
+    expect(await refusalOf(world.keys.blockSubject(SITE, named, BY))).toBe('already_exists');
+    const audited = await world.auditKinds(`${named.issuer}|${subject}`);
+    expect(audited).toEqual(['blocked_subject.block']);
+    await world.keys.unblockSubject(SITE, named, BY);
+    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('not refused');
+  });
+
+  test('an expired key says expired', async () => {
     const policy = await world.policy(source, { max_key_lifetime_seconds: 60 });
     const { derived_key: key } = await world.enroll(world.workload(policy));
     const keyId = key?.key_id ?? '';
@@ -311,7 +357,6 @@ describe('revocation', () => {
     expect((await world.keys.key(keyId)).status).toBe('active');
     world.ms += 1;
     expect((await world.keys.key(keyId)).status).toBe('expired');
-    expect(await refusalOf(world.keys.revoke(keyId, {}, BY))).toBe('key_state_conflict');
     const page = { after: undefined, limit: 100 };
     const expired = await world.keys.ofSite(SITE, { status: 'expired', clientId: CLIENT }, page);
     expect(expired.map(({ key_id: id }) => id)).toContain(keyId);

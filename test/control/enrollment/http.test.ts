@@ -204,12 +204,12 @@ test('from a draft to a key that is revoked', async () => {
   const blockedPath = `/v1/sites/${SITE}/blocked-subjects`;
   const blocked = itemsOf(await world.expect(200, 'GET', blockedPath));
   expect(blocked).toEqual([expect.objectContaining({ issuer: issuer.issuer, subject: SUBJECT })]);
-  await world.store.housekeep(undefined, (tx) =>
-    tx.keys.blockSubject({
-      ...{ siteId: SITE, issuer: issuer.issuer, subject: `${SUBJECT}-2` },
-      ...{ blockedAtMs: 1, blockedBy: 'bootstrap' },
-    }),
+  const another = { body: { issuer: issuer.issuer, subject: `${SUBJECT}-2` }, key: 'block-once' };
+  const made = await world.expect(201, 'POST', blockedPath, another);
+  expect((await world.expect(201, 'POST', blockedPath, another)).headers['idempotency-replayed']).toBe(
+    'true',
   );
+  expect((await world.call('POST', blockedPath, { body: another.body })).code).toBe('already_exists');
   const page = await world.expect(200, 'GET', `${blockedPath}?limit=1`);
   const rest = await world.expect(200, 'GET', `${blockedPath}?cursor=${textIn(page, 'next_cursor')}`);
   expect([...itemsOf(page), ...itemsOf(rest)].map(({ subject }) => subject)).toEqual([
@@ -217,6 +217,7 @@ test('from a draft to a key that is revoked', async () => {
     `${SUBJECT}-2`,
   ]);
   const name = new URLSearchParams({ issuer: issuer.issuer, subject: SUBJECT });
+  await world.expect(204, 'DELETE', String(made.headers.location));
   await world.expect(204, 'DELETE', `${blockedPath}?${name}`);
   await world.expect(404, 'DELETE', `${blockedPath}?${name}`);
   expect((await submitRefused(reference, key)).code).toBe('key_revoked');
@@ -404,6 +405,7 @@ describe('permissions', () => {
     'GET /v1/derived-keys/:key_id': 'read',
     'POST /v1/derived-keys/:key_id/revoke': 'operate',
     'GET /v1/sites/:site_id/blocked-subjects': 'read',
+    'POST /v1/sites/:site_id/blocked-subjects': 'operate',
     'DELETE /v1/sites/:site_id/blocked-subjects': 'operate',
   };
   const OURS = /\/(sources|enrollment-policies|enrollments|derived-keys|blocked-subjects)(\/|$)/;
@@ -455,6 +457,7 @@ describe('permissions', () => {
     };
     const bodies: { readonly [route: string]: object } = {
       'POST /v1/sites/:site_id/sources': sourceBody('permissions'),
+      'POST /v1/sites/:site_id/blocked-subjects': { issuer: 'x', subject: 'y' },
       'PATCH /v1/sources/:source_id': {},
       'POST /v1/sources/:source_id/revisions': {},
       'PATCH /v1/sources/:source_id/revisions/:revision': {},

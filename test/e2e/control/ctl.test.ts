@@ -258,6 +258,20 @@ describe('get', () => {
   });
 });
 
+describe('block', () => {
+  const ROGUE = ['--issuer', 'https://oidc.example', '--subject', 'system:serviceaccount:prod:rogue'];
+
+  it('refuses a subject that has no key, until unblock', async () => {
+    const named = { issuer: ROGUE[1], subject: ROGUE[3] };
+    expect(await stage.ctl('block', '--site', SITE_ID, ...ROGUE)).toMatchObject(named);
+    const again = await stage.tryCtl('block', '--site', SITE_ID, ...ROGUE);
+    expect([again.exitCode, errorCode(again)]).toEqual([3, 'already_exists']);
+    expect(await stage.ctl('unblock', '--site', SITE_ID, ...ROGUE)).toMatchObject(named);
+    const over = await stage.tryCtl('unblock', '--site', SITE_ID, ...ROGUE);
+    expect([over.exitCode, errorCode(over)]).toEqual([3, 'not_found']);
+  });
+});
+
 describe('what an operator does wrong', () => {
   const WRONG: readonly (readonly [string, readonly string[], number, string])[] = [
     ['a kind that is not there', ['get', 'pods'], 2, 'kind_unknown'],

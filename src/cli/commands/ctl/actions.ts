@@ -81,7 +81,8 @@ function reasonOf(reason: string | undefined): object {
 function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
     name: 'revoke',
-    summary: 'Revoke a derived key, and every living key ID of the same public key, for good',
+    summary:
+      'Revoke a derived key, and every living key ID of the same public key, for good; of an expired key, its public key',
     positionals: { key: 'key ID' },
     settings: {
       ...CTL_SETTINGS,
@@ -98,10 +99,11 @@ function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
         const ids = Array.isArray(body.revoked_key_ids)
           ? body.revoked_key_ids.map(String)
           : [positionals.key];
-        context.output.result(
-          ids.map((id) => `${id} is revoked`),
-          body,
-        );
+        const lines = ids.map((id) => `${id} is revoked`);
+        if (!ids.includes(positionals.key)) {
+          lines.unshift(`${positionals.key} has expired; its public key is refused from now on`);
+        }
+        context.output.result(lines, body);
       }),
   });
 }

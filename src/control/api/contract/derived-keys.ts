@@ -49,11 +49,12 @@ export const KEY_REVOCATION = object(
   'KeyRevocation',
 );
 
-/** Every key ID that ended with it: all that were living with the same public key. */
 export const KEY_REVOCATION_RESULT = object(
   {
     key: DERIVED_KEY,
-    revoked_key_ids: Type.Array(givenId('Key ID.'), { minItems: 1 }),
+    revoked_key_ids: Type.Array(givenId('Key ID.'), {
+      description: 'Every key ID that ended with it: all that were living with the same public key.',
+    }),
     subject_blocked: Type.Boolean(),
   },
   'KeyRevocationResult',
@@ -75,6 +76,16 @@ export const BLOCKED_SUBJECT_NAME = {
   issuer: identifier('As listed.'),
   subject: identifier('As listed.'),
 };
+
+export const NEW_BLOCKED_SUBJECT = object(
+  {
+    issuer: identifier("The workload token's iss, exactly."),
+    subject: identifier("The workload token's sub, exactly."),
+  },
+  'NewBlockedSubject',
+  undefined,
+  { issuer: 'https://oidc.example/id/4F2A', subject: 'system:serviceaccount:prod:billing' },
+);
 
 export const DERIVED_KEY_PATH = { key_id: givenId('The derived key.') };
 

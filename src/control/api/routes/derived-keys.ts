@@ -11,11 +11,12 @@ import {
   DERIVED_KEY_PATH,
   KEY_REVOCATION,
   KEY_REVOCATION_RESULT,
+  NEW_BLOCKED_SUBJECT,
 } from '../contract/derived-keys.ts';
 import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
 import { PAGE_MEMBERS, PAGE_QUERY, page, pageOf } from '../pagination.ts';
 import { pathText, siteInPath } from '../places.ts';
-import { operationOf } from '../request-operation.ts';
+import { IDEMPOTENCY_KEY, operationOf, sendCreated } from '../request-operation.ts';
 import { entityTag } from '../versions.ts';
 
 const tags = ['Derived keys'];
@@ -84,7 +85,8 @@ function registerKeyRoutes(app: ControlApp, keys: DerivedKeys): void {
       },
       schema: {
         operationId: 'revokeDerivedKey',
-        summary: 'End the key, and every living one with its public key, which is refused from now on',
+        summary:
+          'End the key, and every living one with its public key, which is refused from now on; also of an expired key',
         tags,
         params,
         body: Type.Union([KEY_REVOCATION, nothing]),
@@ -116,6 +118,32 @@ function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void 
         blockedSubjectPlace,
         (subject) => subject,
       ),
+  );
+  app.post(
+    '/v1/sites/:site_id/blocked-subjects',
+    {
+      config: {
+        access: { kind: 'operator', permission: 'operate', place: siteInPath },
+        problems: ['already_exists', 'idempotency_conflict'],
+      },
+      schema: {
+        operationId: 'blockSubject',
+        summary: 'Refuse new enrollments of a subject, whether or not it has a key; living keys live on',
+        tags,
+        params: parameters(SITE_PATH),
+        headers: IDEMPOTENCY_KEY,
+        body: NEW_BLOCKED_SUBJECT,
+        response: { 201: BLOCKED_SUBJECT },
+      },
+    },
+    async (request, reply) => {
+      const { site_id: siteId } = request.params;
+      const created = await keys.blockSubject(siteId, request.body, operationOf(request));
+      return sendCreated(reply, created, ({ issuer, subject }) => {
+        const name = new URLSearchParams({ issuer, subject });
+        return `/v1/sites/${encodeURIComponent(siteId)}/blocked-subjects?${name}`;
+      });
+    },
   );
   app.delete(
     '/v1/sites/:site_id/blocked-subjects',
