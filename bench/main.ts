@@ -12,6 +12,7 @@ import { deltaCost } from './request-plane/delta-cost.ts';
 import { deltaLatency } from './request-plane/delta-latency.ts';
 import { denials } from './request-plane/denials.ts';
 import { ed25519 } from './request-plane/ed25519.ts';
+import { hostileInput } from './request-plane/hostile-input.ts';
 import { latency } from './request-plane/latency.ts';
 import { liveRecords } from './request-plane/live-records.ts';
 import { memorySoak } from './request-plane/memory-soak.ts';
@@ -23,6 +24,7 @@ const PARTS: readonly Part[] = [
   latency,
   behindEnvoy,
   denials,
+  hostileInput,
   scale,
   deltaCost,
   deltaLatency,

@@ -38,6 +38,7 @@ export interface RequestPlan {
 export interface HttpFields {
   readonly path: string;
   readonly lines: readonly (readonly [name: string, value: string])[];
+  readonly body?: Buffer;
 }
 
 const serialize = requestSerializer(loadPackageDefinition());
@@ -54,10 +55,11 @@ export function goodPlan({ callers, size }: BenchSite, index: number): RequestPl
   return { caller, path: `${pathOf(route)}/${index}`, routeId: routeName(route) };
 }
 
-export function encodeRequest({ lines, path }: HttpFields): Buffer {
+export function encodeRequest({ body, lines, path }: HttpFields): Buffer {
   const headers = lines.map(([key, value]) => ({ key, raw_value: Buffer.from(value, 'latin1') }));
   const http = { method: 'GET', path, host: AUTHORITY, scheme: 'https', header_map: { headers } };
-  return serialize({ attributes: { request: { http } } });
+  const request = body === undefined ? { http } : { http: { ...http, raw_body: body } };
+  return serialize({ attributes: { request } });
 }
 
 /** As Envoy sends them with `encode_raw_headers`. */

@@ -27,6 +27,7 @@ export interface VerifierOptions {
 export interface RunningVerifier extends RunningServer {
   /** From the start of the process until `/readyz` says so. */
   readonly readyAfterMs: number;
+  readonly adminUrl: string;
 }
 
 /** With metrics, and audit to a file. */
@@ -47,7 +48,8 @@ export async function startVerifier(options: VerifierOptions): Promise<RunningVe
     },
   );
   const readyAfterMs = performance.now() - startMs;
-  return { ...targetOf(service), readyAfterMs, isGood: isAllowed, stop: () => service.stop() };
+  const adminUrl = listening(service.stderrLines, 'admin_listen', (address) => `http://${address}`) ?? '';
+  return { ...targetOf(service), readyAfterMs, adminUrl, isGood: isAllowed, stop: () => service.stop() };
 }
 
 export interface SiteVerifierOptions {
