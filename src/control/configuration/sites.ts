@@ -137,6 +137,8 @@ export class Sites {
       const place = found(await tx.hierarchy.placeOfSite(id));
       await refuseUse(tx, id, Math.floor(nowMs() / 1000));
       await tx.hierarchy.removeSite(id);
+      // Nobody is to go on from what was published of it: another site may get its identifier.
+      tx.notify({ topic: 'site_published', reference: id });
       const before = siteView(row, place);
       return { result: undefined, audit: [audited(operation, { what: 'site.delete', id, place, before })] };
     });
@@ -240,7 +242,7 @@ async function refuseUse(tx: Transaction, siteId: string, nowSeconds: number): P
   await refuseHeldScope(tx, 'site', siteId);
 }
 
-function siteView(row: Omit<RowOf<'site'>, 'policyRevision'>, place: Place): SiteView {
+function siteView(row: Omit<RowOf<'site'>, 'policyRevision' | 'uid'>, place: Place): SiteView {
   return {
     site_id: row.id,
     environment_id: place.environmentId ?? '',

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 export const ID_PREFIXES = {
   environment: 'env',
   fleet: 'flt',
+  siteUid: 'su',
   target: 'tgt',
   source: 'tas',
   enrollmentPolicy: 'ep',

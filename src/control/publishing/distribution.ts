@@ -201,7 +201,11 @@ export class Distribution implements TargetDistribution {
     await this.#feeds
       .get(siteId)
       ?.refresh()
-      .catch((error: unknown) => this.#options.onFault?.(error));
+      .catch((error: unknown) => {
+        const isGone = error instanceof Refusal && error.code === 'not_found';
+        if (isGone) this.#feeds.delete(siteId);
+        else this.#options.onFault?.(error);
+      });
   }
 
   async #lookAgainAndAgain(): Promise<void> {

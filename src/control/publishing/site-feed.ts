@@ -16,6 +16,7 @@ type StepRow = RowOf<'bundleStep'>;
 /** A moment of a site. Immutable. */
 export interface SiteState {
   readonly siteId: string;
+  readonly siteUid: string;
   readonly revision: number;
   /** Null before the first publication. */
   readonly head: string | null;
@@ -73,6 +74,7 @@ export class SiteFeed {
       const before = this.#state;
       state = await this.#store.read((tx) => readState(tx, this.#siteId, before));
       this.#state = state;
+      if (before?.siteUid !== state.siteUid) this.#pages.clear();
       if (hasNews(before, state)) for (const wake of [...this.#waiting]) wake();
     } while (this.#isStale);
     return state;
@@ -140,13 +142,16 @@ function hasNews(before: SiteState | undefined, after: SiteState): boolean {
   );
 }
 
-async function readState(tx: Transaction, siteId: string, before: SiteState | undefined): Promise<SiteState> {
+async function readState(tx: Transaction, siteId: string, known: SiteState | undefined): Promise<SiteState> {
   const site = await tx.hierarchy.site(siteId);
   if (site === undefined) throw new Refusal('not_found');
+  // Another site of that identifier has nothing of the one before.
+  const before = known?.siteUid === site.uid ? known : undefined;
   const { revision, head, floorRevision } = site;
   const isMoved = before === undefined || before.head !== head || before.revision !== revision;
   return {
     siteId,
+    siteUid: site.uid,
     revision,
     head,
     floorRevision,

@@ -43,6 +43,8 @@ export interface FleetTable extends Versioned {
 /** An Auth Site: its identifier is what transcripts name. */
 export interface SiteTable extends Versioned {
   id: Fixed<string>;
+  /** Never another site's, as the identifier may be once the site is deleted. */
+  uid: Fixed<string>;
   fleetId: Fixed<string>;
   displayName: string;
   trustDomain: string;
@@ -398,6 +400,8 @@ export interface AuditEventTable {
   environmentId: Fixed<string | null>;
   fleetId: Fixed<string | null>;
   siteId: Fixed<string | null>;
+  /** The site's `uid`; null when it was gone already. */
+  siteUid: Fixed<string | null>;
   /** JSON objects; null where there is nothing before, or after. */
   before: Fixed<JsonText | null>;
   after: Fixed<JsonText | null>;

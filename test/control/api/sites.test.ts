@@ -267,6 +267,48 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
   });
 
+  test('a site that gets the identifier of a deleted one gets nothing that was kept of it', async () => {
+    const first = await world.shop('reused');
+    const { siteId } = first;
+    const scope = { kind: 'site', id: siteId } as const;
+    const made = await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 't' } });
+    await world.expect(200, 'POST', `/v1/targets/${textIn(made, 'target_id')}/detach`);
+    const grant = await world.expect(201, 'POST', '/v1/role-grants', {
+      body: { principal: 'group:shop', role: 'viewer', scope },
+    });
+    const token = await world.expect(201, 'POST', '/v1/access-tokens', {
+      body: { name: 'ci', role: 'viewer', scope },
+    });
+    const remove = () => world.call('DELETE', `/v1/sites/${siteId}`, { ifMatch: 1 });
+    // What is granted on a site is taken back before it goes, so that it never holds on a later one.
+    expect((await remove()).code).toBe('still_in_use');
+    await world.expect(204, 'DELETE', `/v1/role-grants/${textIn(grant, 'role_grant_id')}`);
+    expect((await remove()).code).toBe('still_in_use');
+    const tokenPath = `/v1/access-tokens/${textIn(token, 'access_token_id')}`;
+    await world.expect(204, 'DELETE', tokenPath, { ifMatch: 1 });
+    expect((await remove()).status).toBe(204);
+    const second = await world.shop('elsewhere');
+    await world.expect(201, 'POST', `/v1/fleets/${second.fleetId}/sites`, {
+      body: { ...SITE_BODY, site_id: siteId, issuer_url: 'https://control.shop.example/sites/reused' },
+    });
+    const hash = tokenHash(textIn(made, 'token'));
+    expect(await world.store.read((tx) => tx.targets.byTokenHash(hash, world.ms))).toBeUndefined();
+    expect(itemsOf(await world.expect(200, 'GET', `/v1/sites/${siteId}/targets`))).toEqual([]);
+    const kinds = async (token?: string) => {
+      const path = `/v1/audit-events?site_id=${siteId}`;
+      const items = itemsOf(await world.expect(200, 'GET', path, token === undefined ? {} : { token }));
+      return items.map(({ kind, environment_id }) => [kind, environment_id]);
+    };
+    const created = ['proofgate.control.site.create', second.environmentId];
+    expect(await kinds(world.operator('of-the-new-site', 'viewer', scope))).toEqual([created]);
+    const ofFirst = world.operator('of-the-first', 'viewer', {
+      kind: 'environment',
+      id: first.environmentId,
+    });
+    expect(await kinds(ofFirst)).not.toContainEqual(created);
+    expect(await kinds()).toContainEqual(['proofgate.control.site.delete', first.environmentId]);
+  });
+
   describe('signing keys', () => {
     test('rotate with both signing for a while', async () => {
       const { siteId } = await world.shop('rotating');

@@ -283,6 +283,33 @@ describe('a target that is elsewhere', () => {
   });
 });
 
+describe('a site that gets the identifier of a deleted one', () => {
+  it('has nothing of what was published of it, though revisions are alike', async () => {
+    await publish();
+    const old = await poll();
+    const stop = new AbortController();
+    // Keeps the memory of the site in use.
+    const etag = old.kind === 'answer' ? old.etag : undefined;
+    const waiting = distribution.poll(target.id, { wait_seconds: 30 }, etag, stop.signal);
+    await detach(world, target.id);
+    await world.store.housekeep(undefined, (tx) => tx.hierarchy.removeSite(SITE));
+    await world.addSite(SITE);
+    target = await addTarget(world);
+    await publish();
+    stop.abort();
+    await waiting;
+    const { revision, head } = await world.site();
+    const now = await poll();
+    expect(now).toMatchObject({ answer: { revision, head, whole: { revision, head } } });
+    expect([revision, old.kind === 'answer' && old.answer.revision]).toEqual([1, 1]);
+    const files = now.kind === 'answer' ? (now.answer.whole?.files ?? []) : [];
+    for (const { name } of files) {
+      const content = await distribution.file(target.id, revision, name);
+      expect(content).toHaveLength(files.find((file) => file.name === name)?.bytes ?? 0);
+    }
+  });
+});
+
 describe('acknowledgements', () => {
   const accept = async (id = target.id) => {
     const { revision, head } = await position();

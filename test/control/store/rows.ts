@@ -35,7 +35,7 @@ export interface Ground {
 
 let sites = 0;
 
-export function siteRow(fleetId: string, id: string): RowOf<'site'> {
+export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'uid'> {
   return {
     id,
     fleetId,

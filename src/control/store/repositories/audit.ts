@@ -1,5 +1,5 @@
 import { newId } from '../../domain/identifiers.ts';
-import type { Place, Reach } from '../../domain/roles.ts';
+import type { Reach } from '../../domain/roles.ts';
 import type { AuditEntry } from '../audit-entry.ts';
 import type { Database } from '../database.ts';
 import { eventWithin } from './reach.ts';
@@ -18,6 +18,8 @@ export interface AuditFilter {
   readonly limit: number;
 }
 
+type WholePlace = AuditEntry['place'] & { readonly siteUid?: string };
+
 /** The audit trail: written with every mutation, never changed, pruned by age. */
 export class AuditTrail {
   readonly #db: Database;
@@ -28,7 +30,7 @@ export class AuditTrail {
 
   async append(entry: AuditEntry, nowMs: number): Promise<void> {
     const { kind, actor, resource, before, after, requestId } = entry;
-    const place = await this.#wholePlace(entry.place);
+    const { siteUid, ...place } = await this.#wholePlace(entry.place);
     await this.#db
       .insertInto('auditEvent')
       .values({
@@ -41,6 +43,7 @@ export class AuditTrail {
         environmentId: place.environmentId ?? null,
         fleetId: place.fleetId ?? null,
         siteId: place.siteId ?? null,
+        siteUid: siteUid ?? null,
         before: before === undefined ? null : JSON.stringify(before),
         after: after === undefined ? null : JSON.stringify(after),
         requestId: requestId ?? null,
@@ -49,15 +52,15 @@ export class AuditTrail {
   }
 
   /** Who reads a whole environment also reads what happened on its sites. */
-  async #wholePlace(place: AuditEntry['place']): Promise<AuditEntry['place']> {
-    if (place.siteId === undefined || place.environmentId !== undefined) return place;
-    const above: Place | undefined = await this.#db
+  async #wholePlace(place: AuditEntry['place']): Promise<WholePlace> {
+    if (place.siteId === undefined) return place;
+    const site: WholePlace | undefined = await this.#db
       .selectFrom('site')
       .innerJoin('fleet', 'fleet.id', 'site.fleetId')
-      .select(['fleet.id as fleetId', 'fleet.environmentId as environmentId'])
+      .select(['site.uid as siteUid', 'fleet.id as fleetId', 'fleet.environmentId as environmentId'])
       .where('site.id', '=', place.siteId)
       .executeTakeFirst();
-    return { ...above, siteId: place.siteId };
+    return { ...place, ...site };
   }
 
   /** Newest first. */

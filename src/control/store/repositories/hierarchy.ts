@@ -1,4 +1,5 @@
 import type { Insertable, Updateable } from 'kysely';
+import { newId } from '../../domain/identifiers.ts';
 import type { Place, Reach } from '../../domain/roles.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
@@ -115,8 +116,12 @@ export class Hierarchy {
     return query.orderBy('id').limit(page.limit).execute();
   }
 
-  async addSite(row: Insertable<Tables['site']>): Promise<void> {
-    await this.#db.insertInto('site').values(row).execute();
+  async addSite(row: Omit<Insertable<Tables['site']>, 'uid'>): Promise<void> {
+    const uid = newId('siteUid', row.createdAtMs);
+    await this.#db
+      .insertInto('site')
+      .values({ ...row, uid })
+      .execute();
   }
 
   site(id: string): Promise<RowOf<'site'> | undefined> {

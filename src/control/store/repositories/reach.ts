@@ -41,12 +41,16 @@ export function scopeWithin(reach: Below): Expression<SqlBool> {
   ]);
 }
 
-/** Whether an event's place lies within reach. What happened to the installation is for those who reach all of it. */
+/**
+ * Whether an event's place lies within reach. What happened to the installation is for those who reach all of it, and
+ * what happened to a site that is gone for those who reach what it lay in: its identifier may be another site's by now.
+ */
 export function eventWithin(reach: Below): Expression<SqlBool> {
   const is = expressionBuilder<Tables, 'auditEvent'>();
+  const uids = is.selectFrom('site').select('site.uid').where('site.id', 'in', listed(reach.siteIds));
   return is.or([
     is('environmentId', 'in', listed(reach.environmentIds)),
     is('fleetId', 'in', listed(reach.fleetIds)),
-    is('siteId', 'in', listed(reach.siteIds)),
+    is('siteUid', 'in', uids),
   ]);
 }

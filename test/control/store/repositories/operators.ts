@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { newId } from '../../../../src/control/domain/identifiers.ts';
-import type { Role, Scope } from '../../../../src/control/domain/roles.ts';
+import type { Reach, Role, Scope } from '../../../../src/control/domain/roles.ts';
 import { PRUNED_AT_ONCE, VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
 import { NOW_MS } from '../databases.ts';
-import { entry, VERSIONED } from '../rows.ts';
+import { entry, siteRow, VERSIONED } from '../rows.ts';
 import { ALL, type Bench, below, EVERYTHING, pages } from './bench.ts';
 
 const grantRow = (principal: string, { kind, id }: Scope, role: Role = 'viewer') => ({
@@ -202,6 +202,31 @@ export function auditCases({ read, write, ground }: Bench): void {
     expect(await verbs({ siteId: a.siteId, beforeSeq: second?.seq })).toEqual(['first']);
     await write((tx) => tx.audit.prune(NOW_MS + 1));
     expect(await verbs({ siteId: a.siteId })).toEqual(['second']);
+  });
+
+  it('what happened to a site is not for whoever reaches a later one of the same identifier', async () => {
+    const a = await ground();
+    const b = await ground();
+    const { siteId } = a;
+    const visible = async (reach: Reach) =>
+      (await read((tx) => tx.audit.list({ reach, siteId, limit: 50 }))).map(({ resourceId }) => resourceId);
+    await write((tx) => tx.audit.append(entry('before', siteId), NOW_MS));
+    const toSite = below({ siteIds: [siteId] });
+    expect(await visible(toSite)).toEqual(['before']);
+    await write(async ({ audit, hierarchy }) => {
+      await hierarchy.removeSite(siteId);
+      const place = { environmentId: a.environmentId, fleetId: a.fleetId, siteId };
+      await audit.append({ ...entry('deleted'), place }, NOW_MS);
+    });
+    expect(await visible(toSite)).toEqual([]);
+    await write(async ({ audit, hierarchy }) => {
+      await hierarchy.addSite(siteRow(b.fleetId, siteId));
+      await audit.append(entry('after', siteId), NOW_MS);
+    });
+    expect(await visible(toSite)).toEqual(['after']);
+    expect(await visible(below({ environmentIds: [b.environmentId] }))).toEqual(['after']);
+    expect(await visible(below({ environmentIds: [a.environmentId] }))).toEqual(['deleted', 'before']);
+    expect(await visible(EVERYTHING)).toEqual(['after', 'deleted', 'before']);
   });
 
   it('is pruned so many at once', async () => {

@@ -1,0 +1,88 @@
+/** A database of the release before: events of living sites stay theirs, those of sites that are gone become nobody's. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import LibsqlDatabase from 'libsql';
+import { openPostgresStore } from '../../../src/control/store/postgres.ts';
+import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { NOW_MS } from './databases.ts';
+import { addGround, entry } from './rows.ts';
+
+let directory: string;
+let server: TestPostgresServer;
+let url: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'proofgate-store-'));
+  server = await TestPostgresServer.start();
+  url = await server.createDatabase();
+});
+afterAll(async () => {
+  await rm(directory, { recursive: true, force: true });
+  await server.stop();
+});
+
+const nowMs = () => NOW_MS;
+const DATABASES = {
+  sqlite: {
+    open: () => openSqliteStore({ dataDirectory: directory, nowMs }),
+    run: async (statement: string) => {
+      const database = new LibsqlDatabase(join(directory, DATABASE_FILE));
+      database.exec(statement);
+      database.close();
+    },
+  },
+  postgres: {
+    open: () => openPostgresStore({ url, nowMs }),
+    run: async (statement: string) => void (await server.query(url, statement)),
+  },
+};
+
+/** Back to the schema of 0.2.4. */
+const UNDO = [
+  'drop index site_uid',
+  'drop index audit_event_site_uid',
+  'alter table site drop column uid',
+  'alter table audit_event drop column site_uid',
+  'alter table target drop column ahead_revision',
+  'alter table target drop column ahead_since_ms',
+  'alter table target drop column raised_revisions',
+  "delete from kysely_migration where name > '0002-policy-keys'",
+];
+
+describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
+  const { open, run } = DATABASES[name];
+
+  it('keeps events of a living site, and not those of one that had its identifier before', async () => {
+    const before = await open();
+    const former = await addGround(before);
+    const living = await addGround(before);
+    const { siteId } = living;
+    await before.housekeep(undefined, async ({ audit }) => {
+      await audit.append(entry('elsewhere', siteId), NOW_MS + 1);
+      await audit.append(entry('earlier', siteId), NOW_MS - 1);
+      await audit.append(entry('own', siteId), NOW_MS + 2);
+      await audit.append(entry('gone', 'gone'), NOW_MS + 3);
+    });
+    await before.close();
+    for (const statement of UNDO) await run(statement);
+    await run(`update audit_event set fleet_id = '${former.fleetId}' where resource_id = 'elsewhere'`);
+
+    const after = await open();
+    const visible = async (siteIds: readonly string[]) => {
+      const reach = { kind: 'below', environmentIds: [], fleetIds: [], siteIds } as const;
+      const events = await after.read((tx) => tx.audit.list({ reach, limit: 50 }));
+      return events.map(({ resourceId }) => resourceId);
+    };
+    expect(await visible([siteId])).toEqual(['own']);
+    expect(await visible(['gone'])).toEqual([]);
+    const everything = await after.read((tx) => tx.audit.list({ reach: { kind: 'everything' }, limit: 50 }));
+    expect(everything).toHaveLength(4);
+    const uids = await after.read(async ({ hierarchy }) =>
+      Promise.all([former.siteId, siteId].map(async (id) => (await hierarchy.site(id))?.uid)),
+    );
+    expect(new Set(uids).size).toBe(2);
+    await after.close();
+  });
+});
