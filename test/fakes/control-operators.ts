@@ -7,9 +7,14 @@ export class FakeOperators implements Operators {
   readonly #byToken = new Map<string, Principal>();
 
   /** @returns the token, which is also good as a session cookie when `via` is `session` */
-  add(name: string, roles: readonly HeldRole[], via: Principal['via'] = 'access_token'): string {
+  add(
+    name: string,
+    roles: readonly HeldRole[],
+    via: Principal['via'] = 'access_token',
+    expiresAtMs?: number,
+  ): string {
     const token = `fake-${name}`;
-    this.#byToken.set(token, { actor: `token:${name}`, displayName: name, via, roles });
+    this.#byToken.set(token, { actor: `token:${name}`, displayName: name, via, roles, expiresAtMs });
     return token;
   }
 

@@ -37,11 +37,20 @@ export class AccessTokens {
     return accessTokenView(found(await this.#store.read((tx) => tx.operators.token(id))));
   }
 
-  /** @throws Refusal `scope_invalid`, `definition_invalid` for an expiry that is over */
-  create(operation: Operation, token: NewAccessToken): Promise<Created<AccessTokenView, ShownToken>> {
+  /**
+   * @param makerEndsAtMs when the token that makes it ends; undefined when it does not, or an operator makes it
+   * @throws Refusal `scope_invalid`, `definition_invalid` for an expiry that is over, or after the maker's
+   */
+  create(
+    operation: Operation,
+    token: NewAccessToken,
+    makerEndsAtMs: number | undefined,
+  ): Promise<Created<AccessTokenView, ShownToken>> {
     const scope = scopeOf(token.scope);
     const nowMs = this.#nowMs();
-    const expiresAtMs = token.expires_at === undefined ? null : Date.parse(token.expires_at);
+    const expiresAtMs =
+      token.expires_at === undefined ? (makerEndsAtMs ?? null) : Date.parse(token.expires_at);
+    assertOutlivedBy(makerEndsAtMs, expiresAtMs);
     if (expiresAtMs !== null && !(expiresAtMs > nowMs)) {
       const faults = [{ pointer: '/body/expires_at', reason: 'must lie in the future' }];
       throw new Refusal('definition_invalid', undefined, { faults });
@@ -68,12 +77,21 @@ export class AccessTokens {
     });
   }
 
-  /** The token before ends at once. @throws Refusal `not_found` */
-  async rotate(operation: Operation, id: string): Promise<WithToken<AccessTokenView>> {
+  /**
+   * The token before ends at once.
+   * @param makerEndsAtMs as for {@link create}
+   * @throws Refusal `not_found`, `definition_invalid` for a token that outlives the one which asks
+   */
+  async rotate(
+    operation: Operation,
+    id: string,
+    makerEndsAtMs: number | undefined,
+  ): Promise<WithToken<AccessTokenView>> {
     const token = newToken('access');
     const nowMs = this.#nowMs();
     const view = await this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
       const row = found(await tx.operators.token(id));
+      assertOutlivedBy(makerEndsAtMs, row.expiresAtMs);
       await tx.operators.changeToken(row, { tokenHash: tokenHash(token) }, nowMs);
       const before = accessTokenView(row);
       const after = accessTokenView({ ...row, ...nextVersion(row, nowMs) });
@@ -100,6 +118,13 @@ export class AccessTokens {
       };
     });
   }
+}
+
+/** Whoever has a token for a while would otherwise keep its role for ever. @throws Refusal `definition_invalid` */
+function assertOutlivedBy(makerEndsAtMs: number | undefined, expiresAtMs: number | null): void {
+  if (makerEndsAtMs === undefined || (expiresAtMs !== null && expiresAtMs <= makerEndsAtMs)) return;
+  const reason = 'must not be after the end of the token that asks';
+  throw new Refusal('definition_invalid', undefined, { faults: [{ pointer: '/body/expires_at', reason }] });
 }
 
 function scopeOfRow({ scopeKind, scopeId }: RowOf<'accessToken'>): Scope {

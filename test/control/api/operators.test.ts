@@ -8,6 +8,7 @@ import {
   type Answer,
   ApiWorld,
   itemsOf,
+  PUBLIC_ORIGIN,
   ROUTE_DEFINITION,
   type Shop,
   textIn,
@@ -96,6 +97,45 @@ describe.each(databaseKinds())('$name', (kind) => {
       await world.expect(204, 'DELETE', path, { ifMatch: 2 });
       expect(await holder(textIn(rotated, 'token'))).toBeUndefined();
       expect((await world.call('GET', path)).code).toBe('not_found');
+    });
+
+    test('that a token makes or rotates end with that token', async () => {
+      const scope = siteScope(shop.siteId);
+      const end = world.ms + 3_600_000;
+      const parent = world.operators.add(
+        'parent',
+        [{ role: 'admin', scope: INSTALLATION }],
+        'access_token',
+        end,
+      );
+      const makeWith = (expiresAtMs?: number) =>
+        world.call('POST', '/v1/access-tokens', {
+          token: parent,
+          body: {
+            ...{ name: 'child', role: 'admin', scope },
+            ...(expiresAtMs === undefined ? {} : { expires_at: new Date(expiresAtMs).toISOString() }),
+          },
+        });
+      const later = await makeWith(end + 1);
+      expect(later).toMatchObject({ status: 422, code: 'definition_invalid' });
+      expect(later.json.errors).toMatchObject([{ pointer: '/body/expires_at' }]);
+      expect((await makeWith(end)).status).toBe(201);
+      const unsaid = await makeWith();
+      expect(unsaid).toMatchObject({ status: 201, json: { expires_at: new Date(end).toISOString() } });
+      expect((await world.call('POST', `${unsaid.headers.location}/rotate`, { token: parent })).status).toBe(
+        200,
+      );
+      const lasting = await make({ name: 'lasting', role: 'viewer', scope });
+      const rotated = await world.call('POST', `${lasting.headers.location}/rotate`, { token: parent });
+      expect(rotated).toMatchObject({ status: 422, code: 'definition_invalid' });
+      const session = world.operators.add('human', [{ role: 'admin', scope: INSTALLATION }], 'session', end);
+      const bySession = await world.call('POST', '/v1/access-tokens', {
+        token: '',
+        body: { name: 'x', role: 'viewer', scope },
+        headers: { cookie: `proofgate_session=${session}`, origin: PUBLIC_ORIGIN },
+      });
+      expect(bySession.status).toBe(201);
+      expect(bySession.json.expires_at).toBeUndefined();
     });
 
     test('that are over, or of no moment, are not made', async () => {

@@ -45,7 +45,11 @@ export const NEW_ACCESS_TOKEN = object(
     name: displayText('For people.'),
     role,
     scope: SCOPE,
-    expires_at: Type.Optional(moment('The token is of no use from this moment on. Default: never.')),
+    expires_at: Type.Optional(
+      moment(
+        'The token is of no use from this moment on. Default: never, or with the access token that makes it; not later than that.',
+      ),
+    ),
   },
   'NewAccessToken',
 );

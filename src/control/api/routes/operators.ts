@@ -1,4 +1,6 @@
 /** `/v1/role-grants` and `/v1/access-tokens`: who may do what. */
+
+import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
 import { type AccessTokens, accessTokenView } from '../../configuration/access-tokens.ts';
@@ -131,6 +133,12 @@ function registerOneRoleGrantRoutes(app: ControlApp, grants: RoleGrants): void {
   );
 }
 
+/** When the access token that asks ends. A session ends as well, but its operator signs in again. */
+function makerEnd(request: FastifyRequest): number | undefined {
+  const { via, expiresAtMs } = principalOf(request);
+  return via === 'access_token' ? expiresAtMs : undefined;
+}
+
 export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens): void {
   app.post(
     '/v1/access-tokens',
@@ -149,7 +157,7 @@ export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens)
       },
     },
     async (request, reply) => {
-      const created = await tokens.create(operationOf(request), request.body);
+      const created = await tokens.create(operationOf(request), request.body, makerEnd(request));
       return sendCreated(reply, created, ({ access_token_id: id }) => `/v1/access-tokens/${id}`);
     },
   );
@@ -227,7 +235,10 @@ function registerAccessTokenChanges(app: ControlApp, tokens: AccessTokens): void
   app.post(
     '/v1/access-tokens/:access_token_id/rotate',
     {
-      config: { access: { kind: 'operator', permission: 'administer', place: tokenInPath } },
+      config: {
+        access: { kind: 'operator', permission: 'administer', place: tokenInPath },
+        problems: ['definition_invalid'],
+      },
       schema: {
         operationId: 'rotateAccessToken',
         summary: 'Replace the secret, shown this once; the one before ends at once',
@@ -237,7 +248,11 @@ function registerAccessTokenChanges(app: ControlApp, tokens: AccessTokens): void
       },
     },
     async (request, reply) => {
-      const { view, token } = await tokens.rotate(operationOf(request), request.params.access_token_id);
+      const { view, token } = await tokens.rotate(
+        operationOf(request),
+        request.params.access_token_id,
+        makerEnd(request),
+      );
       reply.header('etag', entityTag(view.version));
       return { ...view, token };
     },
