@@ -94,6 +94,7 @@ function newEnrollment({ challenge, policy, verified }: Acceptance, nowMs: numbe
     state: 'pending_approval',
     tokenHash: verified.tokenHash,
     tokenExpiresAtSeconds: token.expiresAtSeconds,
+    tokenKeyThumbprint: token.keyThumbprint,
     keyExpiresAtSeconds,
     verifiedIssuer: token.issuer,
     verifiedSubject: token.subject,

@@ -5,6 +5,8 @@
 import type { EnrollmentDenial, EnrollmentView } from '../api/contract/enrollments.ts';
 import { type EnrollmentState, submissionRefusal } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { parseKeySetText } from '../issuers/key-set.ts';
+import { MAX_KEY_AGE_MS } from '../issuers/source-keys.ts';
 import type { Operation } from '../operation.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -48,14 +50,15 @@ export class EnrollmentDecisions {
   /**
    * Issues the key. What refuses it leaves the enrollment waiting, but for its time: then it has expired.
    * @throws Refusal `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_revision_outdated`,
-   *   `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`
+   *   `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`, `token_key_unknown`,
+   *   `issuer_keys_unavailable`
    */
   async approve(id: string, operation: Operation): Promise<EnrollmentView> {
     const view = await this.#mutate(id, async (hand) => {
       const nowMs = this.#nowMs();
       const state = enrollmentStateAfter(hand.row.state, 'approve');
       if (isOver(hand.row, nowMs)) return this.#expire(hand, operation, nowMs);
-      await refuseApproval(hand);
+      await refuseApproval(hand, nowMs);
       const { keyId, audit } = await issueKey(hand, hand.row, operation, nowMs);
       const entry = await decide(hand, hand.row, { verb: 'approve', state, keyId }, operation, nowMs);
       return { result: enrollmentView(await requireEnrollment(hand.tx, id)), audit: [entry, audit] };
@@ -115,13 +118,28 @@ function isOver({ keyExpiresAtSeconds }: RowOf<'enrollment'>, nowMs: number): bo
 }
 
 /** @throws Refusal */
-async function refuseApproval({ tx, row }: EnrollmentInHand): Promise<void> {
+async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Promise<void> {
   const policy = await requirePolicy(tx, row.policyId);
   const refusal = submissionRefusal(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
   if (refusal !== undefined) throw new Refusal(refusal);
   // The token was verified against one revision; what the policy is bound to since then has not vouched for it.
   if (policy.sourceId !== row.sourceId || policy.sourceRevision !== row.sourceRevision) {
     throw new Refusal('policy_revision_outdated');
+  }
+  await refuseWithdrawnKey(tx, row, nowMs);
+}
+
+/** The issuer vouched for the token with a key: one that it took back since vouches for nothing. @throws Refusal */
+async function refuseWithdrawnKey(tx: Transaction, row: RowOf<'enrollment'>, nowMs: number): Promise<void> {
+  // A program before this column accepted it.
+  if (row.tokenKeyThumbprint === null) return;
+  const kept = await tx.sources.keySet(row.sourceId, row.sourceRevision);
+  const keys = kept && parseKeySetText(kept.jwks);
+  if (kept === undefined || keys === undefined || !(nowMs - kept.fetchedAtMs < MAX_KEY_AGE_MS)) {
+    throw new Refusal('issuer_keys_unavailable');
+  }
+  if (!keys.some(({ thumbprint }) => thumbprint === row.tokenKeyThumbprint)) {
+    throw new Refusal('token_key_unknown', 'the issuer took back the key that signed the token');
   }
 }
 

@@ -16,6 +16,8 @@ import { refuse, type TokenRefusal } from './token-refusal.ts';
 
 export interface VerifiedToken extends VerifiedClaims {
   readonly kind: 'verified';
+  /** RFC 7638, of the issuer's key that signed it. */
+  readonly keyThumbprint: string;
 }
 
 export interface TokenCheck {
@@ -42,7 +44,7 @@ export async function verifyWorkloadToken(
     return refuse('token_malformed', 'its claims are no JSON object, or name a member twice');
   }
   const checked = checkClaims(claims, expected, nowMs());
-  return 'kind' in checked ? checked : { kind: 'verified', ...checked };
+  return 'kind' in checked ? checked : { kind: 'verified', keyThumbprint: key.key.thumbprint, ...checked };
 }
 
 /**

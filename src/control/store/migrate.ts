@@ -3,6 +3,7 @@ import { type Dialect, firstSchema } from './migrations/0001-first.ts';
 import { policyKeys } from './migrations/0002-policy-keys.ts';
 import { aheadTargets } from './migrations/0003-ahead-targets.ts';
 import { siteUids } from './migrations/0004-site-uids.ts';
+import { tokenKey } from './migrations/0005-token-key.ts';
 import { SchemaNewerError } from './port.ts';
 import type { Tables } from './tables.ts';
 
@@ -16,6 +17,7 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
     '0002-policy-keys': policyKeys,
     '0003-ahead-targets': aheadTargets,
     '0004-site-uids': siteUids(dialect),
+    '0005-token-key': tokenKey(dialect),
   };
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();

@@ -233,6 +233,8 @@ export interface EnrollmentTable extends Versioned {
   state: EnrollmentState;
   tokenHash: Fixed<string>;
   tokenExpiresAtSeconds: Fixed<number>;
+  /** RFC 7638, of the issuer's key that signed the token; null in rows of 0.2.4 and before. */
+  tokenKeyThumbprint: Fixed<string | null>;
   keyExpiresAtSeconds: Fixed<number>;
   verifiedIssuer: Fixed<string>;
   verifiedSubject: Fixed<string>;

@@ -148,6 +148,22 @@ describe('approval', () => {
     }
   });
 
+  test('the issuer’s key that signed the token is looked for again', async () => {
+    const name = await world.active({ audience: 'withdrawn' });
+    const policy = await world.policy(name, { approval: 'manual' });
+    const { id } = await waiting(policy, world.token({ audience: 'withdrawn' }));
+    const keep = (jwks: object, fetchedAtMs: number) =>
+      world.store.housekeep(undefined, (tx) =>
+        tx.sources.putKeySet({ ...name, jwks: JSON.stringify(jwks), fetchedAtMs }),
+      );
+    const published = world.issuer.keySet();
+    await keep({ keys: [] }, world.ms + 1);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('token_key_unknown');
+    expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
+    await keep(published, world.ms + 2);
+    expect((await world.decisions.approve(id, BY)).state).toBe('issued');
+  });
+
   test('a suspended source lets who waits wait; resumed, they can be approved', async () => {
     const name = await world.active({ audience: 'waiting' });
     const policy = await world.policy(name, { approval: 'manual' });

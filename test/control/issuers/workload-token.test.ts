@@ -46,6 +46,7 @@ describe('a cluster’s token is verified', () => {
     const result = await verify(token({ pod: 'billing-7d4b9', node: 'node-7' }));
     expect(result).toEqual({
       kind: 'verified',
+      keyThumbprint: expect.any(String),
       issuer: world.issuer.issuer,
       subject: SUBJECT,
       audience: AUDIENCE,

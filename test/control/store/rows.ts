@@ -186,6 +186,7 @@ export const enrollmentRow = (
     state: 'pending_approval',
     tokenHash: 'token-hash',
     tokenExpiresAtSeconds: NOW_SECONDS + 3600,
+    tokenKeyThumbprint: null,
     keyExpiresAtSeconds: NOW_SECONDS + 3600,
     verifiedIssuer: 'https://issuer.example',
     verifiedSubject: 'system:serviceaccount:prod:billing',

@@ -198,7 +198,13 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
     {
       config: {
         access: deciding,
-        problems: ['enrollment_state_conflict', 'enrollment_expired', ...POLICY_PROBLEMS],
+        problems: [
+          'enrollment_state_conflict',
+          'enrollment_expired',
+          'token_key_unknown',
+          'issuer_keys_unavailable',
+          ...POLICY_PROBLEMS,
+        ],
       },
       schema: {
         operationId: 'approveEnrollment',
