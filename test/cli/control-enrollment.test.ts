@@ -217,6 +217,63 @@ it('counts refused submissions by their code, and stops while targets wait', asy
   expect(await program.child.exited).toEqual({ code: 0, signal: null });
 });
 
+it('shows operators what a policy refuses with, and which target holds its source up', async () => {
+  const source = await activeSource();
+  const { policy_id: policyId } = await enrollmentPolicy(source);
+  const { body: target } = await post(`/v1/sites/${SITE}/targets`, { name: 'gateway-7' });
+  const revision = `/v1/sources/${source}/revisions/1`;
+  await post(`${revision}/suspend`);
+  expect(await post(`${revision}/resume`)).toMatchObject({ body: { state: 'publishing' } });
+  const waitingFor = [{ target_id: target.target_id, name: 'gateway-7' }];
+  const { etag } = await waitFor('the bundle that lists the source', 15_000, async () => {
+    const { body, headers } = await program.call({ path: revision, token });
+    return body.waiting_for === undefined ? undefined : { seen: body.waiting_for, etag: headers.etag };
+  });
+  // It changes without a new version.
+  const again = await program.call({ path: revision, token, headers: { 'if-none-match': String(etag) } });
+  expect(again).toMatchObject({ status: 200, body: { waiting_for: waitingFor } });
+
+  const policy = await program.call({ path: `/v1/enrollment-policies/${String(policyId)}`, token });
+  expect(policy.body).toMatchObject({ state: 'active', refuses_with: 'source_not_active' });
+  const another = await post(`/v1/sites/${SITE}/enrollment-policies`, {
+    ...Object.fromEntries(Object.entries(policy.body).filter(([member]) => CREATION.has(member))),
+    display_name: 'Another',
+  });
+  expect(another).toMatchObject({ status: 409, body: { code: 'source_not_active' } });
+  expect(another.body.detail).toContain(`gateway-7 (${String(target.target_id)})`);
+
+  await writeFile(join(folder, 'operator-token'), token, { mode: 0o600 });
+  const get = (kind: string) =>
+    runCli(
+      cli.launcher,
+      [
+        ...['ctl', 'get', kind, '--site', SITE, '--control-url', program.url],
+        ...['--token-file', 'operator-token'],
+      ],
+      { cwd: folder },
+    );
+  expect(columnOf((await get('policies')).stdout, 'REFUSES_WITH')).toBe('source_not_active');
+  expect(columnOf((await get('sources')).stdout, 'WAITING_FOR')).toBe('gateway-7');
+  await post(`/v1/targets/${String(target.target_id)}/detach`);
+  await waitFor('the source to be active', 15_000, async () => {
+    const { body } = await program.call({ path: revision, token });
+    return body.state === 'active' ? true : undefined;
+  });
+  expect(columnOf((await get('policies')).stdout, 'REFUSES_WITH')).toBe('-');
+  expect(columnOf((await get('sources')).stdout, 'WAITING_FOR')).toBe('-');
+}, 60_000);
+
+const CREATION = new Set([
+  ...['source_id', 'source_revision', 'client_id', 'approval', 'max_key_lifetime_seconds'],
+  ...['verified_issuer', 'verified_subject'],
+]);
+
+/** Of a table with one row. */
+function columnOf(table: string, column: string): string | undefined {
+  const [head = '', row = ''] = table.split('\n');
+  return row.slice(head.indexOf(column)).split(/\s/)[0];
+}
+
 /** The payloads of all documents in an answer, one after the other. */
 function documentsOf(text: string): string {
   return [...text.matchAll(/\\"payload\\":\\"([A-Za-z0-9_-]+)\\"/g)]

@@ -11,7 +11,8 @@ const REFUSALS: { readonly [code: string]: string } = {
   policy_not_active: 'the enrollment policy is deactivated or deleted',
   policy_revision_outdated:
     'the policy is bound to a revision of its source that is no longer the active one',
-  source_not_active: 'the Trust Anchor Source of the policy is suspended or retired',
+  source_not_active:
+    'the Trust Anchor Source of the policy is still publishing, suspended or retired: operators see which with proofgate ctl get sources',
   unsupported_enrollment_provider: 'Control does not accept this provider',
   public_key_invalid: 'Control does not accept this public key',
   key_revoked:

@@ -48,9 +48,12 @@ async function awaitActive(api: ControlApi, path: string, wish: SourceToActivate
   }
 }
 
-function notYet(name: string, { state }: JsonObject, siteId: string): OperatorError {
-  const advice = `proofgate ctl get propagation ${siteId} shows which; ctl detach one that is gone`;
-  const text = `source ${name} is still ${String(state)}: a target has not acknowledged it. ${advice}`;
+function notYet(name: string, { state, waiting_for: targets }: JsonObject, siteId: string): OperatorError {
+  // A Control of 0.2.4 does not say.
+  const known = Array.isArray(targets) ? targets.filter(isJsonObject) : [];
+  const which = known.length === 0 ? 'a target has' : `${known.map((one) => one.name).join(', ')} has`;
+  const advice = `proofgate ctl get propagation ${siteId} shows why; ctl detach one that is gone`;
+  const text = `source ${name} is still ${String(state)}: ${which} not acknowledged it. ${advice}`;
   return new OperatorError('timed_out', 'source_not_active_yet', text);
 }
 

@@ -116,3 +116,6 @@ export function activationRefusal(facts: ActivationFacts): ActivationRefusal | u
   if (!facts.sourceHoldsSlot && !(facts.slotsUsed < facts.capacity)) return 'source_capacity_exhausted';
   return undefined;
 }
+
+/** Targets that a publishing source waits for: a site may have a thousand, and its propagation lists them all. */
+export const MAX_SHOWN_TARGETS = 10;

@@ -8,6 +8,7 @@ import { Refusal } from '../domain/refusal.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { MAX_KEY_AGE_MS } from '../issuers/source-keys.ts';
 import type { Operation } from '../operation.ts';
+import { whyNotActive } from '../sources/awaited-targets.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -121,6 +122,10 @@ function isOver({ keyExpiresAtSeconds }: RowOf<'enrollment'>, nowMs: number): bo
 async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Promise<void> {
   const policy = await requirePolicy(tx, row.policyId);
   const refusal = submissionRefusal(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
+  if (refusal === 'source_not_active') {
+    const revision = await tx.sources.revision(policy.sourceId, policy.sourceRevision);
+    throw new Refusal(refusal, revision && (await whyNotActive(tx, revision)));
+  }
   if (refusal !== undefined) throw new Refusal(refusal);
   // The token was verified against one revision; what the policy is bound to since then has not vouched for it.
   if (policy.sourceId !== row.sourceId || policy.sourceRevision !== row.sourceRevision) {

@@ -14,6 +14,7 @@ import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
+import { whyNotActive } from '../sources/awaited-targets.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -180,7 +181,7 @@ async function requireBinding(tx: Transaction, binding: Binding): Promise<void> 
     const isOutdated = revisions.some(({ state }) => state === 'active');
     throw new Refusal(
       isOutdated ? 'policy_revision_outdated' : 'source_not_active',
-      `the revision is ${bound.state}`,
+      await whyNotActive(tx, bound),
     );
   }
   if (bound.issuer !== verifiedIssuer) throw new Refusal('policy_issuer_mismatch');

@@ -10,7 +10,9 @@ export async function policyView(
   tx: Transaction,
   row: RowOf<'enrollmentPolicy'>,
 ): Promise<EnrollmentPolicyView> {
-  const refusal = policyRefusal(await policyFacts(tx, row));
+  const { siteId, verifiedIssuer, verifiedSubject } = row;
+  const isBlocked = await tx.keys.subjectIsBlocked(siteId, verifiedIssuer, verifiedSubject);
+  const refusal = policyRefusal(await policyFacts(tx, row)) ?? (isBlocked ? 'subject_blocked' : undefined);
   return {
     policy_id: row.id,
     site_id: row.siteId,

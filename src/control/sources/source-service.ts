@@ -7,7 +7,7 @@ import { type RevisionName, requireRevision, requireSource } from './source-chan
 import { SourceDrafts } from './source-drafts.ts';
 import { SourceLifecycle } from './source-lifecycle.ts';
 import { SourceValidator, type ValidateSource } from './source-validation.ts';
-import { revisionView, sourceView } from './source-views.ts';
+import { revisionViewNow, sourceView } from './source-views.ts';
 
 export interface SourceServiceOptions {
   readonly store: ControlStore;
@@ -39,7 +39,7 @@ export class SourceService {
 
   /** @throws Refusal `not_found` */
   revision(name: RevisionName): Promise<SourceRevisionView> {
-    return this.#store.read(async (tx) => revisionView(await requireRevision(tx, name)));
+    return this.#store.read(async (tx) => revisionViewNow(tx, await requireRevision(tx, name)));
   }
 
   sourcesOfSite(siteId: string, page: Page): Promise<readonly SourceView[]> {

@@ -3,6 +3,17 @@ import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts'
 import { moment, versionMembers } from '../enrollment/view-members.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { awaitedTargets } from './awaited-targets.ts';
+
+/** With the targets that it waits for, as they are now. */
+export async function revisionViewNow(
+  tx: Transaction,
+  row: RowOf<'sourceRevision'>,
+): Promise<SourceRevisionView> {
+  const targets = await awaitedTargets(tx, row);
+  if (targets.length === 0) return revisionView(row);
+  return { ...revisionView(row), waiting_for: targets.map(({ id, name }) => ({ target_id: id, name })) };
+}
 
 export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
   const { state } = row;
@@ -28,7 +39,10 @@ export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
 }
 
 export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise<SourceView> {
-  const revisions = await tx.sources.revisions(row.id);
+  const revisions: SourceRevisionView[] = [];
+  for (const revision of await tx.sources.revisions(row.id)) {
+    revisions.push(await revisionViewNow(tx, revision));
+  }
   return {
     source_id: row.id,
     site_id: row.siteId,
@@ -36,7 +50,7 @@ export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise
     display_name: row.displayName,
     on_suspend: row.onSuspend,
     on_retire: row.onRetire,
-    revisions: revisions.map(revisionView),
+    revisions,
     ...versionMembers(row),
   };
 }

@@ -11,7 +11,7 @@ import {
   TOKEN_FILE,
 } from '../../../src/control/enrollment/enroll-command.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import { BY, CONTROL_URL, EnrollmentWorld, refusalOf, SITE, submissionOf } from './world.ts';
+import { BY, CONTROL_URL, EnrollmentWorld, refusalOf, SITE, SUBJECT, submissionOf } from './world.ts';
 
 let world: EnrollmentWorld;
 let source: RevisionName;
@@ -49,6 +49,18 @@ describe('creation', () => {
     expect(view).not.toHaveProperty('refuses_with');
     expect(view.reference).toMatch(/^epr_[A-Za-z0-9_-]{27}$/);
     expect(await world.auditKinds(view.policy_id)).toEqual(['enrollment_policy.create']);
+  });
+
+  test('refuses_with subject_blocked while its one subject is blocked', async () => {
+    const name = await world.active({ audience: 'blocked' });
+    const verified_subject = `${SUBJECT}-blocked`;
+    const { policy_id: id, verified_issuer: issuer } = await world.policy(name, { verified_subject });
+    const blocked = { siteId: SITE, issuer, subject: verified_subject, blockedAtMs: 1, blockedBy: BY.actor };
+    await world.store.housekeep(undefined, (tx) => tx.keys.blockSubject(blocked));
+    expect(await world.policies.policy(id)).toMatchObject({
+      state: 'active',
+      refuses_with: 'subject_blocked',
+    });
   });
 
   test('source_not_active: on anything but an active revision', async () => {

@@ -68,13 +68,13 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
     list: ofSite('sources'),
     one: byId('sources'),
     needsSite: 'list',
-    columns: ['source_id', 'display_name', 'states'],
+    columns: ['source_id', 'display_name', 'states', 'waiting_for'],
   },
   policies: {
     list: ofSite('enrollment-policies'),
     one: byId('enrollment-policies'),
     needsSite: 'list',
-    columns: ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'reference'],
+    columns: ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'refuses_with', 'reference'],
   },
   enrollments: {
     list: ofSite('enrollments'),
@@ -159,13 +159,16 @@ async function get(
   });
 }
 
-/** A source's states are its revisions'. */
+/** A source's states are its revisions', and so is what it waits for. */
 function withStates(item: JsonObject): JsonObject {
   if (!Array.isArray(item.revisions)) return item;
   const states = item.revisions.map(
     ({ revision, state }: JsonObject) => `${String(revision)}:${String(state)}`,
   );
-  return { ...item, states: states.join(' ') };
+  const awaited = item.revisions.flatMap(({ waiting_for: targets }: JsonObject) =>
+    isListOfObjects(targets) ? targets.map(({ name }) => String(name)) : [],
+  );
+  return { ...item, states: states.join(' '), waiting_for: awaited.join(', ') || undefined };
 }
 
 /** An audit event names what it is about as an object. */

@@ -51,7 +51,9 @@ export const ENROLLMENT_POLICY = object(
     max_keys_per_token: KEYS_PER_TOKEN,
     state: Type.Enum([...POLICY_STATES]),
     refuses_with: Type.Optional(
-      givenId('Why nobody can enroll now; absent when the policy, its revision and its source let them.'),
+      givenId(
+        'The code that every enrollment is refused with now; absent when none is for the policy, its source or its subject.',
+      ),
     ),
     ...VERSIONED,
   },

@@ -3,7 +3,13 @@
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
 import Type, { type Static } from 'typebox';
-import { KEY_POLICIES, MAX_SOURCE_REVISION, SOURCE_KINDS, SOURCE_STATES } from '../../domain/source.ts';
+import {
+  KEY_POLICIES,
+  MAX_SHOWN_TARGETS,
+  MAX_SOURCE_REVISION,
+  SOURCE_KINDS,
+  SOURCE_STATES,
+} from '../../domain/source.ts';
 import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
 
 const text = (maxLength: number, description: string) =>
@@ -44,6 +50,16 @@ export const SOURCE_REVISION = object(
         minimum: 1,
         description: 'While publishing: what every attached target must acknowledge.',
       }),
+    ),
+    waiting_for: Type.Optional(
+      Type.Array(
+        Type.Object({ target_id: givenId('The target.'), name: displayText('For people.') }, closed),
+        {
+          maxItems: MAX_SHOWN_TARGETS,
+          description:
+            'While publishing: targets that have not acknowledged that bundle, the first of them. Absent when there is none.',
+        },
+      ),
     ),
     state_since: moment('Since when it is in this state.'),
     ...VERSIONED,

@@ -10,7 +10,7 @@ import {
   SOURCE_REVISION_PATH,
 } from '../contract/sources.ts';
 import { operationOf } from '../request-operation.ts';
-import { expectedVersion, IF_MATCH, sendVersioned } from '../versions.ts';
+import { entityTag, expectedVersion, IF_MATCH, sendVersioned } from '../versions.ts';
 import { sourceInPath } from './source-place.ts';
 
 const tags = ['Trust Anchor Sources'];
@@ -41,7 +41,12 @@ function registerOneRevisionRoutes(app: ControlApp, sources: SourceService): voi
         response: { 200: SOURCE_REVISION, 304: nothing },
       },
     },
-    async (request, reply) => sendVersioned(request, reply, await sources.revision(nameOf(request.params))),
+    async (request, reply) => {
+      const view = await sources.revision(nameOf(request.params));
+      // `waiting_for` follows the targets, without a new version: the tag never makes a 304.
+      reply.header('etag', entityTag(view.version));
+      return view;
+    },
   );
   app.patch(
     '/v1/sources/:source_id/revisions/:revision',
