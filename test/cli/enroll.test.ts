@@ -74,13 +74,26 @@ describe('proofgate enroll', () => {
     for (const name of [KEY, STATE]) expect((await stat(inFolder(name))).mode & 0o777).toBe(0o600);
   });
 
-  it('run again asks nobody, with the network gone too', async () => {
+  it('run again says the same, and with the network gone that Control was not asked', async () => {
     await start();
     const args = enrollArgs('--private-key-out', inFolder(KEY));
     const first = await runInProcess(args);
-    await control.close();
     expect(await runInProcess(args)).toEqual(first);
+    await control.close();
+    const offline = await runInProcess(args);
+    expect(offline).toMatchObject({ exitCode: 0, stdout: first.stdout });
+    expect(offline.stderr).toMatch(/^Control did not say whether the key was revoked \([^\n]+\n$/);
+    const json = await runInProcess([...args, '--output', 'json']);
+    expect(JSON.parse(json.stderr)).toMatchObject({ note: 'key_unconfirmed' });
     control = await FakeControl.start();
+  });
+
+  it('run again ends with key_revoked once the key was revoked', async () => {
+    await start();
+    await enroll();
+    for (const enrollment of control.enrollments.values()) enrollment.keyStatus = 'revoked';
+    expectCliError(await enroll(), 'key_revoked', 3);
+    expect(control.submissions).toHaveLength(1);
   });
 
   it('enrolls again when told so: a new key ID for the same key', async () => {

@@ -248,6 +248,7 @@ export class KeyKeeper {
 function troubleOf(event: EnrollEvent): Trouble | undefined {
   switch (event.kind) {
     case 'resumed':
+    case 'unconfirmed':
       return undefined;
     case 'retrying':
       return { code: 'enrollment_retrying', text: `${event.what}: ${event.fault}` };

@@ -16,6 +16,12 @@ export class EnrollProgress {
 
   tell(event: EnrollEvent): void {
     switch (event.kind) {
+      case 'unconfirmed':
+        this.#output.note(
+          'key_unconfirmed',
+          `Control did not say whether the key was revoked (${event.fault}): the status is that of the state file`,
+        );
+        return;
       case 'resumed':
         this.#output.note('enrollment_resumed', RESUMED[event.attempt]);
         return;

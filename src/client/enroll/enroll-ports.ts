@@ -25,6 +25,8 @@ export interface EnrollRequest {
 }
 
 export type EnrollEvent =
+  /** Control did not say whether the key that the state holds was revoked. */
+  | { readonly kind: 'unconfirmed'; readonly fault: string }
   | { readonly kind: 'resumed'; readonly attempt: 'submitting' | 'submitted' }
   | {
       readonly kind: 'retrying';
@@ -58,7 +60,7 @@ export interface EnrollPorts {
 }
 
 export interface EnrollResult {
-  /** `cached`: the state held a current key, and nobody was asked. */
+  /** `cached`: the state held a current key, and Control did not say otherwise. */
   readonly kind: 'cached' | 'enrolled';
   readonly record: EnrolledKeyRecord;
 }

@@ -7,7 +7,7 @@ import { awaitDecision, settle } from './await-decision.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { EnrollPorts, EnrollRequest, EnrollResult } from './enroll-ports.ts';
 import { type EnrolledKeyRecord, type EnrollmentState, isCurrent, isSameTarget } from './enrollment-state.ts';
-import { refusal } from './explanations.ts';
+import { describeFault, gaveUp, refusal } from './explanations.ts';
 import { EnrollRun } from './run.ts';
 import { submitEnrollment } from './submit.ts';
 
@@ -16,7 +16,12 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
   const state = await openState(request, ports);
   const { enrolled } = state;
   if (!request.forcesReenrollment && enrolled !== undefined && isUsable(enrolled, request, ports)) {
-    return { kind: 'cached', record: enrolled };
+    const record = await asControlHasIt(new EnrollRun(request, ports, state), enrolled);
+    if (record.key.status === 'revoked') {
+      await ports.states.save({ ...state, enrolled: record });
+      throw deadKey(record);
+    }
+    if (record.key.status === 'active') return { kind: 'cached', record };
   }
   // Before Control hears of anything: a folder that cannot be written to must not cost an enrollment.
   await ports.states.save(state);
@@ -40,6 +45,29 @@ async function openState({ key, target }: EnrollRequest, { states }: EnrollPorts
 
 function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: EnrollPorts): boolean {
   return isSameTarget(record.target, request.target) && isCurrent(record, request.refreshSkewMs, nowMs());
+}
+
+/**
+ * Asks once: the state cannot know of a revocation. A key whose enrollment Control has lost, in a restore from a backup for
+ * one, counts as expired. Without an answer, what the state says holds. @throws EnrollError `interrupted`
+ */
+async function asControlHasIt(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
+  const { control, tell } = run.ports;
+  const verdict = await control.poll(record.enrollmentId, run.call);
+  if (run.isStopped) throw gaveUp({ kind: 'unclear', cause: 'stopped' });
+  if (verdict.kind === 'done') {
+    const { value } = verdict;
+    if (value.state === 'issued' && value.key.keyId === record.key.keyId) {
+      return { ...record, key: { ...record.key, status: value.key.status } };
+    }
+    tell({ kind: 'unconfirmed', fault: describeFault({ kind: 'unclear', cause: 'answer_invalid' }) });
+    return record;
+  }
+  if (verdict.kind === 'refused' && verdict.code === 'enrollment_unknown') {
+    return { ...record, key: { ...record.key, status: 'expired' } };
+  }
+  tell({ kind: 'unconfirmed', fault: describeFault(verdict) });
+  return record;
 }
 
 /** Undefined when no enrollment is under way that Control surely has. */

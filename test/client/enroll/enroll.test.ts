@@ -51,13 +51,13 @@ describe('automatic approval', () => {
     ]);
   });
 
-  it('asks nobody while the key is current, and again once it nears its end: 15 % of its life, or less when told so', async () => {
+  it('asks for the key while it is current, and enrolls again once it nears its end: 15 % of its life, or less when told so', async () => {
     await start({ maxKeyLifetimeSeconds: 600 });
     await run();
     const asked = control.requests.length;
     nowMs += 509_000;
     expect((await run()).kind).toBe('cached');
-    expect(control.requests).toHaveLength(asked);
+    expect(control.requests.slice(asked).map(({ method }) => method)).toEqual(['GET']);
     nowMs += 2_000;
     expect((await run({ refreshSkewMs: 60_000 })).kind).toBe('cached');
     const renewed = await run();
@@ -65,6 +65,40 @@ describe('automatic approval', () => {
     expect(renewed.record.key.keyId).toBe(control.keyIds[1]);
     expect(control.keyIds).toHaveLength(2);
     expect(new Set([...control.enrollments.values()].map(({ key }) => key.thumbprint)).size).toBe(1);
+  });
+
+  it('tells a revoked key, and remembers it with Control gone', async () => {
+    await start();
+    const { record } = await run();
+    for (const enrollment of control.enrollments.values()) enrollment.keyStatus = 'revoked';
+    expect(await outcomeOf(run())).toBe('key_revoked');
+    expect(state().enrolled.derived_key).toMatchObject({ key_id: record.key.keyId, status: 'revoked' });
+    control.interfere = () => ({ status: 503, code: 'unavailable' });
+    expect(await outcomeOf(run({ submitRetries: 0 }))).toBe('unavailable');
+    expect(control.enrollments.size).toBe(1);
+  });
+
+  it.each([
+    [401, 'poll_unauthorized'],
+    [429, 'rate_limited'],
+    [503, 'unavailable'],
+    [404, 'not_found'],
+  ])('keeps a current key on %i %s, and says that it was not confirmed', async (httpStatus, code) => {
+    await start();
+    const { record } = await run();
+    control.interfere = () => ({ status: httpStatus, code });
+    const { ended, events, waits } = begin();
+    expect(await ended).toEqual({ kind: 'cached', record });
+    expect(events).toEqual([{ kind: 'unconfirmed', fault: code }]);
+    expect(waits).toEqual([]);
+  });
+
+  it('enrolls a key again that Control has lost', async () => {
+    await start();
+    await run();
+    control.enrollments.clear();
+    const { kind, record } = await run();
+    expect([kind, record.key.keyId]).toEqual(['enrolled', control.keyIds[0]]);
   });
 
   it.each([
