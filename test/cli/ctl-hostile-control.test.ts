@@ -39,7 +39,7 @@ function ctl(...args: readonly string[]) {
 const one = newSigningKey().publicKey;
 const other = newSigningKey().publicKey;
 const listed = (more: object = {}) => ({
-  ...{ purpose: 'bundle', state: 'active', thumbprint: one.thumbprint, jwk: one.jwk },
+  ...{ signing_key_id: 'sk_1', purpose: 'bundle', state: 'active', thumbprint: one.thumbprint, jwk: one.jwk },
   ...more,
 });
 
@@ -57,6 +57,7 @@ it.each([
   ['no key', { jwk: { kty: 'oct', k: 'AAAA' } }],
   ['a purpose that leads elsewhere', { purpose: '../bundle' }],
   ['a state that acts in a terminal', { state: '\u001b[31m' }],
+  ['an ID that acts in a terminal', { signing_key_id: '\u001b[31m' }],
 ])('%s: nothing is written', async (_what, more) => {
   answers = () => ({ items: [listed(), listed(more)] });
   expectCliError(await ctl('signing-keys', '--site', 's', '--out-dir', directory), 'answer_unexpected', 5);

@@ -6,6 +6,7 @@ import { registerCtlBlock } from './ctl/block.ts';
 import { registerCtlGet } from './ctl/get.ts';
 import { registerCtlLogin } from './ctl/login.ts';
 import { registerCtlLogout } from './ctl/logout.ts';
+import { registerCtlRetireSigningKey } from './ctl/retire-signing-key.ts';
 import { registerCtlTargetToken } from './ctl/rotate-target-token.ts';
 import { registerCtlSigningKeys } from './ctl/signing-keys.ts';
 
@@ -18,5 +19,6 @@ export function registerCtl(parent: ProofgateCommand, context: CliContext): void
   registerCtlActions(group, context);
   registerCtlBlock(group, context);
   registerCtlSigningKeys(group, context);
+  registerCtlRetireSigningKey(group, context);
   registerCtlTargetToken(group, context);
 }

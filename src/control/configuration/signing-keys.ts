@@ -1,5 +1,9 @@
-/** A site's signing keys as operators see and rotate them. Making and using them is the publisher's. */
-import type { SigningKeyResource, SigningKeyRotation } from '../api/contract/signing-keys.ts';
+/** A site's signing keys as operators see, rotate and retire them. Making and using them is the publisher's. */
+import type {
+  SigningKeyResource,
+  SigningKeyRetirement,
+  SigningKeyRotation,
+} from '../api/contract/signing-keys.ts';
 import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -28,6 +32,13 @@ export interface SiteKeyring {
     purpose: Purpose,
     options: { readonly nowMs: number; readonly retiringMs?: number },
   ): Promise<PublicSigningKey>;
+  /** @throws Refusal `not_found`, `signing_key_state_conflict` */
+  retire(
+    tx: Transaction,
+    siteId: string,
+    id: string,
+    options: { readonly nowMs: number; readonly retiringMs: number },
+  ): Promise<{ readonly before: PublicSigningKey; readonly after: PublicSigningKey }>;
 }
 
 export interface SigningKeysDeps {
@@ -63,6 +74,24 @@ export class SigningKeyAdministration {
         place,
         after,
       });
+      return { result: after, audit: [entry] };
+    });
+  }
+
+  /** @throws Refusal `not_found`, `signing_key_state_conflict` unless it is retiring, and later than asked for */
+  retire(
+    operation: Operation,
+    siteId: string,
+    id: string,
+    { retiring_seconds: retiringSeconds = 0 }: SigningKeyRetirement,
+  ): Promise<SigningKeyResource> {
+    const { store, keyring, nowMs } = this.#deps;
+    const options = { nowMs: nowMs(), retiringMs: retiringSeconds * 1000 };
+    return store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const changed = await keyring.retire(tx, siteId, id, options);
+      const [before, after] = [signingKeyView(changed.before), signingKeyView(changed.after)];
+      const entry = audited(operation, { what: 'signing_key.retire', id, place, before, after });
       return { result: after, audit: [entry] };
     });
   }

@@ -20,7 +20,7 @@ export const AUDITED = {
   route: ['create', 'change', 'delete'],
   route_sources: ['create', 'change', 'delete'],
   session: ['start', 'end'],
-  signing_key: ['rotate'],
+  signing_key: ['rotate', 'retire'],
   site: ['create', 'change', 'raise_floor', 'delete'],
   source: ['create', 'change', 'delete'],
   source_revision: [

@@ -49,6 +49,7 @@ export const REFUSALS = {
   key_revoked: [409, 'This public key was revoked; make another'],
   token_key_limit: [409, 'The workload token has enrolled all the keys that it may'],
   challenge_consumed: [409, 'The challenge was used for another submission'],
+  signing_key_state_conflict: [409, 'The key is not retiring, or ends no later'],
   target_state_conflict: [409, 'The target is detached'],
   revision_out_of_range: [409, 'The revision is too far above what was published'],
   // What is sent, and what it says

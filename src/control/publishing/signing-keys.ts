@@ -9,6 +9,7 @@ import { LRUCache } from 'lru-cache';
 import { type PublicJwk, parsePublicJwk } from '../../protocol/public-key.ts';
 import { generateSigningKey, type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
 import { newId } from '../domain/identifiers.ts';
+import { Refusal } from '../domain/refusal.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -104,6 +105,29 @@ export class SiteSigningKeys {
   }
 
   /**
+   * Ends a retiring key sooner than planned. At once: the next publication is a whole bundle without its signature.
+   * @throws Refusal `not_found`, `signing_key_state_conflict`
+   */
+  async retire(
+    tx: Transaction,
+    siteId: string,
+    id: string,
+    { nowMs, retiringMs }: { readonly nowMs: number; readonly retiringMs: number },
+  ): Promise<{ readonly before: SigningKeyView; readonly after: SigningKeyView }> {
+    const row = (await tx.signingKeys.ofSite(siteId)).find((candidate) => candidate.id === id);
+    if (row === undefined) throw new Refusal('not_found');
+    const retireAtMs = nowMs + retiringMs;
+    refuseUnlessSooner(row, retireAtMs);
+    await tx.signingKeys.change(id, { retireAtMs });
+    if (retiringMs > 0) return { before: viewOf(row), after: viewOf({ ...row, retireAtMs }) };
+    await retire(tx, row);
+    this.#loaded.delete(id);
+    await tx.hierarchy.advance(siteId, { wholeNeeded: 1 });
+    tx.notify({ topic: 'site_changed', reference: siteId });
+    return { before: viewOf(row), after: viewOf({ ...row, state: 'retired', retireAtMs }) };
+  }
+
+  /**
    * Who signs now: the active key first, then those that are retiring.
    * @throws UnsealError when another master key sealed them
    */
@@ -155,6 +179,18 @@ function sealingPurpose(id: string): string {
 
 function isSigning({ state, retireAtMs }: RowOf<'signingKey'>, nowMs: number): boolean {
   return state === 'active' || (state === 'retiring' && (retireAtMs ?? 0) > nowMs);
+}
+
+/** An active key is what signs; a retired one has no private half that could be had back. */
+function refuseUnlessSooner({ state, retireAtMs }: RowOf<'signingKey'>, wantedMs: number): void {
+  if (state === 'active') {
+    throw new Refusal('signing_key_state_conflict', 'the key is active: rotate it first');
+  }
+  if (state === 'retired') throw new Refusal('signing_key_state_conflict', 'the key is retired already');
+  if (!(wantedMs < (retireAtMs ?? 0))) {
+    const planned = new Date(retireAtMs ?? 0).toISOString();
+    throw new Refusal('signing_key_state_conflict', `the key ends at ${planned}, which is no later`);
+  }
 }
 
 async function retire(tx: Transaction, { id }: RowOf<'signingKey'>): Promise<void> {

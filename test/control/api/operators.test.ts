@@ -244,6 +244,8 @@ describe.each(databaseKinds())('$name', (kind) => {
   test('every change leaves its event, with what was before and after, who and which request', async () => {
     const { siteId, environmentId, fleetId } = await world.shop('audited');
     const site = `/v1/sites/${siteId}`;
+    const signingKeys = itemsOf(await world.expect(200, 'GET', `${site}/signing-keys`));
+    const freshnessKey = signingKeys.find(({ purpose }) => purpose === 'freshness')?.signing_key_id;
     const issuer = encodeURIComponent('https://broker.example');
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' };
     const definition = {
@@ -257,6 +259,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['PATCH', `/v1/fleets/${fleetId}`, { body: { name: 'audited 2' }, ifMatch: 1 }],
       ['PATCH', site, { body: { display_name: 'x' }, ifMatch: 1 }],
       ['POST', `${site}/signing-keys/rotate`, { body: { purpose: 'freshness' } }],
+      ['POST', `${site}/signing-keys/${freshnessKey}/retire`, { body: {} }],
       ['PUT', `${site}/brokers/${issuer}`, { body: { definition } }],
       ['PUT', `${site}/brokers/${issuer}`, { body: { definition }, ifMatch: 1 }],
       ['DELETE', `${site}/brokers/${issuer}`, { ifMatch: 2 }],
@@ -300,6 +303,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       'fleet.change before after',
       'site.change before after',
       'signing_key.rotate - after',
+      'signing_key.retire before after',
       'broker.create - after',
       'broker.change before after',
       'broker.delete before -',

@@ -67,6 +67,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'POST /v1/sites/:site_id/raise-floor': operator('administer', 'site'),
   'GET /v1/sites/:site_id/signing-keys': operator('read', 'site'),
   'POST /v1/sites/:site_id/signing-keys/rotate': operator('administer', 'site'),
+  'POST /v1/sites/:site_id/signing-keys/:signing_key_id/retire': operator('administer', 'site'),
   'GET /v1/sites/:site_id/brokers': operator('read', 'site'),
   'GET /v1/sites/:site_id/brokers/:issuer': operator('read', 'site'),
   'PUT /v1/sites/:site_id/brokers/:issuer': operator('administer', 'site'),
@@ -192,6 +193,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
   'PATCH /v1/sites/:site_id': { display_name: 'x' },
   'POST /v1/sites/:site_id/raise-floor': { above_revision: 1 },
   'POST /v1/sites/:site_id/signing-keys/rotate': { purpose: 'bundle' },
+  'POST /v1/sites/:site_id/signing-keys/:signing_key_id/retire': {},
   'PUT /v1/sites/:site_id/brokers/:issuer': {
     definition: {
       trust_domain: 'x',

@@ -324,6 +324,41 @@ describe.each(databaseKinds())('$name', (kind) => {
       );
       expect(keys.filter(({ purpose }) => purpose === 'freshness')).toHaveLength(1);
     });
+
+    test('a retiring one is ended sooner, or now, and no other', async () => {
+      const { siteId } = await world.shop('ended');
+      const other = await world.shop('not-ended');
+      const keysPath = `/v1/sites/${siteId}/signing-keys`;
+      const bundleKey = async () =>
+        itemsOf(await world.expect(200, 'GET', keysPath)).find(({ purpose }) => purpose === 'bundle');
+      const id = String((await bundleKey())?.signing_key_id);
+      const retire = (keyId: string, body: object = {}, site = siteId) =>
+        world.call('POST', `/v1/sites/${site}/signing-keys/${keyId}/retire`, { body });
+      const conflict = { status: 409, code: 'signing_key_state_conflict' };
+      expect(await retire(id)).toMatchObject(conflict);
+      await world.expect(201, 'POST', `${keysPath}/rotate`, {
+        body: { purpose: 'bundle', retiring_seconds: 600 },
+      });
+      for (const seconds of [600, 601]) {
+        expect(await retire(id, { retiring_seconds: seconds })).toMatchObject(conflict);
+      }
+      expect(await retire(id, { retiring_seconds: -1 })).toMatchObject({ code: 'request_malformed' });
+      expect(await retire(id, {}, other.siteId)).toMatchObject({ status: 404, code: 'not_found' });
+      expect(await retire('sk_none')).toMatchObject({ status: 404, code: 'not_found' });
+      const at = (seconds: number) => new Date(world.ms + seconds * 1000).toISOString();
+      const sooner = { signing_key_id: id, state: 'retiring', retire_at: at(60) };
+      expect(await retire(id, { retiring_seconds: 60 })).toMatchObject({ status: 200, json: sooner });
+      expect(await bundleKey()).toMatchObject(sooner);
+      const ended = { signing_key_id: id, state: 'retired', retire_at: at(0) };
+      expect(await retire(id)).toMatchObject({ status: 200, json: ended });
+      expect(await bundleKey()).toMatchObject(ended);
+      expect(await retire(id)).toMatchObject(conflict);
+      const events = itemsOf(await world.expect(200, 'GET', `/v1/audit-events?resource_id=${id}`));
+      expect(events.map(({ kind, before, after }) => ({ kind, before, after }))).toMatchObject([
+        { kind: 'proofgate.control.signing_key.retire', before: sooner, after: ended },
+        { kind: 'proofgate.control.signing_key.retire', before: { retire_at: at(600) }, after: sooner },
+      ]);
+    });
   });
 
   describe('targets', () => {

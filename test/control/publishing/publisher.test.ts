@@ -84,13 +84,6 @@ it('rotation of both keys: verifiers that know either go on', async () => {
   await eventually(async () => (await world.site()).baseRevision > 1);
   const { baseRevision } = await world.site();
   const bundle = await control.distribution.file((await target()).id, baseRevision, 'bundle.jws');
-  const kids = (document: string): readonly string[] => {
-    const { signatures } = JSON.parse(document) as { signatures: { protected: string }[] };
-    return signatures.map((signature) => {
-      const header = JSON.parse(Buffer.from(signature.protected, 'base64url').toString()) as { kid: string };
-      return header.kid;
-    });
-  };
   expect(kids(bundle.toString())).toHaveLength(2);
   expect(kids(bundle.toString())).toContain(old[0]?.publicKey.thumbprint);
   await eventually(async () => {
@@ -103,6 +96,45 @@ it('rotation of both keys: verifiers that know either go on', async () => {
     return rows.filter(({ state }) => state === 'retired').length === 2;
   });
 });
+
+it.each(['bundle', 'freshness'] as const)('a %s key that is ended signs nothing more', async (purpose) => {
+  const { signingKeys, clock } = world;
+  const { id: targetId } = await target();
+  const [old] = await world.read((tx) => signingKeys.signers(tx, SITE, purpose, clock.ms));
+  const kid = old?.publicKey.thumbprint;
+  await world.change((tx) => signingKeys.rotate(tx, SITE, purpose, { nowMs: clock.ms }));
+  const published = async () => {
+    const { baseRevision } = await world.site();
+    const bundle = await control.distribution.file(targetId, baseRevision, 'bundle.jws');
+    const statement = await world.read((tx) => tx.distribution.freshness(SITE));
+    return {
+      baseRevision,
+      kids: kids(purpose === 'bundle' ? bundle.toString() : (statement?.document ?? '')),
+    };
+  };
+  const isSignedBy = async (signers: number, aboveRevision: number) => {
+    const found = await published();
+    return found.baseRevision > aboveRevision && found.kids.length === signers;
+  };
+  await eventually(() => isSignedBy(2, 1));
+  const before = await published();
+  expect(before.kids).toContain(kid);
+
+  const views = await world.read((tx) => signingKeys.ofSite(tx, SITE));
+  const id = views.find(({ thumbprint }) => thumbprint === kid)?.id ?? '';
+  await world.change((tx) => signingKeys.retire(tx, SITE, id, { nowMs: clock.ms, retiringMs: 0 }));
+  await eventually(() => isSignedBy(1, before.baseRevision));
+  expect((await published()).kids).not.toContain(kid);
+});
+
+/** Who signed a document. */
+function kids(document: string): readonly string[] {
+  const { signatures } = JSON.parse(document) as { signatures: { protected: string }[] };
+  return signatures.map((signature) => {
+    const header = JSON.parse(Buffer.from(signature.protected, 'base64url').toString()) as { kid: string };
+    return header.kid;
+  });
+}
 
 async function target(): Promise<TestTarget> {
   const [found] = await addTargets(world, 1);

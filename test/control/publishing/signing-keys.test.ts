@@ -58,6 +58,35 @@ it('rotation signs with both until the old one retires, then forgets its private
   expect(await signerNames()).toEqual([fresh]);
 });
 
+it('a retiring key ends when it is told to, and forgets its private half; a later end is refused', async () => {
+  const [old] = await signerNames();
+  const rowOfOld = async () =>
+    (await world.read((tx) => tx.signingKeys.ofSite(SITE))).find(({ thumbprint }) => thumbprint === old);
+  const id = (await rowOfOld())?.id ?? '';
+  const retire = (retiringMs: number) =>
+    world.change((tx) => world.signingKeys.retire(tx, SITE, id, { nowMs: world.clock.ms, retiringMs }));
+  const conflict = { code: 'signing_key_state_conflict' };
+  await expect(retire(0)).rejects.toMatchObject(conflict);
+  const { thumbprint: fresh } = await rotate();
+  await expect(retire(DEFAULT_RETIRING_MS)).rejects.toMatchObject(conflict);
+  await world.change((tx) => tx.hierarchy.advance(SITE, { wholeNeeded: 0 }));
+
+  await retire(2000);
+  world.clock.ms += 1999;
+  expect(await signerNames()).toEqual([fresh, old]);
+  expect((await world.site()).wholeNeeded).toBe(0);
+
+  await retire(0);
+  expect(await signerNames()).toEqual([fresh]);
+  expect((await world.site()).wholeNeeded).toBe(1);
+  expect(await rowOfOld()).toMatchObject({
+    state: 'retired',
+    sealedPrivateKey: '',
+    retireAtMs: world.clock.ms,
+  });
+  await expect(retire(0)).rejects.toMatchObject(conflict);
+});
+
 it('many rotations in a row keep few signers', async () => {
   for (let round = 0; round < 8; round++) {
     world.clock.ms += 1000;

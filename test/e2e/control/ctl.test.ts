@@ -258,6 +258,33 @@ describe('get', () => {
   });
 });
 
+describe('retire-signing-key', () => {
+  it('ends a retiring key now, or sooner, and warns of who refuses what comes', async () => {
+    const keys = async () => {
+      const { keys: listed } = await stage.ctl('signing-keys', '--site', SITE_ID);
+      const ofBundles = (Array.isArray(listed) ? listed : []).filter(({ purpose }) => purpose === 'bundle');
+      return ofBundles.map(({ signing_key_id }) => String(signing_key_id));
+    };
+    const [old = ''] = await keys();
+    const refused = await stage.tryCtl('retire-signing-key', SITE_ID, old);
+    expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'signing_key_state_conflict']);
+    const api = await stage.api();
+    await api.act(`/v1/sites/${SITE_ID}/signing-keys/rotate`, { purpose: 'bundle' });
+    await api.close();
+    for (const [flags, state] of [
+      [['--in', '10m'], 'retiring'],
+      [[], 'retired'],
+    ] as const) {
+      const { exitCode, stderr, stdout } = await stage.tryCtl('retire-signing-key', SITE_ID, old, ...flags);
+      expect(exitCode).toBe(0);
+      expect(JSON.parse(stderr)).toMatchObject({ note: 'signing_key_ends' });
+      const warnings = [{ code: 'signing_key_ends' }];
+      expect(JSON.parse(stdout)).toMatchObject({ signing_key_id: old, state, warnings });
+    }
+    expect(await keys()).not.toContain(old);
+  });
+});
+
 describe('block', () => {
   const ROGUE = ['--issuer', 'https://oidc.example', '--subject', 'system:serviceaccount:prod:rogue'];
 

@@ -44,7 +44,7 @@ async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: 
       }
     }
     output.result(
-      pins.map(({ file, thumbprint, state }) => `${file}  ${thumbprint}  ${state}`),
+      pins.map(({ file, thumbprint, state, id }) => `${file}  ${thumbprint}  ${state}  ${id}`),
       { keys },
     );
   });
@@ -57,21 +57,26 @@ interface Pin {
   /** RFC 7638, of this very key: whoever compares it compares what is written. */
   readonly thumbprint: string;
   readonly state: string;
+  /** What Control calls it. */
+  readonly id: string;
 }
 
 /** @throws CliError `answer_unexpected` unless each is a key, and the one that Control calls it */
 function pinsOf(keys: readonly JsonObject[]): readonly Pin[] {
   const counts = new Map<string, number>();
-  return keys.map(({ jwk, purpose, thumbprint, state }) => {
+  return keys.map(({ jwk, purpose, thumbprint, state, signing_key_id: id }) => {
     const key = importPublicJwk(jwk);
     const isOurs = (purpose === 'bundle' || purpose === 'freshness') && key?.thumbprint === thumbprint;
-    if (key === undefined || !isOurs || typeof state !== 'string' || !/^[a-z_]{1,32}$/.test(state)) {
-      throw unexpectedAnswer();
-    }
+    if (key === undefined || !isOurs || !isWord(state) || !isWord(id)) throw unexpectedAnswer();
     const number = (counts.get(purpose) ?? 0) + 1;
     counts.set(purpose, number);
-    return { file: `${purpose}-${number}.jwk.json`, jwk: key.jwk, thumbprint: key.thumbprint, state };
+    return { file: `${purpose}-${number}.jwk.json`, jwk: key.jwk, thumbprint: key.thumbprint, state, id };
   });
+}
+
+/** Nothing that acts in a terminal. */
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && /^[a-z0-9_]{1,128}$/.test(value);
 }
 
 function unexpectedAnswer(): CliError {

@@ -1,6 +1,6 @@
 /** A site's own signing keys, public halves only: what verifiers pin. */
 import Type, { type Static } from 'typebox';
-import { givenId, moment, object } from './members.ts';
+import { givenId, moment, object, SITE_PATH } from './members.ts';
 
 const purpose = Type.Enum(['bundle', 'freshness'], {
   description: 'bundle: bundles, deltas and links (--bundle-key). freshness: statements (--freshness-key).',
@@ -41,5 +41,21 @@ export const SIGNING_KEY_ROTATION = object(
   'SigningKeyRotation',
 );
 
+export const SIGNING_KEY_PATH = { ...SITE_PATH, signing_key_id: givenId('The signing key.') };
+
+export const SIGNING_KEY_RETIREMENT = object(
+  {
+    retiring_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_RETIRING_SECONDS,
+        description: 'How long the key still signs: less than it would have. Default: 0, it ends now.',
+      }),
+    ),
+  },
+  'SigningKeyRetirement',
+);
+
 export type SigningKeyResource = Static<typeof SIGNING_KEY>;
 export type SigningKeyRotation = Static<typeof SIGNING_KEY_ROTATION>;
+export type SigningKeyRetirement = Static<typeof SIGNING_KEY_RETIREMENT>;

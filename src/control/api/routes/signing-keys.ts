@@ -1,8 +1,14 @@
-/** `/v1/sites/{site_id}/signing-keys`: what verifiers pin, and its rotation. */
+/** `/v1/sites/{site_id}/signing-keys`: what verifiers pin, its rotation, and an end that comes sooner. */
 import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import type { ControlApp } from '../app.ts';
 import { parameters, SITE_PATH } from '../contract/members.ts';
-import { SIGNING_KEY, SIGNING_KEY_ROTATION, SIGNING_KEYS } from '../contract/signing-keys.ts';
+import {
+  SIGNING_KEY,
+  SIGNING_KEY_PATH,
+  SIGNING_KEY_RETIREMENT,
+  SIGNING_KEY_ROTATION,
+  SIGNING_KEYS,
+} from '../contract/signing-keys.ts';
 import { siteInPath } from '../places.ts';
 import { operationOf } from '../request-operation.ts';
 
@@ -40,6 +46,29 @@ export function registerSigningKeyRoutes(app: ControlApp, keys: SigningKeyAdmini
     async (request, reply) => {
       const key = await keys.rotate(operationOf(request), request.params.site_id, request.body);
       return reply.code(201).send(key);
+    },
+  );
+  app.post(
+    '/v1/sites/:site_id/signing-keys/:signing_key_id/retire',
+    {
+      config: {
+        access: { kind: 'operator', permission: 'administer', place: siteInPath },
+        problems: ['signing_key_state_conflict'],
+      },
+      schema: {
+        operationId: 'retireSigningKey',
+        summary: 'End a retiring key now, or sooner than planned',
+        description:
+          'From then on verifiers that pin it and not the key after it refuse what is published, and deny once what they have is too old. It cannot be undone.',
+        tags,
+        params: parameters(SIGNING_KEY_PATH),
+        body: SIGNING_KEY_RETIREMENT,
+        response: { 200: SIGNING_KEY },
+      },
+    },
+    (request) => {
+      const { site_id: siteId, signing_key_id: id } = request.params;
+      return keys.retire(operationOf(request), siteId, id, request.body);
     },
   );
 }
