@@ -41,6 +41,7 @@ const DATABASES = {
 
 /** Back to the schema of 0.2.4. */
 const UNDO = [
+  'alter table enrollment drop column token_key_thumbprint',
   'drop index site_uid',
   'drop index audit_event_site_uid',
   'alter table site drop column uid',
