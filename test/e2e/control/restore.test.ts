@@ -189,10 +189,8 @@ describe.each([
       const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);
       expect([status.exitCode, JSON.parse(status.stdout).readiness]).toEqual([0, null]);
       expect(status.stderr).toMatch(/enrollment_unknown/);
-      // Its own state says that the key is current: without being told to it does nothing.
-      const idle = await stage.enroll('billing', { keyFile, reuse: true });
-      expect(idle.keyId).toBe(enrolledLater.keyId);
-      const again = await stage.enroll('billing', { keyFile, reuse: true, flags: ['--force-reenroll'] });
+      // Its own state says that the key is current; Control does not know it.
+      const again = await stage.enroll('billing', { keyFile, reuse: true });
       expect(again.keyId).not.toBe(enrolledLater.keyId);
       await gateway.awaitOutcome(keyFile, ALLOWED);
     },
