@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
+import { httpGet } from '../e2e/harness/wait.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { freePort } from '../fakes/free-port.ts';
 import { waitUntil } from '../fakes/redis-server.ts';
@@ -43,7 +44,7 @@ it(
     const admin = `127.0.0.1:${await freePort()}`;
     const replace = (name: string) => cp(at(name), at('live'), { recursive: true });
     const show = async (path: string, name: string) => {
-      const text = await fetch(`http://${admin}${path}`).then((response) => response.text());
+      const { text } = await httpGet(`http://${admin}${path}`);
       return text.split('\n').find((line) => !line.startsWith('#') && line.includes(name)) ?? '';
     };
     const revision = () => show('/metrics', 'proofgate_bundle_revision ');

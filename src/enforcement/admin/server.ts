@@ -23,7 +23,14 @@ export interface AdminOptions {
   /** 0 picks one. */
   readonly port: number;
   readonly readiness: () => readonly ReadinessCheck[];
-  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  readonly metrics: () => Promise<MetricsText>;
+  /** Milliseconds on a clock that never goes back. Default: `performance.now`. */
+  readonly monotonicMs?: () => number;
+}
+
+export interface MetricsText {
+  readonly contentType: string;
+  readonly text: string;
 }
 
 export interface AdminListener {
@@ -32,7 +39,10 @@ export interface AdminListener {
   close(): Promise<void>;
 }
 
-/** What one client, or all of them, may hold. A scrape is a few milliseconds' work that decisions wait for. */
+/** How long one rendering of the metrics is served. */
+const METRICS_FRESH_MS = 1_000;
+
+/** What one client, or all of them, may hold. */
 const LIMITS = {
   /** Most time for a client to send its request's head, and all of it, milliseconds. */
   headersTimeout: 5_000,
@@ -51,9 +61,9 @@ const IDLE_TIMEOUT_MS = 10_000;
 
 /** @throws Error of the system when the address cannot be listened on. */
 export async function openAdminListener(options: AdminOptions): Promise<AdminListener> {
-  const shared = { ...options, metrics: sharedRendering(options.metrics) };
+  const metrics = metricsSnapshot(options);
   const server = createServer(LIMITS, (request, response) => {
-    answer(request, response, shared).catch(() => {
+    answer(request, response, { ...options, metrics }).catch(() => {
       if (!response.headersSent) response.writeHead(500);
       response.end();
     });
@@ -74,13 +84,28 @@ export async function openAdminListener(options: AdminOptions): Promise<AdminLis
   };
 }
 
-/** Whoever asks while a text is being made gets that one. */
-function sharedRendering(render: AdminOptions['metrics']): AdminOptions['metrics'] {
-  let rendering: ReturnType<AdminOptions['metrics']> | undefined;
-  return () => {
-    rendering ??= render().finally(() => {
+/**
+ * Renders at most once a second, and once for scrapes at the same time. `Cache-Control: no-cache` gets a new rendering
+ * (RFC 9111 section 5.2.1.4).
+ */
+function metricsSnapshot(options: AdminOptions): (request: IncomingMessage) => Promise<MetricsText> {
+  const { metrics: render, monotonicMs = () => performance.now() } = options;
+  let rendering: Promise<MetricsText> | undefined;
+  let snapshot: { readonly metrics: MetricsText; readonly untilMs: number } | undefined;
+  const renderAnew = async () => {
+    const untilMs = monotonicMs() + METRICS_FRESH_MS;
+    try {
+      const metrics = await render();
+      snapshot = { metrics, untilMs };
+      return metrics;
+    } finally {
       rendering = undefined;
-    });
+    }
+  };
+  return async ({ headers }) => {
+    const isFresh = snapshot !== undefined && monotonicMs() < snapshot.untilMs;
+    if (snapshot !== undefined && isFresh && headers['cache-control'] !== 'no-cache') return snapshot.metrics;
+    rendering ??= renderAnew();
     return rendering;
   };
 }
@@ -93,10 +118,14 @@ function listen(server: Server, { host, port }: Pick<AdminOptions, 'host' | 'por
   });
 }
 
+interface Answers extends Pick<AdminOptions, 'readiness'> {
+  readonly metrics: (request: IncomingMessage) => Promise<MetricsText>;
+}
+
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  options: AdminOptions,
+  { metrics, readiness }: Answers,
 ): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     // What may follow as its body is not waited for.
@@ -107,9 +136,9 @@ async function answer(
     case '/livez':
       return sendJson(response, 200, { status: 'live' });
     case '/readyz':
-      return sendReadiness(response, options.readiness());
+      return sendReadiness(response, readiness());
     case '/metrics': {
-      const { contentType, text } = await options.metrics();
+      const { contentType, text } = await metrics(request);
       response.writeHead(200, { 'content-type': contentType }).end(text);
       return;
     }

@@ -33,17 +33,21 @@ export interface ProbeAnswer {
   readonly text: string;
 }
 
-/** One GET on a connection of its own, so that no idle socket outlives the probe. */
+/** One GET on a connection of its own, so that no idle socket outlives the probe, without the snapshot that `/metrics` serves for 1 s. */
 export function httpGet(url: string, timeoutMs = 2_000): Promise<ProbeAnswer> {
   return new Promise((resolve, reject) => {
-    const request = get(url, { agent: false, timeout: timeoutMs }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () =>
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
-      );
-    });
+    const request = get(
+      url,
+      { agent: false, timeout: timeoutMs, headers: { 'cache-control': 'no-cache' } },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
+        );
+      },
+    );
     request.on('timeout', () => request.destroy(new Error(`GET ${url}: no answer in ${timeoutMs} ms`)));
     request.on('error', reject);
   });

@@ -189,7 +189,24 @@ describe('what one client may hold', () => {
     finish();
     for (const response of await Promise.all(others)) expect(await response.text()).toBe('up 1\n');
     expect(renderings).toBe(1);
-    expect(await (await ask(listener, '/metrics')).text()).toBe('up 2\n');
+  });
+
+  it('scrapes within a second are one, unless they want no snapshot', async () => {
+    let renderings = 0;
+    let nowMs = 0;
+    const metrics = async () => {
+      renderings += 1;
+      return { contentType: 'text/plain', text: `up ${renderings}\n` };
+    };
+    const listener = await open({ metrics, monotonicMs: () => nowMs });
+    const scrape = async (headers = {}) =>
+      (await fetch(`http://${listener.address}/metrics`, { headers })).text();
+    expect(await scrape()).toBe('up 1\n');
+    nowMs = 999;
+    expect(await scrape()).toBe('up 1\n');
+    expect(await scrape({ 'cache-control': 'no-cache' })).toBe('up 2\n');
+    nowMs = 1_999;
+    expect(await scrape()).toBe('up 3\n');
   });
 
   it('requests on one connection have an end, also when none is waited for', async () => {
