@@ -22,7 +22,7 @@ function checkOnce(options: TestVerifierOptions = {}, edits: RequestEdits = {}) 
   const traced: TracedDecision[] = [];
   const metrics: VerifierMetrics = {
     ...real,
-    decided: (outcome, reason, routeId) => decided.push([outcome, reason, routeId]),
+    decided: (...labels) => decided.push(labels),
     stepTook: (step, seconds) => steps.push({ step, seconds }),
     replayUnavailable: (why) => unavailable.push(why),
   };
@@ -60,16 +60,16 @@ describe('steps', () => {
 
 describe('a decision', () => {
   it.each<[string, TestVerifierOptions, RequestEdits, readonly string[]]>([
-    ['allowed', {}, {}, ['allowed', '', 'orders-read']],
-    ['denied without a route', {}, elsewhere, ['denied', 'bundle_route_missing', '']],
+    ['allowed', {}, {}, ['allowed', '', '', 'orders-read']],
+    ['denied without a route', {}, elsewhere, ['denied', 'bundle_route_missing', 'no_match', '']],
     [
       'denied on a route',
       { store: scriptedReplayStore(() => REPLAYED) },
       {},
-      ['denied', 'jti_replay', 'orders-read'],
+      ['denied', 'jti_replay', '', 'orders-read'],
     ],
-    ['denied without a bundle', { snapshot: undefined }, {}, ['denied', 'bundle_policy_missing', '']],
-  ])('%s is counted with reason and route', (_what, options, edits, counted) => {
+    ['denied without a bundle', { snapshot: undefined }, {}, ['denied', 'bundle_policy_missing', '', '']],
+  ])('%s is counted with reason, detail and route', (_what, options, edits, counted) => {
     expect(checkOnce(options, edits).decided).toEqual([counted]);
   });
 
