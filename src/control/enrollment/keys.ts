@@ -55,9 +55,9 @@ export class DerivedKeys {
   }
 
   /**
-   * Ends the key and every other living one with its public key, which is refused from now on, for ever. Of a key that
-   * has expired, its public key is refused all the same.
-   * @throws Refusal `not_found`, `key_state_conflict` when that was done already
+   * Revokes every living key ID of this public key, and refuses the public key for good. An expired key stays expired,
+   * but its public key is refused too.
+   * @throws Refusal `not_found`, `key_state_conflict` when the public key is refused already
    */
   async revoke(
     keyId: string,
@@ -86,7 +86,7 @@ export class DerivedKeys {
     });
   }
 
-  /** Whether or not it ever had a key. @throws Refusal `already_exists` */
+  /** The subject need not have a key. @throws Refusal `already_exists` */
   blockSubject(
     siteId: string,
     { issuer, subject }: SubjectName,
@@ -94,7 +94,9 @@ export class DerivedKeys {
   ): Promise<Created<BlockedSubjectView, never>> {
     const nowMs = this.#nowMs();
     return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
-      if (await tx.keys.subjectIsBlocked(siteId, issuer, subject)) throw new Refusal('already_exists');
+      if (await tx.keys.subjectIsBlocked(siteId, issuer, subject)) {
+        throw new Refusal('already_exists', 'the subject is blocked already');
+      }
       const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
       const named = { siteId, verifiedIssuer: issuer, verifiedSubject: subject };
       const entry = await blockSubject({ tx, place }, named, operation, nowMs);

@@ -293,6 +293,7 @@ describe('block', () => {
     expect(await stage.ctl('block', '--site', SITE_ID, ...ROGUE)).toMatchObject(named);
     const again = await stage.tryCtl('block', '--site', SITE_ID, ...ROGUE);
     expect([again.exitCode, errorCode(again)]).toEqual([3, 'already_exists']);
+    expect(await stage.list('blocked-subjects')).toMatchObject([named]);
     expect(await stage.ctl('unblock', '--site', SITE_ID, ...ROGUE)).toMatchObject(named);
     const over = await stage.tryCtl('unblock', '--site', SITE_ID, ...ROGUE);
     expect([over.exitCode, errorCode(over)]).toEqual([3, 'not_found']);

@@ -88,6 +88,11 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
     needsSite: 'list',
     columns: ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject'],
   },
+  'blocked-subjects': {
+    list: ofSite('blocked-subjects'),
+    needsSite: 'always',
+    columns: ['issuer', 'subject', 'blocked_at', 'blocked_by'],
+  },
   profiles: {
     list: ofSite('signing-profiles'),
     needsSite: 'always',
@@ -159,7 +164,7 @@ async function get(
   });
 }
 
-/** A source's states are its revisions', and so is what it waits for. */
+/** Takes the states of a source, and the targets that it waits for, from its revisions. */
 function withStates(item: JsonObject): JsonObject {
   if (!Array.isArray(item.revisions)) return item;
   const states = item.revisions.map(
