@@ -164,7 +164,7 @@ export interface SignedBundle {
 }
 
 /**
- * Checks content as a verifier would, and that nothing in it matches nothing; then signs it.
+ * Checks content as a verifier would, rejects subjects that match no caller, then signs it.
  * @throws BundleError with every fault in the content
  */
 export async function signContent(draft: BundleDraft, options: SignContentOptions): Promise<SignedBundle> {

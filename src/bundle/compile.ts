@@ -23,7 +23,7 @@ export interface CompileOptions {
   /** Needed when the content names shards. */
   readonly readShard?: ShardReader | undefined;
   readonly importKey?: KeyImporter | undefined;
-  /** Whether nobody has signed it yet: then warnings refuse too. Default: false. */
+  /** Whether the content is not signed yet: warnings are errors then. Default: false. */
   readonly isBeingWritten?: boolean | undefined;
   /** Derived keys that lapsed before this moment, seconds, are left out. Default: none is. */
   readonly forgetBeforeSeconds?: number | undefined;

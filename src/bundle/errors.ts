@@ -129,7 +129,7 @@ export class Faults {
     if (this.#found.length < MAX_FAULTS) this.#found.push({ code, file: this.#file, path, text });
   }
 
-  /** A fault of a document that is being written. One that is there already may have it from before, and loads. */
+  /** A fault of new documents only. A document that was signed earlier may have it, and loads. */
   warn(code: BundleErrorCode, path: string, text: string): void {
     if (this.#isBeingWritten) this.add(code, path, text);
     else if (this.#warnings.length < MAX_FAULTS) this.#warnings.push({ code, file: this.#file, path, text });

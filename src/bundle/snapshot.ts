@@ -29,7 +29,7 @@ export interface Snapshot {
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
   readonly keys: KeyTable;
-  /** What of the whole bundle matches nothing, at most 20. */
+  /** Rules and clients of the whole bundle that match no caller, at most 20. */
   readonly warnings: readonly BundleFault[];
 }
 
@@ -75,7 +75,7 @@ export type FreshnessRule =
   | { readonly kind: 'realtime'; readonly maxStalenessSeconds: number | undefined }
   | { readonly kind: 'unknown'; readonly freshnessClass: string };
 
-/** Routes that the bundle may grow equally old for. */
+/** Routes with the same freshness rule. */
 export interface FreshnessGroup {
   readonly rule: Exclude<FreshnessRule, { kind: 'unknown' }>;
   readonly routeIds: readonly string[];
@@ -99,7 +99,7 @@ export interface SourceRule {
 export interface SubjectRule {
   readonly kind: 'exact' | 'prefix';
   readonly value: string;
-  /** False for a SPIFFE ID in another than its one form: such a rule matches nothing. */
+  /** False for a SPIFFE ID that is not canonical: such a rule matches no caller. */
   readonly isCanonical: boolean;
 }
 

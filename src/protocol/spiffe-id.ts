@@ -1,6 +1,6 @@
 /**
- * SPIFFE IDs, in the one form in which a subject may be one. Whoever compares or splits subjects, here or upstream, sees
- * one spelling of each identity.
+ * Canonical SPIFFE IDs. A subject has one spelling, so code that compares or splits subjects, here or upstream, agrees on the
+ * identity.
  * Sources: SPIFFE-ID specification section 2; X.509-SVID specification section 3.1, for the path that a workload must
  * have; docs/protocol.md "Passport".
  */
@@ -18,17 +18,17 @@ const ID_PREFIX = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}\/)[A-Za-z0-9._-
 export const SPIFFE_ID_RULE =
   'a canonical SPIFFE ID: spiffe://, a trust domain of a-z 0-9 . _ -, then segments of A-Z a-z 0-9 . _ -, none empty, "." or ".."';
 
-/** Whether a subject that says to be a SPIFFE ID is a workload's, in canonical form; other subjects are as they are. */
+/** Whether a subject is a workload's canonical SPIFFE ID, or no SPIFFE ID at all. */
 export function isCanonicalSubject(subject: string): boolean {
   return !SCHEME.test(subject) || (subject.length <= MAX_ID_LENGTH && WORKLOAD_ID.test(subject));
 }
 
-/** Whether canonical subjects can begin so: with whole segments of a SPIFFE ID, or with what is none. */
+/** Whether a canonical subject can begin with this prefix: whole segments of a SPIFFE ID, or no SPIFFE ID at all. */
 export function isCanonicalSubjectPrefix(prefix: string): boolean {
   return !SCHEME.test(prefix) || (prefix.length <= MAX_ID_LENGTH && ID_PREFIX.test(prefix));
 }
 
-/** Whether a subject or prefix of one that is a SPIFFE ID lies in the trust domain; others do. */
+/** Whether a subject or prefix lies in the trust domain; one that is no SPIFFE ID does. */
 export function subjectLiesInTrustDomain(subject: string, trustDomain: string): boolean {
   return !SCHEME.test(subject) || subject.startsWith(`spiffe://${trustDomain}/`);
 }

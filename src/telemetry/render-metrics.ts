@@ -1,8 +1,8 @@
-/** Prometheus text of a registry, metric by metric: decisions that came in meanwhile are made in between. */
+/** Prometheus text of a registry, metric by metric: yields between metrics so that decisions are not delayed. */
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 
-/** As `registry.metrics()`, whose text is made in one piece. */
+/** The same text as `registry.metrics()`, which blocks until all of it is made. */
 export async function renderMetrics(registry: Registry): Promise<string> {
   const texts: string[] = [];
   for (const { name } of registry.getMetricsAsArray()) {

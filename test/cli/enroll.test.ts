@@ -82,7 +82,7 @@ describe('proofgate enroll', () => {
     await control.close();
     const offline = await runInProcess(args);
     expect(offline).toMatchObject({ exitCode: 0, stdout: first.stdout });
-    expect(offline.stderr).toMatch(/^Control did not say whether the key was revoked \([^\n]+\n$/);
+    expect(offline.stderr).toMatch(/^Control did not answer whether the key is revoked \([^\n]+\n$/);
     const json = await runInProcess([...args, '--output', 'json']);
     expect(JSON.parse(json.stderr)).toMatchObject({ note: 'key_unconfirmed' });
     control = await FakeControl.start();

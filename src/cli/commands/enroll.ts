@@ -60,14 +60,14 @@ async function enrollByPlan(
   return record;
 }
 
-/** Only for a skew that was given: the default is documented with its limit. */
+/** Reports only a skew that the caller set; the documentation states the limit of the default. */
 function noteShorterSkew(output: Output, refreshSkewMs: number, record: EnrolledKeyRecord): void {
   const maxMs = maxRefreshSkewMs(record);
   if (refreshSkewMs <= maxMs || refreshSkewMs === DEFAULT_REFRESH_SKEW_MS) return;
   const [given, used] = [refreshSkewMs, Math.floor(maxMs / 1000) * 1000].map(formatDurationMs);
   output.note(
     'refresh_skew_shortened',
-    `--refresh-skew ${given} is longer than 15 % of this key's life: it is enrolled again ${used} before it expires`,
+    `--refresh-skew ${given} is longer than 15 % of this key's life: the key is enrolled again ${used} before it expires`,
   );
 }
 

@@ -3,7 +3,7 @@ import type { ControlStore } from '../../control/store/port.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 
 const PING_EVERY_MS = 1000;
-/** A write reaches the disk: only every so many times, until one fails. */
+/** A write costs a disk sync, so most rounds only ping; after a failed write every round writes. */
 const PINGS_PER_WRITE = 5;
 
 export interface ControlReadiness {

@@ -1,7 +1,7 @@
 /**
  * The key that is enrolled: one that is there, or a new one. A command line with `--private-key-out` can be run again after
- * any end: the key that it made is known by the state beside it, and is used again. So can one with another Control or
- * policy, as long as nothing was issued to the key.
+ * any end: the key that it made is known by the state beside it, and is used again. Another
+ * Control or policy is accepted as long as nothing was issued to the key.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import {
@@ -17,7 +17,7 @@ import { EnrollmentStateFile, statePathOf } from './state-file.ts';
 
 export type KeyChoice =
   | { readonly kind: 'use'; readonly file: string }
-  /** Made, unless an earlier run made it, for the same target or without an enrollment. */
+  /** Made here, or by an earlier run for the same Control and policy, or by one that enrolled nothing. */
   | { readonly kind: 'make'; readonly file: string };
 
 /** @throws CliError `file_exists`, `private_key_not_ed25519`, or as `readSigningKeyFile` and `writeNewFile` */
@@ -68,7 +68,7 @@ async function removeUnfinishedKey(file: string): Promise<void> {
   await unlink(file);
 }
 
-/** Nothing was issued to the key, and no submission is under way that something could come of. */
+/** Whether nothing was issued to the key and no submission is pending. */
 function isUnused({ attempt, enrolled }: EnrollmentState): boolean {
   return attempt === undefined && enrolled === undefined;
 }

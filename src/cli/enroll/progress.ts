@@ -19,7 +19,7 @@ export class EnrollProgress {
       case 'unconfirmed':
         this.#output.note(
           'key_unconfirmed',
-          `Control did not say whether the key was revoked (${event.fault}): the status is that of the state file`,
+          `Control did not answer whether the key is revoked (${event.fault}): the status is from the state file`,
         );
         return;
       case 'resumed':

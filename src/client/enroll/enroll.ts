@@ -48,8 +48,8 @@ function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: 
 }
 
 /**
- * Asks once: the state cannot know of a revocation. A key whose enrollment Control has lost, in a restore from a backup for
- * one, counts as expired. Without an answer, what the state says holds. @throws EnrollError `interrupted`
+ * Asks Control once, since the state file cannot know of a revocation. A key whose enrollment Control has lost counts as
+ * expired, such as after a restore. Without an answer the state file decides. @throws EnrollError `interrupted`
  */
 async function asControlHasIt(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
   const { control, tell } = run.ports;

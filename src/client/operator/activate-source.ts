@@ -49,10 +49,10 @@ async function awaitActive(api: ControlApi, path: string, wish: SourceToActivate
 }
 
 function notYet(name: string, { state, waiting_for: targets }: JsonObject, siteId: string): OperatorError {
-  // A Control of 0.2.4 does not say.
+  // Control 0.2.4 does not name them.
   const known = Array.isArray(targets) ? targets.filter(isJsonObject) : [];
   const which = known.length === 0 ? 'a target has' : `${known.map((one) => one.name).join(', ')} has`;
-  const advice = `proofgate ctl get propagation ${siteId} shows why; ctl detach one that is gone`;
+  const advice = `proofgate ctl get propagation ${siteId} shows why; detach a target that is gone with proofgate ctl detach`;
   const text = `source ${name} is still ${String(state)}: ${which} not acknowledged it. ${advice}`;
   return new OperatorError('timed_out', 'source_not_active_yet', text);
 }

@@ -1,4 +1,4 @@
-/** What carrying out a plan does to requests, beyond what its steps say. */
+/** Warnings about the effect of a plan on requests. */
 import type { CurrentSite } from './current-site.ts';
 import type { SiteFile } from './site-file.ts';
 

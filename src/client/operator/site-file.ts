@@ -216,7 +216,7 @@ function refuseUnknownReferences(file: SiteFile, fileName: string): void {
   }
 }
 
-/** Verifiers that load such a thing match nothing with it. */
+/** Rejects subjects that are not canonical: verifiers would match no caller with them. */
 function refuseOddSubjects({ brokers = [], clients = [], routes = [] }: SiteFile, fileName: string): void {
   const odd = [
     ...clients.flatMap(({ subject }, i) => (isCanonicalSubject(subject) ? [] : [`/clients/${i}/subject`])),

@@ -120,7 +120,7 @@ export class AccessTokens {
   }
 }
 
-/** Whoever has a token for a while would otherwise keep its role for ever. @throws Refusal `definition_invalid` */
+/** A temporary token could otherwise give its role to a token that never expires. @throws Refusal `definition_invalid` */
 function assertOutlivedBy(makerEndsAtMs: number | undefined, expiresAtMs: number | null): void {
   if (makerEndsAtMs === undefined || (expiresAtMs !== null && expiresAtMs <= makerEndsAtMs)) return;
   const reason = 'must not be after the end of the token that asks';

@@ -1,6 +1,6 @@
 /**
- * Subjects in what is written now. What was kept before goes on being published: verifiers load it, and it matches nothing
- * (docs/bundle.md "Rules that a load enforces").
+ * Checks subjects when they are written. Control still publishes those that it stored earlier: verifiers load them, and they
+ * match no caller (docs/bundle.md "Rules that a load enforces").
  */
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import type { AllowedSources, BrokerDefinition } from '../api/contract/routes.ts';

@@ -111,7 +111,7 @@ export class Sites {
     });
   }
 
-  /** Sees to it that everything from now on is published above the revision, unless it is. @throws Refusal `not_found` */
+  /** Publishes everything from now on above the revision. @throws Refusal `not_found` */
   async raiseFloor(operation: Operation, id: string, aboveRevision: number): Promise<SiteFloorView> {
     const { store } = this.#deps;
     const before = found(await store.read((tx) => tx.hierarchy.site(id)));
@@ -137,7 +137,7 @@ export class Sites {
       const place = found(await tx.hierarchy.placeOfSite(id));
       await refuseUse(tx, id, Math.floor(nowMs() / 1000));
       await tx.hierarchy.removeSite(id);
-      // Nobody is to go on from what was published of it: another site may get its identifier.
+      // Another site may get the identifier, and must not continue this chain.
       tx.notify({ topic: 'site_published', reference: id });
       const before = siteView(row, place);
       return { result: undefined, audit: [audited(operation, { what: 'site.delete', id, place, before })] };

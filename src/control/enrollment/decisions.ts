@@ -134,9 +134,9 @@ async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Pro
   await refuseWithdrawnKey(tx, row, nowMs);
 }
 
-/** The issuer vouched for the token with a key: one that it took back since vouches for nothing. @throws Refusal */
+/** Rejects a token whose signing key the issuer has withdrawn since. @throws Refusal */
 async function refuseWithdrawnKey(tx: Transaction, row: RowOf<'enrollment'>, nowMs: number): Promise<void> {
-  // A program before this column accepted it.
+  // An older program without this column accepted it.
   if (row.tokenKeyThumbprint === null) return;
   const kept = await tx.sources.keySet(row.sourceId, row.sourceRevision);
   const keys = kept && parseKeySetText(kept.jwks);

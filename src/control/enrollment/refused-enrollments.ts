@@ -1,5 +1,5 @@
 /**
- * Records refused challenges and submissions: each one in the log, and in the audit trail the first of a kind each minute.
+ * Records refused challenges and submissions: the log has each one, the audit trail the first of a kind each minute.
  * Source: docs/control.md "Enrollment", "Audit events".
  */
 import { LRUCache } from 'lru-cache';
@@ -8,7 +8,7 @@ import type { VerifiedToken } from '../issuers/workload-token.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 
-/** What is known of a request to enroll, filled in as its checks pass. Nothing in it is the caller's claim alone. */
+/** What is known of a request to enroll, filled in as its checks pass. It holds only verified values. */
 export interface EnrollmentAttempt {
   readonly requestId?: string | undefined;
   policy?: Pick<RowOf<'enrollmentPolicy'>, 'id' | 'siteId'>;
@@ -30,13 +30,13 @@ export interface RefusedEnrollmentsOptions {
   readonly nowMs: () => number;
   /** Each refusal, for the log. */
   readonly reportRefused: (refused: RefusedEnrollment) => void;
-  /** What went wrong while the audit event was written; the refusal is answered all the same. */
+  /** Error while writing the audit event; the client still gets the refusal. */
   readonly report: (error: unknown) => void;
 }
 
-/** Faults of Control, not refusals. `rate_limited` is what bounds this very record. */
+/** Faults of Control, not refusals. `rate_limited` bounds these records itself. */
 const NOT_RECORDED: ReadonlySet<RefusalCode> = new Set(['rate_limited', 'unavailable', 'internal']);
-/** Strangers can cause refusals: the audit trail takes one a minute of each code and policy. */
+/** Anyone can cause refusals, so the audit trail takes one a minute of each code and policy. */
 const AUDIT_INTERVAL_MS = 60_000;
 const MAX_KINDS = 10_000;
 

@@ -80,7 +80,7 @@ export class Acknowledgements {
     }
   }
 
-  /** A target was there, and can go on from there or not. */
+  /** Records where a target is, and whether it can continue from there. */
   saw({ targetId }: KnownTarget, isOnChain: boolean): void {
     this.#seen.set(targetId, isOnChain);
     this.#seenTimer ??= setTimeout(() => {

@@ -1,8 +1,8 @@
 /**
  * Targets tell where they are. One that is beyond what was published, or on another chain, has seen what this Control
  * does not know of: it was restored from a backup, or takes over a site that was signed by hand. It then publishes a whole
- * bundle above that, which the target takes. What one target may raise in all is bounded, for its token may be in other
- * hands; from there on it takes an operator.
+ * bundle above that, which the target takes. The total that one target may raise is bounded, since its
+ * token may be stolen. Beyond that an operator decides.
  * Source: docs/bundle.md "Revision and head"; docs/control.md "Backup and restore".
  */
 import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/chain.ts';
@@ -23,7 +23,7 @@ export interface RaiseAllowances {
 }
 
 /**
- * Notes that the target is ahead, and sees to it that something is published that it can take, unless it is already.
+ * Records that the target is ahead, and requests a publication that it can accept, unless one exists.
  * @throws Refusal `revision_out_of_range`
  */
 export async function raiseFloor(

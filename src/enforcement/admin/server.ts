@@ -13,7 +13,7 @@ export interface ReadinessCheck {
   readonly problem: string | undefined;
   /** One clear line about what an operator should look at although requests are served. */
   readonly warning?: string | undefined;
-  /** Some of the routes that are denied while the others are served: `degraded`. */
+  /** IDs of routes that are denied while others are served; their presence makes the status `degraded`. */
   readonly routes?: readonly string[] | undefined;
 }
 

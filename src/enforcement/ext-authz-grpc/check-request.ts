@@ -42,8 +42,8 @@ function headersOf(http: HttpRequest): RequestHeaders {
 }
 
 /**
- * Envoy may take the scheme from this header. Where the caller and a proxy each wrote one, Envoy joins them and falls back on
- * the connection: which of the three is true, nobody knows.
+ * Envoy may take the scheme from this header. When the caller and a proxy each send one, Envoy joins the values and falls
+ * back to the connection's scheme. The sidecar cannot tell which of the three is right.
  */
 function schemeOf({ scheme }: HttpRequest, headers: RequestHeaders): string {
   return headers.lookup('x-forwarded-proto').kind === 'ambiguous' ? '' : (scheme ?? '');

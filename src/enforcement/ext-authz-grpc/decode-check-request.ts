@@ -32,7 +32,7 @@ const KEY = tagOf(1);
 const VALUE = tagOf(2);
 const RAW_VALUE = tagOf(3);
 
-/** Envoy takes 100 lines and 60 KiB of headers unless it is told otherwise. */
+/** Envoy's defaults are 100 lines and 60 KiB of headers. */
 export const HEADER_LIMITS = { maxLines: 1_000, maxBytes: 256 * 1024 } as const;
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

@@ -89,7 +89,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     this.registry = registry;
     this.denyCheck = deny;
     this.sendToPeer = inner.sendStatus;
-    // Errors that the library finds by itself, such as a message over its limit, take the same way as ours.
+    // Errors that the library finds by itself, such as a message over its limit, are handled like ours.
     if (deny !== undefined) inner.sendStatus = (ended) => this.sendStatus(ended);
     this.startedMs = performance.now();
     const deadline = Number(inner.getDeadline());
@@ -130,7 +130,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
     this.sendStatus({ code: status.UNAVAILABLE, details: 'draining' });
   }
 
-  /** A Check is denied first; one whose peer does not take that is aborted when it is looked at again. */
+  /** Denies a Check first. The next sweep aborts it if the peer has not read the denial. */
   abort(): void {
     if (this.denyCheck !== undefined && !this.isAnswered) {
       const { sweeps } = this;
@@ -179,8 +179,8 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   }
 
   /**
-   * Envoy turns an RPC error into an allow under `failure_mode_allow`, so a Check gets a denial instead. At its deadline
-   * Envoy has stopped listening: that one error stays.
+   * Envoy turns an RPC error into an allow under `failure_mode_allow`, so a Check gets a denial instead. At the
+   * deadline Envoy has stopped listening, so that error stays an error.
    */
   override sendStatus(ended: Status): void {
     const isError = ended.code !== status.OK && ended.code !== status.DEADLINE_EXCEEDED;
@@ -188,7 +188,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
       this.deny(this.denyCheck);
       return;
     }
-    // What else the library finds in what still comes in.
+    // The library may report more errors in the bytes that follow.
     if (isError && this.isDenied) return;
     this.count(status[ended.code ?? status.UNKNOWN] ?? 'UNKNOWN');
     this.answered();
@@ -203,7 +203,7 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Listener 
   onReceiveMetadata(metadata: Metadata): void {
     this.metrics.started();
     this.metadata = metadata;
-    // A refused Check too: its peer may not take the denial.
+    // A denied Check too: its peer may not read the denial.
     if (this.refusal === undefined || this.denyCheck !== undefined) this.registry.began(this);
     if (this.refusal !== undefined) {
       this.sendStatus(this.refusal);

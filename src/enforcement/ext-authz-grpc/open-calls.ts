@@ -17,12 +17,12 @@ export interface OpenCallsOptions {
   readonly limits: CallLimits;
   /** Bytes that have come in over all connections so far. */
   readonly bytesReceived: () => number;
-  /** Answers a Check that is not taken. */
+  /** Denial for a Check that is over a limit. */
   readonly deny: DenyCheck;
 }
 
 export interface CallLimits {
-  /** RPCs at a time, in whatever state; one more is refused, a Check with a denial. */
+  /** Maximum number of concurrent RPCs in any state. One more is rejected; a Check gets a denial. */
   readonly maxCalls: number;
   /** Streams of health and reflection among them. */
   readonly maxStreams: number;

@@ -82,7 +82,7 @@ function registerRevoke(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
     name: 'revoke',
     summary:
-      'Revoke a derived key, and every living key ID of the same public key, for good; of an expired key, its public key',
+      'Revoke a derived key and every living key ID of its public key, for good; refuse the public key of an expired key',
     positionals: { key: 'key ID' },
     settings: {
       ...CTL_SETTINGS,
@@ -128,11 +128,12 @@ const ABOVE = { min: 1, max: MAX_FLOOR_REVISION };
 function registerRaiseFloor(parent: ProofgateCommand, context: CliContext): void {
   defineCommand(parent, context, {
     name: 'raise-floor',
-    summary: 'Publish a site above a revision, for good, so that targets which are ahead take bundles again',
+    summary:
+      'Raise the revision of a site, for good, so that targets that are ahead accept its bundles again',
     positionals: { site: 'Auth Site' },
     settings: {
       ...CTL_SETTINGS,
-      above: required(integer('--above <revision>', 'the highest that a verifier of yours has', ABOVE)),
+      above: required(integer('--above <revision>', 'the highest revision of your verifiers', ABOVE)),
     },
     examples: [`proofgate ctl raise-floor shop-eu-1 --above 2500000 ${FROM_CONTROL}`],
     run: ({ settings, positionals }) =>

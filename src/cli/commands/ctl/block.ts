@@ -1,4 +1,4 @@
-/** `proofgate ctl block|unblock`: workloads that may not enroll, whether or not they have a key. */
+/** `proofgate ctl block|unblock`: blocks new enrollments of a workload, which need not have a key. */
 import { blockedSubjectsPath } from '../../../client/operator/paths.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/connection.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
@@ -15,7 +15,7 @@ export function registerCtlBlock(parent: ProofgateCommand, context: CliContext):
   const { output } = context;
   defineCommand(parent, context, {
     name: 'block',
-    summary: 'Refuse new enrollments of a subject; keys that it has live on until they are revoked',
+    summary: 'Refuse new enrollments of a subject; its keys stay valid until they expire or are revoked',
     settings: SETTINGS,
     examples: [exampleOf('block')],
     run: ({ settings }) =>
