@@ -304,6 +304,14 @@ const REST: readonly Refusal[] = [
     ['control.ingress.hosts has api.shop.example', 'control.publicUrls'],
   ],
   [
+    'an Ingress for an address',
+    {
+      file: 'control-exposed',
+      also: { control: { publicUrls: ['https://10.0.0.1'], ingress: { hosts: [] } } },
+    },
+    ['control.ingress serves 10.0.0.1', 'DNS name'],
+  ],
+  [
     'an HTTPRoute for a URL with a path',
     { file: 'control-behind-proxy', also: { control: { httpRoute: ROUTE } } },
     ['control.httpRoute serves control.shop.example', 'has a path'],

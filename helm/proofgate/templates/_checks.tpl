@@ -34,7 +34,7 @@
 {{- define "proofgate.checks.nothing" -}}
 {{- $on := or .Values.verifier.enabled .Values.control.enabled .Values.test.enabled .Values.monitoring.dashboard.enabled -}}
 {{- if and (not $on) (eq .Template.BasePath (printf "%s/templates" .Chart.Name)) -}}
-{{- fail "nothing is switched on: set verifier.enabled or control.enabled, with what they require, or begin with values-quickstart.yaml of this chart." -}}
+{{- fail "nothing is enabled: set verifier.enabled or control.enabled, with the values that they require, or begin with values-quickstart.yaml of this chart." -}}
 {{- end -}}
 {{- end -}}
 
@@ -232,10 +232,13 @@
 {{- end -}}
 {{- range include "proofgate.control.exposedHosts" (dict "root" $ "hosts" $asked.hosts) | fromYamlArray -}}
 {{- if not (hasKey $paths .) -}}
-{{- fail (printf "control.%s.hosts has %s, which is the host of no URL in control.publicUrls: requests signed for it would be refused." $name .) -}}
+{{- fail (printf "control.%s.hosts has %s, which is not the host of a URL in control.publicUrls: Control would refuse requests that are signed for it." $name .) -}}
+{{- end -}}
+{{- if or (regexMatch "^[0-9.]+$" .) (not (regexMatch "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$" .)) -}}
+{{- fail (printf "control.%s serves %s, but Kubernetes takes only DNS names in lower case: list the hosts to serve in control.%s.hosts." $name . $name) -}}
 {{- end -}}
 {{- if index $paths . -}}
-{{- fail (printf "control.%s serves %s, whose URL in control.publicUrls has a path: Control wants it taken away on the way in, so give it a host of its own, or write that route yourself." $name .) -}}
+{{- fail (printf "control.%s serves %s, whose URL in control.publicUrls has a path: the proxy must strip it, which this template does not do: give Control a host of its own, or write the route yourself." $name .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
