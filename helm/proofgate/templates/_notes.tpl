@@ -71,7 +71,7 @@ The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $
 {{- end }}
 {{- if and .Values.monitoring.prometheusRule.enabled (not .Values.monitoring.prometheusRule.runbookBaseUrl) }}
 
-Alerts have no runbook_url: set monitoring.prometheusRule.runbookBaseUrl to where docs/ of this version is read.
+Alerts have no runbook_url: set monitoring.prometheusRule.runbookBaseUrl to the URL where you host docs/ of this version.
 {{- end }}
 {{- if .Values.test.enabled }}
 

@@ -123,7 +123,7 @@ export class AccessTokens {
 /** A temporary token could otherwise give its role to a token that never expires. @throws Refusal `definition_invalid` */
 function assertOutlivedBy(makerEndsAtMs: number | undefined, expiresAtMs: number | null): void {
   if (makerEndsAtMs === undefined || (expiresAtMs !== null && expiresAtMs <= makerEndsAtMs)) return;
-  const reason = 'must not be after the end of the token that asks';
+  const reason = 'must not be later than the end of the token that creates it';
   throw new Refusal('definition_invalid', undefined, { faults: [{ pointer: '/body/expires_at', reason }] });
 }
 

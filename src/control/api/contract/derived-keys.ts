@@ -53,7 +53,7 @@ export const KEY_REVOCATION_RESULT = object(
   {
     key: DERIVED_KEY,
     revoked_key_ids: Type.Array(givenId('Key ID.'), {
-      description: 'Every key ID that ended with it: all that were living with the same public key.',
+      description: 'Every key ID that this revoked: all living ones of the same public key.',
     }),
     subject_blocked: Type.Boolean(),
   },

@@ -6,7 +6,7 @@ export const AHEAD_REVISION = Type.Optional(
   Type.Integer({
     minimum: 1,
     description:
-      'Where it says that it stands, while nothing that is published leads on from there: above all of it, or on another chain. Publishing above it needs an operator where it is more than one target may raise in all.',
+      'The revision that the target reports, while no publication continues from it: it is above all of them, or on another chain. Above what one target may raise in all, an operator has to raise the floor.',
   }),
 );
 
@@ -18,7 +18,7 @@ export const TARGET_PROPAGATION = object(
     name: displayText('For people.'),
     state: Type.Enum(['current', 'behind', 'ahead', 'refusing', 'never'], {
       description:
-        'ahead: nothing that is published leads on from where it stands. refusing: it said no to a revision after the one that it has. never: it has acknowledged nothing.',
+        'ahead: no publication continues from its revision. refusing: it said no to a revision after the one that it has. never: it has acknowledged nothing.',
     }),
     acked_revision: Type.Optional(revision('The newest that it took.')),
     acked_at: Type.Optional(moment('When it said so.')),

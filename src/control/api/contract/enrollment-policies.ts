@@ -52,7 +52,7 @@ export const ENROLLMENT_POLICY = object(
     state: Type.Enum([...POLICY_STATES]),
     refuses_with: Type.Optional(
       givenId(
-        'The code that every enrollment is refused with now; absent when none is for the policy, its source or its subject.',
+        'The code with which every enrollment is refused now, because of the policy, its source or its subject. Absent when there is none.',
       ),
     ),
     ...VERSIONED,

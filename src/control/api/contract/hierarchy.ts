@@ -51,7 +51,7 @@ const SITE_SETTINGS = {
   skew_seconds: Type.Integer({
     minimum: 1,
     maximum: MAX_SKEW_SECONDS,
-    description: `How far clocks may be apart. Default: ${DEFAULT_SKEW_SECONDS}. A larger one makes verifiers deny every request for twice as long and a second, with Redis failover longer.`,
+    description: `How far clocks may be apart. Default: ${DEFAULT_SKEW_SECONDS}. A larger one makes verifiers deny every request for twice this time plus one second, and longer with Redis failover.`,
   }),
   single_verifier: Type.Boolean({
     description:
@@ -119,7 +119,7 @@ export const SITE_FLOOR_RAISE = object(
     above_revision: Type.Integer({
       minimum: 1,
       maximum: MAX_FLOOR_REVISION,
-      description: 'Everything from now on is published above it. There is no way back down.',
+      description: 'Everything from now on is published above it. It cannot be lowered.',
     }),
   },
   'SiteFloorRaise',
@@ -129,7 +129,7 @@ export const SITE_FLOOR = object(
   {
     site_id: siteId,
     revision: Type.Integer({ minimum: 0, description: 'The newest published; 0 before the first.' }),
-    floor_revision: Type.Integer({ minimum: 0, description: 'The next one lies above this, too.' }),
+    floor_revision: Type.Integer({ minimum: 0, description: 'The next revision is above this one, too.' }),
   },
   'SiteFloor',
 );

@@ -47,7 +47,7 @@ export const NEW_ACCESS_TOKEN = object(
     scope: SCOPE,
     expires_at: Type.Optional(
       moment(
-        'The token is of no use from this moment on. Default: never, or with the access token that makes it; not later than that.',
+        'The token is of no use from this moment on. Default: never, or the end of the access token that creates it. It must not be later than that end.',
       ),
     ),
   },

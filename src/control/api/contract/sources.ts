@@ -57,7 +57,7 @@ export const SOURCE_REVISION = object(
         {
           maxItems: MAX_SHOWN_TARGETS,
           description:
-            'While publishing: targets that have not acknowledged that bundle, the first of them. Absent when there is none.',
+            'While publishing: the first targets that have not acknowledged that bundle. Absent when there is none.',
         },
       ),
     ),

@@ -86,7 +86,7 @@ function registerKeyRoutes(app: ControlApp, keys: DerivedKeys): void {
       schema: {
         operationId: 'revokeDerivedKey',
         summary:
-          'End the key, and every living one with its public key, which is refused from now on; also of an expired key',
+          'Revoke the key and every living one with its public key, and refuse that public key; also for an expired key',
         tags,
         params,
         body: Type.Union([KEY_REVOCATION, nothing]),
@@ -128,7 +128,7 @@ function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void 
       },
       schema: {
         operationId: 'blockSubject',
-        summary: 'Refuse new enrollments of a subject, whether or not it has a key; living keys live on',
+        summary: 'Refuse new enrollments of a subject, which need not have a key; its living keys stay valid',
         tags,
         params: parameters(SITE_PATH),
         headers: IDEMPOTENCY_KEY,

@@ -172,9 +172,9 @@ function registerFloorRoute(app: ControlApp, sites: Sites): void {
       config: { access: { kind: 'operator', permission: 'administer', place: siteInPath } },
       schema: {
         operationId: 'raiseSiteFloor',
-        summary: 'Publish above a revision, so that targets which are ahead take bundles again',
+        summary: 'Publish above a revision, so that targets that are ahead accept bundles again',
         description:
-          'The next publication is a whole bundle above it. The same again changes nothing, nor does a revision that lies below what is published.',
+          'The next publication is a whole bundle above it. Repeating it changes nothing, nor does a revision below the published one.',
         tags,
         params: parameters(SITE_PATH),
         body: SITE_FLOOR_RAISE,
