@@ -117,7 +117,7 @@ export function integer(
   bounds: { readonly min: number; readonly max: number },
 ): SettingDraft<number> {
   return draft(specification, description, 'number', (value, flag) => {
-    const number = /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
+    const number = /^-?[0-9]+$/.test(value) ? Number(value) : Number.NaN;
     if (Number.isNaN(number)) throw usageError('bad_integer', `--${flag} must be a whole number`);
     if (number < bounds.min || number > bounds.max) {
       throw usageError('out_of_range', `--${flag} must be ${bounds.min} to ${bounds.max}`);

@@ -165,6 +165,7 @@ describe('settings', () => {
     [['--loud=1'], 'bad_boolean'],
     [['--name', ''], 'bad_value'],
     [['--count', ''], 'bad_integer'],
+    [['--count', '9'.repeat(17)], 'out_of_range'],
   ])('refuse %p: %s', async (args, code) => {
     await expect(settingsOf(args)).rejects.toMatchObject({ code, exitCode: 2 });
   });
