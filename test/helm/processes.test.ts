@@ -115,8 +115,9 @@ describeChart('as processes', () => {
       await putTrust(objects);
       await putTls();
       const { address } = started(await startContainer(containerOf(objects, 'verifier'), pod));
-      const { text } = await httpGet(`http://${address(9192)}/readyz`);
-      expect(JSON.parse(text)).toMatchObject({ status: 'ready' });
+      // `degraded` once its bundle is too old for realtime routes.
+      const { status, text } = await httpGet(`http://${address(9192)}/readyz`);
+      expect(status).toBe(200);
       expect(text).toContain('"tls"');
     },
     TIMEOUT_MS,
