@@ -7,7 +7,7 @@ const probeIntervalMs = 20;
  * Asks until there is an answer.
  *
  * @param what names the condition in the error
- * @throws when `probe` has given nothing but `undefined` (or errors) for `timeoutMs`
+ * @throws when `probe` has given nothing but `undefined` or `false` (or errors) for `timeoutMs`
  */
 export async function waitFor<T>(
   what: string,
@@ -19,7 +19,7 @@ export async function waitFor<T>(
   while (performance.now() < deadlineMs) {
     try {
       const found = await probe();
-      if (found !== undefined) return found;
+      if (found !== undefined && found !== false) return found;
     } catch (error) {
       lastError = ` (last error: ${error instanceof Error ? error.message : String(error)})`;
     }
