@@ -45,13 +45,13 @@ async function start(options: FakeControlOptions = {}): Promise<void> {
   await writeFile(join(folder, 'token'), await control.token());
 }
 
-function args(): readonly string[] {
-  const target = ['--control-url', proxy.url, '--policy', POLICY, '--proof-file', 'token'];
+function args(policy = POLICY): readonly string[] {
+  const target = ['--control-url', proxy.url, '--policy', policy, '--proof-file', 'token'];
   return ['enroll', ...target, '--private-key-out', 'key.pem', '--poll-interval', '20ms', '--output', 'json'];
 }
 
-function run() {
-  return runCli(cli.launcher, args(), { cwd: folder });
+function run(policy = POLICY) {
+  return runCli(cli.launcher, args(policy), { cwd: folder });
 }
 
 function spawnRun(): ChildProcess {
@@ -101,6 +101,22 @@ const STEPS = [
   { at: 'the poll was answered', index: 2, fault: 'hold_answer' },
   { at: 'it polls again', index: 3, fault: 'hold_answer' },
 ] as const;
+
+it(
+  'a key that something may have been issued to is for its Control and policy alone',
+  async () => {
+    await start();
+    faultOf = ({ index }) => (index >= 1 ? 'drop_answer' : 'pass');
+    expect((await run()).stderr).toContain('submission_unconfirmed');
+    faultOf = () => 'pass';
+    await writeFile(join(folder, 'token'), await control.token());
+    expect((await run()).stderr).toContain('challenge_consumed');
+    expect(control.enrollments.size).toBe(1);
+    expect((await run('epr_other')).stderr).toContain('file_exists');
+    expect(await run()).toMatchObject({ exitCode: 0 });
+  },
+  TEST_TIMEOUT_MS,
+);
 
 describe('killed', () => {
   it.each(STEPS)(

@@ -68,9 +68,9 @@ async function removeUnfinishedKey(file: string): Promise<void> {
   await unlink(file);
 }
 
-/** Whether nothing was issued to the key and no submission is pending. */
-function isUnused({ attempt, enrolled }: EnrollmentState): boolean {
-  return attempt === undefined && enrolled === undefined;
+/** Whether nothing was issued to the key, and there is no submission that something could come of, or has. */
+function isUnused({ attempt, enrolled, mayBeIssued }: EnrollmentState): boolean {
+  return attempt === undefined && enrolled === undefined && mayBeIssued === undefined;
 }
 
 /** For a file that stands where a key of the agent's or of `enroll`'s own should. */

@@ -47,7 +47,7 @@ export async function settle(run: EnrollRun, enrollment: Enrollment): Promise<En
 
 /** Control lost it, in a restore from a backup for one: the next run enrolls anew. Other refusals leave it pending. */
 async function refusedPoll(run: EnrollRun, code: string): Promise<EnrollError> {
-  if (code === 'enrollment_unknown') await run.saveAttempt(undefined);
+  if (code === 'enrollment_unknown') await run.giveUpAttempt();
   return refusal(code);
 }
 

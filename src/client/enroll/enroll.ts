@@ -40,7 +40,8 @@ async function openState({ key, target }: EnrollRequest, { states }: EnrollPorts
   if (kept?.keyThumbprint !== keyThumbprint) {
     return { keyThumbprint, target, enrolled: undefined, attempt: undefined };
   }
-  return { ...kept, target, attempt: isSameTarget(kept.target, target) ? kept.attempt : undefined };
+  if (kept.attempt === undefined || isSameTarget(kept.target, target)) return { ...kept, target };
+  return { ...kept, target, attempt: undefined, mayBeIssued: true };
 }
 
 function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: EnrollPorts): boolean {

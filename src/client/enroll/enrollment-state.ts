@@ -46,6 +46,8 @@ export interface EnrollmentState {
   readonly target: EnrollmentTarget;
   readonly enrolled: EnrolledKeyRecord | undefined;
   readonly attempt: Attempt | undefined;
+  /** An attempt was given up without its outcome: Control may have issued something to the key all the same. */
+  readonly mayBeIssued?: true | undefined;
 }
 
 /** Where the state is kept. */

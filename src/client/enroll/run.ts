@@ -49,6 +49,11 @@ export class EnrollRun {
     await this.#save({ ...this.#state, attempt });
   }
 
+  /** As {@link saveAttempt} with none, where something may have come of the one before. */
+  async giveUpAttempt(): Promise<void> {
+    await this.#save({ ...this.#state, attempt: undefined, mayBeIssued: true });
+  }
+
   /** Writes the key that came of the attempt, which so ends. */
   async saveKey(enrolled: EnrolledKeyRecord): Promise<void> {
     await this.#save({ ...this.#state, enrolled, attempt: undefined });

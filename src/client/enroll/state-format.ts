@@ -13,13 +13,14 @@ export const STATE_FORMAT = 'proofgate.enrollment-state/v1';
 
 /** Ends with a line break. */
 export function formatEnrollmentState(state: EnrollmentState): string {
-  const { keyThumbprint, target, enrolled, attempt } = state;
+  const { keyThumbprint, target, enrolled, attempt, mayBeIssued } = state;
   const document = {
     format: STATE_FORMAT,
     key_thumbprint: keyThumbprint,
     ...formatTarget(target),
     ...(enrolled === undefined ? {} : { enrolled: formatEnrolled(enrolled) }),
     ...(attempt === undefined ? {} : { attempt: formatAttempt(attempt) }),
+    ...(mayBeIssued === undefined ? {} : { may_be_issued: mayBeIssued }),
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
@@ -71,6 +72,7 @@ export function parseEnrollmentState(text: string, fileName: string): Enrollment
     target: readTarget(root),
     enrolled: enrolled === undefined ? undefined : readEnrolled(enrolled),
     attempt: attempt === undefined ? undefined : readAttempt(attempt),
+    mayBeIssued: root.optional('may_be_issued', (value) => value === true, 'true'),
   };
 }
 

@@ -69,7 +69,8 @@ async function notAnswered(
 
 /** After an ambiguous one, the attempt is kept: a copy of it may still be on its way. */
 async function refused(run: EnrollRun, code: string, mayHaveArrived: boolean): Promise<EnrollError> {
-  if (!mayHaveArrived || code === 'challenge_consumed' || isDead(code)) await run.saveAttempt(undefined);
+  if (code === 'challenge_consumed') await run.giveUpAttempt();
+  else if (!mayHaveArrived || isDead(code)) await run.saveAttempt(undefined);
   return refusal(code);
 }
 

@@ -217,6 +217,7 @@ describe('the state file', () => {
   it.each<[string, Partial<EnrollmentState>]>([
     ['an enrolled key', {}],
     ['nothing', { enrolled: undefined }],
+    ['an attempt that was given up', { enrolled: undefined, mayBeIssued: true }],
     [
       'a submission',
       { attempt: { kind: 'submitting', challengeId: 'ch_1', authSite: 's', sealedChallenge: 'abc' } },
