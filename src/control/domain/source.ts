@@ -40,6 +40,9 @@ export type SourceEvent = (typeof SOURCE_EVENTS)[number];
 /** Most revisions of a source: what the databases' column holds. */
 export const MAX_SOURCE_REVISION = 2_147_483_647;
 
+/** How far ahead of this clock another instance's may be. A key set from later than that is of no use. */
+export const MAX_KEY_SET_LEAD_MS = 30_000;
+
 export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
   name: 'source',
   states: SOURCE_STATES,

@@ -6,7 +6,7 @@ import type { EnrollmentDenial, EnrollmentView } from '../api/contract/enrollmen
 import { type EnrollmentState, submissionRefusal } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
-import { MAX_KEY_AGE_MS } from '../issuers/source-keys.ts';
+import { isTimely } from '../issuers/source-keys.ts';
 import type { Operation } from '../operation.ts';
 import { whyNotActive } from '../sources/awaited-targets.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
@@ -140,7 +140,7 @@ async function refuseWithdrawnKey(tx: Transaction, row: RowOf<'enrollment'>, now
   if (row.tokenKeyThumbprint === null) return;
   const kept = await tx.sources.keySet(row.sourceId, row.sourceRevision);
   const keys = kept && parseKeySetText(kept.jwks);
-  if (kept === undefined || keys === undefined || !(nowMs - kept.fetchedAtMs < MAX_KEY_AGE_MS)) {
+  if (kept === undefined || keys === undefined || !isTimely(kept.fetchedAtMs, nowMs)) {
     throw new Refusal('issuer_keys_unavailable');
   }
   if (!keys.some(({ thumbprint }) => thumbprint === row.tokenKeyThumbprint)) {

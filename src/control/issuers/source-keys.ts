@@ -6,6 +6,7 @@
  *
  * Source: docs/control.md "Sources and tokens".
  */
+import { MAX_KEY_SET_LEAD_MS } from '../domain/source.ts';
 import { FetchBudget } from './fetch-budget.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
 import { type IssuerKey, parseKeySetText } from './key-set.ts';
@@ -14,10 +15,14 @@ import type { JsonFetcher } from './outbound-fetch.ts';
 
 /** How long keys are used after the last good refresh. */
 export const MAX_KEY_AGE_MS = 24 * 3_600_000;
-/** How far ahead of this clock another instance's may be. A record from later than that is of no use. */
-const MAX_CLOCK_LEAD_MS = 30_000;
 /** Junk must not turn into reads of the database either. */
 const RELOAD_SPACING_MS = 1_000;
+
+/** Whether keys that were fetched then may be used now. */
+export function isTimely(fetchedAtMs: number, nowMs: number): boolean {
+  const ageMs = nowMs - fetchedAtMs;
+  return ageMs >= -MAX_KEY_SET_LEAD_MS && ageMs <= MAX_KEY_AGE_MS;
+}
 
 export interface SourceKeysOptions {
   readonly fetcher: JsonFetcher;
@@ -96,8 +101,7 @@ export class SourceKeys {
   }
 
   #isTimely(fetchedAtMs: number): boolean {
-    const ageMs = this.#options.nowMs() - fetchedAtMs;
-    return ageMs >= -MAX_CLOCK_LEAD_MS && ageMs <= MAX_KEY_AGE_MS;
+    return isTimely(fetchedAtMs, this.#options.nowMs());
   }
 
   #holds(kid: string): boolean {

@@ -160,6 +160,11 @@ describe('approval', () => {
     await keep({ keys: [] }, world.ms + 1);
     expect(await refusalOf(world.decisions.approve(id, BY))).toBe('token_key_unknown');
     expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
+    // Kept while a clock was ahead: of no use, and replaced by the next fetch.
+    await keep(published, world.ms + 31_000);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('issuer_keys_unavailable');
+    await keep({ keys: [] }, world.ms);
+    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('token_key_unknown');
     await keep(published, world.ms + 2);
     expect((await world.decisions.approve(id, BY)).state).toBe('issued');
   });

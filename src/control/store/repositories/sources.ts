@@ -1,5 +1,5 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { SourceState } from '../../domain/source.ts';
+import { MAX_KEY_SET_LEAD_MS, type SourceState } from '../../domain/source.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
@@ -149,7 +149,7 @@ export class Sources {
       .executeTakeFirst();
   }
 
-  /** Of two key sets of a revision, the one that was fetched later stays. */
+  /** Of two key sets of a revision, the one that was fetched later stays, unless a clock was ahead when it was. */
   async putKeySet(row: Insertable<Tables['keySet']>): Promise<void> {
     await this.#db
       .insertInto('keySet')
@@ -158,7 +158,12 @@ export class Sources {
         conflict
           .columns(['sourceId', 'revision'])
           .doUpdateSet({ jwks: row.jwks, fetchedAtMs: row.fetchedAtMs })
-          .where('keySet.fetchedAtMs', '<=', row.fetchedAtMs),
+          .where((is) =>
+            is.or([
+              is('keySet.fetchedAtMs', '<=', row.fetchedAtMs),
+              is('keySet.fetchedAtMs', '>', row.fetchedAtMs + MAX_KEY_SET_LEAD_MS),
+            ]),
+          ),
       )
       .execute();
   }
