@@ -6,6 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ControlApi } from '../../../src/client/operator/control-api.ts';
+import { OperatorError } from '../../../src/client/operator/operator-error.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import {
   type Exchange,
@@ -137,7 +138,8 @@ async function approving(exchange: Exchange): Promise<Fault> {
   const enrollmentId = /^\/v1\/enrollments\/(enr_[a-z0-9]+)/.exec(exchange.path)?.[1];
   if (enrollmentId !== undefined) {
     await api.act(`/v1/enrollments/${enrollmentId}/approve`).catch((error: unknown) => {
-      if (!String(error).includes('pending')) decisionFaults.push(String(error));
+      const isDecided = error instanceof OperatorError && error.code === 'enrollment_state_conflict';
+      if (!isDecided) decisionFaults.push(String(error));
     });
   }
   return 'pass';
