@@ -329,9 +329,9 @@ describe.each(databaseKinds())('$name', (kind) => {
       const { siteId } = await world.shop('ended');
       const other = await world.shop('not-ended');
       const keysPath = `/v1/sites/${siteId}/signing-keys`;
-      const bundleKey = async () =>
-        itemsOf(await world.expect(200, 'GET', keysPath)).find(({ purpose }) => purpose === 'bundle');
-      const id = String((await bundleKey())?.signing_key_id);
+      const keys = async () => itemsOf(await world.expect(200, 'GET', keysPath));
+      const id = String((await keys()).find(({ purpose }) => purpose === 'bundle')?.signing_key_id);
+      const endedKey = async () => (await keys()).find(({ signing_key_id }) => signing_key_id === id);
       const retire = (keyId: string, body: object = {}, site = siteId) =>
         world.call('POST', `/v1/sites/${site}/signing-keys/${keyId}/retire`, { body });
       const conflict = { status: 409, code: 'signing_key_state_conflict' };
@@ -348,10 +348,10 @@ describe.each(databaseKinds())('$name', (kind) => {
       const at = (seconds: number) => new Date(world.ms + seconds * 1000).toISOString();
       const sooner = { signing_key_id: id, state: 'retiring', retire_at: at(60) };
       expect(await retire(id, { retiring_seconds: 60 })).toMatchObject({ status: 200, json: sooner });
-      expect(await bundleKey()).toMatchObject(sooner);
+      expect(await endedKey()).toMatchObject(sooner);
       const ended = { signing_key_id: id, state: 'retired', retire_at: at(0) };
       expect(await retire(id)).toMatchObject({ status: 200, json: ended });
-      expect(await bundleKey()).toMatchObject(ended);
+      expect(await endedKey()).toMatchObject(ended);
       expect(await retire(id)).toMatchObject(conflict);
       const events = itemsOf(await world.expect(200, 'GET', `/v1/audit-events?resource_id=${id}`));
       expect(events.map(({ kind, before, after }) => ({ kind, before, after }))).toMatchObject([
