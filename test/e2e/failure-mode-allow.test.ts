@@ -117,7 +117,7 @@ async function started(): Promise<number> {
 }
 
 describe.each(envoyVersions)('Envoy %s under failure_mode_allow', (version) => {
-  it('forwards what nobody answers', async () => {
+  it('forwards a request without an answer from the verifier', async () => {
     const door = await openDoor();
     const envoy = await startAllowingEnvoy(version, door);
     await door.drain(0);

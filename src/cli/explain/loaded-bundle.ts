@@ -5,7 +5,7 @@ import { describeFault } from '../bundle/errors.ts';
 export interface LoadedBundle {
   readonly snapshot: Snapshot;
   readonly signatures: 'hold' | 'not_checked';
-  /** One line each: what stands in the way of newer content, what was not looked at, and what matches nothing. */
+  /** One line each: what blocks newer content, what was not checked, and which rules match nothing. */
   readonly warnings: readonly string[];
 }
 

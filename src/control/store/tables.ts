@@ -109,7 +109,7 @@ export interface TargetTable extends Versioned {
   refusedDetail: string | null;
   refusedAtMs: number | null;
   lastSeenAtMs: number | null;
-  /** Where it stands while nothing published leads on from there, as it told; and since when. */
+  /** The revision that the target reported while no published step leads on from it, and since when. */
   aheadRevision: number | null;
   aheadSinceMs: number | null;
   /** Revisions by which it has made its site's floor rise, in all. */

@@ -51,7 +51,7 @@ describe('automatic approval', () => {
     ]);
   });
 
-  it('asks for the key while it is current, and enrolls again once it nears its end: 15 % of its life, or less when told so', async () => {
+  it('asks for the key while it is current, and enrolls again once it nears its end: 15 % of its life, or a shorter refresh skew', async () => {
     await start({ maxKeyLifetimeSeconds: 600 });
     await run();
     const asked = control.requests.length;

@@ -84,7 +84,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         if (row !== undefined) await tx.clients.change(row, { subject: 'spiffe://shop.example//x' }, 1);
       });
       await world.expect(200, 'PATCH', `${path}/x`, { body: { context: { a: 'b' } }, ifMatch: 2 });
-      // Nor is a workload told that it may call what verifiers deny it.
+      // Nor does a workload get a profile for what verifiers deny it.
       await world.expect(201, 'PUT', `${path}/x/grants/r`, { body: { access: 'write' } });
       const routes = `/v1/sites/${siteId}/routes`;
       const route = { route_id: 'r', definition: { ...ROUTE_DEFINITION, resource: 'r' } };

@@ -119,7 +119,7 @@ describe('revisions that a target claims', () => {
     expect((await world.site()).revision).toBe(revision + 6);
   });
 
-  it('stand in the way of nobody after an operator has raised the floor above what honest ones have', async () => {
+  it('block no honest target after an operator has raised the floor', async () => {
     const { revision } = await world.site();
     expect(await claim(revision + 5_000_000)).toBe('revision_out_of_range');
     await world.change((tx) =>

@@ -58,7 +58,7 @@ it('rotation signs with both until the old one retires, then forgets its private
   expect(await signerNames()).toEqual([fresh]);
 });
 
-it('a retiring key ends when it is told to, and forgets its private half; a later end is refused', async () => {
+it('a retiring key can be ended sooner and loses its private half; a later end is rejected', async () => {
   const [old] = await signerNames();
   const rowOfOld = async () =>
     (await world.read((tx) => tx.signingKeys.ofSite(SITE))).find(({ thumbprint }) => thumbprint === old);

@@ -1,43 +1,9 @@
 /** A program that a newer one has been before: it changes nothing, and says so. On both databases. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import LibsqlDatabase from 'libsql';
+import { describe, expect, it } from '@jest/globals';
 import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
-import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { NOW_MS } from './databases.ts';
+import { reopenedDatabases } from './reopened-databases.ts';
 
-let directory: string;
-let server: TestPostgresServer;
-let url: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'proofgate-store-'));
-  server = await TestPostgresServer.start();
-  url = await server.createDatabase();
-});
-afterAll(async () => {
-  await rm(directory, { recursive: true, force: true });
-  await server.stop();
-});
-
-const nowMs = () => NOW_MS;
-const DATABASES = {
-  sqlite: {
-    open: () => openSqliteStore({ dataDirectory: directory, nowMs }),
-    run: async (statement: string) => {
-      const database = new LibsqlDatabase(join(directory, DATABASE_FILE));
-      database.exec(statement);
-      database.close();
-    },
-  },
-  postgres: {
-    open: () => openPostgresStore({ url, nowMs }),
-    run: async (statement: string) => void (await server.query(url, statement)),
-  },
-};
+const DATABASES = reopenedDatabases();
 
 async function opened(open: () => Promise<ControlStore>): Promise<void> {
   await (await open()).close();

@@ -239,7 +239,7 @@ describe('a server that goes away', () => {
 });
 
 describe('a server that answers and takes no writes', () => {
-  it('is told by a write that is tried, until it takes them again', async () => {
+  it('fails a trial write, until it takes writes again', async () => {
     const store = await open();
     await store.tryWrite();
     const full = "begin raise exception 'no space left' using errcode = 'disk_full'; end";

@@ -1,43 +1,10 @@
-/** A database of the release before: events of living sites stay theirs, those of sites that are gone become nobody's. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import LibsqlDatabase from 'libsql';
-import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+/** Migration of audit events from 0.2.4: those of a living site get its uid, those of deleted sites get none. */
+import { describe, expect, it } from '@jest/globals';
 import { NOW_MS } from './databases.ts';
+import { reopenedDatabases } from './reopened-databases.ts';
 import { addGround, entry } from './rows.ts';
 
-let directory: string;
-let server: TestPostgresServer;
-let url: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'proofgate-store-'));
-  server = await TestPostgresServer.start();
-  url = await server.createDatabase();
-});
-afterAll(async () => {
-  await rm(directory, { recursive: true, force: true });
-  await server.stop();
-});
-
-const nowMs = () => NOW_MS;
-const DATABASES = {
-  sqlite: {
-    open: () => openSqliteStore({ dataDirectory: directory, nowMs }),
-    run: async (statement: string) => {
-      const database = new LibsqlDatabase(join(directory, DATABASE_FILE));
-      database.exec(statement);
-      database.close();
-    },
-  },
-  postgres: {
-    open: () => openPostgresStore({ url, nowMs }),
-    run: async (statement: string) => void (await server.query(url, statement)),
-  },
-};
+const DATABASES = reopenedDatabases();
 
 /** Back to the schema of 0.2.4. */
 const UNDO = [

@@ -144,7 +144,7 @@ const limits = (changed: Partial<CallLimits>) => ({ callLimits: { ...CALL_LIMITS
 const half = (bytes = 100) => validRequest().subarray(0, bytes);
 
 describe('a request that stays incomplete', () => {
-  it('is denied after a while, and nobody else is', async () => {
+  it('is denied after a while, and no other is', async () => {
     const { events, ...door } = await open(limits({ transferTimeoutMs: 500 }));
     const before = await refusals('slow');
     const session = newSession(door);

@@ -204,7 +204,7 @@ export function auditCases({ read, write, ground }: Bench): void {
     expect(await verbs({ siteId: a.siteId })).toEqual(['second']);
   });
 
-  it('what happened to a site is not for whoever reaches a later one of the same identifier', async () => {
+  it('events of a site are not visible through a later one of the same identifier', async () => {
     const a = await ground();
     const b = await ground();
     const { siteId } = a;

@@ -201,7 +201,7 @@ const ODD_RULES: BundleVariant = {
 };
 const RULES: readonly VectorCase[] = [
   {
-    name: 'rule: no canonical SPIFFE ID, matches nobody',
+    name: 'rule: no canonical SPIFFE ID, matches no caller',
     bundle: ODD_RULES,
     plan: BROKER,
     outcome: 'source_subject_mismatch 403',

@@ -1,0 +1,49 @@
+/** Both databases as a program finds them at its start, with statements that change what an earlier one left. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll } from '@jest/globals';
+import LibsqlDatabase from 'libsql';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import { openPostgresStore } from '../../../src/control/store/postgres.ts';
+import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { NOW_MS } from './databases.ts';
+
+interface ReopenedDatabase {
+  /** Migrates to the newest schema. */
+  readonly open: () => Promise<ControlStore>;
+  /** Runs SQL while no store is open. */
+  readonly run: (statement: string) => Promise<void>;
+}
+
+/** For one test file: made before its tests, removed after them. */
+export function reopenedDatabases(): { readonly [N in 'sqlite' | 'postgres']: ReopenedDatabase } {
+  let directory: string;
+  let server: TestPostgresServer;
+  let url: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'proofgate-store-'));
+    server = await TestPostgresServer.start();
+    url = await server.createDatabase();
+  });
+  afterAll(async () => {
+    await rm(directory, { recursive: true, force: true });
+    await server.stop();
+  });
+  const nowMs = () => NOW_MS;
+  return {
+    sqlite: {
+      open: () => openSqliteStore({ dataDirectory: directory, nowMs }),
+      run: async (statement) => {
+        const database = new LibsqlDatabase(join(directory, DATABASE_FILE));
+        database.exec(statement);
+        database.close();
+      },
+    },
+    postgres: {
+      open: () => openPostgresStore({ url, nowMs }),
+      run: async (statement) => void (await server.query(url, statement)),
+    },
+  };
+}
