@@ -20,7 +20,7 @@ export type Verdict<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** Control's word that it did not do it, and why. */
   | { readonly kind: 'refused'; readonly code: string }
-  /** Not now (429, 503). `isControlsWord`: surely not done; otherwise it may have been. */
+  /** Not now (408, 429, 503). `isControlsWord`: surely not done; otherwise it may have been. */
   | {
       readonly kind: 'later';
       readonly code: string;
@@ -56,6 +56,13 @@ export interface ControlClientParts {
 
 const ENROLLMENTS = '/v1/enrollments';
 const UNAVAILABLE = 'unavailable';
+const REQUEST_TIMEOUT = 'request_timeout';
+/** Statuses after which the same request can be repeated (RFC 9110 section 15.5.9, RFC 6585 section 4), with a code for answers without one. */
+const RETRYABLE: ReadonlyMap<number, string> = new Map([
+  [408, REQUEST_TIMEOUT],
+  [429, 'rate_limited'],
+  [503, UNAVAILABLE],
+]);
 
 export class ControlClient {
   readonly #parts: ControlClientParts;
@@ -145,16 +152,16 @@ function verdictOf<T>(reply: ControlReply, read: (body: string) => T | undefined
     return value === undefined ? { kind: 'unclear', cause: 'answer_invalid' } : { kind: 'done', value };
   }
   const code = mediaType === 'application/problem+json' ? readProblemCode(reply.body) : undefined;
-  if (statusCode === 429 || statusCode === 503) return notNow(statusCode, code, reply.retryAfterMs);
+  const generic = RETRYABLE.get(statusCode);
+  if (generic !== undefined) return notNow(generic, code, reply.retryAfterMs);
   // Without a problem of ours it is not Control that answers. 5xx: it failed on the way, nobody knows how far it came.
   return code !== undefined && statusCode >= 400 && statusCode < 500
     ? { kind: 'refused', code }
     : { kind: 'unclear', cause: 'answer_invalid' };
 }
 
-function notNow(statusCode: 429 | 503, code: string | undefined, retryAfterMs: number | undefined): Fault {
-  const generic = statusCode === 429 ? 'rate_limited' : UNAVAILABLE;
-  // Without a problem of ours it is a proxy's word; and a Control that lost its database does not know what became of it.
-  const isControlsWord = code !== undefined && code !== UNAVAILABLE;
+function notNow(generic: string, code: string | undefined, retryAfterMs: number | undefined): Fault {
+  // Without a problem of ours a proxy answered. Control does not know the outcome after it lost its database or the connection.
+  const isControlsWord = code !== undefined && code !== UNAVAILABLE && code !== REQUEST_TIMEOUT;
   return { kind: 'later', code: code ?? generic, retryAfterMs, isControlsWord };
 }

@@ -377,10 +377,13 @@ describe('a Control that cannot answer', () => {
     expect(control.requests).toHaveLength(asked);
   });
 
-  it('may have accepted what it cannot answer for: nothing but the same submission follows', async () => {
+  it.each([
+    [503, 'unavailable'],
+    [408, 'request_timeout'],
+  ])('may have accepted what it answers %i %s for: the same submission follows', async (status, code) => {
     await start();
     control.interfere = (method, path) =>
-      method === 'POST' && path === '/v1/enrollments' ? { status: 503, code: 'unavailable' } : undefined;
+      method === 'POST' && path === '/v1/enrollments' ? { status, code } : undefined;
     await expect(run()).rejects.toMatchObject({ code: 'submission_unconfirmed', kind: 'pending' });
     const { challenge_id: challengeId } = state().attempt;
     control.interfere = undefined;

@@ -71,15 +71,16 @@ describe.each([
     );
   }
 
-  /** A Control that is overwhelmed says `unavailable`: the same is submitted again, as a client does. */
+  /** An overloaded Control answers `unavailable` or `request_timeout`: the same is submitted again, as a client does. */
   async function insist(
     submission: Submission,
     connection: WorkloadConnection,
   ): Promise<Verdict<Enrollment>> {
     for (let attempt = 1; ; attempt++) {
       const verdict = await workload.submit(submission, connection);
-      if (verdict.kind !== 'later' || verdict.code !== 'unavailable' || attempt === MAX_ATTEMPTS)
-        return verdict;
+      const isOverloaded =
+        verdict.kind === 'later' && ['unavailable', 'request_timeout'].includes(verdict.code);
+      if (!isOverloaded || attempt === MAX_ATTEMPTS) return verdict;
     }
   }
 
