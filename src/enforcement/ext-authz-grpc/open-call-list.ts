@@ -1,47 +1,53 @@
-import type { OpenCall } from './open-call.ts';
-
 /**
- * The RPCs that are open, in the order in which they began. A list whose links are in the calls and are cut when a call
- * leaves it. Not a Set: with entries that come and go, V8 gives it a new table every few entries, and each outworn table
- * holds the next one and the calls of its time. Once one of them is in the old generation, all after it survive the young
- * collections, and a collection takes three times as long.
+ * A doubly linked list whose links are in its entries. The RPCs that are open are in one, in the order in which they began.
+ *
+ * Why not a Set: with entries that come and go, V8 allocates a new hash table every few entries, and each old table refers to
+ * the next one and to the entries of its time. Once one old table is in the old generation, everything after it survives the
+ * young collections. Measured in docs/performance.md, "What a collection of garbage costs": `make bench PARTS="latency envoy"`.
  */
-export class OpenCallList implements Iterable<OpenCall> {
-  #first: OpenCall | undefined;
-  #last: OpenCall | undefined;
+export class LinkedList<Entry extends Linked<Entry>> implements Iterable<Entry> {
+  #first: Entry | undefined;
+  #last: Entry | undefined;
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  /** A call is added once. */
-  add(call: OpenCall): void {
-    call.previous = this.#last;
-    if (this.#last === undefined) this.#first = call;
-    else this.#last.next = call;
-    this.#last = call;
-    call.isListed = true;
+  /** An entry is added once. */
+  add(entry: Entry): void {
+    entry.previous = this.#last;
+    if (this.#last === undefined) this.#first = entry;
+    else this.#last.next = entry;
+    this.#last = entry;
+    entry.isListed = true;
     this.#size += 1;
   }
 
-  /** @returns whether it was there */
-  delete(call: OpenCall): boolean {
-    if (!call.isListed) return false;
-    const { next, previous } = call;
+  /** @returns whether the entry was in the list */
+  delete(entry: Entry): boolean {
+    if (!entry.isListed) return false;
+    const { next, previous } = entry;
     if (previous === undefined) this.#first = next;
     else previous.next = next;
     if (next === undefined) this.#last = previous;
     else next.previous = previous;
-    call.next = undefined;
-    call.previous = undefined;
-    call.isListed = false;
+    entry.next = undefined;
+    entry.previous = undefined;
+    entry.isListed = false;
     this.#size -= 1;
     return true;
   }
 
-  /** Ends where the call that is being visited leaves the list: who may cause that goes through a copy. */
-  *[Symbol.iterator](): Iterator<OpenCall> {
-    for (let call = this.#first; call !== undefined; call = call.next) yield call;
+  /** Ends where the visited entry leaves the list. Iterate over a copy where that can happen. */
+  *[Symbol.iterator](): Iterator<Entry> {
+    for (let entry = this.#first; entry !== undefined; entry = entry.next) yield entry;
   }
+}
+
+/** The links of an entry. Only the list reads and writes them. */
+export interface Linked<Entry> {
+  next: Entry | undefined;
+  previous: Entry | undefined;
+  isListed: boolean;
 }

@@ -3,6 +3,7 @@ import { type Metadata, ServerInterceptingCall, status } from '@grpc/grpc-js';
 import type { DecisionTrace } from '../../telemetry/decision-trace.ts';
 import type { RpcMethodMetrics } from '../../telemetry/rpc-metrics.ts';
 import type { Asker } from '../../verifier/asker.ts';
+import type { Linked } from './open-call-list.ts';
 
 type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];
 type Listener = Parameters<Inner['start']>[0];
@@ -50,10 +51,10 @@ const MAX_QUEUE_MS = 1_000;
  * Extends the library's class for its type alone: nothing of it runs per message. Its fields are plain ones, for there is
  * one of these for each Check.
  */
-export class OpenCall extends ServerInterceptingCall implements Asker, Listener {
+export class OpenCall extends ServerInterceptingCall implements Asker, Linked<OpenCall>, Listener {
   readonly isUnary: boolean;
   trace: DecisionTrace | undefined;
-  /** Links of the list of open calls, and its alone. */
+  /** Links of the list of open calls. */
   next: OpenCall | undefined;
   previous: OpenCall | undefined;
   isListed = false;

@@ -8,7 +8,7 @@ import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
 import { watchLoopStalls } from './loop-stall.ts';
 import { type DenyCheck, OpenCall } from './open-call.ts';
-import { OpenCallList } from './open-call-list.ts';
+import { LinkedList } from './open-call-list.ts';
 import { CHECK_PATH } from './service.ts';
 
 export interface OpenCallsOptions {
@@ -44,7 +44,7 @@ const SWEEP_EVERY_MS = 250;
 export class OpenCalls {
   readonly #options: OpenCallsOptions;
   /** In the order in which they began. */
-  readonly #open = new OpenCallList();
+  readonly #open = new LinkedList<OpenCall>();
   readonly #methods = new Map<string, RpcMethodMetrics>();
   readonly #stall = watchLoopStalls();
   readonly #sweeping: NodeJS.Timeout;

@@ -1,47 +1,42 @@
 import { expect, it } from '@jest/globals';
-import type { OpenCall } from '../../../src/enforcement/ext-authz-grpc/open-call.ts';
-import { OpenCallList } from '../../../src/enforcement/ext-authz-grpc/open-call-list.ts';
+import { type Linked, LinkedList } from '../../../src/enforcement/ext-authz-grpc/open-call-list.ts';
 
-/** Only the links of a call are looked at. */
-function calls(count: number): OpenCall[] {
-  return Array.from({ length: count }, () => Object.create({ isListed: false }));
+class Entry implements Linked<Entry> {
+  next: Entry | undefined;
+  previous: Entry | undefined;
+  isListed = false;
 }
 
-function filled(members: readonly OpenCall[]): OpenCallList {
-  const list = new OpenCallList();
-  for (const call of members) list.add(call);
+function listOf(entries: readonly Entry[]): LinkedList<Entry> {
+  const list = new LinkedList<Entry>();
+  for (const entry of entries) list.add(entry);
   return list;
 }
 
-it.each([0, 1, 2])('keeps the order of the others when the call at %d leaves', (index) => {
-  const members = calls(3);
-  const list = filled(members);
-  const [gone] = members.splice(index, 1);
-  expect(gone && list.delete(gone)).toBe(true);
-  expect([...list]).toEqual(members);
+it.each([0, 1, 2])('keeps the order of the others when the entry at %d leaves', (index) => {
+  const entries = [new Entry(), new Entry(), new Entry()];
+  const list = listOf(entries);
+  const [left] = entries.splice(index, 1);
+  expect(left && list.delete(left)).toBe(true);
+  expect([...list]).toEqual(entries);
   expect(list.size).toBe(2);
-  const late = calls(1);
-  for (const call of late) list.add(call);
-  expect([...list]).toEqual([...members, ...late]);
+  const late = new Entry();
+  list.add(late);
+  expect([...list]).toEqual([...entries, late]);
 });
 
-it('knows who is not there, and counts nobody twice', () => {
-  const [member, stranger] = calls(2);
-  if (member === undefined || stranger === undefined) throw new Error('no calls');
-  const list = filled([member]);
-  expect(list.delete(stranger)).toBe(false);
-  expect(list.delete(member)).toBe(true);
-  expect(list.delete(member)).toBe(false);
+it('deletes only its own entries, each once', () => {
+  const entry = new Entry();
+  const list = listOf([entry]);
+  expect(list.delete(new Entry())).toBe(false);
+  expect(list.delete(entry)).toBe(true);
+  expect(list.delete(entry)).toBe(false);
   expect([list.size, [...list]]).toEqual([0, []]);
 });
 
-it('leaves a call that is gone no way to those that came after it', () => {
-  const members = calls(3);
-  const list = filled(members);
-  for (const call of members) list.delete(call);
-  expect(members.map(({ next, previous }) => [next, previous])).toEqual([
-    [undefined, undefined],
-    [undefined, undefined],
-    [undefined, undefined],
-  ]);
+it('cuts the links of an entry that leaves', () => {
+  const entries = [new Entry(), new Entry(), new Entry()];
+  const list = listOf(entries);
+  for (const entry of entries) list.delete(entry);
+  for (const { next, previous } of entries) expect([next, previous]).toEqual([undefined, undefined]);
 });
