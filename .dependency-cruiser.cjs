@@ -4,9 +4,10 @@
 const layers = {
   protocol: [],
   telemetry: [],
+  'runtime-internals': [],
   bundle: ['protocol', 'telemetry'],
   verifier: ['protocol', 'bundle', 'telemetry'],
-  enforcement: ['protocol', 'bundle', 'telemetry', 'verifier'],
+  enforcement: ['protocol', 'bundle', 'telemetry', 'verifier', 'runtime-internals'],
   control: ['protocol', 'bundle', 'telemetry'],
   client: ['protocol'],
   'gateway-lint': [],

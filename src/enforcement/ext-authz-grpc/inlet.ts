@@ -1,6 +1,6 @@
 /** The way of accepted connections into gRPC. */
 import { type ConnectionInjector, type Server, ServerCredentials } from '@grpc/grpc-js';
-import { prepareConnections } from './connections.ts';
+import { prepareConnections } from '../../runtime-internals/http2-connections.ts';
 
 /** Nothing ends a connection for its age or idleness: Envoy could be asking just then, and does not ask twice. */
 const FORMER_CLIENTS_LEAVE_MS = 10_000;

@@ -1,9 +1,9 @@
 /** One RPC between its first and its last byte, as grpc-js lets an interceptor see it. */
 import { type Metadata, ServerInterceptingCall, status } from '@grpc/grpc-js';
+import type { Linked } from '../../runtime-internals/linked-list.ts';
 import type { DecisionTrace } from '../../telemetry/decision-trace.ts';
 import type { RpcMethodMetrics } from '../../telemetry/rpc-metrics.ts';
 import type { Asker } from '../../verifier/asker.ts';
-import type { Linked } from './open-call-list.ts';
 
 type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];
 type Listener = Parameters<Inner['start']>[0];

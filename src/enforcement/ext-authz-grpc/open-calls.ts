@@ -4,11 +4,11 @@
  * Source: docs/enforcement.md "Overload, limits and time-outs".
  */
 import { type ServerInterceptor, status } from '@grpc/grpc-js';
+import { LinkedList } from '../../runtime-internals/linked-list.ts';
 import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
 import { watchLoopStalls } from './loop-stall.ts';
 import { type DenyCheck, OpenCall } from './open-call.ts';
-import { LinkedList } from './open-call-list.ts';
 import { CHECK_PATH } from './service.ts';
 
 export interface OpenCallsOptions {

@@ -2,15 +2,12 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterEach, expect, it, jest } from '@jest/globals';
-import {
-  type ExtAuthzGrpcDoor,
-  openExtAuthzGrpcDoor,
-} from '../../../src/enforcement/ext-authz-grpc/server.ts';
-import { StreamTable } from '../../../src/enforcement/ext-authz-grpc/stream-table.ts';
-import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { createTestVerifier } from '../../fakes/test-verifier.ts';
+import { type ExtAuthzGrpcDoor, openExtAuthzGrpcDoor } from '../../src/enforcement/ext-authz-grpc/server.ts';
+import { StreamTable } from '../../src/runtime-internals/http2-stream-table.ts';
+import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { waitFor } from '../e2e/harness/wait.ts';
+import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
+import { createTestVerifier } from '../fakes/test-verifier.ts';
 
 /** Of a connection that nobody has widened: RFC 9113 section 6.9.2. */
 const FIRST_WINDOW_BYTES = 65_535;

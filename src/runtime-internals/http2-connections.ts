@@ -4,8 +4,7 @@
  */
 import type { ServerHttp2Session } from 'node:http2';
 import { types } from 'node:util';
-import type { Server } from '@grpc/grpc-js';
-import { StreamTable } from './stream-table.ts';
+import { StreamTable } from './http2-stream-table.ts';
 
 /**
  * As much as all streams of a connection may bring at first: 1024 Checks of 4 KiB. HTTP/2 begins with 65,535 (RFC 9113 section
@@ -15,7 +14,7 @@ import { StreamTable } from './stream-table.ts';
 const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;
 
 /** Every connection that the server gets, by whichever way that it has now. */
-export function prepareConnections(server: Server): void {
+export function prepareConnections(server: object): void {
   // The library's own; a test tells when a version of it keeps them elsewhere.
   const http2Servers: unknown = Reflect.get(server, 'http2Servers');
   if (!(http2Servers instanceof Map)) return;

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { type Linked, LinkedList } from '../../../src/enforcement/ext-authz-grpc/open-call-list.ts';
+import { type Linked, LinkedList } from '../../src/runtime-internals/linked-list.ts';
 
 class Entry implements Linked<Entry> {
   next: Entry | undefined;
