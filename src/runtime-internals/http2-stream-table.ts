@@ -1,19 +1,20 @@
 /**
- * The streams of a connection by their number, for Node to keep them in instead of a Map. With entries that come and go, V8
- * gives a Map a new table every few entries, and each outworn table holds the next one and the streams of its time. Once one of
- * them is in the old generation, where an idle connection brings it, all that come after it survive the young collections, with
- * a tenth of all requests and everything that was made for them; those collections then take five times as long.
+ * The open streams of an HTTP/2 connection by stream identifier, in place of the Map that Node uses.
  *
- * Open addressing with linear probing: numbers of streams follow each other (RFC 9113 section 5.1.1), so that each is nearly
- * always where it belongs.
+ * With entries that come and go, V8 allocates a new hash table for a Map every few entries, and each old table refers to the next one
+ * and to the streams of its time. Once one old table is in the old generation, everything after it survives the young collections,
+ * which then take about five times as long. Measured in docs/performance.md, "What a collection of garbage costs":
+ * `make bench PARTS="latency envoy"`.
+ *
+ * Open addressing with linear probing. Stream identifiers are consecutive (RFC 9113 section 5.1.1), so probes are short.
  */
 
 const FIRST_CAPACITY = 32;
-/** Never the number of a stream. */
+/** Stream 0 is the connection itself, so 0 marks a free slot (RFC 9113 section 5.1.1). */
 const FREE = 0;
 
 export class StreamTable<Stream> implements Map<number, Stream> {
-  /** A power of 2 long, and at least half of it is free. */
+  /** Length: a power of 2, at most half full. */
   #ids = new Int32Array(FIRST_CAPACITY);
   #streams: (Stream | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined);
   #size = 0;
@@ -52,7 +53,7 @@ export class StreamTable<Stream> implements Map<number, Stream> {
     if (!this.has(id)) return false;
     const mask = this.#ids.length - 1;
     let free = this.#find(id);
-    // Whoever had to go further because of it moves up, so that all are still found.
+    // Entries that probed past the freed slot move up, so that they are still found.
     for (let place = (free + 1) & mask; this.#ids[place] !== FREE; place = (place + 1) & mask) {
       const other = this.#ids[place] ?? FREE;
       if (((place - home(other, mask)) & mask) < ((place - free) & mask)) continue;
@@ -72,7 +73,7 @@ export class StreamTable<Stream> implements Map<number, Stream> {
     this.#size = 0;
   }
 
-  /** Those that were there when it began; unlike a Map's, what the callback adds is not visited. */
+  /** Visits the entries that exist at the start. Unlike a Map, it does not visit what the callback adds. */
   forEach(callback: (stream: Stream, id: number, table: Map<number, Stream>) => void): void {
     for (const [id, stream] of this.entries()) callback(stream, id, this);
   }
@@ -98,7 +99,7 @@ export class StreamTable<Stream> implements Map<number, Stream> {
     return [...this.entries()].map(([, stream]) => stream).values();
   }
 
-  /** Where it is, or would be. */
+  /** The slot of the stream, or the free slot where it would go. */
   #find(id: number): number {
     const mask = this.#ids.length - 1;
     let place = home(id, mask);
@@ -116,7 +117,7 @@ export class StreamTable<Stream> implements Map<number, Stream> {
   }
 }
 
-/** Numbers that clients give are odd. */
+/** Streams that clients open have odd identifiers (RFC 9113 section 5.1.1). */
 function home(id: number, mask: number): number {
   return (id >>> 1) & mask;
 }

@@ -1,5 +1,6 @@
 /** One RPC between its first and its last byte, as grpc-js lets an interceptor see it. */
 import { type Metadata, ServerInterceptingCall, status } from '@grpc/grpc-js';
+import { closeStream, isCompressed } from '../../runtime-internals/grpc-call.ts';
 import type { Linked } from '../../runtime-internals/linked-list.ts';
 import type { DecisionTrace } from '../../telemetry/decision-trace.ts';
 import type { RpcMethodMetrics } from '../../telemetry/rpc-metrics.ts';
@@ -120,10 +121,8 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Linked<Op
     this.isOverLimit = code === status.RESOURCE_EXHAUSTED;
   }
 
-  /** Whether its messages may be; the library unpacks them unasked, before anybody sees how large they become. */
   get isCompressed(): boolean {
-    const encoding: unknown = Reflect.get(this.inner, 'incomingEncoding');
-    return encoding !== undefined && encoding !== 'identity';
+    return isCompressed(this.inner);
   }
 
   /** Ends a stream that is not at fault. */
@@ -253,17 +252,4 @@ export class OpenCall extends ServerInterceptingCall implements Asker, Linked<Op
     this.isCounted = true;
     this.metrics.handled(code, (performance.now() - (this.completeMs ?? this.startedMs)) / 1000);
   }
-}
-
-/**
- * grpc-js has no way to end a stream whose client does not end it. The stream is there all the same; a test tells when a
- * version of the library keeps it elsewhere.
- * @returns false when it could not be found
- */
-function closeStream(inner: Inner, code: number): boolean {
-  const stream: unknown = Reflect.get(inner, 'stream');
-  if (typeof stream !== 'object' || stream === null) return false;
-  if (!('close' in stream) || typeof stream.close !== 'function') return false;
-  stream.close(code);
-  return true;
 }
