@@ -55,6 +55,8 @@ const OUTPUT_SETTING = withDefault(choice('--output <format>', 'how to answer', 
 /** A command whose toggles also take `true` and `false`, after `=` or as the next word; commander knows no such flags. */
 export class ProofgateCommand extends Command {
   readonly #toggles = new Set<string>();
+  /** Every setting of the command, `--config` and `--output` among them; a group has none. */
+  settings: readonly Setting<unknown>[] = [];
 
   override createCommand(name?: string): ProofgateCommand {
     return new ProofgateCommand(name);
@@ -107,6 +109,7 @@ export function defineCommand<S extends SettingDeclarations, P extends Positiona
     command.argument(shown, declaration.positionals?.[name]);
   }
   const settings = [...Object.values(declaration.settings), CONFIG_SETTING, OUTPUT_SETTING];
+  command.settings = settings;
   const flags = new Map<string, string[]>();
   for (const setting of settings) declareFlag(command, setting, flags);
   command.action(async () => {
