@@ -15,7 +15,7 @@ describe('docs/cli.md on enroll', () => {
     'has --%s, with its default',
     (flag, setting) => {
       const row = enrolling.split('\n').find((line) => new RegExp(`^\\| \`--${flag}[ \`]`).test(line)) ?? '';
-      const byDefault = /\(default: ([^)]*)\)/.exec(setting.description)?.[1] ?? '';
+      const byDefault = /\(default: ([\w./:-]+)\)/.exec(setting.description)?.[1] ?? '';
       expect(row.split('|')[2]).toContain(byDefault);
       for (const alias of setting.aliases) expect(row).toContain(`--${alias}`);
     },

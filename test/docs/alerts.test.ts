@@ -10,7 +10,7 @@ import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { CACHE, describeChart } from '../helm/chart.ts';
-import { anchorOf, codesIn, headings, readText, sectionOf, tableRows } from './markdown.ts';
+import { anchorOf, codesIn, headings, readText, tableNamed } from './markdown.ts';
 
 interface Rule {
   readonly alert: string;
@@ -35,7 +35,7 @@ interface Metric {
 
 /** As the reference has them, which test/e2e/metrics-reference.test.ts holds against a running verifier. */
 const metrics = new Map<string, Metric>(
-  tableRows(sectionOf(page, 'Metrics')).map(([name, type = '', text]) => [
+  tableNamed(page, 'metrics').map(([name, type = '', text]) => [
     codesIn(name)[0] ?? '',
     { type: type.split(':')[0] ?? '', labels: codesIn(type), words: codesIn(text) },
   ]),

@@ -1,7 +1,7 @@
 /** Every command, every flag of `ctl`, and every code that a command line ends with is where people read about them. */
 import { expect, it } from '@jest/globals';
 import { startInProcess } from '../cli/in-process.ts';
-import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 interface Command {
   /** Such as `ctl apply`. */
@@ -33,9 +33,8 @@ it('knows the program', () => {
   );
 });
 
-it('docs/cli.md has every command in its first table', () => {
-  const [intro = ''] = cli.split('\n## ');
-  const described = tableRows(intro).map(([cell]) => codesIn(cell)[0] ?? '');
+it('docs/cli.md has every command in its table', () => {
+  const described = tableNamed(cli, 'commands').map(([cell]) => codesIn(cell)[0] ?? '');
   const known = new Set(commands.map(({ name }) => (name.startsWith('ctl ') ? 'ctl …' : name)));
   expect(described.map((text) => text.replace(/ [A-Z-].*$/, '')).toSorted()).toEqual([...known].toSorted());
 });
@@ -53,7 +52,7 @@ it('docs/ctl.md has every kind that get shows', () => {
   const source = readText('src/cli/commands/ctl/get.ts');
   const [, kinds = ''] = /const KINDS[^=]*= \{\n([\s\S]*?)\n\};/.exec(source) ?? [];
   const known = [...kinds.matchAll(/^ {2}'?([a-z-]+)'?: \{/gm)].map(([, kind]) => kind);
-  const described = tableRows(sectionOf(ctl, 'get')).flatMap(([cell]) => codesIn(cell));
+  const described = tableNamed(ctl, 'get-kinds').flatMap(([cell]) => codesIn(cell));
   expect(known.length).toBeGreaterThan(10);
   expect(described.toSorted()).toEqual(known.toSorted());
 });

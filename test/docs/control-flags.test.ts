@@ -1,4 +1,4 @@
-/** Every flag of `proofgate control` is explained, with its default, where people read about it. */
+/** Every flag of `proofgate control` is explained, with its default where that is a value, where people read about it. */
 import { expect, it } from '@jest/globals';
 import { CONTROL_SETTINGS } from '../../src/cli/control/settings.ts';
 import { readText } from './markdown.ts';
@@ -11,7 +11,7 @@ it.each(Object.values(CONTROL_SETTINGS).map(({ flag, description }) => [flag, de
     const isNamed = new RegExp(`\`--${flag}[ \`]`);
     const rows = document.split('\n').filter((line) => line.startsWith('|') && isNamed.test(line));
     expect(rows).not.toEqual([]);
-    const byDefault = /\(default: ([^)]+)\)$/.exec(description)?.[1] ?? '';
+    const byDefault = /\(default: ([\w./:-]+)\)$/.exec(description)?.[1] ?? '';
     expect(rows.filter((row) => row.includes(byDefault))).not.toEqual([]);
   },
 );

@@ -29,13 +29,13 @@ import { MAX_KEY_AGE_MS } from '../../src/control/issuers/source-keys.ts';
 import { CLOCK_SKEW_SECONDS, MAX_TOKEN_LIFETIME_SECONDS } from '../../src/control/issuers/token-claims.ts';
 import { MAX_TOKEN_BYTES } from '../../src/control/issuers/token-envelope.ts';
 import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../src/protocol/enrollment.ts';
-import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const document = readText('docs/control.md');
-const rowsOf = (heading: string) => tableRows(sectionOf(document, heading));
+const rowsOf = (name: string) => tableNamed(document, name);
 
 it('has every code that Control refuses with, once, with its status', () => {
-  const described = rowsOf('Problems').flatMap(([codes, status]) =>
+  const described = rowsOf('problems').flatMap(([codes, status]) =>
     codesIn(codes).map((code) => `${code} ${status}`),
   );
   const known = Object.entries(REFUSALS).map(([code, [status]]) => `${code} ${status}`);
@@ -43,7 +43,7 @@ it('has every code that Control refuses with, once, with its status', () => {
 });
 
 it('has every kind of audit event', () => {
-  const described = rowsOf('Audit events').flatMap(([resources, verbs]) =>
+  const described = rowsOf('audit-events').flatMap(([resources, verbs]) =>
     codesIn(resources).flatMap((resource) => codesIn(verbs).map((verb) => `${resource}.${verb}`)),
   );
   const known = Object.entries(AUDITED).flatMap(([resource, verbs]) =>
@@ -53,14 +53,14 @@ it('has every kind of audit event', () => {
 });
 
 it.each([
-  ['States of a source', SOURCE_MACHINE],
-  ['States of a policy', POLICY_MACHINE],
-  ['States of an enrollment', ENROLLMENT_MACHINE],
-  ['States of a derived key', KEY_MACHINE],
-  ['States of a target', TARGET_MACHINE],
-  ['Grants and signing profiles', PROFILE_MACHINE],
-])('%s: every transition, and no other', (heading, { table }) => {
-  const described = rowsOf(heading).flatMap(([from, event, to]) =>
+  ['source-states', SOURCE_MACHINE],
+  ['policy-states', POLICY_MACHINE],
+  ['enrollment-states', ENROLLMENT_MACHINE],
+  ['key-states', KEY_MACHINE],
+  ['target-states', TARGET_MACHINE],
+  ['profile-states', PROFILE_MACHINE],
+])('%s: every transition, and no other', (name, { table }) => {
+  const described = rowsOf(name).flatMap(([from, event, to]) =>
     codesIn(from).map((state) => `${state} ${codesIn(event)[0]} ${codesIn(to)[0]}`),
   );
   const known = Object.entries(table).flatMap(([from, moves]) =>
@@ -70,7 +70,7 @@ it.each([
 });
 
 it('has every role with the permission that it adds', () => {
-  const described = rowsOf('Scope, permissions, secrets').slice(0, ROLES.length);
+  const described = rowsOf('roles');
   const added = ROLES.map((role, index) => {
     const before = ROLES[index - 1];
     const own = PERMISSIONS.filter((one) => roleHolds(role, one));
@@ -82,13 +82,13 @@ it('has every role with the permission that it adds', () => {
 it('has every reason for which a source is not valid', () => {
   const source = readText('src/control/issuers/failures.ts');
   const codes = [...source.matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code);
-  const described = rowsOf('Outbound fetches').flatMap(([cell]) => codesIn(cell));
+  const described = rowsOf('source-failures').flatMap(([cell]) => codesIn(cell));
   expect(codes.length).toBeGreaterThan(15);
   expect(described.toSorted()).toEqual(codes.toSorted());
 });
 
 it('has the conditions of readiness, in their order', () => {
-  expect(rowsOf('Readiness').map(([cell]) => codesIn(cell)[0])).toEqual(READINESS_CONDITIONS);
+  expect(rowsOf('readiness').map(([cell]) => codesIn(cell)[0])).toEqual(READINESS_CONDITIONS);
 });
 
 it('has every event of the log', () => {
@@ -96,7 +96,7 @@ it('has every event of the log', () => {
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
   );
-  const described = rowsOf('Log events').flatMap(([cell]) => codesIn(cell));
+  const described = rowsOf('log-events').flatMap(([cell]) => codesIn(cell));
   expect(described.toSorted()).toEqual([...new Set(logged)].toSorted());
 });
 
@@ -104,7 +104,7 @@ it('has the limits that hold', () => {
   const bundle: { readonly properties: { readonly key_shards: { readonly maxItems: number } } } = JSON.parse(
     readText('docs/schema/bundle.schema.json'),
   );
-  const described = rowsOf('Limits').map(([, limit = '']) =>
+  const described = rowsOf('limits').map(([, limit = '']) =>
     [...limit.matchAll(/[0-9][0-9,]*/g)].map(([digits]) => Number(digits.replaceAll(',', ''))),
   );
   expect(described).toEqual([
@@ -129,23 +129,22 @@ it('has the limits that hold', () => {
 });
 
 it('has the rates that hold unless flags say otherwise', () => {
-  const section = sectionOf(document, 'API');
-  const rates = tableRows(section).flatMap(
-    ([, rate = '']) => /^(\d+)(?:\/s| a minute)/.exec(rate)?.[1] ?? [],
-  );
+  const rates = rowsOf('rates').flatMap(([, rate = '']) => /^\d+/.exec(rate) ?? []);
   expect(rates.map(Number)).toEqual(Object.values(DEFAULT_LIMITS));
 });
 
 describe('the example of an enrollment', () => {
-  const section = sectionOf(document, 'An example');
-  const factOf = (name: string) =>
-    new RegExp(`^${name.replace(/[()]/g, '\\$&')}\\s+(\\S+)$`, 'm').exec(section)?.[1] ?? '';
-  const lineOf = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(section)?.[1] ?? '';
-  const x = factOf('public key (x)');
+  const blocks = new Map(
+    [...document.matchAll(/^```text example-(\S+)\n([\s\S]*?)^```$/gm)].map(
+      ([, name = '', text = '']) => [name, text] as const,
+    ),
+  );
+  const block = (name: string) => blocks.get(name) ?? '';
   const key = createPrivateKey({
-    key: { kty: 'OKP', crv: 'Ed25519', x, d: factOf('private key (d)') },
+    key: { kty: 'OKP', crv: 'Ed25519', x: block('public-key').trim(), d: block('private-key').trim() },
     format: 'jwk',
   });
+  const lineOf = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(block('enrollment'))?.[1] ?? '';
   const signatureOver = (text: Buffer) => sign(null, text, key).toString('base64url');
 
   it('has the text and the signature of a submission', () => {
@@ -155,17 +154,17 @@ describe('the example of an enrollment', () => {
       challengeId: lineOf('challenge-id'),
       challenge: lineOf('challenge'),
       keyThumbprint: createHash('sha256')
-        .update(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`)
+        .update(`{"crv":"Ed25519","kty":"OKP","x":"${block('public-key').trim()}"}`)
         .digest('base64url'),
-      workloadToken: factOf('workload token'),
+      workloadToken: block('workload-token').trim(),
     });
-    expect(section).toContain(`\`\`\`\n${text.toString()}\`\`\`\n`);
-    expect(section).toContain(`\`signature\`: \`${signatureOver(text)}\``);
+    expect(block('enrollment')).toBe(text.toString());
+    expect(block('signature').trim()).toBe(signatureOver(text));
   });
 
   it('has the authorization of a poll', () => {
-    const [, enrollmentId = '', time = ''] = /A poll of `(\w+)` at (\d+):/.exec(section) ?? [];
+    const [enrollmentId = '', time = ''] = block('poll').trim().split(' at ');
     const word = `${time}.${signatureOver(pollText(enrollmentId, Number(time)))}`;
-    expect(section).toContain(`\nAuthorization: ${POLL_SCHEME} ${word}\n`);
+    expect(block('poll-authorization')).toBe(`Authorization: ${POLL_SCHEME} ${word}\n`);
   });
 });

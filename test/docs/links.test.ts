@@ -86,7 +86,7 @@ describe('docs/cli.md', () => {
     'has --%s of the verifier, with its default',
     (flag, setting) => {
       const row = section.split('\n').find((line) => flagOf(line) === flag) ?? '';
-      const byDefault = /\(default: (.*)\)$/.exec(setting.description)?.[1];
+      const byDefault = /\(default: ([\w./:-]+)\)$/.exec(setting.description)?.[1];
       const told = setting.absent.kind === 'required' ? 'required' : (byDefault ?? '');
       expect(row.split('|')[2]).toContain(told);
     },

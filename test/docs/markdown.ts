@@ -93,6 +93,17 @@ export function tableRows(section: string): readonly (readonly string[])[] {
   });
 }
 
+/**
+ * Rows of the tables that stand below the comment `<!-- table: NAME -->`, so that headings and sentences around them are free to change.
+ *
+ * @throws Error when the page has no table of that name
+ */
+export function tableNamed(markdown: string, name: string): readonly (readonly string[])[] {
+  const [, ...parts] = markdown.split(`<!-- table: ${name} -->\n`);
+  if (parts.length === 0) throw new Error(`there is no table named ${name}`);
+  return parts.flatMap((part) => tableRows(/^(?:\|.*\n?)*/.exec(part)?.[0] ?? ''));
+}
+
 /** What a cell says as code: `` `a`, `b` ``. */
 export function codesIn(cell: string | undefined): readonly string[] {
   return [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);

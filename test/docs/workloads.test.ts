@@ -8,7 +8,7 @@ import type { Setting } from '../../src/cli/settings.ts';
 import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command.ts';
 import { createAgentMetrics } from '../../src/telemetry/agent-metrics.ts';
 import { documentedWorkloads } from './documented-workloads.ts';
-import { codesIn, filesOfCheckout, readText, sectionOf, tableRows } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed, tableRows } from './markdown.ts';
 
 const document = readText('docs/workloads.md');
 const settings: readonly Setting<unknown>[] = Object.values(AGENT_SETTINGS);
@@ -27,7 +27,7 @@ describe('docs/cli.md on agent', () => {
     'has the default of --%s',
     (flag, description, absent) => {
       const row = rows.find(([cell]) => new RegExp(`^\`--${flag}[ \`]`).test(cell ?? ''));
-      const byDefault = /\(default: ([^)]*)\)/.exec(description)?.[1] ?? '';
+      const byDefault = /\(default: ([\w./:-]+)\)/.exec(description)?.[1] ?? '';
       expect(row?.[1]).toContain(absent.kind === 'required' ? 'required' : byDefault);
     },
   );
@@ -37,7 +37,7 @@ describe('docs/workloads.md', () => {
   it('has every metric of the agent', async () => {
     const { registry } = createAgentMetrics(() => 0);
     const own = registry.getMetricsAsArray().map(({ name }) => name);
-    const described = tableRows(sectionOf(document, 'Metrics')).map(([cell]) => codesIn(cell)[0]);
+    const described = tableNamed(document, 'metrics').map(([cell]) => codesIn(cell)[0]);
     expect(described.toSorted()).toEqual(own.filter((name) => name.startsWith('proofgate_')).toSorted());
   });
 
@@ -45,7 +45,7 @@ describe('docs/workloads.md', () => {
     const logged = filesOfCheckout('src/cli/agent', '.ts').flatMap((file) =>
       [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
     );
-    const described = tableRows(sectionOf(document, 'Log')).flatMap(([cell]) => codesIn(cell));
+    const described = tableNamed(document, 'log').flatMap(([cell]) => codesIn(cell));
     expect(described.filter((code) => code !== 'event').toSorted()).toEqual([...new Set(logged)].toSorted());
   });
 
@@ -53,7 +53,7 @@ describe('docs/workloads.md', () => {
     const [, union = ''] =
       /type RenewalCause = ([^;]+);/.exec(readText('src/client/enroll/renewal.ts')) ?? [];
     const known = [...union.matchAll(/'([a-z_]+)'/g)].map(([, cause]) => cause);
-    const described = tableRows(sectionOf(document, 'When it enrolls')).flatMap(([cell]) => codesIn(cell));
+    const described = tableNamed(document, 'renewal-causes').flatMap(([cell]) => codesIn(cell));
     expect(described).toEqual(expect.arrayContaining(known));
   });
 });

@@ -7,7 +7,7 @@ import { createRefreshMetrics } from '../../src/telemetry/refresh-metrics.ts';
 import { createReplayMetrics } from '../../src/telemetry/replay-metrics.ts';
 import { createOtlpTracer } from '../../src/telemetry/tracing.ts';
 import { createWorkerMetrics } from '../../src/telemetry/worker-metrics.ts';
-import { readText } from '../docs/markdown.ts';
+import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
 import { createSite, type Site } from './world/site.ts';
 import { startVerifier, type VerifierProcess } from './world/verifier.ts';
 
@@ -31,13 +31,11 @@ interface Documented {
 
 /** Rows of the reference: a name, then its type and labels. */
 function documented(): ReadonlyMap<string, Documented> {
-  const [, rest = ''] = readText('docs/enforcement.md').split('\n### Metrics\n');
-  const [section = ''] = rest.split('\n### ');
-  const rows = section.matchAll(/^\| `([a-z_]+)`[^|]*\| ([a-z]+)([^|]*)\|/gm);
+  const rows = tableNamed(readText('docs/enforcement.md'), 'metrics');
   return new Map(
-    [...rows].map(([, name = '', type = '', labels = '']) => [
-      name,
-      { type, labels: [...labels.matchAll(/`([a-z_]+)`/g)].map(([, label = '']) => label).sort() },
+    rows.map(([name, type = '']) => [
+      codesIn(name)[0] ?? '',
+      { type: /^[a-z]+/.exec(type)?.[0] ?? '', labels: codesIn(type).toSorted() },
     ]),
   );
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments, stringify } from 'yaml';
-import { codesIn, readText, sectionOf, tableRows } from '../docs/markdown.ts';
+import { codesIn, readText, sectionOf, tableNamed } from '../docs/markdown.ts';
 import { describeChart, objectOf, objectsIn, podsOf, render, renderText } from '../helm/chart.ts';
 import { misfitsIn } from '../helm/kubeconform.ts';
 
@@ -13,7 +13,7 @@ const document = readText('docs/gateways.md');
 const blocks = [...document.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) => parse(text));
 
 it('names reasons that the verifier has', () => {
-  const rows = tableRows(sectionOf(document, 'What the verifier does where a setting is missing'));
+  const rows = tableNamed(document, 'missing-settings');
   const reasons = rows
     .flatMap(([, answer = '']) => codesIn(answer))
     .filter((code) => /^[a-z]+(?:_[a-z]+)+$/.test(code));
@@ -23,7 +23,7 @@ it('names reasons that the verifier has', () => {
 });
 
 it('names files that are there, and all of them', () => {
-  const rows = tableRows(document.split('\n## ')[0] ?? '');
+  const rows = tableNamed(document, 'manifests');
   const named = rows.flatMap((cells) => cells.flatMap(codesIn)).filter((code) => code.endsWith('.yaml'));
   expect(named.length).toBeGreaterThan(8);
   for (const file of named) expect(readText(`envoy/${file}`)).toMatch(/^(?:---\n)?# /);

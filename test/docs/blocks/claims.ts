@@ -87,7 +87,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
       loaded({ as: 'poll-text' }),
     ],
     "A cluster's own issuer": [manifest],
-    'An example': times(3, held('test/docs/control.test.ts')),
+    'An example': times(7, held('test/docs/control.test.ts')),
   },
   'docs/ctl.md': { ctl: [pasted('site')] },
   'docs/enforcement.md': {

@@ -11,7 +11,7 @@ const USUAL =
   /^(?:docker|podman|buildah|istioctl|egctl|argocd|flux|kind|k3d|minikube|kustomize|oras|crane|skopeo|cosign|node|npx|npm|yarn|pnpm|go|git|python3?|pip|psql|pg_dump|pg_restore|redis-cli|redis-server|systemctl|curl|wget|openssl|ssh|jq|yq|apt-get)$/;
 
 /** What begins like a command of ours and is none: what the log says. */
-const NO_COMMAND = /^bundle (?:carried on|loaded|refused:)$/;
+const NO_COMMAND = /^bundle (?:carried on|updated|loaded|refused:|rejected:)$/;
 
 const OPERAND_OR_FLAG = /(?:^|\s)\[?(?:[A-Z][A-Z_]+\b|--?[a-z])/;
 

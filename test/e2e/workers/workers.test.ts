@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { codesIn, readText, sectionOf, tableRows } from '../../docs/markdown.ts';
+import { codesIn, readText, tableNamed } from '../../docs/markdown.ts';
 import type { CheckClient } from '../../fakes/check-client.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { waitFor } from '../harness/wait.ts';
@@ -99,7 +99,7 @@ describe('one address, several processes', () => {
     const { text } = await workers.get('/metrics');
     const shown = [...text.matchAll(/^# TYPE ((?:proofgate|grpc)_\S+) (\S+)$/gm)];
     const documented = new Map(
-      tableRows(sectionOf(readText('docs/enforcement.md'), 'Metrics')).map(([name, type = '']) => [
+      tableNamed(readText('docs/enforcement.md'), 'metrics').map(([name, type = '']) => [
         codesIn(name)[0],
         type.split(':')[0],
       ]),
