@@ -47,13 +47,10 @@ export interface Claims {
 
 export const CLAIMS: { readonly [file: string]: Claims } = {
   'README.md': {
-    'The way of a request': [drawing],
-    'Two commands': [pasted('make'), shown('demo', 'node .build/demo/main.js')],
-    "From a workload's token to a key that works": times(5, pasted('with-control')),
-    'Without Control': [pasted('without-control')],
-    'Write, sign and freshen a bundle': times(2, pasted('without-control')),
-    'Run the sidecar and Envoy': [pasted('without-control')],
-    'Sign requests': [pasted('without-control')],
+    'How a request passes': [drawing],
+    'Try it': [pasted('make'), shown('demo', 'node .build/demo/main.js')],
+    Install: [pasted('make')],
+    'Sign a request': [pasted('site')],
   },
   'SECURITY.md': { 'Who takes part, and what is believed of each': [drawing, drawing] },
   'docs/bundle.md': {
@@ -140,6 +137,19 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     Releases: [pasted('release')],
     'Making one': [pasted('release')],
     'Checking one': times(2, pasted('release')),
+  },
+  'docs/tutorial-bundle.md': {
+    '1. Create keys': [pasted('without-control')],
+    '2. Write and sign the bundle': [pasted('without-control')],
+    '3. Run the verifier and Envoy': [pasted('without-control')],
+    '4. Sign requests': [pasted('without-control')],
+  },
+  'docs/tutorial-control.md': {
+    '1. Start Control': [pasted('with-control')],
+    '2. Declare a site': [pasted('with-control')],
+    '3. Start the verifier and Envoy': [pasted('with-control')],
+    '4. Enroll and send a request': [pasted('with-control')],
+    '5. Revoke the key': [pasted('with-control')],
   },
   'docs/workloads.md': { Files: [shown('site', 'cat "$SESSION/agent-files"')], Metrics: [manifest] },
   'helm/proofgate/README.md': {

@@ -1,4 +1,4 @@
-/** What README says to paste, pasted: both ways to a request that is allowed, and `make demo`. */
+/** Runs the commands of README and of both tutorials, block by block, and `make demo`. */
 import { describeSession } from './session-suite.ts';
 
 describeSession('make');

@@ -39,7 +39,7 @@ export interface Session {
   readonly needs?: readonly string[];
 }
 
-/** What README's lines build is built: make says what it would do, and fails for a target that is not there. */
+/** What these lines build is built already: make prints what it would do, and fails for an unknown target. */
 const IN_CHECKOUT = 'unset -f proofgate; cd "$CHECKOUT"; export MAKEFLAGS=n';
 
 /** A machine that is busy testing takes longer to start programs, and more than half a second to answer. */
@@ -49,7 +49,7 @@ const PATIENCE = [
 ] as const;
 
 export const SESSIONS: { readonly [name in SessionName]: Session } = {
-  make: { before: IN_CHECKOUT, says: [/node \.build\/demo\/main\.js/, /jest/] },
+  make: { before: IN_CHECKOUT, says: [/node \.build\/demo\/main\.js/, /jest/, /^\d+\.\d+\.\d+$/m] },
   demo: { before: 'cd "$CHECKOUT"' },
   'with-control': {
     before: IN_CHECKOUT,
@@ -95,7 +95,7 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
   site: {
     // A bundle keeps up to a thousand keys in itself.
     absent: ['keys-0001.jsonl'],
-    documents: ['docs/control.md', 'docs/ctl.md', 'docs/cli.md'],
+    documents: ['docs/control.md', 'docs/ctl.md', 'README.md', 'docs/cli.md'],
     before: '. "$CHECKOUT/test/docs/sessions/site.sh"',
     reads: [
       ['epr_7f3c9a', '"$policy"'],
