@@ -1,12 +1,11 @@
 /** What docs/ctl.md says of signing in is what there is. */
 import { expect, it } from '@jest/globals';
 import { LOGIN_SETTINGS } from '../../src/cli/commands/ctl/login.ts';
-import { readText } from '../docs/markdown.ts';
+import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
 
 const document = readText('docs/ctl.md');
-const [, rest = ''] = document.split('\n## Signing in\n');
-const [signingIn = ''] = rest.split('\n## ');
-const [, endings = ''] = document.split('\n## What ctl ends with\n');
+const flags = tableNamed(document, 'login-flags');
+const codes = tableNamed(document, 'ctl-errors').flatMap(([, cell]) => codesIn(cell));
 
 it.each([
   ['--session-file', '$XDG_CONFIG_HOME/proofgate/session-'],
@@ -14,8 +13,8 @@ it.each([
   ['--redirect-port', '0'],
   ['--timeout', '5m'],
 ])('explains %s, with its default', (flag, byDefault) => {
-  const row = signingIn.split('\n').find((line) => line.startsWith(`| \`${flag}`)) ?? '';
-  expect(row.split('|')[2]).toContain(byDefault);
+  const row = flags.find(([cell]) => cell?.startsWith(`\`${flag}`));
+  expect(row?.[1]).toContain(byDefault);
 });
 
 it('has the defaults that there are', () => {
@@ -25,7 +24,7 @@ it('has the defaults that there are', () => {
 });
 
 it('explains no flag of login that there is not', () => {
-  const named = [...signingIn.matchAll(/^\| `--(?:no-)?([a-z-]+)/gm)].map(([, flag]) => flag);
+  const named = flags.map(([cell = '']) => /^`--(?:no-)?([a-z-]+)/.exec(cell)?.[1]);
   const own = Object.values(LOGIN_SETTINGS).map(({ flag }) => flag);
   expect(named.length).toBe(4);
   for (const flag of named) expect(own).toContain(flag);
@@ -43,5 +42,5 @@ it.each([
   'sign_in_timed_out',
   'sign_in_stopped',
 ])('has the code %s', (code) => {
-  expect(endings).toContain(`\`${code}\``);
+  expect(codes).toContain(code);
 });
