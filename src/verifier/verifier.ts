@@ -11,12 +11,14 @@ import type { VerifierMetrics } from '../telemetry/metrics.ts';
 import type { Asker } from './asker.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
-import { decide, type Evidence, type PipelineStep, type Verified } from './decide.ts';
+import { decide, type Verified } from './decide.ts';
 import type { Decision } from './decision.ts';
+import type { Evidence } from './evaluation.ts';
 import { createPassportCache } from './passport-cache.ts';
 import { replayIdentifier } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
 import type { RequestFacts } from './request-facts.ts';
+import type { StepName } from './steps.ts';
 
 export interface VerifierOptions {
   /** The snapshot of this moment; a request keeps the one that it began with. */
@@ -185,14 +187,14 @@ function traced({ asker, evidence, snapshot }: Pass, decision: Decision): Decisi
 const ALLOWED = { reason: undefined, detail: undefined };
 
 interface StepClock {
-  begin(step: PipelineStep): void;
+  begin(step: StepName): void;
   /** Ends the step that was begun last; the moment, on the clock of `performance.now()`. */
   end(): number;
 }
 
 /** Steps 1 to 5 run without a pause, so one clock serves all requests. */
 function createStepClock(metrics: VerifierMetrics): StepClock {
-  let current: PipelineStep | undefined;
+  let current: StepName | undefined;
   let sinceMs = 0;
   const end = () => {
     const nowMs = performance.now();
@@ -200,7 +202,7 @@ function createStepClock(metrics: VerifierMetrics): StepClock {
     current = undefined;
     return nowMs;
   };
-  const begin = (step: PipelineStep) => {
+  const begin = (step: StepName) => {
     sinceMs = end();
     current = step;
   };

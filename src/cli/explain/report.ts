@@ -91,11 +91,7 @@ export function reportOf(explained: Explained) {
       actual: actual === undefined ? null : show.text(actual),
       fault: denial?.reason ?? null,
     })),
-    proof_checks: explanation.proofChecks.map(({ check, verdict, detail }) => ({
-      check,
-      verdict,
-      detail: detail ?? null,
-    })),
+    proof_checks: proofCheckMembers(explanation),
     clock: clockMembers(explanation),
     transcript: transcriptMembers(explanation, show),
     upstream_headers: upstreamHeaders(decision, show),
@@ -199,6 +195,14 @@ function freshnessMembers({ freshness, route }: Explanation) {
     age_seconds: freshness.ageSeconds,
     limit_seconds: freshness.limitSeconds ?? null,
   };
+}
+
+/** The checks of step 5 but the binding, which is told line by line. */
+function proofCheckMembers({ steps }: Explanation) {
+  const checks = steps.flatMap((step) => (step.step === 5 ? step.checks : []));
+  return checks
+    .filter(({ check }) => check !== 'binding')
+    .map(({ check, verdict, denial }) => ({ check, verdict, detail: denial?.detail ?? null }));
 }
 
 function transcriptMembers({ transcript, credentials }: Explanation, show: Showing) {

@@ -5,7 +5,7 @@ import type { Denial } from '../../protocol/reasons.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../telemetry/decision-event.ts';
 import { parseTraceparent } from '../../telemetry/traceparent.ts';
 import type { Asker } from '../asker.ts';
-import type { Evidence } from '../decide.ts';
+import type { Evidence } from '../evaluation.ts';
 import type { RequestFacts } from '../request-facts.ts';
 
 /** A request, and how far the steps got with it. */

@@ -1,23 +1,22 @@
 /**
- * Why a request was allowed or denied: the decision as `decide.ts` makes it, and what each of its steps says. Nothing is
- * consumed: of replay this knows nothing.
+ * Why a request was allowed or denied: the verdict of every step and check, and what each of them compared. Nothing is
+ * consumed, so replay is not explained.
  * Source: specification "Request evaluation order (adapter)".
  */
 import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../bundle/snapshot.ts';
 import type { Credentials } from '../../protocol/credentials.ts';
 import { type Denial, isDenial } from '../../protocol/reasons.ts';
 import type { Caller } from '../caller.ts';
-import { type DecisionInputs, decide, type Verified } from '../decide.ts';
+import { decide, type Verified, verifiedOf } from '../decide.ts';
+import { type DecisionInputs, type Evaluation, newEvaluation } from '../evaluation.ts';
 import { createPassportCache } from '../passport-cache.ts';
 import type { RequestFacts } from '../request-facts.ts';
 import { checkAttributes } from '../steps/attributes.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
 import { matchSource } from '../steps/source.ts';
-import { explainProofChecks, type ProofCheckVerdict } from './proof-checks.ts';
 import { type ComparedLine, compareTranscripts } from './transcript-lines.ts';
 import { explainSteps, type StepVerdict } from './verdicts.ts';
-import { firstFault, type Walk, walkSteps } from './walk.ts';
 
 export type ExplainInputs = Omit<DecisionInputs, 'passports'>;
 
@@ -31,15 +30,13 @@ export interface Explanation {
   readonly route: Route | undefined;
   readonly credentials: Credentials | undefined;
   readonly caller: Caller | undefined;
-  /** Each source rule of the route, asked alone. */
+  /** Each source rule of the route, compared alone. */
   readonly rules: readonly ExplainedRule[];
   readonly freshness: ExplainedFreshness | undefined;
   readonly attributes: readonly ExplainedAttribute[];
-  /** The parts of step 5 before the binding. */
-  readonly proofChecks: readonly ProofCheckVerdict[];
   /** Empty without a route, or without credentials that can be read. */
   readonly transcript: readonly ComparedLine[];
-  /** For a denial that has to do with clocks: what would be decided at the moment that the proof says it was made. */
+  /** For a denial about clocks: the decision at the time at which the proof says it was made. */
   readonly whenMade: { readonly nowSeconds: number; readonly decision: Verified | Denial } | undefined;
 }
 
@@ -49,7 +46,7 @@ export interface ExplainedRule {
 }
 
 export interface ExplainedFreshness {
-  /** Below zero: known to be the latest at a moment after the one that is explained. */
+  /** Negative when the newest freshness statement is later than the explained time. */
   readonly ageSeconds: number;
   /** Undefined for an unknown freshness class. */
   readonly limitSeconds: number | undefined;
@@ -61,49 +58,35 @@ export interface ExplainedAttribute extends RequiredAttribute {
   readonly denial: Denial | undefined;
 }
 
-/** @throws Error when the steps and the decision disagree: then nothing that is said here could be relied on */
 export function explainRequest(
   facts: RequestFacts,
   snapshot: Snapshot | undefined,
   inputs: ExplainInputs,
 ): Explanation {
-  const walk = walkSteps(facts, snapshot, withCache(inputs));
-  const decision = decide(facts, snapshot, withCache(inputs), {});
-  const fault = firstFault(walk);
-  assertAgreement(decision, fault?.denial);
-  const route = walk.route.kind === 'passed' ? walk.route.value.route : undefined;
-  const credentials = walk.credentials.kind === 'passed' ? walk.credentials.value : undefined;
-  const { caller } = walk;
+  const evaluation = newEvaluation(facts, snapshot, withCache(inputs), {});
+  const steps = explainSteps(evaluation);
+  const decision = steps.find(({ verdict }) => verdict === 'failed')?.denial ?? verifiedOf(evaluation);
+  const { caller, credentials, route } = evaluation.evidence;
+  const isRouted = route !== undefined && caller !== undefined;
   return {
     nowSeconds: inputs.nowSeconds,
     snapshot,
     decision,
-    steps: explainSteps(walk, fault?.stage),
+    steps,
     route,
     credentials,
     caller,
-    rules: route === undefined || caller === undefined ? [] : explainRules(route, caller),
+    rules: isRouted ? explainRules(route, caller) : [],
     freshness: route && snapshot && explainFreshness(route, snapshot, inputs),
-    attributes: route === undefined || caller === undefined ? [] : explainAttributes(route, caller),
-    proofChecks: explainProofChecks(walk.proof, fault?.stage),
-    transcript: explainTranscript(facts, snapshot, walk),
+    attributes: isRouted ? explainAttributes(route, caller) : [],
+    transcript: explainTranscript(evaluation),
     whenMade: decideWhenMade(facts, snapshot, inputs, { decision, credentials }),
   };
 }
 
-/** Nothing that one explanation verified is taken on trust by another. */
+/** An explanation does not rely on signatures that another one verified. */
 function withCache(inputs: ExplainInputs): DecisionInputs {
   return { ...inputs, passports: createPassportCache() };
-}
-
-function assertAgreement(decision: Verified | Denial, fault: Denial | undefined): void {
-  const decided = isDenial(decision) ? decision : undefined;
-  const agree = decided?.reason === fault?.reason && decided?.detail === fault?.detail;
-  if (!agree) throw new StepsDisagree('the steps and the decision disagree');
-}
-
-class StepsDisagree extends Error {
-  override readonly name = 'StepsDisagree';
 }
 
 function explainRules(route: Route, caller: Caller): readonly ExplainedRule[] {
@@ -136,18 +119,14 @@ function explainAttributes(route: Route, caller: Caller): readonly ExplainedAttr
   return [...provenance, ...context];
 }
 
-function explainTranscript(
-  facts: RequestFacts,
-  snapshot: Snapshot | undefined,
-  { credentials, route: matched }: Walk,
-): readonly ComparedLine[] {
-  if (snapshot === undefined || matched.kind !== 'passed' || credentials.kind !== 'passed') return [];
-  const { route, authority } = matched.value;
-  const check = { facts, snapshot, route, authority, credentials: credentials.value };
-  return compareTranscripts(credentials.value.proof.transcript, rebuildTranscript(check), facts.headers);
+function explainTranscript(evaluation: Evaluation): readonly ComparedLine[] {
+  const { credentials, route } = evaluation.evidence;
+  if (credentials === undefined || route === undefined) return [];
+  const { headers } = evaluation.facts;
+  return compareTranscripts(credentials.proof.transcript, rebuildTranscript(evaluation), headers);
 }
 
-/** Denials that another clock, or another moment, could have spared. */
+/** Details of denials that depend on the clock. */
 const ABOUT_CLOCKS: ReadonlySet<string | undefined> = new Set([
   'clock',
   'expired',

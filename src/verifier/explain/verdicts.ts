@@ -1,59 +1,60 @@
-/** Verdicts of the seven steps, put together from what their functions said. */
+/** Runs every check of {@link STEPS}, also after a denial: a later fault is worth knowing while fixing the first one. */
 import type { Denial } from '../../protocol/reasons.ts';
-import { STAGES, type Stage, type Walk } from './walk.ts';
+import type { Evaluation } from '../evaluation.ts';
+import { type Check, type CheckName, STEPS, type Step } from '../steps.ts';
 
 /**
- * `would_pass`, `would_fail`: after the fault that decided. `not_reached`: nothing to ask about. `not_checked`: what
- * nobody can tell without consuming something.
+ * `would_pass`, `would_fail`: after the check that decided. `not_reached`: a check that this one needs failed.
+ * `not_checked`: the answer would consume the proof.
  */
 export type Verdict = 'passed' | 'failed' | 'would_pass' | 'would_fail' | 'not_reached' | 'not_checked';
 
-export type StepNumber = 1 | 2 | 3 | 4 | 5 | 6 | 7;
+export interface CheckVerdict {
+  readonly check: CheckName;
+  readonly verdict: Verdict;
+  readonly denial: Denial | undefined;
+}
+
+export type StepNumber = Step['number'] | 6 | 7;
 
 export interface StepVerdict {
   readonly step: StepNumber;
   readonly verdict: Verdict;
-  /** The first fault within the step. */
+  /** The first denial within the step. */
   readonly denial: Denial | undefined;
+  /** None in steps 6 and 7, which are not explained. */
+  readonly checks: readonly CheckVerdict[];
 }
 
-const STAGES_OF_STEP: readonly (readonly [step: StepNumber, stages: readonly Stage[]])[] = [
-  [1, ['bundle', 'route', 'credentials']],
-  [2, ['source']],
-  [3, ['freshness']],
-  [4, ['attributes']],
-  [5, ['proof', 'binding']],
-];
+/** @param evaluation filled in as the checks pass */
+export function explainSteps(evaluation: Evaluation): readonly StepVerdict[] {
+  const passed = new Set<CheckName>();
+  let isDecided = false;
 
-/** @param decidedAt the stage whose fault decided; undefined when there is none */
-export function explainSteps(walk: Walk, decidedAt: Stage | undefined): readonly StepVerdict[] {
-  const steps = STAGES_OF_STEP.map(([step, stages]) => explainStep(walk, decidedAt, step, stages));
-  const end = decidedAt === undefined;
+  function explainCheck({ name, needs, run }: Check): CheckVerdict {
+    if (!needs.every((needed) => passed.has(needed))) {
+      return { check: name, verdict: 'not_reached', denial: undefined };
+    }
+    const denial = run(evaluation);
+    if (denial === undefined) {
+      passed.add(name);
+      return { check: name, verdict: isDecided ? 'would_pass' : 'passed', denial };
+    }
+    const verdict = isDecided ? 'would_fail' : 'failed';
+    isDecided = true;
+    return { check: name, verdict, denial };
+  }
+
+  const steps = STEPS.map(({ number, checks }) => verdictOfStep(number, checks.map(explainCheck)));
   return [
     ...steps,
-    { step: 6, verdict: end ? 'not_checked' : 'not_reached', denial: undefined },
-    { step: 7, verdict: end ? 'would_pass' : 'not_reached', denial: undefined },
+    { step: 6, verdict: isDecided ? 'not_reached' : 'not_checked', denial: undefined, checks: [] },
+    { step: 7, verdict: isDecided ? 'not_reached' : 'would_pass', denial: undefined, checks: [] },
   ];
 }
 
-function explainStep(
-  walk: Walk,
-  decidedAt: Stage | undefined,
-  step: StepNumber,
-  stages: readonly Stage[],
-): StepVerdict {
-  for (const stage of stages) {
-    const finding = walk[stage];
-    if (finding.kind === 'failed') {
-      return { step, verdict: isAfter(stage, decidedAt) ? 'would_fail' : 'failed', denial: finding.denial };
-    }
-    if (finding.kind === 'skipped') return { step, verdict: 'not_reached', denial: undefined };
-  }
-  const verdict = stages.some((stage) => isAfter(stage, decidedAt)) ? 'would_pass' : 'passed';
-  return { step, verdict, denial: undefined };
-}
-
-/** Whether the pipeline had ended before the stage. */
-export function isAfter(stage: Stage, decidedAt: Stage | undefined): boolean {
-  return decidedAt !== undefined && STAGES.indexOf(stage) > STAGES.indexOf(decidedAt);
+/** That of the first check that did not pass; otherwise all have the same. */
+function verdictOfStep(step: Step['number'], checks: readonly CheckVerdict[]): StepVerdict {
+  const first = checks.find(({ verdict }) => verdict !== 'passed' && verdict !== 'would_pass') ?? checks[0];
+  return { step, verdict: first?.verdict ?? 'not_reached', denial: first?.denial, checks };
 }

@@ -1,10 +1,9 @@
 /**
- * The end of step 5: the transcript, made again from the request, the bundle and the passport, equals the
- * one that was signed, byte for byte.
+ * The end of step 5: the transcript rebuilt from the request, the bundle and the passport equals the signed one,
+ * byte for byte.
  */
 import { hash } from 'node:crypto';
-import type { Route, Snapshot } from '../../bundle/snapshot.ts';
-import type { Credentials } from '../../protocol/credentials.ts';
+import type { Route } from '../../bundle/snapshot.ts';
 import { type Denial, deny } from '../../protocol/reasons.ts';
 import {
   firstDifference,
@@ -14,20 +13,12 @@ import {
   type RebuiltTranscript,
   type Transcript,
 } from '../../protocol/transcript.ts';
+import { type Evaluation, found } from '../evaluation.ts';
 import type { BodyState, RequestFacts } from '../request-facts.ts';
 
-export interface BindingCheck {
-  readonly facts: RequestFacts;
-  readonly snapshot: Snapshot;
-  readonly route: Route;
-  /** Normalised, see step 1. */
-  readonly authority: string;
-  readonly credentials: Credentials;
-}
-
-export function checkBinding(check: BindingCheck): Denial | undefined {
-  const { transcript, transcriptBytes } = check.credentials.proof;
-  const rebuilt = rebuildTranscript(check);
+export function checkBinding(evaluation: Evaluation): Denial | undefined {
+  const { transcript, transcriptBytes } = found(evaluation.evidence.credentials).proof;
+  const rebuilt = rebuildTranscript(evaluation);
   if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))
     return undefined;
   // A transcript has one spelling only, so texts that differ differ in a line.
@@ -35,16 +26,11 @@ export function checkBinding(check: BindingCheck): Denial | undefined {
 }
 
 /** The transcript as the request, the bundle and the passport make it. */
-export function rebuildTranscript({
-  facts,
-  snapshot,
-  route,
-  authority,
-  credentials,
-}: BindingCheck): RebuiltTranscript {
-  const { passport, proof } = credentials;
+export function rebuildTranscript({ authority, evidence, facts, snapshot }: Evaluation): RebuiltTranscript {
+  const route = found(evidence.route);
+  const { passport, proof } = found(evidence.credentials);
   return {
-    authSite: snapshot.authSite,
+    authSite: found(snapshot).authSite,
     keyId: passport.keyId,
     passportSha256: passport.sha256,
     issuer: passport.claims.issuer,
@@ -53,7 +39,7 @@ export function rebuildTranscript({
     routeId: route.routeId,
     method: facts.method,
     scheme: facts.scheme,
-    authority,
+    authority: found(authority),
     target: facts.target,
     jti: proof.transcript.jti,
     issuedAtSeconds: proof.transcript.issuedAtSeconds,
