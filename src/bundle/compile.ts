@@ -3,6 +3,8 @@
  * Everything wrong with the content is reported together, each fault with its place.
  * Source: docs/bundle.md "Content" and "Life in the verifier".
  */
+
+import { DEFAULT_SKEW_SECONDS } from '../protocol/limits.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
 import { compileClients, compileIssuers } from './compile-identities.ts';
 import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
@@ -10,7 +12,6 @@ import { compileRoutesInSteps, groupByFreshness } from './compile-routes.ts';
 import { bundleError, Faults, pointer, showValue } from './errors.ts';
 import { addShard, type ShardReader } from './key-shards.ts';
 import { LiveKeyTable } from './key-table.ts';
-import { DEFAULT_SKEW_SECONDS } from './limits.ts';
 import type { BundleContent } from './schema.ts';
 import type { Snapshot } from './snapshot.ts';
 import { TimeSlice } from './time-slice.ts';

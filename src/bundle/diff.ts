@@ -4,10 +4,12 @@
  * entries. An absent member counts as its default. Of keys only thumbprints are told.
  * Source: docs/bundle.md "Content".
  */
+
+import { DEFAULT_SKEW_SECONDS } from '../protocol/limits.ts';
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { accessOf } from './compile-routes.ts';
 import { bundleError, showValue } from './errors.ts';
-import { DEFAULT_PASSPORT_TTL_SECONDS, DEFAULT_SKEW_SECONDS } from './limits.ts';
+import { DEFAULT_PASSPORT_TTL_SECONDS } from './limits.ts';
 import type {
   AllowedSourceContent,
   ClientContent,

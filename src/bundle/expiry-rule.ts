@@ -4,6 +4,7 @@
  * loaded, or what is loaded has expired itself, it is taken: then requests are denied with that reason.
  * Source: docs/bundle.md "Life in the verifier".
  */
+import { hasEnded } from '../protocol/validity.ts';
 import { type BundleError, bundleError } from './errors.ts';
 import type { OpenedStep } from './open-step.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -11,7 +12,7 @@ import type { Snapshot } from './snapshot.ts';
 type Lifetime = Pick<Snapshot, 'expiresAtSeconds' | 'skewSeconds'>;
 
 function hasExpired({ expiresAtSeconds, skewSeconds }: Lifetime, nowSeconds: number): boolean {
-  return nowSeconds >= expiresAtSeconds + skewSeconds;
+  return hasEnded(expiresAtSeconds, nowSeconds, skewSeconds);
 }
 
 /** @returns the error to refuse a whole bundle, carried on by its steps, with */

@@ -3,6 +3,7 @@
  * and change nothing else in it.
  * Source: docs/bundle.md "Freshness".
  */
+import { hasStarted } from '../protocol/validity.ts';
 import {
   DOCUMENT_TYPES,
   MAX_FRESHNESS_BYTES,
@@ -63,7 +64,7 @@ export function applyFreshness(
 ): FreshnessStep {
   if (statement.revision !== snapshot.revision) return { kind: 'ignore', why: 'other_revision' };
   if (statement.head !== snapshot.head) return { kind: 'ignore', why: 'other_head' };
-  if (statement.asOfSeconds > nowSeconds + snapshot.skewSeconds) {
+  if (!hasStarted(statement.asOfSeconds, nowSeconds, snapshot.skewSeconds)) {
     return { kind: 'ignore', why: 'ahead_of_clock' };
   }
   if (statement.asOfSeconds <= snapshot.freshAsOfSeconds) return { kind: 'nothing_to_do' };

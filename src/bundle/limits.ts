@@ -6,9 +6,6 @@ export const BUNDLE_FORMAT = 'proofgate.bundle/v1';
 /** Derived keys that a bundle itself may hold; more of them go to shards. */
 export const MAX_INLINE_DERIVED_KEYS = 10_000;
 export const MAX_KEYS_PER_SHARD = 50_000;
-export const MAX_ATTRIBUTES = 32;
-export const DEFAULT_SKEW_SECONDS = 5;
-export const MAX_SKEW_SECONDS = 60;
 export const DEFAULT_PASSPORT_TTL_SECONDS = 300;
 export const MAX_PASSPORT_TTL_SECONDS = 3600;
 /** A year: longer than any bundle lives. */

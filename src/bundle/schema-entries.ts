@@ -4,9 +4,9 @@
  * Source: docs/bundle.md "Content".
  */
 import Type, { type Static, type TSchema } from 'typebox';
+import { MAX_ATTRIBUTES } from '../protocol/limits.ts';
 import {
   DEFAULT_PASSPORT_TTL_SECONDS,
-  MAX_ATTRIBUTES,
   MAX_INLINE_DERIVED_KEYS,
   MAX_KEYS_PER_SHARD,
   MAX_PASSPORT_TTL_SECONDS,

@@ -4,15 +4,14 @@
  * Source: docs/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';
+import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../protocol/limits.ts';
 import {
   BUNDLE_FORMAT,
-  DEFAULT_SKEW_SECONDS,
   MAX_CLIENTS,
   MAX_INLINE_DERIVED_KEYS,
   MAX_ISSUERS,
   MAX_KEYS_PER_SHARD,
   MAX_ROUTES,
-  MAX_SKEW_SECONDS,
 } from './limits.ts';
 import {
   authSite,

@@ -4,6 +4,7 @@
  * change in place, one whole entry at a time: see `key-table.ts`.
  * Source: docs/bundle.md "Content" and "Life in the verifier".
  */
+import type { BodyRule } from '../protocol/body-binding.ts';
 import type { KeyBinding } from '../protocol/identifiers.ts';
 import type { Attributes } from '../protocol/passport.ts';
 import type { PublicKey } from '../protocol/public-key.ts';
@@ -60,7 +61,7 @@ export interface Route {
   readonly origins: ReadonlySet<string>;
   /** Headers that every transcript must sign, lower case, sorted. */
   readonly signedHeaders: readonly string[];
-  readonly body: 'bound' | 'unbound';
+  readonly body: BodyRule;
   readonly requiredProvenance: readonly RequiredAttribute[];
   readonly requiredContext: readonly RequiredAttribute[];
   /** Whether the upstream receives the passport. */

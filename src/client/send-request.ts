@@ -12,6 +12,7 @@ import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import { checkServerIdentity } from 'node:tls';
+import { isBodyBearing } from '../protocol/body-binding.ts';
 import { checkedCaPem } from './ca-certificates.ts';
 import { ClientError } from './client-error.ts';
 import type { RequestHeader } from './request-headers.ts';
@@ -82,13 +83,11 @@ function openMessage(request: RequestToSend, signal: AbortSignal): ClientRequest
     url.scheme === 'https' ? httpsRequest({ ...options, ...tlsOptions(request) }) : httpRequest(options);
   message.setHeader('Host', url.authority);
   for (const { name, value } of request.headers) message.appendHeader(name, value);
-  if (request.body !== undefined || BODY_BEARING_METHODS.has(request.method)) {
+  if (request.body !== undefined || isBodyBearing(request.method)) {
     message.setHeader('Content-Length', request.body?.byteLength ?? 0);
   }
   return message;
 }
-
-const BODY_BEARING_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
 function tlsOptions({ url, caPem }: RequestToSend) {
   return {

@@ -2,18 +2,13 @@
  * Signs one request: a passport that says who the caller is, and a proof that they made exactly this request.
  * Source: docs/protocol.md "Passport", "Transcript".
  */
-import { hash } from 'node:crypto';
+import { contentSha256 } from '../protocol/body-binding.ts';
 import { isMethod } from '../protocol/identifiers.ts';
+import { MAX_PASSPORT_BYTES, MAX_PROOF_TTL_SECONDS } from '../protocol/limits.ts';
 import { parsePassport, passportSha256 } from '../protocol/passport.ts';
 import { newJti, type SigningKey, signPassport, signTranscript } from '../protocol/signing.ts';
-import {
-  decodeTranscript,
-  MAX_PROOF_TTL_SECONDS,
-  NOT_BOUND,
-  parseTranscript,
-  type Transcript,
-} from '../protocol/transcript.ts';
-import { MAX_PASSPORT_BYTES, PASSPORT_SCHEME } from '../protocol/wire-names.ts';
+import { decodeTranscript, parseTranscript, type Transcript } from '../protocol/transcript.ts';
+import { PASSPORT_SCHEME } from '../protocol/wire-names.ts';
 import { readBrokerPassport } from './broker-passport.ts';
 import { ClientError } from './client-error.ts';
 import { CredentialHeaders } from './credential-headers.ts';
@@ -81,7 +76,7 @@ export function signRequest(request: RequestToSign, signer: Signer): SignedReque
     target: url.target,
     jti: newJti(),
     ...times,
-    contentSha256: contentSha256(method, request.body, profile),
+    contentSha256: contentSha256(method, profile.body, request.body ?? NO_BODY),
     headers: selectSignedHeaders(request.headers, profile.signedHeaders, request.extraSignedHeaders),
   };
   return {
@@ -151,15 +146,7 @@ function signOwnPassport(
   return { jws, keyId };
 }
 
-/** Methods whose body is always bound, the empty one too. */
-const BODY_BEARING_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
-
-function contentSha256(method: string, body: Uint8Array | undefined, { body: rule }: RouteProfile): string {
-  if (rule === 'unbound') return NOT_BOUND;
-  const bytes = body ?? new Uint8Array(0);
-  if (bytes.byteLength === 0 && !BODY_BEARING_METHODS.has(method)) return NOT_BOUND;
-  return hash('sha256', bytes, 'base64url');
-}
+const NO_BODY = new Uint8Array(0);
 
 function signedCredentials(jws: string, transcript: Transcript, holderKey: SigningKey): CredentialHeaders {
   const proof = signTranscript(transcript, holderKey);

@@ -3,6 +3,7 @@
  * Source: docs/cli.md "Signing profiles"; specification "Signing profile".
  */
 
+import type { BodyRule } from '../protocol/body-binding.ts';
 import type { KeyBinding } from '../protocol/identifiers.ts';
 import {
   isIdentifier,
@@ -43,7 +44,7 @@ export interface RouteProfile {
   readonly origins: readonly string[];
   /** Headers that every transcript must sign: lower case, sorted, each once. */
   readonly signedHeaders: readonly string[];
-  readonly body: 'bound' | 'unbound';
+  readonly body: BodyRule;
 }
 
 export interface SigningProfiles {
@@ -162,7 +163,7 @@ function isSignable(value: unknown): value is string {
   return typeof value === 'string' && isSignableHeaderName(value);
 }
 
-function isBodyRule(value: unknown): value is 'bound' | 'unbound' {
+function isBodyRule(value: unknown): value is BodyRule {
   return value === 'bound' || value === 'unbound';
 }
 

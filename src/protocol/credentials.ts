@@ -4,18 +4,12 @@
  * Source: docs/protocol.md "Request headers" and step 1 of its decision table.
  */
 import { decodeBase64url } from './base64url.ts';
+import { MAX_PASSPORT_BYTES, MAX_SIGNATURE_BYTES } from './limits.ts';
 import { type Passport, parsePassport, passportSha256 } from './passport.ts';
 import { type Denial, deny } from './reasons.ts';
 import { SIGNATURE_BYTES } from './signature.ts';
 import { decodeTranscript, parseTranscript, type Transcript } from './transcript.ts';
-import {
-  AUTHORIZATION_HEADER,
-  MAX_PASSPORT_BYTES,
-  MAX_SIGNATURE_BYTES,
-  PASSPORT_SCHEME,
-  SIGNATURE_HEADER,
-  TRANSCRIPT_HEADER,
-} from './wire-names.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_SCHEME, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from './wire-names.ts';
 
 /**
  * What a request holds under one header name. `ambiguous`: on several lines, or on one that may have been

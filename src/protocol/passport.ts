@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto';
 import { decodeBase64url, decodeBase64urlText } from './base64url.ts';
 import { isIdentifier, isKeyBinding, isKeyId, type KeyBinding } from './identifiers.ts';
+import { MAX_ATTRIBUTES, MAX_PASSPORT_BYTES } from './limits.ts';
 import { type PublicJwk, parsePublicJwk, type SignatureAlgorithm } from './public-key.ts';
 import { SIGNATURE_BYTES } from './signature.ts';
 import { isCanonicalSubject } from './spiffe-id.ts';
@@ -16,11 +17,8 @@ import {
   type JsonObject,
   readStrictJson,
 } from './strict-json.ts';
-import { MAX_PASSPORT_BYTES } from './wire-names.ts';
 
 export const PASSPORT_TYPE = 'proofgate-passport+jwt';
-/** Most entries of `provenance` and of `context`. */
-export const MAX_ATTRIBUTES = 32;
 
 /** Names and values of 1 to 512 visible characters. */
 export type Attributes = ReadonlyMap<string, string>;

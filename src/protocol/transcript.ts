@@ -11,15 +11,13 @@ import {
   isSignableHeaderName,
   parsePositiveInteger,
 } from './identifiers.ts';
+import { MAX_TRANSCRIPT_BYTES } from './limits.ts';
 import type { TranscriptLineName } from './reasons.ts';
 import { isScheme } from './request-target.ts';
-import { MAX_TRANSCRIPT_BYTES } from './wire-names.ts';
 
 export const TRANSCRIPT_VERSION = 'transcript-v1';
 /** Stands for "not bound" in `content-sha256` and `headers`. */
 export const NOT_BOUND = '-';
-/** Longest life of a proof, `expires-at - issued-at`, in seconds. */
-export const MAX_PROOF_TTL_SECONDS = 300;
 
 /** A header line: name in lower case, value without optional white space at its ends. */
 export interface SignedHeader {

@@ -38,8 +38,3 @@ export const REQUEST_REWRITING_HEADERS: readonly string[] = [
   'x-http-method',
   'x-method-override',
 ];
-
-/** Most bytes of each credential as it stands in its header, checked before anything is parsed. */
-export const MAX_PASSPORT_BYTES = 8192;
-export const MAX_TRANSCRIPT_BYTES = 8192;
-export const MAX_SIGNATURE_BYTES = 128;

@@ -5,8 +5,10 @@
  * Junk never gets in, so it cannot push good entries out.
  */
 import { LRUCache } from 'lru-cache';
+import { MAX_SKEW_SECONDS } from '../protocol/limits.ts';
 import type { Passport } from '../protocol/passport.ts';
 import type { PublicKey } from '../protocol/public-key.ts';
+import { hasEnded } from '../protocol/validity.ts';
 
 export interface VerifiedPassport {
   readonly passport: Passport;
@@ -32,8 +34,6 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const ENTRY_ALLOWANCE_BYTES = 1024;
 /** All entries are looked at this often, about a millisecond for a full cache. */
 const SWEEP_INTERVAL_SECONDS = 30;
-/** The largest skew that a bundle may state: an entry older than that is of no use under any bundle. */
-const MAX_SKEW_SECONDS = 60;
 
 export interface KeptPassports extends PassportCache {
   readonly size: number;
@@ -50,7 +50,8 @@ export function createPassportCache(maxEntries = DEFAULT_MAX_ENTRIES): KeptPassp
   function sweep(nowSeconds: number): void {
     sweptSeconds = nowSeconds;
     for (const [sha256, { passport }] of entries.entries()) {
-      if (passport.claims.expiresAtSeconds + MAX_SKEW_SECONDS <= nowSeconds) entries.delete(sha256);
+      // Expired for the largest skew that a bundle may state: of no use under any bundle.
+      if (hasEnded(passport.claims.expiresAtSeconds, nowSeconds, MAX_SKEW_SECONDS)) entries.delete(sha256);
     }
   }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { MAX_ATTRIBUTES, parsePassport, passportSha256 } from '../../src/protocol/passport.ts';
+import { MAX_ATTRIBUTES, MAX_PASSPORT_BYTES } from '../../src/protocol/limits.ts';
+import { parsePassport, passportSha256 } from '../../src/protocol/passport.ts';
 import { verifySignature } from '../../src/protocol/signature.ts';
-import { MAX_PASSPORT_BYTES } from '../../src/protocol/wire-names.ts';
 import {
   claimsDraft,
   headerDraft,

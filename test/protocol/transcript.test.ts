@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { MAX_TRANSCRIPT_BYTES } from '../../src/protocol/limits.ts';
 import {
   decodeTranscript,
   firstDifference,
@@ -10,7 +11,6 @@ import {
   type SignedHeader,
   type Transcript,
 } from '../../src/protocol/transcript.ts';
-import { MAX_TRANSCRIPT_BYTES } from '../../src/protocol/wire-names.ts';
 import { NOW_SECONDS, TRANSCRIPT } from './fixtures.ts';
 
 const TEXT = formatTranscript(TRANSCRIPT);

@@ -4,6 +4,7 @@
  * Source: docs/explain.md "The request".
  */
 import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc/messages.ts';
+import { isBodyBearing } from '../../protocol/body-binding.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { usageError } from '../errors.ts';
 import { readCheckRequest } from './check-request-json.ts';
@@ -144,11 +145,10 @@ function asEnvoySends(
 }
 
 const PARTIAL_BODY = 'x-envoy-auth-partial-body';
-const USUALLY_WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
 /** A body that was not captured must not look like one that was empty. */
 function mayHaveHadBody(method: string, lines: readonly HeaderLine[]): boolean {
   if (lines.some(({ name }) => name === PARTIAL_BODY)) return true;
   const isSaidToBeEmpty = lines.some(({ name, value }) => name === 'content-length' && /^0+$/.test(value));
-  return USUALLY_WITH_BODY.has(method) && !isSaidToBeEmpty;
+  return isBodyBearing(method) && !isSaidToBeEmpty;
 }

@@ -6,6 +6,7 @@ import type { BundleStatus } from '../../bundle/holder.ts';
 import type { RefreshStatus } from '../../bundle/refresh/refresher.ts';
 import type { FreshnessGroup, Snapshot } from '../../bundle/snapshot.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
+import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 import type { ReplayHealth } from '../../verifier/replay/store.ts';
 import { mostAgeSeconds, staleGroups } from '../../verifier/steps/freshness.ts';
 import type { AuditHealth } from './audit.ts';
@@ -101,8 +102,8 @@ const SERVED: Staleness = { problem: undefined };
 function stalenessOf(snapshot: Snapshot, realtimeStalenessSeconds: number): Staleness {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const { expiresAtSeconds, freshAsOfSeconds, routesByFreshness, skewSeconds } = snapshot;
-  if (nowSeconds < freshAsOfSeconds - skewSeconds) return { problem: AHEAD_OF_CLOCK };
-  if (nowSeconds >= expiresAtSeconds + skewSeconds) return { problem: EXPIRED };
+  if (!hasStarted(freshAsOfSeconds, nowSeconds, skewSeconds)) return { problem: AHEAD_OF_CLOCK };
+  if (hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)) return { problem: EXPIRED };
   const ages = routesByFreshness.map(({ rule }) => mostAgeSeconds(rule, realtimeStalenessSeconds));
   const mostSeconds = ages.length === 0 ? realtimeStalenessSeconds : ages.reduce((a, b) => Math.max(a, b));
   const ageSeconds = nowSeconds - freshAsOfSeconds;

@@ -3,7 +3,7 @@
  * them, and a site whose names changed would be another one for all of them.
  */
 
-import { DEFAULT_SKEW_SECONDS } from '../../bundle/limits.ts';
+import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
 import {
   DEFAULT_BUNDLE_LIFETIME_SECONDS,

@@ -7,6 +7,7 @@ import { BUNDLE_FORMAT } from '../../bundle/limits.ts';
 import type { BundleContent, ClientContent, DerivedKeyContent } from '../../bundle/schema.ts';
 import { formatTime } from '../../bundle/times.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
+import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { parsePublicJwk } from '../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -121,9 +122,6 @@ export function routeContent({
   return { route_id: routeId, ...(isJsonObject(stored) ? stored : {}) };
 }
 
-/** Provenance that every derived key has; the names that its enrollment adds cannot replace these. */
-const MAX_ATTRIBUTES = 32;
-
 /** @throws Error when the stored public key is none: nothing that enrollment lets in */
 export function derivedKeyContent(row: RowOf<'derivedKey'>): DerivedKeyContent {
   const jwk = parsePublicJwk(parseStored(row.publicJwk));
@@ -140,7 +138,8 @@ export function derivedKeyContent(row: RowOf<'derivedKey'>): DerivedKeyContent {
 
 /**
  * What a workload's token says of it may be longer than a bundle's attributes, or written in other letters. Such an entry
- * is left out, which a route that requires it denies; it must not keep a whole site from being published.
+ * is left out, which a route that requires it denies; it must not keep a whole site from being published. Every derived
+ * key has the first four; entries of its enrollment cannot replace them.
  */
 function provenanceOf(row: RowOf<'derivedKey'>): { readonly [name: string]: string } {
   const entries = {

@@ -1,8 +1,6 @@
 /** What both stores do when nothing else is configured. Source: docs/protocol.md "Replay". */
 
 export const DEFAULT_HOLDER_QUOTA_PER_MINUTE = 600_000;
-/** A site's `skew_seconds` when its bundle says nothing. */
-export const DEFAULT_SKEW_SECONDS = 5;
 
 /** The system's wall clock, seconds since the epoch, with fractions. */
 export function systemClockSeconds(): number {

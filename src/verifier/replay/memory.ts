@@ -3,7 +3,8 @@
  * Answers synchronously. What it cannot remember it refuses; it never evicts.
  * Source: docs/protocol.md "Replay".
  */
-import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, DEFAULT_SKEW_SECONDS, systemClockSeconds } from './defaults.ts';
+import { DEFAULT_SKEW_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
+import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
 import { HolderQuota } from './holder-quota.ts';
 import type { KeptFence } from './kept-fence.ts';
 import { RecordTable } from './record-table.ts';
@@ -27,9 +28,6 @@ const MOST_SHARE_OF_ONE_HOLDER = 0.5;
 const PURGE_STEPS = 8;
 /** Purge steps of a request that finds the store full, well under a millisecond. */
 const PURGE_STEPS_WHEN_FULL = 2048;
-
-/** Of a proof (docs/protocol.md "Transcript"). */
-const MAX_PROOF_TTL_SECONDS = 300;
 
 /** How far ahead of what may be consumed now the kept fence is written, and what is left of it when it is written again. */
 const RESERVE_SECONDS = 8;

@@ -3,6 +3,7 @@
  * Source: docs/protocol.md "Replay"; docs/replay.md.
  */
 import { randomBytes } from 'node:crypto';
+import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseRedisEndpoint, type RedisLogin } from '../redis/endpoint.ts';
 import type { DeclaredFailoverSettings } from '../redis/failover-settings.ts';
 import { classifyFault } from '../redis/faults.ts';
@@ -11,7 +12,7 @@ import { openPrimaries } from '../redis/open-primaries.ts';
 import type { Primaries } from '../redis/primaries.ts';
 import { replayKeys } from '../redis/replay-keys.ts';
 import { BUCKET_SECONDS, CONSUME_CODES, REPLAY_SCRIPTS } from '../redis/replay-scripts.ts';
-import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, DEFAULT_SKEW_SECONDS, systemClockSeconds } from './defaults.ts';
+import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
 import { LatestIssued } from './latest-issued.ts';
 import { RedisFences } from './redis-fences.ts';
 import { redisHealth } from './redis-health.ts';

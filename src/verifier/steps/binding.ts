@@ -2,8 +2,8 @@
  * The end of step 5: the transcript rebuilt from the request, the bundle and the passport equals the signed one,
  * byte for byte.
  */
-import { hash } from 'node:crypto';
 import type { Route } from '../../bundle/snapshot.ts';
+import { contentSha256 } from '../../protocol/body-binding.ts';
 import { type Denial, deny } from '../../protocol/reasons.ts';
 import {
   firstDifference,
@@ -14,7 +14,7 @@ import {
   type Transcript,
 } from '../../protocol/transcript.ts';
 import { type Evaluation, found } from '../evaluation.ts';
-import type { BodyState, RequestFacts } from '../request-facts.ts';
+import type { RequestFacts } from '../request-facts.ts';
 
 export function checkBinding(evaluation: Evaluation): Denial | undefined {
   const { transcript, transcriptBytes } = found(evaluation.evidence.credentials).proof;
@@ -44,32 +44,22 @@ export function rebuildTranscript({ authority, evidence, facts, snapshot }: Eval
     jti: proof.transcript.jti,
     issuedAtSeconds: proof.transcript.issuedAtSeconds,
     expiresAtSeconds: proof.transcript.expiresAtSeconds,
-    contentSha256: contentSha256(facts, route),
+    contentSha256: boundBody(facts, route),
     headers: rebuildHeaders(proof.transcript, route, facts),
   };
 }
 
-/** Methods whose body is always bound, the empty one too (docs/protocol.md "Transcript"). */
-const BODY_BEARING_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
-const EMPTY = new Uint8Array(0);
+const NO_BODY = new Uint8Array(0);
 
-/** undefined: the body is not known exactly. */
-function contentSha256({ method, body }: RequestFacts, route: Route): string | undefined {
-  if (route.body === 'unbound') return NOT_BOUND;
-  const bytes = bytesOf(body);
-  if (bytes === undefined) return undefined;
-  if (bytes.byteLength === 0 && !BODY_BEARING_METHODS.has(method)) return NOT_BOUND;
-  return hash('sha256', bytes, 'base64url');
-}
-
-function bytesOf(body: BodyState): Uint8Array | undefined {
+/** undefined: the body is bound and not known exactly. */
+function boundBody({ method, body }: RequestFacts, route: Route): string | undefined {
   switch (body.kind) {
     case 'exact':
-      return body.bytes;
+      return contentSha256(method, route.body, body.bytes);
     case 'none':
-      return EMPTY;
+      return contentSha256(method, route.body, NO_BODY);
     case 'unknown':
-      return undefined;
+      return route.body === 'unbound' ? NOT_BOUND : undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 /** Step 3: the bundle is fresh enough for the route (docs/bundle.md "Freshness"). */
 import type { FreshnessGroup, FreshnessRule, Snapshot } from '../../bundle/snapshot.ts';
 import { type Denial, deny } from '../../protocol/reasons.ts';
+import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 
 /**
  * @param realtimeStalenessSeconds most age of the bundle for `realtime` routes (`--realtime-staleness`)
@@ -13,9 +14,10 @@ export function checkFreshness(
 ): Denial | undefined {
   if (rule.kind === 'unknown') return deny('bundle_freshness_unknown');
   const { expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
-  // A clock that went back would make a bundle fresh for as long as it went back.
-  if (nowSeconds < freshAsOfSeconds - skewSeconds) return deny('stale_bundle_fail_closed', 'clock');
-  if (nowSeconds >= expiresAtSeconds + skewSeconds) return deny('stale_bundle_fail_closed', 'expired');
+  // A clock that was set back would make a bundle fresh for as long as that.
+  if (!hasStarted(freshAsOfSeconds, nowSeconds, skewSeconds))
+    return deny('stale_bundle_fail_closed', 'clock');
+  if (hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)) return deny('stale_bundle_fail_closed', 'expired');
   const ageSeconds = nowSeconds - freshAsOfSeconds;
   return ageSeconds <= mostAgeSeconds(rule, realtimeStalenessSeconds)
     ? undefined

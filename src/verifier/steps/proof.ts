@@ -3,16 +3,16 @@
  * Source: docs/protocol.md "Decision: first fault wins", step 5.
  */
 import type { BundleKey } from '../../bundle/snapshot.ts';
+import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
 import type { Passport } from '../../protocol/passport.ts';
 import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
 import { type Denial, deny } from '../../protocol/reasons.ts';
 import { verifySignature } from '../../protocol/signature.ts';
-import { MAX_PROOF_TTL_SECONDS } from '../../protocol/transcript.ts';
+import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 import { type Evaluation, found } from '../evaluation.ts';
 import { passportClaimsAllowed } from './passport-claims.ts';
 
-/** Maximum lifetime of a derived key's passport; for a broker's, its bundle entry says. */
-const DERIVED_KEY_PASSPORT_TTL_SECONDS = 300;
+const NO_GRACE_SECONDS = 0;
 
 /** The bundle has the key and it is valid now: the site's skew applies to its start, its end has no grace. */
 export function checkKey(evaluation: Evaluation): Denial | undefined {
@@ -23,15 +23,16 @@ export function checkKey(evaluation: Evaluation): Denial | undefined {
   evaluation.key = key;
   if (key.kind === 'derived_key') {
     if (key.status === 'revoked') return deny('invalid_request_proof', 'key_revoked');
-    return nowSeconds < key.expiresAtSeconds ? undefined : deny('invalid_request_proof', 'key_expired');
+    const isExpired = hasEnded(key.expiresAtSeconds, nowSeconds, NO_GRACE_SECONDS);
+    return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
   }
   const { notAfterSeconds, notBeforeSeconds } = key;
-  if (notBeforeSeconds !== undefined && nowSeconds < notBeforeSeconds - found(snapshot).skewSeconds) {
+  const { skewSeconds } = found(snapshot);
+  if (notBeforeSeconds !== undefined && !hasStarted(notBeforeSeconds, nowSeconds, skewSeconds)) {
     return deny('invalid_request_proof', 'key_not_yet_valid');
   }
-  return notAfterSeconds === undefined || nowSeconds < notAfterSeconds
-    ? undefined
-    : deny('invalid_request_proof', 'key_expired');
+  const isExpired = notAfterSeconds !== undefined && hasEnded(notAfterSeconds, nowSeconds, NO_GRACE_SECONDS);
+  return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
 }
 
 export function checkPassportSignature(evaluation: Evaluation): Denial | undefined {
@@ -86,12 +87,12 @@ export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
     key.kind === 'derived_key' ? DERIVED_KEY_PASSPORT_TTL_SECONDS : key.issuer.maxPassportTtlSeconds;
   if (ttlSeconds < 1 || ttlSeconds > maxSeconds) return deny('invalid_request_proof', 'passport_ttl');
   const startSeconds = Math.max(claims.issuedAtSeconds, claims.notBeforeSeconds ?? 0);
-  if (nowSeconds < startSeconds - skewSeconds) {
+  if (!hasStarted(startSeconds, nowSeconds, skewSeconds)) {
     return deny('invalid_request_proof', 'passport_not_yet_valid');
   }
-  return nowSeconds < claims.expiresAtSeconds + skewSeconds
-    ? undefined
-    : deny('invalid_request_proof', 'passport_expired');
+  return hasEnded(claims.expiresAtSeconds, nowSeconds, skewSeconds)
+    ? deny('invalid_request_proof', 'passport_expired')
+    : undefined;
 }
 
 export function checkAudience({ evidence }: Evaluation): Denial | undefined {
@@ -114,10 +115,10 @@ export function checkProofTimes({ evidence, inputs, snapshot }: Evaluation): Den
   const { nowSeconds } = inputs;
   const ttlSeconds = expiresAtSeconds - issuedAtSeconds;
   if (ttlSeconds < 1 || ttlSeconds > MAX_PROOF_TTL_SECONDS) return deny('invalid_request_proof', 'proof_ttl');
-  if (nowSeconds < issuedAtSeconds - skewSeconds) {
+  if (!hasStarted(issuedAtSeconds, nowSeconds, skewSeconds)) {
     return deny('invalid_request_proof', 'proof_not_yet_valid');
   }
-  return nowSeconds < expiresAtSeconds + skewSeconds
-    ? undefined
-    : deny('invalid_request_proof', 'proof_expired');
+  return hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)
+    ? deny('invalid_request_proof', 'proof_expired')
+    : undefined;
 }

@@ -3,11 +3,12 @@
  * site signs and its holder makes a request with: whatever issuers sign, only what they may say is let through.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { MAX_PASSPORT_BYTES } from '../../../src/protocol/limits.ts';
 import { type Passport, parsePassport, passportSha256 } from '../../../src/protocol/passport.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { signTranscript } from '../../../src/protocol/signing.ts';
 import type { Transcript } from '../../../src/protocol/transcript.ts';
-import { MAX_PASSPORT_BYTES, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
+import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { factsOfWire } from '../../fakes/signed-request.ts';
 import { TEST_SITE_KEYS } from '../../vectors/make/test-keys.ts';
 import { decideAtSite, NOW_SECONDS, SITE_ALLOWED, SITE_CONTENT, SITE_DENIED } from '../site.ts';
