@@ -52,7 +52,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     Install: [pasted('make')],
     'Sign a request': [pasted('site')],
   },
-  'SECURITY.md': { 'Who takes part, and what is believed of each': [drawing, drawing] },
+  'SECURITY.md': { 'Parties and trust': [drawing, drawing] },
   'docs/bundle.md': {
     'Signed documents': [shown('bundles', 'cat bundle/bundle.jws')],
     'Revision and head': [loaded({ as: 'formula' })],
