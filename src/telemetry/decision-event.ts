@@ -1,7 +1,7 @@
 /**
  * The audit event of a decision, one JSON line each. Names are stable; its schema is docs/schema/decision-event.schema.json.
  * Holds no credential: no passport, transcript, signature or header value.
- * Source: docs/enforcement.md "Operations, at every door".
+ * Source: docs/enforcement.md "Operations".
  */
 export const DECISION_EVENT_NAME = 'proofgate.decision';
 

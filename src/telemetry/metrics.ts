@@ -1,6 +1,6 @@
 /**
  * Every metric of the verifier: names, labels and buckets, once. No label carries a subject, key or `jti`.
- * Source: docs/enforcement.md "Operations, at every door".
+ * Source: docs/enforcement.md "Operations".
  */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { createDoorMetrics, type DoorMetrics } from './door-metrics.ts';

@@ -1,6 +1,6 @@
 /**
  * Metrics of how bundles reach a verifier. No label carries a key, client or address.
- * Source: docs/enforcement.md "Operations, at every door".
+ * Source: docs/enforcement.md "Operations".
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 

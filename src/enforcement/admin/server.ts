@@ -1,7 +1,7 @@
 /**
  * The admin listener: `/livez`, `/readyz`, `/metrics`. Plain HTTP, for probes and scrapers inside the pod or
  * its network; it shows nothing secret and takes no commands.
- * Source: docs/enforcement.md "Operations, at every door".
+ * Source: docs/enforcement.md "Operations".
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
