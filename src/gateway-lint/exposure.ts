@@ -1,50 +1,22 @@
-/** What callers reach of a configuration, and whether anything is behind it. */
-import type { Chain, Listener } from './gateway.ts';
+/** Whether callers reach a listener, and whether anything is behind it. */
 import { isIstioStatistics } from './istio-condition.ts';
 import { mayBe, typed } from './read-filters.ts';
 import type { View } from './view.ts';
 
-/** Redirects and fixed answers reach no API. */
-export function forwards(route: View): boolean {
-  return route.get('direct_response') === undefined && route.get('redirect') === undefined;
-}
-
-export function forwardsAnything({ routes, unseenRoutes }: Chain): boolean {
-  if (unseenRoutes !== undefined || routes.length === 0) return true;
-  return routes.some((configuration) => {
-    const hosts = configuration.list('virtual_hosts');
-    const isSeen =
-      configuration.get('vhds') === undefined && hosts.every((host) => host.get('matcher') === undefined);
-    return !isSeen || hosts.some((host) => host.list('routes').some(forwards));
-  });
-}
-
-export function isCheckFilter({ kind }: { readonly kind: string }): boolean {
-  return kind === 'ext_authz';
-}
-
-/** Their settings say something of requests that an API gets. */
-export function exposedChains(listeners: readonly Listener[]): readonly Chain[] {
-  return listeners
-    .filter(({ isOutbound }) => !isOutbound)
-    .flatMap(({ chains }) => chains)
-    .filter((chain) => chain.filters.some(isCheckFilter) || forwardsAnything(chain));
-}
-
-/** What is looked up for listeners. */
+/** Of the same document. */
 interface Surroundings {
   readonly listeners: readonly View[];
   readonly clusters: readonly View[];
 }
 
 /**
- * Istio's proxies say `OUTBOUND` of what workloads send; its gateways say it of everything, and have nothing inbound. For Envoy it is a word
- * alone, so the listener must be out of callers' reach as well.
+ * Istio's sidecars mark listeners for what workloads send as `OUTBOUND`; its gateways mark all as such, and have no inbound one. Envoy does
+ * not act on the mark, so callers must be unable to reach the listener as well.
  */
 export function isForWorkloads(listener: View, { clusters, listeners }: Surroundings): boolean {
   const isOutOfReach = (one: View) =>
     isOutbound(one) && (isUnbound(one) || isLocal(one) || refusesDirect(one, clusters));
-  // What is handed over comes from a listener that has a port.
+  // A listener without a port gets connections from one that has a port.
   const handing = isUnbound(listener) ? listeners.filter((one) => mayBe(one.get('use_original_dst'))) : [];
   return (
     listeners.some((one) => one.get('traffic_direction')?.isOneOf('INBOUND', 1) === true) &&
@@ -61,7 +33,7 @@ function isUnbound(listener: View): boolean {
   return listener.get('bind_to_port')?.flag === false;
 }
 
-/** Every address of it is this machine's own. */
+/** All of its addresses are local. */
 function isLocal(listener: View): boolean {
   const more = listener.list('additional_addresses').map((one) => one.get('address'));
   return [listener.get('address'), ...more].every(
@@ -80,7 +52,7 @@ export function isLoopback(host: string | undefined): boolean {
   return LOOPBACK.test(host ?? '');
 }
 
-/** Takes what was redirected to it; what is sent to its own port goes nowhere. */
+/** Takes redirected connections; those to its own port end at a cluster without endpoints. */
 function refusesDirect(listener: View, clusters: readonly View[]): boolean {
   const port = listener.at('address', 'socket_address', 'port_value')?.text;
   const early = listener.list('listener_filters');
@@ -104,7 +76,7 @@ function refusesDirect(listener: View, clusters: readonly View[]): boolean {
 /** Filters in front of a tcp_proxy that do not choose its cluster; others may. */
 const PASSIVE = /\.listener\.(?:original_dst|tls_inspector|http_inspector)\.v\w+\.\w+$/;
 
-/** One to a cluster that is there, and has no endpoint: Istio's BlackHoleCluster. */
+/** To a cluster of the file that has no endpoint, such as Istio's BlackHoleCluster. */
 export function isBlackHole(proxy: View, before: readonly View[], clusters: readonly View[]): boolean {
   const message = typed(proxy.get('typed_config'));
   const name = message?.settings.get('cluster')?.text;

@@ -1,12 +1,6 @@
-/** What a file configures, as the rules look at it. */
+/** What a file configures, in the form that the rules read. */
 import type { Place } from './source.ts';
 import type { View } from './view.ts';
-
-/** Settings of one message, whole or as a patch gives them: what a patch leaves out stands elsewhere. */
-export interface Settings {
-  readonly view: View;
-  readonly isWhole: boolean;
-}
 
 /** One of the filters of an HTTP connection manager. */
 export interface HttpFilter {
@@ -20,36 +14,36 @@ export interface HttpFilter {
   readonly condition: View | undefined;
 }
 
-/** An HTTP connection manager that is there as a whole. */
+/** An HTTP connection manager. */
 export interface Chain {
   readonly manager: View;
   readonly filters: readonly HttpFilter[];
   /** Route configurations of it that the file holds. */
   readonly routes: readonly View[];
-  /** Names routes that it does not hold. */
+  /** Names routes that the file does not hold. */
   readonly unseenRoutes: View | undefined;
 }
 
 export interface Listener {
   readonly view: View;
   readonly chains: readonly Chain[];
-  /** Forward bytes that no HTTP filter sees. */
+  /** Network filters that forward bytes which no HTTP filter sees. */
   readonly proxies: readonly View[];
-  /** For what workloads send, not for what they are sent. */
+  /** Takes only what the workload beside it sends. */
   readonly isOutbound: boolean;
 }
 
 /** One entry of `typed_per_filter_config`. */
 export interface Override {
-  /** The route, virtual host or other that it is for. */
+  /** The route, virtual host or other part that holds it. */
   readonly owner: View;
   /** Of the filter. */
   readonly name: string;
   readonly entry: View;
-  /** As of {@link HttpFilter}; `FilterConfig` around nothing has none. */
+  /** As in {@link HttpFilter}; undefined for a `FilterConfig` without settings. */
   readonly kind: string | undefined;
   readonly settings: View;
-  /** By `FilterConfig`, whatever the filter. */
+  /** By `FilterConfig`, for any filter. */
   readonly isDisabled: boolean;
 }
 
@@ -57,42 +51,45 @@ export interface Override {
 export interface Resource {
   readonly kind: string;
   readonly name: string;
-  /** Undefined where whoever applies it says it. */
+  /** Undefined where the manifest leaves it to `kubectl`. */
   readonly namespace: string | undefined;
   readonly view: View;
   readonly spec: View;
 }
 
-export interface Gateway {
-  /** What was understood of the file. */
-  readonly documents: readonly View[];
+/** What a bootstrap, a `config_dump` or files of resources hold. */
+export interface EnvoyConfiguration {
   readonly listeners: readonly Listener[];
-  /** HTTP connection managers. */
-  readonly managers: readonly Settings[];
-  /** ExtAuthz filters. */
-  readonly checks: readonly Settings[];
-  /** Everything within route configurations, and what patches say of them. */
+  /** Connection managers in front of an API. */
+  readonly managers: readonly View[];
+  /** Settings of ext_authz filters. */
+  readonly checks: readonly View[];
+  /** Every mapping within route configurations. */
   readonly routeParts: readonly View[];
   readonly overrides: readonly Override[];
   readonly clusters: readonly View[];
-  /** Of clusters that have them elsewhere. */
+  /** Endpoints that are configured apart from their clusters. */
   readonly endpoints: readonly View[];
   readonly admins: readonly View[];
-  /** Says that something is fetched from elsewhere. */
+  /** References to configuration that the file does not hold. */
   readonly unseen: readonly View[];
-  /** Filters that patches put into a chain, with the patch's word on where. */
-  readonly insertedFilters: readonly { readonly filter: HttpFilter; readonly isBehindCheck: boolean }[];
-  /** Filters that patches give routers and clusters, which run after all others. */
-  readonly upstreamFilters: readonly View[];
-  /** Patches that take the check away. */
-  readonly removals: readonly View[];
-  /** Patches of what others put in so that nothing passes without a decision. */
-  readonly decisionRemovals: readonly View[];
+}
+
+/** What EnvoyFilter, EnvoyPatchPolicy and `bootstrap` of EnvoyProxy change in generated configuration. */
+export interface Patches {
+  /** Those that may change the check, its cluster or its order. */
+  readonly unknown: readonly View[];
+  /** Settings, such as `encode_raw_headers`, that the others give the check. */
+  readonly checkSettings: ReadonlySet<string>;
+}
+
+export interface Gateway extends EnvoyConfiguration {
+  /** The parts of the file that configure a gateway. */
+  readonly documents: readonly View[];
   readonly resources: readonly Resource[];
-  /** Objects that say where and how a gateway or verifier runs, and configure none by themselves. */
-  readonly surroundings: readonly Resource[];
-  /** Of Istio's mesh configurations. */
+  /** Istio's mesh configurations. */
   readonly meshes: readonly View[];
+  readonly patches: Patches;
 }
 
 export interface Finding {
@@ -106,12 +103,12 @@ export interface Finding {
 export interface Rule {
   /** Stable, kebab case. */
   readonly id: string;
-  /** Error: requests get past the check, or what the API takes for checked is not. Warning: the check is weaker, or refuses what it should not. */
+  /** Error: requests bypass the check, or the API trusts what was not checked. Warning: the check is weaker, or denies valid requests. */
   readonly severity: Finding['severity'];
   /** What the setting does, in one line. */
   readonly effect: string;
   /** What to write instead, in one line. */
   readonly fix: string;
-  /** Each setting that is so, or where the missing one should stand. */
-  find(gateway: Gateway): Iterable<View>;
+  /** Each bad setting, or for a missing setting the part that should hold it. */
+  find(gateway: Gateway): readonly View[];
 }

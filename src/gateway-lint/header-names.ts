@@ -1,4 +1,4 @@
-/** Proofgate's headers, as gateways name them, and what a matcher says of a name. */
+/** Proofgate's headers, as gateways name them. */
 import type { View } from './view.ts';
 
 /** What only the verifier may say to an API: docs/enforcement.md "What the sidecar answers". */
@@ -17,7 +17,7 @@ export const CONTEXT_HEADERS: readonly string[] = [
 
 export const DECISION_HEADER = 'x-proofgate-decision-id';
 
-/** What a denial is told by, to callers and in access logs. */
+/** What a denial has, for callers and access logs. */
 export const DENIAL_HEADERS: readonly string[] = ['x-proofgate-reason', DECISION_HEADER];
 
 /** In any punctuation: some APIs read `_` and `.` as `-`. */
@@ -45,7 +45,7 @@ export function matches(matcher: View, name: string): boolean {
   );
 }
 
-/** One that only RE2 knows takes no name. */
+/** A regex that only RE2 can read takes no name. */
 function matchesRegex(regex: string | undefined, name: string): boolean {
   try {
     return regex !== undefined && new RegExp(`^(?:${regex})$`).test(name);

@@ -6,13 +6,12 @@
 import type { HttpFilter, Override } from './gateway.ts';
 import { isSetAside } from './rbac.ts';
 import { mayBe, typed } from './read-filters.ts';
-import { everyMapping, type Member, type View } from './view.ts';
+import type { Member, View } from './view.ts';
 
 /** Of what an rbac filter writes, whatever the filter is called. */
 const HTTP_NAMESPACE = 'envoy.filters.http.rbac';
 const NETWORK_NAMESPACE = 'envoy.filters.network.rbac';
 const WRITTEN = 'shadow_effective_policy_id';
-const ISTIO_KEY = `istio_ext_authz_${WRITTEN}`;
 
 /** Filters that write no metadata, and hold no request until another has written some. */
 const QUIET = new Set([
@@ -33,15 +32,6 @@ interface Step {
   readonly isSame: boolean;
   readonly runsAlways: boolean;
   readonly isQuiet: boolean;
-}
-
-/** Whether a filter that a patch puts in front of the check writes where Istio's condition looks, as far as it says so. The check itself reads there. */
-export function mayFakeCondition({ entry, kind, settings }: HttpFilter): boolean {
-  if (kind === 'ext_authz') return false;
-  if (kind === 'rbac') return settings !== undefined && writes(settings, ISTIO_KEY);
-  return everyMapping([entry]).some((view) =>
-    view.members().some(({ view: { text } }) => text?.includes(HTTP_NAMESPACE) ?? false),
-  );
 }
 
 /** Whether the condition of the check holds for every request, whatever it is, because of a filter in front of it. */

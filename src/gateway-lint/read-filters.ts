@@ -35,13 +35,11 @@ function kindOfName(name: string): string {
 const WRAPPER = /\.(?:ExtensionWithMatcher|Composite)$/;
 
 /** @param discovered filters that are configured by name elsewhere (ECDS) */
-export function readHttpFilter(entry: View, discovered: ReadonlyMap<string, View>): HttpFilter {
+export function readHttpFilter(entry: View, discovered: readonly View[]): HttpFilter {
   const name = entry.get('name')?.text ?? '';
-  const discovery = entry.get('config_discovery');
+  const named = discovered.findLast((filter) => filter.get('name')?.text === name);
   const config =
-    entry.get('typed_config') ??
-    discovered.get(name)?.get('typed_config') ??
-    discovery?.get('default_config');
+    entry.get('typed_config') ?? named?.get('typed_config') ?? entry.at('config_discovery', 'default_config');
   const message = typed(config);
   if (message === undefined) {
     return { entry, name, kind: kindOfName(name), settings: config, condition: undefined };

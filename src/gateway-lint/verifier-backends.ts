@@ -1,12 +1,11 @@
 /**
- * Where manifests of Gateway API and Envoy Gateway say that the verifier is, and whether it is asked over TLS that is checked.
+ * Where manifests of Gateway API and Envoy Gateway say that the verifier is, and whether Envoy checks who answers there.
  * Source: Envoy Gateway 1.9, SecurityPolicy `extAuth.grpc`, Backend `tls`; Gateway API, BackendTLSPolicy.
  */
 import { isLoopback } from './exposure.ts';
 import type { Gateway, Resource } from './gateway.ts';
 import { mayBe } from './read-filters.ts';
-import { isSameNamespace } from './route-coverage.ts';
-import { httpRoutes, ofKind } from './settings.ts';
+import { HTTP_ROUTES, isSameNamespace, ofKind } from './resources.ts';
 import type { View } from './view.ts';
 
 /** To a Service, or to a Backend of Envoy Gateway. */
@@ -14,14 +13,17 @@ interface Reference {
   readonly view: View;
   readonly kind: string;
   readonly name: string | undefined;
-  /** Its own, or that of the object that it stands in. */
   readonly namespace: string | undefined;
 }
 
-/** Those with neither TLS nor a verifier on the same machine. */
+/** References to a verifier on another machine, without TLS. */
 export function plainBackends(gateway: Gateway): readonly View[] {
   return references(gateway)
-    .filter((reference) => !hasPolicy(reference, gateway) && !isSafe(reference, gateway))
+    .filter((reference) => {
+      const backends = backendsOf(reference, gateway);
+      const isSafe = backends.every((one) => isHere(one) || one.spec.get('tls') !== undefined);
+      return !hasPolicy(reference, gateway) && !(backends.length > 0 && isSafe);
+    })
     .map(({ view }) => view);
 }
 
@@ -37,12 +39,11 @@ export function unverifiedBackends(gateway: Gateway): readonly View[] {
 function references(gateway: Gateway): readonly Reference[] {
   const policies = ofKind(gateway, 'SecurityPolicy').flatMap((owner) => {
     const service = owner.spec.at('ext_auth', 'grpc');
-    // The one that is deprecated counts too.
-    return [service?.get('backend_ref') ?? [], service?.list('backend_refs') ?? []]
-      .flat()
-      .map((view) => referenceIn(owner, view));
+    // `backendRef` is deprecated, and still counts.
+    const views = [service?.get('backend_ref') ?? [], service?.list('backend_refs') ?? []].flat();
+    return views.map((view) => referenceIn(owner, view));
   });
-  const routes = httpRoutes(gateway).flatMap((owner) =>
+  const routes = ofKind(gateway, ...HTTP_ROUTES).flatMap((owner) =>
     owner.spec
       .list('rules')
       .flatMap((rule) => rule.list('filters'))
@@ -61,37 +62,25 @@ function referenceIn({ namespace }: Resource, view: View): Reference {
   };
 }
 
-/** A policy is for what is in its own namespace. */
-function hasPolicy(reference: Reference, gateway: Gateway): boolean {
+/** A policy is for objects of its own namespace. */
+function hasPolicy({ kind, name, namespace }: Reference, gateway: Gateway): boolean {
   return ofKind(gateway, 'BackendTLSPolicy')
-    .filter(({ namespace }) => isSameNamespace(namespace, reference.namespace))
+    .filter((policy) => isSameNamespace(policy.namespace, namespace))
     .flatMap(({ spec }) => spec.list('target_refs'))
-    .some(
-      (target) =>
-        target.get('name')?.text === reference.name &&
-        (target.get('kind')?.text ?? 'Service') === reference.kind,
-    );
+    .some((target) => target.get('name')?.text === name && (target.get('kind')?.text ?? 'Service') === kind);
 }
 
 function backendsOf({ kind, name, namespace }: Reference, gateway: Gateway): readonly Resource[] {
-  if (kind !== 'Backend') return [];
   return ofKind(gateway, 'Backend').filter(
-    (one) => one.name === name && isSameNamespace(one.namespace, namespace),
+    (one) => kind === 'Backend' && one.name === name && isSameNamespace(one.namespace, namespace),
   );
 }
 
-/** A Backend may be a Unix socket, and may have TLS of its own. */
-function isSafe(reference: Reference, gateway: Gateway): boolean {
-  const backends = backendsOf(reference, gateway);
-  return backends.length > 0 && backends.every((one) => isHere(one) || one.spec.get('tls') !== undefined);
-}
-
+/** All of its endpoints are on the gateway's own machine. */
 function isHere({ spec }: Resource): boolean {
   const endpoints = spec.list('endpoints');
   return (
     endpoints.length > 0 &&
-    endpoints.every(
-      (endpoint) => endpoint.get('unix') !== undefined || isLoopback(endpoint.at('ip', 'address')?.text),
-    )
+    endpoints.every((one) => one.get('unix') !== undefined || isLoopback(one.at('ip', 'address')?.text))
   );
 }

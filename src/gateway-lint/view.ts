@@ -2,7 +2,7 @@
  * What stands at a place of a configuration, read as protobuf's JSON form is: members in snake case or camel case, `null`
  * as absent, aliases and merge keys followed. Nothing is trusted to have the form that it should have.
  */
-import { isAlias, isMap, isScalar, isSeq, type Node, Pair, Scalar, YAMLMap } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, type Node, Scalar } from 'yaml';
 import type { Place, Source } from './source.ts';
 
 export interface Member {
@@ -115,13 +115,8 @@ export class View {
     return this.#source.target(value);
   }
 
-  /** Of a list; a list that a patch addresses by index is a mapping. Empty for anything else. */
+  /** Elements of a list; empty for anything else. */
   items(): readonly View[] {
-    if (isMap(this.#node)) {
-      return this.members()
-        .filter(({ name }) => /^(?:\d+|-)$/.test(name))
-        .map(({ view }) => view);
-    }
     if (!isSeq(this.#node)) return [];
     return this.#node.items.flatMap((item) => {
       const target = this.#target(item);
@@ -180,19 +175,6 @@ export class View {
   /** Documents in a text, as ConfigMaps hold them. @throws UnreadableText */
   documents(): readonly View[] {
     return this.#source.within(this.#node).flatMap((source) => View.ofDocument(source) ?? []);
-  }
-
-  /** This, as it would stand below these members: what a patch says with a path. */
-  below(names: readonly string[]): View {
-    const nested = names.toReversed().reduce<Node>((node, name) => {
-      const key = new Scalar(name);
-      key.range = this.#key?.range ?? this.#node.range ?? null;
-      const map = new YAMLMap<Scalar, Node>();
-      map.items.push(new Pair(key, node));
-      map.range = this.#node.range ?? null;
-      return map;
-    }, this.#node);
-    return new View(this.#source, nested, this.#key);
   }
 }
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { cleanBootstrap, exchanged, found } from './rule-files.ts';
+import { cleanBase, exchanged, found } from './rule-cases.ts';
 
 const dumped = readFileSync(new URL('./dumps/config-dump.json', import.meta.url), 'utf8');
 const admin = 'type.googleapis.com/envoy.admin.v3.';
@@ -57,7 +57,7 @@ describe('what egctl prints', () => {
 });
 
 describe('other forms', () => {
-  const bootstrap = parse(cleanBootstrap());
+  const bootstrap = parse(cleanBase('envoy'));
   const [listener] = bootstrap.static_resources.listeners;
   const routeConfig = listener.filter_chains[0].filters[0].typed_config.route_config;
   const clusters = bootstrap.static_resources.clusters.map((cluster: unknown) => ({ cluster }));

@@ -1,10 +1,9 @@
 /** What Envoy Gateway and Istio make of their manifests (test/gateways/dumps): what of it would be a way around the check is found, and no more. */
 import { describe, expect, it } from '@jest/globals';
 import { readText } from '../docs/markdown.ts';
-import { exchanged, found } from './rule-files.ts';
+import { exchanged, rulesIn } from './rule-cases.ts';
 
 const dump = (name: string) => readText(`test/gateways/dumps/${name}.json`);
-const rulesIn = (text: string) => [...new Set(found(text).map(({ rule }) => rule))];
 
 describe("Istio's gateway, whose listeners are all OUTBOUND", () => {
   const text = dump('istio-gateway-socket');

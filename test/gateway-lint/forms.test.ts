@@ -1,10 +1,9 @@
 /** The same setting in every form in which a gateway takes it: whichever is used to write it, it is found. */
 import { describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { cleanBootstrap, exchanged, found } from './rule-files.ts';
+import { cleanBase, exchanged, found, rulesIn } from './rule-cases.ts';
 
-const clean = cleanBootstrap();
-const rulesIn = (text: string) => [...new Set(found(text).map(({ rule }) => rule))];
+const clean = cleanBase('envoy');
 const edited = (passage: string, by: string) => rulesIn(exchanged(clean, passage, by));
 const FAILURE = 'failure_mode_allow: false';
 

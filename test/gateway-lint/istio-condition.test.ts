@@ -1,11 +1,9 @@
 /** Istio's condition of the check: it holds for every request only where all that it hangs on says so. */
-import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { exchanged, found } from './rule-files.ts';
+import { cleanBase, exchanged, rulesIn } from './rule-cases.ts';
 
-const good = readFileSync(new URL('./files/check-conditional/good-istio.yaml', import.meta.url), 'utf8');
-const rulesIn = (text: string) => [...new Set(found(text).map(({ rule }) => rule))];
+const good = cleanBase('istio-sidecar');
 
 const WRITER = '                  - name: envoy.filters.http.rbac\n';
 const CHECK = '                  - name: envoy.filters.http.ext_authz\n';

@@ -1,24 +1,26 @@
-/** Every rule finds what its bad files have, where they have it, and nothing else does. */
+/** Every rule finds what its bad cases have, where they have it, and nothing else does. */
 import { describe, expect, it } from '@jest/globals';
 import { CONTEXT_HEADERS } from '../../src/gateway-lint/header-names.ts';
 import { RULES } from '../../src/gateway-lint/rules.ts';
 import { CONTEXT_HEADERS as WIRE_NAMES } from '../../src/protocol/wire-names.ts';
-import { found, markedLines, ruleFiles, ruleFolders } from './rule-files.ts';
+import { cleanBase, cleanBases, found, markedLines, ruleCases } from './rule-cases.ts';
 
 const ids = RULES.map(({ id }) => id);
+const bad = ruleCases('bad');
 
-it('has a bad and a good file for every rule, and names that are names', () => {
+it('has a bad case for every rule, and names that are names', () => {
   expect(ids.length).toBeGreaterThanOrEqual(25);
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids.filter((id) => !/^[a-z]+(?:-[a-z]+)*$/.test(id))).toEqual([]);
-  expect(ruleFolders()).toEqual(ids.toSorted());
-  for (const prefix of ['bad', 'good'] as const) {
-    expect(new Set(ruleFiles(prefix).map(({ rule }) => rule))).toEqual(new Set(ids));
-  }
+  expect(new Set(bad.map(({ rule }) => rule))).toEqual(new Set(ids));
 });
 
-it.each(ruleFiles('bad'))(
-  '$rule finds the marked lines of $name, and nothing else is found',
+it.each(cleanBases())('finds nothing in the clean configuration %s', (base) => {
+  expect(found(cleanBase(base))).toEqual([]);
+});
+
+it.each(bad)(
+  '$rule finds the marked lines of a change to $base, and nothing else is found',
   ({ rule, text }) => {
     const lines = markedLines(text);
     expect(lines.length).toBeGreaterThan(0);
@@ -27,7 +29,7 @@ it.each(ruleFiles('bad'))(
   },
 );
 
-it.each(ruleFiles('good'))('$rule finds nothing in $name, nor does another', ({ text }) => {
+it.each(ruleCases('good'))('$rule finds nothing in a change to $base, nor does another', ({ text }) => {
   expect(found(text)).toEqual([]);
 });
 

@@ -1,10 +1,9 @@
 /** The shipped configuration is clean; each part of it that a rule looks at is missed when it is not there. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import { exchanged, found } from './rule-files.ts';
+import { exchanged, found, rulesIn } from './rule-cases.ts';
 
 const shipped = readFileSync(new URL('../../envoy/envoy.yaml', import.meta.url), 'utf8');
-const rulesIn = (text: string) => [...new Set(found(text).map(({ rule }) => rule))];
 
 it('finds nothing in envoy/envoy.yaml, nor with TLS towards the verifier', () => {
   expect(found(shipped)).toEqual([]);

@@ -1,152 +1,118 @@
-/** How the verifier is asked, and what is made of its answer, or of having none. */
-import type { Rule } from '../gateway.ts';
-import {
-  extAuths,
-  externalAuths,
-  grpcServices,
-  istioProviders,
-  mayBeOn,
-  providersOf,
-  unless,
-  viewsOf,
-  where,
-  whole,
-} from '../settings.ts';
+/** How Envoy asks the verifier, and what it makes of the answer, or of none. */
+import type { Gateway, Rule } from '../gateway.ts';
+import { extAuths, externalAuths, istioProviders } from '../resources.ts';
+import { grpcServices, isOn, isThere, mayBeOn, routeSettings, unless, where } from '../settings.ts';
 import type { View } from '../view.ts';
 
-const failsOpen: Rule = {
-  id: 'fails-open',
-  severity: 'error',
-  effect: 'lets every request through while the verifier does not answer',
-  fix: 'failure_mode_allow: false (Istio, Envoy Gateway: failOpen: false)',
-  find: (gateway) => [
-    ...where(viewsOf(gateway.checks), ['failure_mode_allow'], mayBeOn),
-    ...where(
-      [...istioProviders(gateway), ...providersOf(gateway.meshes, 'envoy_ext_authz_http')],
-      ['fail_open'],
-      mayBeOn,
-    ),
-    ...where(extAuths(gateway), ['fail_open'], mayBeOn),
-  ],
-};
-
-/** Words for statuses that say whose fault it is. */
-const SERVER_ERROR =
-  /^(?:5\d\d|InternalServerError|NotImplemented|BadGateway|ServiceUnavailable|GatewayTimeout|InsufficientStorage)$/;
-
-const statusOnError: Rule = {
-  id: 'status-on-error',
-  severity: 'warning',
-  effect: 'tells callers that they are forbidden when it is the verifier that does not answer',
-  fix: 'status_on_error: { code: ServiceUnavailable } (Istio: statusOnError: "503"; Envoy Gateway: statusOnError: 503)',
-  find: (gateway) => [
-    ...unless(gateway.checks, ['status_on_error', 'code'], isServerError),
-    ...unless(
-      [...istioProviders(gateway), ...extAuths(gateway)].map(whole),
-      ['status_on_error'],
-      isServerError,
-    ),
-  ],
-};
-
-function isServerError(setting: View): boolean {
-  return SERVER_ERROR.test(setting.text ?? '');
+/** Istio's and Envoy Gateway's settings of the check, which have some names in common. */
+function generatedChecks(gateway: Gateway): readonly View[] {
+  return [...istioProviders(gateway), ...extAuths(gateway)];
 }
 
-/** The verifier gives up on a Check after a second where it was given more. */
-const MAX_SECONDS = 2;
+/** A status that blames the gateway and not the caller. */
+function isServerError({ text }: View): boolean {
+  return /^(?:5\d\d|InternalServerError|NotImplemented|BadGateway|ServiceUnavailable|GatewayTimeout|InsufficientStorage)$/.test(
+    text ?? '',
+  );
+}
 
-const checkTimeout: Rule = {
-  id: 'check-time-out',
-  severity: 'warning',
-  effect: 'holds requests for long, or leaves it to the gateway for how long (Istio 600s, Envoy Gateway 10s)',
-  fix: 'grpc_service: { timeout: 0.5s }, at most 2s (Istio, Envoy Gateway: timeout: 500ms)',
-  find: (gateway) => [
-    ...unless(grpcServices(gateway), ['timeout'], isSoon),
-    ...unless([...istioProviders(gateway), ...extAuths(gateway)].map(whole), ['timeout'], isSoon),
-  ],
-};
+/** The verifier gives up on a Check after a second when the gateway allows more. */
+const MAX_SECONDS = 2;
 
 function isSoon({ seconds }: View): boolean {
   return seconds !== undefined && seconds > 0 && seconds <= MAX_SECONDS;
 }
 
-const checkRetried: Rule = {
-  id: 'check-retried',
-  severity: 'warning',
-  effect: 'asks again about the same request: its proof is used by then, so it is refused as a replay',
-  fix: 'no retry_policy on the Check (Envoy Gateway: no backendSettings.retry)',
-  find: (gateway) => [
-    ...where(viewsOf(grpcServices(gateway)), ['retry_policy'], always),
-    ...where(viewsOf(grpcServices(gateway)), ['envoy_grpc', 'retry_policy'], always),
-    ...where(viewsOf(gateway.checks), ['http_service', 'retry_policy'], always),
-    ...where(extAuths(gateway), ['grpc', 'backend_settings', 'retry'], always),
-    ...where(extAuths(gateway), ['http', 'backend_settings', 'retry'], always),
-  ],
-};
-
-function always(): boolean {
-  return true;
-}
-
-const mutationsNotValidated: Rule = {
-  id: 'mutations-not-validated',
-  severity: 'warning',
-  effect: 'takes over what an answer of the Check says, also when it is no valid HTTP',
-  fix: 'validate_mutations: true',
-  find: ({ checks }) => unless(checks, ['validate_mutations'], ({ flag }) => flag === true),
-};
-
-const headerChangesRefused: Rule = {
-  id: 'header-changes-refused',
-  severity: 'error',
-  effect: "leaves out what the verifier sets and removes: a caller's own context headers reach the API",
-  fix: 'no decoder_header_mutation_rules',
-  find: ({ checks }) => where(viewsOf(checks), ['decoder_header_mutation_rules'], always),
-};
-
-const routeCacheCleared: Rule = {
-  id: 'route-cache-cleared',
-  severity: 'error',
-  effect: 'chooses the route anew after the check: what was checked for one may go to another',
-  fix: 'clear_route_cache: false (Istio: clearRouteCache: false; Envoy Gateway: recomputeRoute: false)',
-  find: (gateway) => [
-    ...where(viewsOf(gateway.checks), ['clear_route_cache'], mayBeOn),
-    ...where(istioProviders(gateway), ['clear_route_cache'], mayBeOn),
-    ...where(extAuths(gateway), ['recompute_route'], mayBeOn),
-  ],
-};
-
-const transportVersion: Rule = {
-  id: 'transport-version',
-  severity: 'error',
-  effect: 'speaks a version of the Check that no verifier answers',
-  fix: 'transport_api_version: V3',
-  find: ({ checks }) => unless(checks, ['transport_api_version'], (version) => version.isOneOf('V3', 2)),
-};
-
-const httpService: Rule = {
-  id: 'http-service',
-  severity: 'error',
-  effect: 'asks over HTTP, in a form that leaves out most of the request; the verifier speaks gRPC',
-  fix: 'grpc_service (Istio: envoyExtAuthzGrpc; Envoy Gateway: extAuth.grpc; Gateway API: protocol: GRPC)',
-  find: (gateway) => [
-    ...where(viewsOf(gateway.checks), ['http_service'], always),
-    ...gateway.overrides.flatMap(({ settings }) => settings.at('check_settings', 'http_service') ?? []),
-    ...providersOf(gateway.meshes, 'envoy_ext_authz_http'),
-    ...where(extAuths(gateway), ['http'], always),
-    ...where(externalAuths(gateway), ['protocol'], (protocol) => protocol.text !== 'GRPC'),
-  ],
-};
-
 export const ANSWER_RULES: readonly Rule[] = [
-  failsOpen,
-  statusOnError,
-  checkTimeout,
-  checkRetried,
-  mutationsNotValidated,
-  headerChangesRefused,
-  routeCacheCleared,
-  transportVersion,
-  httpService,
+  {
+    id: 'fails-open',
+    severity: 'error',
+    effect: 'lets every request through while the verifier does not answer',
+    fix: 'failure_mode_allow: false (Istio, Envoy Gateway: failOpen: false)',
+    find: (gateway) => [
+      ...where(gateway.checks, 'failure_mode_allow', mayBeOn),
+      ...where(generatedChecks(gateway), 'fail_open', mayBeOn),
+    ],
+  },
+  {
+    id: 'status-on-error',
+    severity: 'warning',
+    effect: 'tells callers that they are forbidden when it is the verifier that does not answer',
+    fix: 'status_on_error: { code: ServiceUnavailable } (Istio: statusOnError: "503"; Envoy Gateway: statusOnError: 503)',
+    find: (gateway) => [
+      ...unless(gateway.checks, 'status_on_error.code', isServerError),
+      ...unless(generatedChecks(gateway), 'status_on_error', isServerError),
+    ],
+  },
+  {
+    id: 'check-time-out',
+    severity: 'warning',
+    effect:
+      'holds requests for long, or for as long as the gateway does by default (Istio 600s, Envoy Gateway 10s)',
+    fix: 'grpc_service: { timeout: 0.5s }, at most 2s (Istio, Envoy Gateway: timeout: 500ms)',
+    find: (gateway) => unless([...grpcServices(gateway), ...generatedChecks(gateway)], 'timeout', isSoon),
+  },
+  {
+    id: 'check-retried',
+    severity: 'warning',
+    effect:
+      'asks again about the same request: the first Check used the proof, so the verifier denies a replay',
+    fix: 'no retry_policy on the Check (Envoy Gateway: no backendSettings.retry)',
+    find: (gateway) => [
+      ...where(grpcServices(gateway), 'retry_policy', isThere),
+      ...where(grpcServices(gateway), 'envoy_grpc.retry_policy', isThere),
+      ...where(gateway.checks, 'http_service.retry_policy', isThere),
+      ...where(extAuths(gateway), 'grpc.backend_settings.retry', isThere),
+      ...where(extAuths(gateway), 'http.backend_settings.retry', isThere),
+    ],
+  },
+  {
+    id: 'mutations-not-validated',
+    severity: 'warning',
+    effect: 'applies what an answer of the Check says even when it is not valid HTTP',
+    fix: 'validate_mutations: true',
+    find: ({ checks }) => unless(checks, 'validate_mutations', isOn),
+  },
+  {
+    id: 'header-changes-refused',
+    severity: 'error',
+    effect:
+      "ignores headers that the verifier sets and removes: a caller's own context headers reach the API",
+    fix: 'no decoder_header_mutation_rules',
+    find: ({ checks }) => where(checks, 'decoder_header_mutation_rules', isThere),
+  },
+  {
+    id: 'route-cache-cleared',
+    severity: 'error',
+    effect: 'chooses the route again after the check: a request may take a route that it was not checked for',
+    fix: 'clear_route_cache: false (Istio: clearRouteCache: false; Envoy Gateway: recomputeRoute: false)',
+    find: (gateway) => [
+      ...where([...gateway.checks, ...istioProviders(gateway)], 'clear_route_cache', mayBeOn),
+      ...where(extAuths(gateway), 'recompute_route', mayBeOn),
+    ],
+  },
+  {
+    id: 'transport-version',
+    severity: 'error',
+    effect: 'speaks a version of the Check that no verifier answers',
+    fix: 'transport_api_version: V3',
+    find: ({ checks }) => unless(checks, 'transport_api_version', (version) => version.isOneOf('V3', 2)),
+  },
+  {
+    id: 'http-service',
+    severity: 'error',
+    effect: 'asks over HTTP, in a form that leaves out most of the request; the verifier speaks gRPC',
+    fix: 'grpc_service (Istio: envoyExtAuthzGrpc; Envoy Gateway: extAuth.grpc; Gateway API: protocol: GRPC)',
+    find: (gateway) => [
+      ...where(gateway.checks, 'http_service', isThere),
+      ...routeSettings(gateway, 'http_service'),
+      ...where(
+        gateway.meshes.flatMap((mesh) => mesh.list('extension_providers')),
+        'envoy_ext_authz_http',
+        isThere,
+      ),
+      ...where(extAuths(gateway), 'http', isThere),
+      ...where(externalAuths(gateway), 'protocol', (protocol) => protocol.text !== 'GRPC'),
+    ],
+  },
 ];

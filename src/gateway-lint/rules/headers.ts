@@ -1,29 +1,31 @@
-/** Headers that only the verifier may write: none from callers, none from the API under the names of a denial. */
-import { clientPolicies } from '../client-policies.ts';
-import { forwards, isCheckFilter } from '../exposure.ts';
+/** Headers that only the verifier may write: none from callers, and none from the API that look like a denial. */
+import {
+  allChains,
+  checkedChains,
+  filtersBeforeCheck,
+  forwards,
+  overridesOf,
+  runsAlways,
+} from '../chains.ts';
+import { clientPolicies } from '../envoy-gateway-policies.ts';
 import type { Chain, Gateway, HttpFilter, Rule } from '../gateway.ts';
 import { CONTEXT_HEADERS, DENIAL_HEADERS, isVendorHeader, matches } from '../header-names.ts';
-import { mayBe, typed } from '../read-filters.ts';
-import { httpRouteRules, ofKind, viewsOf } from '../settings.ts';
+import { typed } from '../read-filters.ts';
+import { routeRules, specsOf } from '../resources.ts';
+import { isThere, where } from '../settings.ts';
 import { everyMapping, type View } from '../view.ts';
-import { chainsOf } from './chain.ts';
-
-function checkedChains(gateway: Gateway): readonly Chain[] {
-  return chainsOf(gateway).filter(({ filters }) => filters.some(isCheckFilter));
-}
 
 /** Filters in front of the check that change headers for every request. */
-function mutationsBefore({ filters }: Chain): readonly HttpFilter[] {
-  const check = filters.findIndex(isCheckFilter);
-  return filters
-    .slice(0, check)
-    .filter(
-      ({ condition, entry, kind }) =>
-        kind === 'header_mutation' && condition === undefined && !mayBe(entry.get('disabled')),
-    );
+function mutationsBefore(chain: Chain): readonly HttpFilter[] {
+  return filtersBeforeCheck(chain).filter((one) => one.kind === 'header_mutation' && runsAlways(one));
 }
 
-/** What `remove` and `remove_on_match` take away of a list of names. */
+/** A list of mutations of these filters. */
+function mutationLists(filters: readonly HttpFilter[], name: string): readonly View[] {
+  return filters.flatMap(({ settings }) => settings?.at('mutations', name) ?? []);
+}
+
+/** The names that `remove` and `remove_on_match` leave. */
 function remaining(mutations: readonly View[], names: readonly string[]): readonly string[] {
   return names.filter(
     (name) =>
@@ -41,161 +43,133 @@ function earlyMutations({ manager }: Chain): readonly View[] {
     .flatMap((extension) => typed(extension.get('typed_config'))?.settings.list('mutations') ?? []);
 }
 
-const contextHeadersKept: Rule = {
-  id: 'context-headers-kept',
-  severity: 'error',
-  effect: "passes on callers' own x-proofgate-… headers, on routes that skip the check at least",
-  fix: 'header_mutation in front of ext_authz that removes each, as envoy.yaml does (Envoy Gateway: earlyRequestHeaders.remove)',
-  find: (gateway) => [
-    ...checkedChains(gateway).flatMap((chain) => {
-      const filters = mutationsBefore(chain);
-      const lists = filters.flatMap(({ settings }) => settings?.at('mutations', 'request_mutations') ?? []);
-      const mutations = [...lists.flatMap((list) => list.items()), ...earlyMutations(chain)];
-      if (remaining(mutations, CONTEXT_HEADERS).length === 0) return [];
-      return [lists[0] ?? filters[0]?.entry ?? chain.manager.get('http_filters') ?? chain.manager];
-    }),
-    ...checkedChains(gateway).flatMap((chain) => {
-      const names = new Set(mutationsBefore(chain).map(({ name }) => name));
-      return gateway.overrides
-        .filter(({ isDisabled, name }) => isDisabled && names.has(name))
-        .map(({ entry }) => entry);
-    }),
-    ...viewsOf(clientPolicies(gateway)).flatMap((spec) => {
-      const early = spec.at('headers', 'early_request_headers');
-      const removed = new Set(early?.list('remove').map(({ text }) => text?.toLowerCase()));
-      return CONTEXT_HEADERS.every((name) => removed.has(name)) ? [] : [early?.get('remove') ?? spec];
-    }),
-  ],
-};
+function keptContextHeaders(chain: Chain): readonly View[] {
+  const filters = mutationsBefore(chain);
+  const lists = mutationLists(filters, 'request_mutations');
+  const mutations = [...lists.flatMap((list) => list.items()), ...earlyMutations(chain)];
+  if (remaining(mutations, CONTEXT_HEADERS).length === 0) return [];
+  return [lists[0] ?? filters[0]?.entry ?? chain.manager.get('http_filters') ?? chain.manager];
+}
 
-const trailersKept: Rule = {
-  id: 'trailers-kept',
-  severity: 'warning',
-  effect: 'passes on trailers, which are in no Check and which some HTTP/2 APIs merge into the headers',
-  fix: 'request_trailers_mutations: [{ remove_on_match: { key_matcher: { safe_regex: { regex: ".*" } } } }]',
-  find: (gateway) =>
-    checkedChains(gateway).flatMap((chain) => {
-      const filters = mutationsBefore(chain);
-      const lists = filters.flatMap(
-        ({ settings }) => settings?.at('mutations', 'request_trailers_mutations') ?? [],
-      );
-      const names = ['x-any-trailer', ...CONTEXT_HEADERS];
-      if (
-        remaining(
-          lists.flatMap((list) => list.items()),
-          names,
-        ).length === 0
-      )
-        return [];
-      return [
-        lists[0] ??
-          filters[0]?.settings?.get('mutations') ??
-          chain.manager.get('http_filters') ??
-          chain.manager,
-      ];
-    }),
-};
+/** By a ClientTrafficPolicy, or by what a Gateway without one has. */
+function keptByPolicy(spec: View): readonly View[] {
+  const early = spec.at('headers', 'early_request_headers');
+  const removed = new Set(early?.list('remove').map(({ text }) => text?.toLowerCase()));
+  return CONTEXT_HEADERS.every((name) => removed.has(name)) ? [] : [early?.get('remove') ?? spec];
+}
 
-const contextHeaderWritten: Rule = {
-  id: 'context-header-written',
-  severity: 'error',
-  effect: 'writes a header that the API takes for the word of the verifier',
-  fix: 'no x-proofgate-… in what the gateway adds or sets',
-  find: (gateway) => [
-    ...gateway.routeParts.flatMap((part) => part.list('request_headers_to_add')).flatMap(addedName),
-    ...everyMapping(mutationSettings(gateway))
-      .flatMap((view) => view.get('append') ?? [])
-      .flatMap(addedName),
-    ...settingsOf(gateway, 'local_ratelimit')
-      .flatMap((view) => view.list('request_headers_to_add_when_not_enforced'))
-      .flatMap(addedName),
-    ...kubernetesModifiers(gateway).flatMap((modifier) =>
-      ['set', 'add', 'add_if_absent'].flatMap((verb) => writtenBy(modifier.get(verb))),
-    ),
-    ...ofKind(gateway, 'HTTPRouteFilter')
-      .flatMap(({ spec }) => spec.at('credential_injection', 'header') ?? [])
-      .filter(isVendorHeader),
-  ],
-};
+function keptTrailers(chain: Chain): readonly View[] {
+  const filters = mutationsBefore(chain);
+  const lists = mutationLists(filters, 'request_trailers_mutations');
+  const mutations = lists.flatMap((list) => list.items());
+  if (remaining(mutations, ['x-any-trailer', ...CONTEXT_HEADERS]).length === 0) return [];
+  const holder = filters[0]?.settings?.get('mutations');
+  return [lists[0] ?? holder ?? chain.manager.get('http_filters') ?? chain.manager];
+}
+
+/** Of HeaderValueOptions. */
+function addedNames(options: readonly View[]): readonly View[] {
+  return where(options, 'header.key', isVendorHeader);
+}
+
+/** Of all filters of a kind, and of what routes make of them. */
+function settingsOf(gateway: Gateway, wanted: string): readonly View[] {
+  const filters = [...allChains(gateway).flatMap((chain) => chain.filters), ...gateway.overrides];
+  return filters.flatMap(({ kind, settings }) => (kind === wanted ? (settings ?? []) : []));
+}
 
 /** Of all that changes headers: filters, what routes make of them, what runs before the filters. */
 function mutationSettings(gateway: Gateway): readonly View[] {
-  const chains = gateway.listeners.flatMap((listener) => listener.chains);
+  const early = allChains(gateway).flatMap(({ manager }) => manager.list('early_header_mutation_extensions'));
+  return everyMapping([...settingsOf(gateway, 'header_mutation'), ...early]);
+}
+
+/** `set` and `add` of manifests: Gateway API's routes, Istio's, Envoy Gateway's policies. */
+function manifestModifiers(gateway: Gateway): readonly View[] {
+  const rules = routeRules(gateway).flatMap((rule) => [rule, ...rule.list('backend_refs')]);
+  const istio = specsOf(gateway, 'VirtualService').flatMap((spec) => spec.list('http'));
   return [
-    ...settingsOf(gateway, 'header_mutation'),
-    ...chains.flatMap(({ manager }) => manager.list('early_header_mutation_extensions')),
+    ...where(
+      rules.flatMap((one) => one.list('filters')),
+      'request_header_modifier',
+      isThere,
+    ),
+    ...where(
+      istio.flatMap((route) => [route, ...route.list('route')]),
+      'headers.request',
+      isThere,
+    ),
+    ...where(specsOf(gateway, 'ClientTrafficPolicy'), 'headers.early_request_headers', isThere),
   ];
-}
-
-/** Of all filters of a kind, also those that patches put in, and what routes make of them. */
-function settingsOf({ insertedFilters, listeners, overrides }: Gateway, wanted: string): readonly View[] {
-  const filters = [
-    ...listeners.flatMap(({ chains }) => chains).flatMap((chain) => chain.filters),
-    ...insertedFilters.map(({ filter }) => filter),
-  ];
-  return [...filters, ...overrides].flatMap(({ kind, settings }) =>
-    kind === wanted ? (settings ?? []) : [],
-  );
-}
-
-/** Of a HeaderValueOption. */
-function addedName(option: View): readonly View[] {
-  const key = option.at('header', 'key');
-  return key !== undefined && isVendorHeader(key) ? [key] : [];
 }
 
 /** Lists of `name` and `value` (Gateway API), or mappings (Istio). */
-function writtenBy(headers: View | undefined): readonly View[] {
-  if (headers === undefined) return [];
-  const listed = headers.items().flatMap((item) => item.get('name') ?? []);
+function writtenBy(headers: View): readonly View[] {
   const mapped = headers.isMapping ? headers.members() : [];
   return [
-    ...listed.filter(isVendorHeader),
-    ...mapped.flatMap(({ name, view }) => (isVendorHeader(name) ? [view] : [])),
+    ...where(headers.items(), 'name', isVendorHeader),
+    ...mapped.filter(({ name }) => isVendorHeader(name)).map(({ view }) => view),
   ];
 }
 
-function kubernetesModifiers(gateway: Gateway): readonly View[] {
-  const filters = httpRouteRules(gateway).flatMap((rule) => [
-    ...rule.list('filters'),
-    ...rule.list('backend_refs').flatMap((backend) => backend.list('filters')),
-  ]);
-  const istio = ofKind(gateway, 'VirtualService').flatMap(({ spec }) =>
-    spec.list('http').flatMap((route) => [route, ...route.list('route')]),
-  );
-  return [
-    ...filters.flatMap((filter) => filter.get('request_header_modifier') ?? []),
-    ...istio.flatMap((route) => route.at('headers', 'request') ?? []),
-    ...ofKind(gateway, 'ClientTrafficPolicy').flatMap(
-      ({ spec }) => spec.at('headers', 'early_request_headers') ?? [],
-    ),
-  ];
+function keptDenialHeaders(configuration: View): readonly View[] {
+  return configuration
+    .list('virtual_hosts')
+    .filter((host) => host.get('matcher') !== undefined || host.list('routes').some(forwards))
+    .filter((host) => {
+      const removed = [configuration, host].flatMap((part) => part.list('response_headers_to_remove'));
+      const names = new Set(removed.map(({ text }) => text?.toLowerCase()));
+      return DENIAL_HEADERS.some((name) => !names.has(name));
+    })
+    .map((host) => host.get('response_headers_to_remove') ?? host);
 }
-
-const denialHeadersKept: Rule = {
-  id: 'denial-headers-kept',
-  severity: 'warning',
-  effect: "passes on the API's own answers as if they were the verifier's denials",
-  fix: 'response_headers_to_remove: [x-proofgate-reason, x-proofgate-decision-id]',
-  find: (gateway) =>
-    checkedChains(gateway)
-      .flatMap(({ routes }) => routes)
-      .flatMap((configuration) =>
-        configuration
-          .list('virtual_hosts')
-          .filter((host) => host.get('matcher') !== undefined || host.list('routes').some(forwards))
-          .flatMap((host) => {
-            const removed = [configuration, host].flatMap((part) => part.list('response_headers_to_remove'));
-            const names = new Set(removed.map(({ text }) => text?.toLowerCase()));
-            const isKept = DENIAL_HEADERS.some((name) => !names.has(name));
-            return isKept ? [host.get('response_headers_to_remove') ?? host] : [];
-          }),
-      ),
-};
 
 export const HEADER_RULES: readonly Rule[] = [
-  contextHeadersKept,
-  trailersKept,
-  contextHeaderWritten,
-  denialHeadersKept,
+  {
+    id: 'context-headers-kept',
+    severity: 'error',
+    effect: "passes on callers' own x-proofgate-… headers, at least on routes that skip the check",
+    fix: 'header_mutation in front of ext_authz that removes each, as envoy.yaml does (Envoy Gateway: earlyRequestHeaders.remove)',
+    find: (gateway) => [
+      ...checkedChains(gateway).flatMap(keptContextHeaders),
+      ...checkedChains(gateway)
+        .flatMap((chain) => overridesOf(mutationsBefore(chain), gateway.overrides))
+        .filter(({ isDisabled }) => isDisabled)
+        .map(({ entry }) => entry),
+      ...clientPolicies(gateway).flatMap(keptByPolicy),
+    ],
+  },
+  {
+    id: 'trailers-kept',
+    severity: 'warning',
+    effect: 'passes on trailers, which are in no Check and which some HTTP/2 APIs merge into the headers',
+    fix: 'request_trailers_mutations: [{ remove_on_match: { key_matcher: { safe_regex: { regex: ".*" } } } }]',
+    find: (gateway) => checkedChains(gateway).flatMap(keptTrailers),
+  },
+  {
+    id: 'context-header-written',
+    severity: 'error',
+    effect: 'writes a header that the API trusts as written by the verifier',
+    fix: 'no x-proofgate-… in what the gateway adds or sets',
+    find: (gateway) => [
+      ...addedNames(gateway.routeParts.flatMap((part) => part.list('request_headers_to_add'))),
+      ...addedNames(where(mutationSettings(gateway), 'append', isThere)),
+      ...addedNames(
+        settingsOf(gateway, 'local_ratelimit').flatMap((view) =>
+          view.list('request_headers_to_add_when_not_enforced'),
+        ),
+      ),
+      ...['set', 'add', 'add_if_absent']
+        .flatMap((verb) => where(manifestModifiers(gateway), verb, isThere))
+        .flatMap(writtenBy),
+      ...where(specsOf(gateway, 'HTTPRouteFilter'), 'credential_injection.header', isVendorHeader),
+    ],
+  },
+  {
+    id: 'denial-headers-kept',
+    severity: 'warning',
+    effect: "passes on the API's own answers as if they were denials of the verifier",
+    fix: 'response_headers_to_remove: [x-proofgate-reason, x-proofgate-decision-id]',
+    find: (gateway) => checkedChains(gateway).flatMap(({ routes }) => routes.flatMap(keptDenialHeaders)),
+  },
 ];

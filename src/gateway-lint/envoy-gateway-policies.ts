@@ -1,0 +1,122 @@
+/**
+ * Which Gateways and routes Envoy Gateway's policies are for. A selector, or a part of a Gateway, counts as less than it may be, so that
+ * whatever it may leave out is found. Source: Envoy Gateway 1.9, `targetRefs`, SecurityPolicy `mergeType`.
+ */
+import type { Gateway, Resource } from './gateway.ts';
+import { extAuths, HTTP_ROUTES, isSameNamespace, ofKind } from './resources.ts';
+import type { View } from './view.ts';
+
+export interface Target {
+  readonly kind: string;
+  /** Undefined for a selector. */
+  readonly name: string | undefined;
+  readonly namespace: string | undefined;
+  /** A listener of a Gateway, or a rule of a route. */
+  readonly section: string | undefined;
+  readonly view: View;
+}
+
+function targetsOf({ namespace, spec }: Resource): readonly Target[] {
+  const references = [spec.get('target_ref') ?? [], spec.list('target_refs'), spec.list('target_selectors')];
+  return references
+    .flat()
+    .map((view) => ({ ...nameIn(view, namespace), kind: view.get('kind')?.text ?? '' }));
+}
+
+function nameIn(view: View, namespace: string | undefined) {
+  return {
+    name: view.get('name')?.text,
+    namespace: view.get('namespace')?.text ?? namespace,
+    section: view.get('section_name')?.text,
+    view,
+  };
+}
+
+/** A Gateway or route, named by an object of its own or by a reference. */
+type Named = Pick<Target, 'kind' | 'name' | 'namespace'>;
+
+function isFor(target: Named, { kind, name, namespace }: Named): boolean {
+  return target.kind === kind && target.name === name && isSameNamespace(target.namespace, namespace);
+}
+
+/** Of the SecurityPolicies with `extAuth`. */
+function checkedTargets(gateway: Gateway): readonly Target[] {
+  return ofKind(gateway, 'SecurityPolicy')
+    .filter(({ spec }) => spec.get('ext_auth') !== undefined)
+    .flatMap(targetsOf);
+}
+
+/** Routes that forward requests, of a file with such policies, and that none is for. */
+export function uncoveredRoutes(gateway: Gateway): readonly View[] {
+  const targets = checkedTargets(gateway);
+  if (targets.length === 0) return [];
+  return ofKind(gateway, ...HTTP_ROUTES)
+    .filter((route) => forwardingRules(route).length > 0 && !forwardingRules(route).some(hasExternalAuth))
+    .filter((route) => !targets.some((target) => target.section === undefined && isFor(target, route)))
+    .filter(
+      (route) => !parentsOf(route).every((parent) => targets.some((target) => isForParent(target, parent))),
+    )
+    .map(({ spec }) => spec);
+}
+
+function forwardingRules({ spec }: Resource): readonly View[] {
+  return spec.list('rules').filter((rule) => rule.list('backend_refs').length > 0);
+}
+
+/** `route-unchecked` looks at its rules. */
+function hasExternalAuth(rule: View): boolean {
+  return rule.list('filters').some((filter) => filter.get('external_auth') !== undefined);
+}
+
+function parentsOf({ namespace, spec }: Resource): readonly Target[] {
+  return spec
+    .list('parent_refs')
+    .map((view) => ({ ...nameIn(view, namespace), kind: view.get('kind')?.text ?? 'Gateway' }));
+}
+
+function isForParent(target: Target, parent: Target): boolean {
+  return isFor(target, parent) && (target.section === undefined || target.section === parent.section);
+}
+
+/** Policies without `extAuth` that may count in place of one with it: of policies for one target the oldest counts, and the nearest. */
+export function overridingPolicies(gateway: Gateway): readonly View[] {
+  const guards = checkedTargets(gateway);
+  return ofKind(gateway, 'SecurityPolicy')
+    .filter(({ spec }) => spec.get('ext_auth') === undefined)
+    .filter((policy) => {
+      const isMerged = policy.spec.get('merge_type') !== undefined;
+      return targetsOf(policy).some((target) => guards.some((guard) => mayOverride(target, isMerged, guard)));
+    })
+    .map(({ spec }) => spec);
+}
+
+function mayOverride(target: Target, isMerged: boolean, guard: Target): boolean {
+  if (target.name === undefined || guard.name === undefined || isFor(target, guard)) return true;
+  const isRoute = ({ kind }: Target) => HTTP_ROUTES.some((one) => one === kind);
+  return target.kind !== 'Gateway' && !isRoute(guard) && !(isMerged && isRoute(target));
+}
+
+/** Targets of the check that may be no Gateway or listener of the file. */
+export function unknownTargets(gateway: Gateway): readonly View[] {
+  const gateways = ofKind(gateway, 'Gateway');
+  const known = [...gateways, ...ofKind(gateway, ...HTTP_ROUTES).flatMap(parentsOf)];
+  if (known.length === 0) return [];
+  return checkedTargets(gateway)
+    .filter(({ kind }) => kind === 'Gateway')
+    .flatMap((target) => {
+      const { section, view } = target;
+      if (!known.some((one) => isFor(target, one))) return [view.get('name') ?? view];
+      const own = gateways.filter((one) => isFor(target, one)).flatMap(({ spec }) => spec.list('listeners'));
+      const isUnknown = own.length > 0 && own.every((one) => one.get('name')?.text !== section);
+      return section !== undefined && isUnknown ? [view.get('section_name') ?? view] : [];
+    });
+}
+
+/** ClientTrafficPolicies, and in a file with `extAuth` each Gateway without one: it has Envoy Gateway's own settings. */
+export function clientPolicies(gateway: Gateway): readonly View[] {
+  const policies = ofKind(gateway, 'ClientTrafficPolicy');
+  const targets = policies.flatMap(targetsOf).filter(({ section }) => section === undefined);
+  const others = extAuths(gateway).length === 0 ? [] : ofKind(gateway, 'Gateway');
+  const open = others.filter((one) => !targets.some((target) => isFor(target, one)));
+  return [...policies, ...open].map(({ spec }) => spec);
+}

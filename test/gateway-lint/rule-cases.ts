@@ -1,0 +1,77 @@
+/**
+ * What each rule finds, and what it does not: changes to clean configurations. `bases/` holds those, and `cases/` the changes to them, in
+ * one file for each file of rules. A case begins with `=== RULE bad|good BASE`; its hunks are separated by empty lines, and a line of a hunk
+ * begins with `-` (removed), `+` (added) or a blank (kept). In a bad case, lines that the rule finds end in `# finding`.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { lintGateway } from '../../src/gateway-lint/lint.ts';
+
+export interface RuleCase {
+  readonly rule: string;
+  readonly kind: string;
+  readonly base: string;
+  readonly text: string;
+}
+
+const fileBelow = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+
+/** One of the clean configurations, such as `istio`. */
+export function cleanBase(name: string): string {
+  return fileBelow(`bases/${name}.yaml`);
+}
+
+export function cleanBases(): readonly string[] {
+  return readdirSync(new URL('bases/', import.meta.url)).map((file) => file.replace('.yaml', ''));
+}
+
+export function ruleCases(kind: 'bad' | 'good'): readonly RuleCase[] {
+  return readdirSync(new URL('cases/', import.meta.url))
+    .flatMap((file) => fileBelow(`cases/${file}`).split(/^=== /m).slice(1))
+    .map(caseIn)
+    .filter((one) => one.kind === kind);
+}
+
+function caseIn(text: string): RuleCase {
+  const [, rule = '', kind = '', base = '', hunks = ''] =
+    /^(\S+) (bad|good) (\S+)\n([\s\S]*)$/.exec(text) ?? [];
+  const clean = base === 'nothing' ? '' : cleanBase(base);
+  return { rule, kind, base, text: hunks.trimEnd().split('\n\n').reduceRight(patched, clean) };
+}
+
+function patched(text: string, hunk: string): string {
+  const lines = hunk.split('\n').filter((line) => line !== '');
+  const side = (mark: string) =>
+    lines
+      .filter((line) => line.startsWith(mark) || line.startsWith(' '))
+      .map((line) => `${line.slice(1)}\n`)
+      .join('');
+  const removed = side('-');
+  return exchanged(`\n${text}`, `\n${removed}`, `\n${side('+')}`).slice(1);
+}
+
+export interface Found {
+  readonly rule: string;
+  readonly line: number;
+}
+
+/** @throws Error when the text is no configuration of a gateway */
+export function found(text: string, allowedRules: readonly string[] = []): readonly Found[] {
+  const report = lintGateway(text, { allowedRules });
+  if (report === undefined) throw new Error('nothing was recognised');
+  return report.findings.map(({ place, rule }) => ({ rule, line: place.line }));
+}
+
+export function rulesIn(text: string): readonly string[] {
+  return [...new Set(found(text).map(({ rule }) => rule))];
+}
+
+/** Lines that end in `# finding`. */
+export function markedLines(text: string): readonly number[] {
+  return text.split('\n').flatMap((line, i) => (line.endsWith('# finding') ? [i + 1] : []));
+}
+
+/** The text with one passage exchanged. @throws Error when it does not hold it */
+export function exchanged(text: string, passage: string, by: string): string {
+  if (!text.includes(passage)) throw new Error(`not there: ${passage}`);
+  return text.replace(passage, () => by);
+}
