@@ -41,7 +41,7 @@ export async function seedKeys(dataDirectory: string, keyId: string, count: numb
     }
     return await store.housekeep({ kind: 'site', siteId }, async (tx) => {
       await tx.changes.record(siteId, { kind: 'policy' }, Date.now());
-      return (await tx.hierarchy.site(siteId))?.revision ?? 0;
+      return (await tx.sites.find(siteId))?.revision ?? 0;
     });
   } finally {
     await store.close();
@@ -49,8 +49,8 @@ export async function seedKeys(dataDirectory: string, keyId: string, count: numb
 }
 
 async function readPattern(tx: Transaction, keyId: string): Promise<Pattern> {
-  const key = await tx.keys.key(keyId);
-  const enrollment = key && (await tx.enrollments.enrollment(key.enrollmentId));
+  const key = await tx.keys.find(keyId);
+  const enrollment = key && (await tx.enrollments.find(key.enrollmentId));
   const place = key && (await tx.hierarchy.placeOfSite(key.siteId));
   if (key === undefined || enrollment === undefined || place === undefined)
     throw new Error('no enrollment to copy');

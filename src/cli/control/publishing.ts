@@ -63,7 +63,7 @@ export function openPublishingParts(options: ControlPartsOptions): PublishingPar
 /** As its workload is told: over all attached targets. */
 function readinessOfKey({ store, nowMs }: ControlPartsOptions, keyId: string): Promise<WorkloadReadiness> {
   return store.read(async (tx) => {
-    const key = await tx.keys.key(keyId);
+    const key = await tx.keys.find(keyId);
     if (key === undefined) throw new Refusal('not_found');
     const { ready, conditions } = await keyReadiness(tx, key, undefined, nowMs());
     return { ready, conditions };

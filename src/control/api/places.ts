@@ -13,13 +13,13 @@ export const installation: PlaceOf = async () => ({});
 
 /** `…/environments/:environment_id…` */
 export const environmentInPath: PlaceOf = async (request, tx) => {
-  const environment = await tx.hierarchy.environment(pathText(request, 'environment_id'));
+  const environment = await tx.environments.find(pathText(request, 'environment_id'));
   return environment && { environmentId: environment.id };
 };
 
 /** `…/fleets/:fleet_id…` */
 export const fleetInPath: PlaceOf = async (request, tx) => {
-  const fleet = await tx.hierarchy.fleet(pathText(request, 'fleet_id'));
+  const fleet = await tx.fleets.find(pathText(request, 'fleet_id'));
   return fleet && { environmentId: fleet.environmentId, fleetId: fleet.id };
 };
 
@@ -28,6 +28,6 @@ export const siteInPath: PlaceOf = (request, tx) => tx.hierarchy.placeOfSite(pat
 
 /** `…/targets/:target_id…` */
 export const targetInPath: PlaceOf = async (request, tx) => {
-  const target = await tx.targets.target(pathText(request, 'target_id'));
+  const target = await tx.targets.find(pathText(request, 'target_id'));
   return target && tx.hierarchy.placeOfSite(target.siteId);
 };

@@ -34,7 +34,7 @@ export class AccessTokens {
   }
 
   async get(id: string): Promise<AccessTokenView> {
-    return accessTokenView(found(await this.#store.read((tx) => tx.operators.token(id))));
+    return accessTokenView(found(await this.#store.read((tx) => tx.accessTokens.find(id))));
   }
 
   /**
@@ -70,7 +70,7 @@ export class AccessTokens {
         lastUsedAtMs: null,
         ...newVersion(nowMs),
       };
-      await tx.operators.addToken(row);
+      await tx.accessTokens.add(row);
       const after = accessTokenView(row);
       const entry = audited(operation, { what: 'access_token.create', id: row.id, place, after });
       return { result: after, shownOnce: { token: secret }, audit: [entry] };
@@ -90,9 +90,9 @@ export class AccessTokens {
     const token = newToken('access');
     const nowMs = this.#nowMs();
     const view = await this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.operators.token(id));
+      const row = found(await tx.accessTokens.find(id));
       assertOutlivedBy(makerEndsAtMs, row.expiresAtMs);
-      await tx.operators.changeToken(row, { tokenHash: tokenHash(token) }, nowMs);
+      await tx.accessTokens.change(row, { tokenHash: tokenHash(token) }, nowMs);
       const before = accessTokenView(row);
       const after = accessTokenView({ ...row, ...nextVersion(row, nowMs) });
       const place = (await placeOfScope(tx, scopeOfRow(row))) ?? {};
@@ -107,9 +107,9 @@ export class AccessTokens {
   /** @throws Refusal `not_found`, `precondition_failed` */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.operators.token(id));
+      const row = found(await tx.accessTokens.find(id));
       requireVersion(row, version);
-      await tx.operators.removeToken(id);
+      await tx.accessTokens.remove(id);
       const place = (await placeOfScope(tx, scopeOfRow(row))) ?? {};
       const before = accessTokenView(row);
       return {

@@ -31,11 +31,11 @@ export class Brokers {
   }
 
   list(siteId: string, page: Page): Promise<readonly RowOf<'broker'>[]> {
-    return this.#deps.store.read((tx) => tx.clients.brokers(siteId, page));
+    return this.#deps.store.read((tx) => tx.brokers.list({ siteId }, page));
   }
 
   async get({ siteId, issuer }: BrokerName): Promise<BrokerView> {
-    return brokerView(found(await this.#deps.store.read((tx) => tx.clients.broker(siteId, issuer))));
+    return brokerView(found(await this.#deps.store.read((tx) => tx.brokers.find(siteId, issuer))));
   }
 
   /**
@@ -53,7 +53,7 @@ export class Brokers {
     const now = nowMs();
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
       await refuseOwnIssuer(tx, name);
-      const known = await tx.clients.broker(siteId, issuer);
+      const known = await tx.brokers.find(siteId, issuer);
       const text = JSON.stringify({ issuer, ...definition });
       const row = await write(tx, { siteId, issuer, definition: text }, { known, version, nowMs: now });
       refuseOddPrefixes(definition);
@@ -72,9 +72,9 @@ export class Brokers {
   remove(operation: Operation, { siteId, issuer }: BrokerName, version: number): Promise<void> {
     const { store, nowMs } = this.#deps;
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.clients.broker(siteId, issuer));
+      const row = found(await tx.brokers.find(siteId, issuer));
       requireVersion(row, version);
-      await tx.clients.removeBroker(siteId, issuer);
+      await tx.brokers.remove(siteId, issuer);
       await publishChange(tx, siteId, { kind: 'policy' }, nowMs());
       const place = found(await tx.hierarchy.placeOfSite(siteId));
       const entry = audited(operation, {
@@ -90,7 +90,7 @@ export class Brokers {
 
 /** A broker must not be able to mint a client, also on a site that has none yet. @throws Refusal `definition_invalid` */
 async function refuseOwnIssuer(tx: Transaction, { siteId, issuer }: BrokerName): Promise<void> {
-  const { issuerUrl } = found(await tx.hierarchy.site(siteId));
+  const { issuerUrl } = found(await tx.sites.find(siteId));
   if (issuer !== issuerUrl) return;
   const reason = "the site's own issuer, whose passports derived keys sign";
   throw new Refusal('definition_invalid', undefined, { faults: [{ pointer: '/path/issuer', reason }] });
@@ -109,12 +109,12 @@ async function write(
   if (known === undefined) {
     if (version !== undefined) throw new Refusal('precondition_failed');
     const row = { ...content, ...newVersion(nowMs) };
-    await tx.clients.addBroker(row);
+    await tx.brokers.add(row);
     return row;
   }
   if (version === undefined) throw new Refusal('precondition_required');
   requireVersion(known, version);
-  await tx.clients.changeBroker(known, { definition: content.definition }, nowMs);
+  await tx.brokers.change(known, { definition: content.definition }, nowMs);
   return { ...content, ...nextVersion(known, nowMs) };
 }
 

@@ -32,15 +32,15 @@ export class Clients {
 
   list(siteId: string, page: Page): Promise<readonly ClientView[]> {
     return this.#store.read(async (tx) => {
-      const site = found(await tx.hierarchy.site(siteId));
-      return (await tx.clients.ofSite(siteId, page)).map((row) => clientView(site, row));
+      const site = found(await tx.sites.find(siteId));
+      return (await tx.clients.list({ siteId }, page)).map((row) => clientView(site, row));
     });
   }
 
   get(siteId: string, clientId: string): Promise<ClientView> {
     return this.#store.read(async (tx) => {
-      const site = found(await tx.hierarchy.site(siteId));
-      return clientView(site, found(await tx.clients.client(siteId, clientId)));
+      const site = found(await tx.sites.find(siteId));
+      return clientView(site, found(await tx.clients.find(siteId, clientId)));
     });
   }
 
@@ -49,8 +49,8 @@ export class Clients {
     const nowMs = this.#nowMs();
     return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
       const { client_id: clientId, subject, context = {} } = client;
-      const site = found(await tx.hierarchy.site(siteId));
-      if ((await tx.clients.client(siteId, clientId)) !== undefined) throw new Refusal('already_exists');
+      const site = found(await tx.sites.find(siteId));
+      if ((await tx.clients.find(siteId, clientId)) !== undefined) throw new Refusal('already_exists');
       if ((await tx.clients.count(siteId)) >= MAX_CLIENTS) {
         throw new Refusal('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
       }
@@ -80,8 +80,8 @@ export class Clients {
     const { siteId, clientId } = name;
     const nowMs = this.#nowMs();
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const site = found(await tx.hierarchy.site(siteId));
-      const row = found(await tx.clients.client(siteId, clientId));
+      const site = found(await tx.sites.find(siteId));
+      const row = found(await tx.clients.find(siteId, clientId));
       requireVersion(row, version);
       const subject = change.subject ?? row.subject;
       if (subject !== row.subject) {
@@ -108,8 +108,8 @@ export class Clients {
     const { siteId, clientId } = name;
     const nowMs = this.#nowMs();
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const site = found(await tx.hierarchy.site(siteId));
-      const row = found(await tx.clients.client(siteId, clientId));
+      const site = found(await tx.sites.find(siteId));
+      const row = found(await tx.clients.find(siteId, clientId));
       requireVersion(row, version);
       if (await tx.policies.hasOfClient(siteId, clientId)) {
         throw new Refusal('still_in_use', 'enrollment policies name the client; delete them first');

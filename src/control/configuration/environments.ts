@@ -31,7 +31,7 @@ export class Environments {
   }
 
   async get(id: string): Promise<EnvironmentView> {
-    return environmentView(found(await this.#store.read((tx) => tx.hierarchy.environment(id))));
+    return environmentView(found(await this.#store.read((tx) => tx.environments.find(id))));
   }
 
   /** @throws Refusal `already_exists` */
@@ -40,7 +40,7 @@ export class Environments {
     return createOnce(this.#store, INSTALLATION_LOCK, operation, nowMs, async (tx) => {
       await refuseTakenName(tx, name);
       const row = { id: newId('environment', nowMs), name, ...newVersion(nowMs) };
-      await tx.hierarchy.addEnvironment(row);
+      await tx.environments.add(row);
       const after = environmentView(row);
       const place = { environmentId: row.id };
       return {
@@ -54,10 +54,10 @@ export class Environments {
   rename(operation: Operation, id: string, version: number, name: string): Promise<EnvironmentView> {
     const nowMs = this.#nowMs();
     return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.hierarchy.environment(id));
+      const row = found(await tx.environments.find(id));
       requireVersion(row, version);
       if (name !== row.name) await refuseTakenName(tx, name);
-      await tx.hierarchy.changeEnvironment(row, { name }, nowMs);
+      await tx.environments.change(row, { name }, nowMs);
       const before = environmentView(row);
       const after = environmentView({ ...row, name, ...nextVersion(row, nowMs) });
       const place = { environmentId: id };
@@ -71,13 +71,13 @@ export class Environments {
   /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while it has fleets, role grants or tokens */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.hierarchy.environment(id));
+      const row = found(await tx.environments.find(id));
       requireVersion(row, version);
-      const [fleet] = await tx.hierarchy.fleets(id, { after: undefined, limit: 1 });
+      const [fleet] = await tx.fleets.list({ environmentId: id }, { after: undefined, limit: 1 });
       if (fleet !== undefined)
         throw new Refusal('still_in_use', 'the environment has fleets; delete them first');
       await refuseHeldScope(tx, 'environment', id);
-      await tx.hierarchy.removeEnvironment(id);
+      await tx.environments.remove(id);
       const before = environmentView(row);
       const place = { environmentId: id };
       return {

@@ -27,21 +27,21 @@ export class Fleets {
   }
 
   list(environmentId: string, page: Page): Promise<readonly RowOf<'fleet'>[]> {
-    return this.#store.read((tx) => tx.hierarchy.fleets(environmentId, page));
+    return this.#store.read((tx) => tx.fleets.list({ environmentId }, page));
   }
 
   async get(id: string): Promise<FleetView> {
-    return fleetView(found(await this.#store.read((tx) => tx.hierarchy.fleet(id))));
+    return fleetView(found(await this.#store.read((tx) => tx.fleets.find(id))));
   }
 
   /** @throws Refusal `not_found` without the environment, `already_exists` */
   create(operation: Operation, environmentId: string, name: string): Promise<Created<FleetView, never>> {
     const nowMs = this.#nowMs();
     return createOnce(this.#store, INSTALLATION_LOCK, operation, nowMs, async (tx) => {
-      found(await tx.hierarchy.environment(environmentId));
+      found(await tx.environments.find(environmentId));
       await refuseTakenName(tx, environmentId, name);
       const row = { id: newId('fleet', nowMs), environmentId, name, ...newVersion(nowMs) };
-      await tx.hierarchy.addFleet(row);
+      await tx.fleets.add(row);
       const after = fleetView(row);
       const entry = audited(operation, { what: 'fleet.create', id: row.id, place: placeOf(row), after });
       return { result: after, audit: [entry] };
@@ -52,10 +52,10 @@ export class Fleets {
   rename(operation: Operation, id: string, version: number, name: string): Promise<FleetView> {
     const nowMs = this.#nowMs();
     return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.hierarchy.fleet(id));
+      const row = found(await tx.fleets.find(id));
       requireVersion(row, version);
       if (name !== row.name) await refuseTakenName(tx, row.environmentId, name);
-      await tx.hierarchy.changeFleet(row, { name }, nowMs);
+      await tx.fleets.change(row, { name }, nowMs);
       const before = fleetView(row);
       const after = fleetView({ ...row, name, ...nextVersion(row, nowMs) });
       const entry = audited(operation, { what: 'fleet.change', id, place: placeOf(row), before, after });
@@ -66,12 +66,12 @@ export class Fleets {
   /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while it has sites, role grants or tokens */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.hierarchy.fleet(id));
+      const row = found(await tx.fleets.find(id));
       requireVersion(row, version);
-      const [site] = await tx.hierarchy.sites(id, { after: undefined, limit: 1 });
+      const [site] = await tx.sites.list({ fleetId: id }, { after: undefined, limit: 1 });
       if (site !== undefined) throw new Refusal('still_in_use', 'the fleet has sites; delete them first');
       await refuseHeldScope(tx, 'fleet', id);
-      await tx.hierarchy.removeFleet(id);
+      await tx.fleets.remove(id);
       const before = fleetView(row);
       const entry = audited(operation, { what: 'fleet.delete', id, place: placeOf(row), before });
       return { result: undefined, audit: [entry] };

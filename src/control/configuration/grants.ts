@@ -28,7 +28,7 @@ export class Grants {
   /** @throws Refusal `not_found` without the client */
   list(siteId: string, clientId: string, page: Page): Promise<readonly RowOf<'clientGrant'>[]> {
     return this.#store.read(async (tx) => {
-      found(await tx.clients.client(siteId, clientId));
+      found(await tx.clients.find(siteId, clientId));
       return tx.clients.grantsPage(siteId, clientId, page);
     });
   }
@@ -42,7 +42,7 @@ export class Grants {
     const { siteId, clientId, resource } = name;
     const nowMs = this.#nowMs();
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      found(await tx.clients.client(siteId, clientId));
+      found(await tx.clients.find(siteId, clientId));
       const known = await tx.clients.grant(siteId, clientId, resource);
       if (known === undefined && (await tx.clients.countGrants(siteId, clientId)) >= MAX_GRANTS) {
         throw new Refusal('definition_invalid', `a client has at most ${MAX_GRANTS} grants`);

@@ -78,11 +78,11 @@ export async function placeOfScope(tx: Transaction, { kind, id }: Scope): Promis
     case 'installation':
       return {};
     case 'environment': {
-      const environment = await tx.hierarchy.environment(id);
+      const environment = await tx.environments.find(id);
       return environment && { environmentId: id };
     }
     case 'fleet': {
-      const fleet = await tx.hierarchy.fleet(id);
+      const fleet = await tx.fleets.find(id);
       return fleet && { environmentId: fleet.environmentId, fleetId: id };
     }
     case 'site':

@@ -30,7 +30,7 @@ export class RouteSources {
   }
 
   async get({ siteId, routeId }: RouteName): Promise<RouteSourcesView> {
-    return sourcesView(found(await this.#deps.store.read((tx) => tx.routes.sources(siteId, routeId))));
+    return sourcesView(found(await this.#deps.store.read((tx) => tx.routeSources.find(siteId, routeId))));
   }
 
   /**
@@ -46,8 +46,8 @@ export class RouteSources {
     const { store, nowMs, siteCheck } = this.#deps;
     const now = nowMs();
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const route = found(await tx.routes.route(siteId, routeId));
-      const known = await tx.routes.sources(siteId, routeId);
+      const route = found(await tx.routes.find(siteId, routeId));
+      const known = await tx.routeSources.find(siteId, routeId);
       const allowedSources = JSON.stringify(sources);
       const row = await write(tx, { siteId, routeId, allowedSources }, { known, version, nowMs: now });
       // The route's own view says whether it is published.
@@ -69,10 +69,10 @@ export class RouteSources {
     const { store, nowMs } = this.#deps;
     const now = nowMs();
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const route = found(await tx.routes.route(siteId, routeId));
-      const row = found(await tx.routes.sources(siteId, routeId));
+      const route = found(await tx.routes.find(siteId, routeId));
+      const row = found(await tx.routeSources.find(siteId, routeId));
       requireVersion(row, version);
-      await tx.routes.removeSources(siteId, routeId);
+      await tx.routeSources.remove(siteId, routeId);
       await tx.routes.change(route, {}, now);
       await publishChange(tx, siteId, { kind: 'policy' }, now);
       const place = found(await tx.hierarchy.placeOfSite(siteId));
@@ -96,12 +96,12 @@ async function write(
   if (known === undefined) {
     if (version !== undefined) throw new Refusal('precondition_failed');
     const row = { ...content, ...newVersion(nowMs) };
-    await tx.routes.addSources(row);
+    await tx.routeSources.add(row);
     return row;
   }
   if (version === undefined) throw new Refusal('precondition_required');
   requireVersion(known, version);
-  await tx.routes.changeSources(known, { allowedSources: content.allowedSources }, nowMs);
+  await tx.routeSources.change(known, { allowedSources: content.allowedSources }, nowMs);
   return { ...content, ...nextVersion(known, nowMs) };
 }
 

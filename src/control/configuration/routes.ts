@@ -42,13 +42,13 @@ export class Routes {
   list(siteId: string, page: Page): Promise<readonly RouteView[]> {
     return this.#deps.store.read(async (tx) => {
       const views: RouteView[] = [];
-      for (const row of await tx.routes.ofSite(siteId, page)) views.push(await viewOf(tx, row));
+      for (const row of await tx.routes.list({ siteId }, page)) views.push(await viewOf(tx, row));
       return views;
     });
   }
 
   get({ siteId, routeId }: RouteName): Promise<RouteView> {
-    return this.#deps.store.read(async (tx) => viewOf(tx, found(await tx.routes.route(siteId, routeId))));
+    return this.#deps.store.read(async (tx) => viewOf(tx, found(await tx.routes.find(siteId, routeId))));
   }
 
   /** @throws Refusal `already_exists`, `definition_invalid` */
@@ -57,7 +57,7 @@ export class Routes {
     const { route_id: routeId, definition } = route;
     const now = nowMs();
     return createOnce(store, { kind: 'site', siteId }, operation, now, async (tx) => {
-      if ((await tx.routes.route(siteId, routeId)) !== undefined) throw new Refusal('already_exists');
+      if ((await tx.routes.find(siteId, routeId)) !== undefined) throw new Refusal('already_exists');
       await refuseFaultyRoute(tx, { siteId, routeId }, definition);
       const row = { siteId, routeId, definition: JSON.stringify(definition), ...newVersion(now) };
       // Without sources bundles do not hold it: nothing to publish yet.
@@ -82,7 +82,7 @@ export class Routes {
     const { siteId, routeId } = name;
     const now = nowMs();
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.routes.route(siteId, routeId));
+      const row = found(await tx.routes.find(siteId, routeId));
       requireVersion(row, version);
       await refuseFaultyRoute(tx, name, definition);
       const before = await viewOf(tx, row);
@@ -103,10 +103,10 @@ export class Routes {
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
     const { store, nowMs } = this.#deps;
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.routes.route(siteId, routeId));
+      const row = found(await tx.routes.find(siteId, routeId));
       requireVersion(row, version);
       const before = await viewOf(tx, row);
-      await tx.routes.removeSources(siteId, routeId);
+      await tx.routeSources.remove(siteId, routeId);
       await tx.routes.remove(siteId, routeId);
       if (before.published) await publishChange(tx, siteId, { kind: 'policy' }, nowMs());
       const place = found(await tx.hierarchy.placeOfSite(siteId));
@@ -125,7 +125,7 @@ async function refuseFaultyRoute(
   { siteId, routeId }: RouteName,
   definition: RouteDefinition,
 ): Promise<void> {
-  const origins = originsOf(found(await tx.hierarchy.site(siteId)));
+  const origins = originsOf(found(await tx.sites.find(siteId)));
   const faults = new Faults('definition');
   const content: BundleContent = {
     format: BUNDLE_FORMAT,
@@ -151,7 +151,7 @@ async function refuseFaultyRoute(
 const readDefinition = storedDefinition(ROUTE_DEFINITION);
 
 async function viewOf(tx: Transaction, row: RowOf<'route'>): Promise<RouteView> {
-  return routeView(row, (await tx.routes.sources(row.siteId, row.routeId)) !== undefined);
+  return routeView(row, (await tx.routeSources.find(row.siteId, row.routeId)) !== undefined);
 }
 
 function routeView(row: RowOf<'route'>, published: boolean): RouteView {

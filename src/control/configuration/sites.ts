@@ -51,12 +51,12 @@ export class Sites {
   }
 
   listOfFleet(fleetId: string, page: Page): Promise<readonly SiteView[]> {
-    return this.#deps.store.read(async (tx) => viewsOf(tx, await tx.hierarchy.sites(fleetId, page)));
+    return this.#deps.store.read(async (tx) => viewsOf(tx, await tx.sites.list({ fleetId }, page)));
   }
 
   get(id: string): Promise<SiteView> {
     return this.#deps.store.read(async (tx) => {
-      const row = found(await tx.hierarchy.site(id));
+      const row = found(await tx.sites.find(id));
       return siteView(row, found(await tx.hierarchy.placeOfSite(id)));
     });
   }
@@ -67,15 +67,15 @@ export class Sites {
     const now = nowMs();
     refuseFaults([...originFaults(site.origins), ...issuerFaults(site.issuer_url)]);
     return createOnce(store, INSTALLATION_LOCK, operation, now, async (tx) => {
-      const fleet = found(await tx.hierarchy.fleet(fleetId));
-      if ((await tx.hierarchy.site(site.site_id)) !== undefined) {
+      const fleet = found(await tx.fleets.find(fleetId));
+      if ((await tx.sites.find(site.site_id)) !== undefined) {
         throw new Refusal('already_exists', 'there is a site of that identifier');
       }
       if (await tx.hierarchy.hasIssuerUrl(site.issuer_url)) {
         throw new Refusal('already_exists', 'another site has that issuer_url');
       }
       const row = newRow(fleetId, site, now);
-      await tx.hierarchy.addSite(row);
+      await tx.sites.add(row);
       await createSiteKeys(tx, row.id, now);
       await publishChange(tx, row.id, { kind: 'policy' }, now);
       const place = { environmentId: fleet.environmentId, fleetId, siteId: row.id };
@@ -93,11 +93,11 @@ export class Sites {
     const now = nowMs();
     refuseFaults(originFaults(change.origins ?? []));
     return store.mutate({ kind: 'site', siteId: id }, async (tx) => {
-      const row = found(await tx.hierarchy.site(id));
+      const row = found(await tx.sites.find(id));
       requireVersion(row, version);
       const place = found(await tx.hierarchy.placeOfSite(id));
       const set = changedColumns(change);
-      await tx.hierarchy.changeSite(row, set, now);
+      await tx.sites.change(row, set, now);
       if (isPublished(change)) {
         await siteCheck(tx, id);
         await publishChange(tx, id, { kind: 'policy' }, now);
@@ -114,10 +114,10 @@ export class Sites {
   /** Publishes everything from now on above the revision. @throws Refusal `not_found` */
   async raiseFloor(operation: Operation, id: string, aboveRevision: number): Promise<SiteFloorView> {
     const { store } = this.#deps;
-    const before = found(await store.read((tx) => tx.hierarchy.site(id)));
+    const before = found(await store.read((tx) => tx.sites.find(id)));
     if (isAbove(before, aboveRevision)) return floorView(before);
     return store.mutate({ kind: 'site', siteId: id }, async (tx) => {
-      const row = found(await tx.hierarchy.site(id));
+      const row = found(await tx.sites.find(id));
       const place = found(await tx.hierarchy.placeOfSite(id));
       const floorRevision = Math.max(row.floorRevision, aboveRevision);
       await tx.hierarchy.advance(id, { floorRevision, wholeNeeded: flag(true) });
@@ -132,11 +132,11 @@ export class Sites {
   remove(operation: Operation, id: string, version: number): Promise<void> {
     const { store, nowMs } = this.#deps;
     return store.mutate({ kind: 'site', siteId: id }, async (tx) => {
-      const row = found(await tx.hierarchy.site(id));
+      const row = found(await tx.sites.find(id));
       requireVersion(row, version);
       const place = found(await tx.hierarchy.placeOfSite(id));
       await refuseUse(tx, id, Math.floor(nowMs() / 1000));
-      await tx.hierarchy.removeSite(id);
+      await tx.sites.remove(id);
       // Another site may get the identifier, and must not continue this chain.
       tx.notify({ topic: 'site_published', reference: id });
       const before = siteView(row, place);
@@ -230,9 +230,9 @@ async function refuseUse(tx: Transaction, siteId: string, nowSeconds: number): P
   const one: Page = { after: undefined, limit: 1 };
   const uses: readonly (readonly [what: string, rows: readonly unknown[]])[] = [
     ['attached targets', await tx.targets.attached(siteId)],
-    ['clients', await tx.clients.ofSite(siteId, one)],
-    ['routes', await tx.routes.ofSite(siteId, one)],
-    ['brokers', await tx.clients.brokers(siteId, one)],
+    ['clients', await tx.clients.list({ siteId }, one)],
+    ['routes', await tx.routes.list({ siteId }, one)],
+    ['brokers', await tx.brokers.list({ siteId }, one)],
     ['sources that hold a slot', await tx.sources.inStates(siteId, SOURCE_STATES.filter(holdsSlot))],
     ['enrollment policies', await tx.policies.ofSite(siteId, one)],
     ['living keys', await tx.keys.livingOfSite(siteId, nowSeconds, one)],

@@ -38,11 +38,11 @@ export class Targets {
   }
 
   list(siteId: string, page: Page): Promise<readonly RowOf<'target'>[]> {
-    return this.#store.read((tx) => tx.targets.ofSite(siteId, page));
+    return this.#store.read((tx) => tx.targets.list({ siteId }, page));
   }
 
   async get(id: string): Promise<TargetView> {
-    return targetView(found(await this.#store.read((tx) => tx.targets.target(id))));
+    return targetView(found(await this.#store.read((tx) => tx.targets.find(id))));
   }
 
   create(operation: Operation, siteId: string, name: string): Promise<Created<TargetView, ShownToken>> {
@@ -105,10 +105,10 @@ export class Targets {
     id: string,
     decide: (row: RowOf<'target'>, nowMs: number) => TargetChangeSet,
   ): Promise<TargetView> {
-    const { siteId } = found(await this.#store.read((tx) => tx.targets.target(id)));
+    const { siteId } = found(await this.#store.read((tx) => tx.targets.find(id)));
     const nowMs = this.#nowMs();
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.targets.target(id));
+      const row = found(await tx.targets.find(id));
       const { set, what } = decide(row, nowMs);
       await tx.targets.change(row, set, nowMs);
       // Whoever waits for acknowledgements counts again.

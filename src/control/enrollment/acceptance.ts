@@ -30,7 +30,7 @@ export async function acceptSubmission(
   nowMs: number,
 ): Promise<Mutated<string>> {
   const challenge = await requireOpenChallenge(tx, verified.challengeId, nowMs);
-  const policy = await tx.policies.policy(challenge.policyId);
+  const policy = await tx.policies.find(challenge.policyId);
   if (policy === undefined) throw new Refusal('policy_not_active');
   if (policy.sourceRevision !== verified.policy.sourceRevision) {
     // The token was verified against another revision: the same submission will be, next time, against the right one.

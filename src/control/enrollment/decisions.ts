@@ -123,7 +123,7 @@ async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Pro
   const policy = await requirePolicy(tx, row.policyId);
   const refusal = submissionRefusal(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
   if (refusal === 'source_not_active') {
-    const revision = await tx.sources.revision(policy.sourceId, policy.sourceRevision);
+    const revision = await tx.sourceRevisions.find(policy.sourceId, policy.sourceRevision);
     throw new Refusal(refusal, revision && (await whyNotActive(tx, revision)));
   }
   if (refusal !== undefined) throw new Refusal(refusal);
@@ -150,7 +150,7 @@ async function refuseWithdrawnKey(tx: Transaction, row: RowOf<'enrollment'>, now
 
 /** @throws Refusal `enrollment_unknown` */
 export async function requireEnrollment(tx: Transaction, id: string): Promise<RowOf<'enrollment'>> {
-  const row = await tx.enrollments.enrollment(id);
+  const row = await tx.enrollments.find(id);
   if (row === undefined) throw new Refusal('enrollment_unknown');
   return row;
 }

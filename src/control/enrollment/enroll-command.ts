@@ -48,7 +48,7 @@ export class EnrollCommands {
     const { store, controlUrl, image, caConfigMap } = this.#options;
     const { policy, audience } = await store.read(async (tx) => {
       const row = await requirePolicy(tx, policyId);
-      const revision = await tx.sources.revision(row.sourceId, row.sourceRevision);
+      const revision = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
       return { policy: row, audience: revision?.audience };
     });
     if (policy.state !== 'active' || audience === undefined) throw new Refusal('policy_not_active');

@@ -142,7 +142,7 @@ export function blockedSubjectPlace({ issuer, subject }: SubjectName): string {
 
 /** @throws Refusal `not_found` */
 export async function requireKey(tx: Transaction, keyId: string): Promise<RowOf<'derivedKey'>> {
-  const row = await tx.keys.key(keyId);
+  const row = await tx.keys.find(keyId);
   if (row === undefined) throw new Refusal('not_found');
   return row;
 }

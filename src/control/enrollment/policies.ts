@@ -56,7 +56,7 @@ export class EnrollmentPolicies {
         sourceRevision,
         verifiedIssuer: creation.verified_issuer,
       });
-      if ((await tx.clients.client(siteId, clientId)) === undefined) {
+      if ((await tx.clients.find(siteId, clientId)) === undefined) {
         throw new Refusal('reference_unknown', 'client_id: there is no such client in this Auth Site');
       }
       const row = newPolicy(siteId, creation, nowMs);
@@ -162,7 +162,7 @@ export class EnrollmentPolicies {
 
 /** @throws Refusal `not_found` */
 export async function requirePolicy(tx: Transaction, id: string): Promise<RowOf<'enrollmentPolicy'>> {
-  const row = await tx.policies.policy(id);
+  const row = await tx.policies.find(id);
   if (row === undefined) throw new Refusal('not_found');
   return row;
 }

@@ -194,10 +194,10 @@ async function standingOf(tx: Transaction, challengeId: string): Promise<Standin
   if (enrollment !== undefined) return { kind: 'answered', enrollment };
   const challenge = await tx.enrollments.challenge(challengeId);
   if (challenge === undefined) throw new Refusal('challenge_unknown');
-  const policy = await tx.policies.policy(challenge.policyId);
+  const policy = await tx.policies.find(challenge.policyId);
   // Deleted, and pruned since.
   if (policy === undefined) throw new Refusal('policy_not_active');
-  const revision = await tx.sources.revision(policy.sourceId, policy.sourceRevision);
+  const revision = await tx.sourceRevisions.find(policy.sourceId, policy.sourceRevision);
   if (revision === undefined) throw new Refusal('source_not_active');
   const refusal = submissionRefusal(await submissionFacts(tx, policy, challenge.thumbprint, undefined));
   return { kind: 'open', known: { challenge, policy, revision }, refusal };

@@ -111,7 +111,7 @@ export class ControlWorkloadEnrollments implements WorkloadEnrollments {
       created_at: moment(row.createdAtMs),
       ...(row.denialCode === null ? {} : { denial_code: row.denialCode }),
     };
-    const key = row.keyId === null ? undefined : await tx.keys.key(row.keyId);
+    const key = row.keyId === null ? undefined : await tx.keys.find(row.keyId);
     return key === undefined ? view : { ...view, ...(await this.#keyMembers(tx, key)) };
   }
 
@@ -120,8 +120,8 @@ export class ControlWorkloadEnrollments implements WorkloadEnrollments {
     key: RowOf<'derivedKey'>,
   ): Promise<Pick<WorkloadEnrollment, 'derived_key' | 'signing_profiles'>> {
     const { siteId, clientId } = key;
-    const site = await tx.hierarchy.site(siteId);
-    const client = await tx.clients.client(siteId, clientId);
+    const site = await tx.sites.find(siteId);
+    const client = await tx.clients.find(siteId, clientId);
     // Its keys have all ended before a client is deleted: nobody has any use for them.
     if (site === undefined || client === undefined) throw new Refusal('enrollment_unknown');
     return {

@@ -172,7 +172,7 @@ async function noteRefused(
   { target, acknowledgement }: Waiting,
   { nowMs, mayAudit }: Writing,
 ): Promise<void> {
-  const row = await tx.targets.target(target.targetId);
+  const row = await tx.targets.find(target.targetId);
   if (row === undefined || row.state !== 'attached') return;
   const { revision, code = 'unknown', detail } = acknowledgement;
   const set = {

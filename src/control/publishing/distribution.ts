@@ -184,7 +184,7 @@ export class Distribution implements TargetDistribution {
   async #target(targetId: string): Promise<KnownTarget> {
     const known = this.#targets.get(targetId);
     if (known !== undefined && (await this.#tokens.isCurrent(known))) return known;
-    const row = await this.#options.store.read((tx) => tx.targets.target(targetId));
+    const row = await this.#options.store.read((tx) => tx.targets.find(targetId));
     if (row === undefined || row.state !== 'attached') throw new Refusal('authentication_required');
     return { targetId, siteId: row.siteId, generation: this.#tokens.generationOf(row.siteId) };
   }

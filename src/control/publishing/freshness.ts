@@ -105,7 +105,7 @@ export function intervalMs(smallestStalenessSeconds: number | undefined): number
 /** Of all routes that say one, seconds. */
 async function smallestStaleness(tx: Transaction, siteId: string): Promise<number | undefined> {
   const rows = await allRows(
-    (page) => tx.routes.ofSite(siteId, page),
+    (page) => tx.routes.list({ siteId }, page),
     ({ routeId }) => routeId,
   );
   let smallest: number | undefined;

@@ -21,7 +21,7 @@ export async function sitePropagation(
   siteId: string,
   nowMs: number,
 ): Promise<SitePropagationView> {
-  const site = await tx.hierarchy.site(siteId);
+  const site = await tx.sites.find(siteId);
   if (site === undefined) throw new Refusal('not_found');
   const targets = await tx.targets.attached(siteId);
   const lackedSince = await momentsLackedSince(tx, site, targets);

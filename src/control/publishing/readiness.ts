@@ -46,7 +46,7 @@ async function selectedTargets(
   targetId: string | undefined,
 ): Promise<readonly Target[]> {
   if (targetId === undefined) return tx.targets.attached(siteId);
-  const target = await tx.targets.target(targetId);
+  const target = await tx.targets.find(targetId);
   if (target?.siteId !== siteId || target.state !== 'attached') throw new Refusal('not_found');
   return [target];
 }
@@ -104,7 +104,7 @@ async function currentCondition(
   targets: readonly Target[],
 ): Promise<ReadinessCondition> {
   const name = 'version_current';
-  const site = await tx.hierarchy.site(siteId);
+  const site = await tx.sites.find(siteId);
   if (site === undefined) throw new Refusal('not_found');
   const waitingSinceMs = await tx.publication.contentChangedSince(siteId);
   if (waitingSinceMs !== undefined || site.head === null) {

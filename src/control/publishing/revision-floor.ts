@@ -34,8 +34,8 @@ export async function raiseFloor(
   { mayRaise, mayNote }: RaiseAllowances,
 ): Promise<void> {
   const isTooFar = await store.housekeep({ kind: 'site', siteId }, async (tx) => {
-    const site = await tx.hierarchy.site(siteId);
-    const target = await tx.targets.target(targetId);
+    const site = await tx.sites.find(siteId);
+    const target = await tx.targets.find(targetId);
     if (site === undefined || target === undefined) throw new Refusal('not_found');
     if (!(await isAhead(tx, site, told))) return false;
     if (target.aheadRevision === null || (target.aheadRevision !== told.revision && mayNote())) {

@@ -77,12 +77,12 @@ async function* clientsFrom(
 ): AsyncGenerator<RowOf<'client'>> {
   const first = only ?? from;
   if (first !== undefined) {
-    const client = await tx.clients.client(siteId, first);
+    const client = await tx.clients.find(siteId, first);
     if (client !== undefined) yield client;
     if (only !== undefined) return;
   }
   for (let after = from; ; ) {
-    const page = await tx.clients.ofSite(siteId, { after, limit: CLIENTS_AT_ONCE });
+    const page = await tx.clients.list({ siteId }, { after, limit: CLIENTS_AT_ONCE });
     yield* page;
     if (page.length < CLIENTS_AT_ONCE) return;
     after = page.at(-1)?.clientId;
@@ -94,7 +94,7 @@ async function readGrantedRoutes(
   siteId: string,
   clientId: string,
 ): Promise<{ readonly site: SiteRoutes; readonly granted: readonly GrantedRoute[] } | undefined> {
-  const client = await tx.clients.client(siteId, clientId);
+  const client = await tx.clients.find(siteId, clientId);
   const grants = await tx.clients.grants(siteId, clientId);
   // Whoever holds nothing needs no route to be read.
   if (client === undefined || grants.length === 0) return undefined;

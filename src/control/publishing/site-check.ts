@@ -24,7 +24,7 @@ const MAX_SHOWN_FAULTS = 5;
 export function createSiteCheck(): SiteCheck {
   const importKey = rememberingImporter();
   return async (tx, siteId) => {
-    const site = await tx.hierarchy.site(siteId);
+    const site = await tx.sites.find(siteId);
     if (site === undefined) throw new Refusal('not_found');
     await checkPolicy(await readSitePolicy(tx, site), importKey);
   };

@@ -21,7 +21,7 @@ const PAGE_ROWS = 1000;
 export async function readSitePolicy(tx: Transaction, site: RowOf<'site'>): Promise<SitePolicy> {
   const { id: siteId } = site;
   const brokers = await allRows(
-    (page) => tx.clients.brokers(siteId, page),
+    (page) => tx.brokers.list({ siteId }, page),
     ({ issuer }) => issuer,
   );
   return {
@@ -56,7 +56,7 @@ async function readTrustAnchorSources(tx: Transaction, siteId: string): Promise<
 
 async function readClients(tx: Transaction, site: RowOf<'site'>): Promise<readonly ClientContent[]> {
   const rows = await allRows(
-    (page) => tx.clients.ofSite(site.id, page),
+    (page) => tx.clients.list({ siteId: site.id }, page),
     ({ clientId }) => clientId,
   );
   const grants = groupedByClient(await tx.clients.allGrants(site.id));
@@ -95,12 +95,12 @@ export function clientContent(
 async function readRoutes(tx: Transaction, siteId: string) {
   const sources = new Map<string, unknown>();
   const sourceRows = await allRows(
-    (page) => tx.routes.sourcesOfSite(siteId, page),
+    (page) => tx.routeSources.list({ siteId }, page),
     ({ routeId }) => routeId,
   );
   for (const { routeId, allowedSources } of sourceRows) sources.set(routeId, parseStored(allowedSources));
   const rows = await allRows(
-    (page) => tx.routes.ofSite(siteId, page),
+    (page) => tx.routes.list({ siteId }, page),
     ({ routeId }) => routeId,
   );
   const published = rows.filter(({ routeId }) => sources.has(routeId));

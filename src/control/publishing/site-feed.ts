@@ -143,7 +143,7 @@ function hasNews(before: SiteState | undefined, after: SiteState): boolean {
 }
 
 async function readState(tx: Transaction, siteId: string, known: SiteState | undefined): Promise<SiteState> {
-  const site = await tx.hierarchy.site(siteId);
+  const site = await tx.sites.find(siteId);
   if (site === undefined) throw new Refusal('not_found');
   // Another site of that identifier has nothing of the one before.
   const before = known?.siteUid === site.uid ? known : undefined;

@@ -31,15 +31,15 @@ export interface SiteRoutes {
 
 /** In the order of their names. @returns undefined when there is no such site */
 export async function readSiteRoutes(tx: Transaction, siteId: string): Promise<SiteRoutes | undefined> {
-  const site = await tx.hierarchy.site(siteId);
+  const site = await tx.sites.find(siteId);
   if (site === undefined) return undefined;
   const sourceRows = await allRows(
-    (page) => tx.routes.sourcesOfSite(siteId, page),
+    (page) => tx.routeSources.list({ siteId }, page),
     ({ routeId }) => routeId,
   );
   const sources = new Map(sourceRows.map((row) => [row.routeId, row.allowedSources]));
   const rows = await allRows(
-    (page) => tx.routes.ofSite(siteId, page),
+    (page) => tx.routes.list({ siteId }, page),
     ({ routeId }) => routeId,
   );
   const routes = rows.flatMap((row) => {

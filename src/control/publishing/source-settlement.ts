@@ -83,7 +83,7 @@ async function moveRevision(
 ): Promise<AuditEntry> {
   const moved = move(SOURCE_MACHINE, row.state, event);
   if (moved.kind === 'refused') throw new Error(`source ${row.sourceId} is ${row.state}: not ${event}`);
-  await tx.sources.changeRevision(row, { state: moved.to, stateSinceMs: nowMs }, nowMs);
+  await tx.sourceRevisions.change(row, { state: moved.to, stateSinceMs: nowMs }, nowMs);
   return {
     kind: `proofgate.control.source_revision.${event === 'acknowledged' ? 'acknowledge' : 'supersede'}`,
     actor: 'control',

@@ -189,7 +189,7 @@ function asFormerShard({ firstKey, keys, sha256, bytes }: RowOf<'bundleFile'>): 
 }
 
 export async function requireSite(tx: Transaction, siteId: string): Promise<RowOf<'site'>> {
-  const site = await tx.hierarchy.site(siteId);
+  const site = await tx.sites.find(siteId);
   if (site === undefined) throw new Error(`site ${siteId} is gone`);
   return site;
 }

@@ -168,6 +168,6 @@ async function awaitAcknowledgements(
 ): Promise<void> {
   const rows = await tx.sources.inStates(siteId, ['publishing']);
   for (const row of rows.filter(({ awaitedRevision }) => awaitedRevision === null)) {
-    await tx.sources.changeRevision(row, { awaitedRevision: revision }, nowMs);
+    await tx.sourceRevisions.change(row, { awaitedRevision: revision }, nowMs);
   }
 }

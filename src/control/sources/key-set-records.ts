@@ -21,7 +21,7 @@ export class StoredKeySets implements KeySetRecords {
 
   async save(source: KeySource, { jwks, fetchedAtMs }: KeySetRecord): Promise<void> {
     const { sourceId, revision } = source;
-    const known = await this.#store.read((tx) => tx.sources.revision(sourceId, revision));
+    const known = await this.#store.read((tx) => tx.sourceRevisions.find(sourceId, revision));
     if (known === undefined) return;
     // Under the site's lock, so that a revision that is edited meanwhile does not get the keys of its former self.
     await this.#store.housekeep({ kind: 'site', siteId: known.siteId }, async (tx) => {
@@ -32,7 +32,7 @@ export class StoredKeySets implements KeySetRecords {
 
 /** A draft may have got another key set URL since. */
 async function isPresent(tx: Transaction, { sourceId, revision, jwksUri }: KeySource): Promise<boolean> {
-  const row = await tx.sources.revision(sourceId, revision);
+  const row = await tx.sourceRevisions.find(sourceId, revision);
   return row?.jwksUri === jwksUri;
 }
 

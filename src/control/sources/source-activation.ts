@@ -95,7 +95,7 @@ export class SourceActivation {
   }
 
   async #checkNow(name: RevisionName): Promise<void> {
-    const asked = await this.#store.read((tx) => tx.sources.revision(name.sourceId, name.revision));
+    const asked = await this.#store.read((tx) => tx.sourceRevisions.find(name.sourceId, name.revision));
     if (asked?.state !== 'activating') return;
     const validation = agreeing(asked, await this.#validate(asked));
     // Retired meanwhile, or checked by another instance: then this answer is about what is no more.
@@ -138,7 +138,7 @@ async function refuseActivation({ tx, row, source }: RevisionInHand, expectedSco
   if (isEnded(revisions)) throw new Refusal('source_state_conflict', 'the source is retired; make another');
   const others = revisions.filter(({ revision }) => revision !== row.revision);
   const slots = await tx.sources.inStates(source.siteId, SLOT_STATES);
-  const site = await tx.hierarchy.site(source.siteId);
+  const site = await tx.sites.find(source.siteId);
   const refusal = activationRefusal({
     state: row.state,
     detectedScope: row.detectedScope ?? undefined,

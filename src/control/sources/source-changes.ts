@@ -61,7 +61,7 @@ export function mutateRevision<T>(
 }
 
 export async function requireSource(tx: Transaction, sourceId: string): Promise<RowOf<'source'>> {
-  const source = await tx.sources.source(sourceId);
+  const source = await tx.sources.find(sourceId);
   if (source === undefined) throw new Refusal('not_found');
   return source;
 }
@@ -70,7 +70,7 @@ export async function requireRevision(
   tx: Transaction,
   { sourceId, revision }: RevisionName,
 ): Promise<RowOf<'sourceRevision'>> {
-  const row = await tx.sources.revision(sourceId, revision);
+  const row = await tx.sourceRevisions.find(sourceId, revision);
   if (row === undefined) throw new Refusal('not_found');
   return row;
 }
@@ -105,11 +105,11 @@ export async function noteForPublishing({ tx, source }: SourceInHand, nowMs: num
 /** Writes the change and gives the revision as it is then. */
 export async function changeRevision(
   { tx, row }: RevisionInHand,
-  set: Parameters<Transaction['sources']['changeRevision']>[1],
+  set: Parameters<Transaction['sourceRevisions']['change']>[1],
   nowMs: number,
 ): Promise<RowOf<'sourceRevision'>> {
   const since = set.state === undefined || set.state === row.state ? {} : { stateSinceMs: nowMs };
-  await tx.sources.changeRevision(row, { ...set, ...since }, nowMs);
+  await tx.sourceRevisions.change(row, { ...set, ...since }, nowMs);
   return requireRevision(tx, row);
 }
 

@@ -61,7 +61,7 @@ export class SourceDrafts {
         ...times,
       } as const;
       await tx.sources.add(source);
-      await tx.sources.addRevision(draft(source, 1, creation, nowMs));
+      await tx.sourceRevisions.add(draft(source, 1, creation, nowMs));
       const view = await sourceView(tx, source);
       const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
       return { result: view, audit: [sourceAudit('create', operation, { source, place }, undefined, view)] };
@@ -117,7 +117,7 @@ export class SourceDrafts {
       const wanted = merged(newest, coordinates);
       await refuseTakenAudience(tx, siteId, wanted.audience);
       const row = draft(source, newest.revision + 1, wanted, nowMs);
-      await tx.sources.addRevision(row);
+      await tx.sourceRevisions.add(row);
       const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
       const entry = { ...revisionAudit('create', operation, { row, place }, row), before: undefined };
       return { result: revisionView(row), audit: [entry] };
@@ -233,7 +233,7 @@ async function refuseTakenAudience(tx: Transaction, siteId: string, audience: st
 
 async function removeRevision(tx: Transaction, { sourceId, revision }: RevisionName): Promise<void> {
   await tx.sources.removeKeySet(sourceId, revision);
-  await tx.sources.removeRevision(sourceId, revision);
+  await tx.sourceRevisions.remove(sourceId, revision);
 }
 
 function sourceAudit(

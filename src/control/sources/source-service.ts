@@ -45,7 +45,7 @@ export class SourceService {
   sourcesOfSite(siteId: string, page: Page): Promise<readonly SourceView[]> {
     return this.#store.read(async (tx) => {
       const views: SourceView[] = [];
-      for (const row of await tx.sources.ofSite(siteId, page)) views.push(await sourceView(tx, row));
+      for (const row of await tx.sources.list({ siteId }, page)) views.push(await sourceView(tx, row));
       return views;
     });
   }

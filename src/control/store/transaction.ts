@@ -15,21 +15,28 @@ import { Operators } from './repositories/operators.ts';
 import { Policies } from './repositories/policies.ts';
 import { Propagation } from './repositories/propagation.ts';
 import { Publication } from './repositories/publication.ts';
-import { Routes } from './repositories/routes.ts';
 import { SigningKeys } from './repositories/signing-keys.ts';
+import { Sites } from './repositories/sites.ts';
 import { Sources } from './repositories/sources.ts';
 import { Targets } from './repositories/targets.ts';
+import { VersionedTable } from './repositories/versioned-table.ts';
 
 export class Transaction {
-  /** Environments, fleets, sites. */
+  readonly environments: VersionedTable<'environment'>;
+  readonly fleets: VersionedTable<'fleet'>;
+  readonly sites: Sites;
+  /** Where environments, fleets and sites are. */
   readonly hierarchy: Hierarchy;
   readonly signingKeys: SigningKeys;
   readonly targets: Targets;
-  /** Clients and their grants; brokers. */
+  /** Clients and their grants. */
   readonly clients: Clients;
-  /** Routes and route sources. */
-  readonly routes: Routes;
+  readonly brokers: VersionedTable<'broker'>;
+  readonly routes: VersionedTable<'route'>;
+  readonly routeSources: VersionedTable<'routeSources'>;
+  /** Trust Anchor Sources, and the key sets of their revisions. */
   readonly sources: Sources;
+  readonly sourceRevisions: VersionedTable<'sourceRevision'>;
   readonly policies: Policies;
   /** Challenges and enrollments. */
   readonly enrollments: Enrollments;
@@ -43,19 +50,26 @@ export class Transaction {
   readonly publication: Publication;
   /** How far publications have come. */
   readonly propagation: Propagation;
-  /** Role grants, tokens, sessions. */
+  readonly accessTokens: VersionedTable<'accessToken'>;
+  /** Role grants, uses of tokens, sessions. */
   readonly operators: Operators;
   readonly audit: AuditTrail;
   readonly #notices: Notice[] = [];
 
   /** @param holdSite waits for a site's lock, unless this transaction has it already */
   constructor(db: Database, holdSite: (siteId: string) => Promise<void>) {
+    this.environments = new VersionedTable(db, 'environment');
+    this.fleets = new VersionedTable(db, 'fleet');
+    this.sites = new Sites(db);
     this.hierarchy = new Hierarchy(db);
     this.signingKeys = new SigningKeys(db);
     this.targets = new Targets(db);
     this.clients = new Clients(db);
-    this.routes = new Routes(db);
+    this.brokers = new VersionedTable(db, 'broker');
+    this.routes = new VersionedTable(db, 'route');
+    this.routeSources = new VersionedTable(db, 'routeSources');
     this.sources = new Sources(db);
+    this.sourceRevisions = new VersionedTable(db, 'sourceRevision');
     this.policies = new Policies(db);
     this.enrollments = new Enrollments(db);
     this.keys = new Keys(db);
@@ -63,6 +77,7 @@ export class Transaction {
     this.distribution = new Distribution(db);
     this.publication = new Publication(db);
     this.propagation = new Propagation(db);
+    this.accessTokens = new VersionedTable(db, 'accessToken');
     this.operators = new Operators(db);
     this.audit = new AuditTrail(db);
   }

@@ -80,7 +80,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       const body = { client_id: 'x', subject: 'spiffe://shop.example/x' };
       await world.expect(201, 'POST', path, { body });
       await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
-        const row = await tx.clients.client(siteId, 'x');
+        const row = await tx.clients.find(siteId, 'x');
         if (row !== undefined) await tx.clients.change(row, { subject: 'spiffe://shop.example//x' }, 1);
       });
       await world.expect(200, 'PATCH', `${path}/x`, { body: { context: { a: 'b' } }, ifMatch: 2 });
@@ -264,9 +264,9 @@ describe.each(databaseKinds())('$name', (kind) => {
     expect((await world.call('GET', `${routes}/old/sources`)).code).toBe('not_found');
     await world.expect(201, 'PUT', `${routes}/old/sources`, body({}));
     await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
-      const row = await tx.routes.sources(siteId, 'old');
+      const row = await tx.routeSources.find(siteId, 'old');
       const kept = JSON.stringify(body(odd).body.allowed_sources);
-      if (row !== undefined) await tx.routes.changeSources(row, { allowedSources: kept }, 1);
+      if (row !== undefined) await tx.routeSources.change(row, { allowedSources: kept }, 1);
     });
     await world.expect(201, 'PUT', `${routes}/new/sources`, body({}));
   });

@@ -90,7 +90,7 @@ async function enrolled(siteId: string): Promise<{ readonly [parameter: string]:
   await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
     await tx.clients.add(clientRow(siteId, 'billing'));
     await tx.sources.add(source);
-    await tx.sources.addRevision(revisionRow(source, 1));
+    await tx.sourceRevisions.add(revisionRow(source, 1));
     await tx.policies.add(policy);
     await tx.enrollments.add(enrollment);
     await tx.keys.add(key);

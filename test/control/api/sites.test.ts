@@ -20,7 +20,7 @@ async function leaveTracesIn(store: ControlStore, siteId: string): Promise<void>
   const key = keyRow(siteId, { expiresAtSeconds: 1 });
   await store.housekeep({ kind: 'site', siteId }, async (tx) => {
     await tx.sources.add(source);
-    await tx.sources.addRevision(revisionRow(source, 1, 'retired'));
+    await tx.sourceRevisions.add(revisionRow(source, 1, 'retired'));
     await tx.sources.putKeySet({ sourceId: source.id, revision: 1, jwks: '{}', fetchedAtMs: 1 });
     await tx.sources.claimAudience(`audience of ${siteId}`, siteId);
     await tx.policies.add(policy);
@@ -227,7 +227,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect((await raise(3_000_000)).json).toEqual(raised.json);
       expect((await raise(7)).json).toEqual(raised.json);
       await world.store.read(async (tx) => {
-        expect(await tx.hierarchy.site(siteId)).toMatchObject({ floorRevision: 3_000_000, wholeNeeded: 1 });
+        expect(await tx.sites.find(siteId)).toMatchObject({ floorRevision: 3_000_000, wholeNeeded: 1 });
         const kind = 'proofgate.control.site.raise_floor';
         const events = await tx.audit.list({ siteId, kind, reach: { kind: 'everything' }, limit: 9 });
         expect(events.map(({ after }): unknown => JSON.parse(after ?? ''))).toEqual([raised.json]);

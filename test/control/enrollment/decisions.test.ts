@@ -528,8 +528,8 @@ test('no token, challenge or signature is in the database, the audit trail inclu
   const { enrollment } = await world.workloads.submit(submission);
   const rows = await world.read(async (tx) => ({
     challenge: await tx.enrollments.challenge(submission.challenge_id),
-    enrollment: await tx.enrollments.enrollment(enrollment.enrollment_id),
-    key: await tx.keys.key(enrollment.derived_key?.key_id ?? ''),
+    enrollment: await tx.enrollments.find(enrollment.enrollment_id),
+    key: await tx.keys.find(enrollment.derived_key?.key_id ?? ''),
     audit: await tx.audit.list({ reach: { kind: 'everything' }, limit: 1000 }),
   }));
   const text = JSON.stringify(rows);

@@ -98,9 +98,9 @@ async function activeSource(audience: string): Promise<{ id: string; path: strin
   expect((await world.expect(200, 'GET', path)).json.state).toBe('publishing');
   // What publishing does when no target is left to wait for.
   await world.store.housekeep(undefined, async (tx) => {
-    const row = await tx.sources.revision(id, 1);
+    const row = await tx.sourceRevisions.find(id, 1);
     if (row === undefined) throw new Error('no revision');
-    await tx.sources.changeRevision(row, { state: 'active' }, world.ms);
+    await tx.sourceRevisions.change(row, { state: 'active' }, world.ms);
   });
   return { id, path };
 }

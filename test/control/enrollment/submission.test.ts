@@ -138,7 +138,7 @@ describe('submission', () => {
       signing_profiles: [PROFILE],
     });
     const keyId = enrollment.derived_key?.key_id ?? '';
-    const key = await world.read((tx) => tx.keys.key(keyId));
+    const key = await world.read((tx) => tx.keys.find(keyId));
     expect(key).toMatchObject({
       clientId: 'billing',
       policyId: policy.policy_id,

@@ -173,9 +173,9 @@ export class EnrollmentWorld {
     await this.store.housekeep(undefined, async (tx) => {
       const environmentId = newId('environment', this.ms);
       const fleetId = newId('fleet', this.ms);
-      await tx.hierarchy.addEnvironment({ id: environmentId, name: environmentId, ...versioned });
-      await tx.hierarchy.addFleet({ id: fleetId, environmentId, name: 'fleet', ...versioned });
-      await tx.hierarchy.addSite({
+      await tx.environments.add({ id: environmentId, name: environmentId, ...versioned });
+      await tx.fleets.add({ id: fleetId, environmentId, name: 'fleet', ...versioned });
+      await tx.sites.add({
         id,
         fleetId,
         displayName: id,
@@ -214,7 +214,7 @@ export class EnrollmentWorld {
         required_key_binding: 'software',
       };
       const allowedSources = JSON.stringify([allowed]);
-      await tx.routes.addSources({ siteId: id, routeId, allowedSources, ...versioned });
+      await tx.routeSources.add({ siteId: id, routeId, allowedSources, ...versioned });
     });
   }
 
@@ -261,9 +261,9 @@ export class EnrollmentWorld {
   async acknowledge({ sourceId, revision }: RevisionName): Promise<void> {
     await this.store.housekeep(undefined, async (tx) => {
       for (const row of await tx.sources.revisions(sourceId)) {
-        if (row.revision === revision) await tx.sources.changeRevision(row, { state: 'active' }, this.ms);
+        if (row.revision === revision) await tx.sourceRevisions.change(row, { state: 'active' }, this.ms);
         else if (row.state === 'active' || row.state === 'suspended') {
-          await tx.sources.changeRevision(row, { state: 'retired' }, this.ms);
+          await tx.sourceRevisions.change(row, { state: 'retired' }, this.ms);
         }
       }
     });
@@ -359,7 +359,7 @@ export function publishingOf(
     profilesOfClient: enrolledProfiles,
     readinessOfKey: (keyId) =>
       store.read(async (tx) => {
-        const key = await tx.keys.key(keyId);
+        const key = await tx.keys.find(keyId);
         if (key === undefined) throw new Error('no such key');
         const { ready, conditions } = await keyReadiness(tx, key, undefined, nowMs());
         return { ready, conditions };

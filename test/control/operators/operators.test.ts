@@ -53,7 +53,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     const id = newId('accessToken', nowMs);
     const versioned = { version: 1, createdAtMs: nowMs, updatedAtMs: nowMs };
     await store.housekeep(undefined, (tx) =>
-      tx.operators.addToken({
+      tx.accessTokens.add({
         id,
         name: 'deploy',
         tokenHash: tokenHash(token),
@@ -103,9 +103,9 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     const { id, token } = await addAccessToken('viewer', SITE, null);
     await bearer(token);
     await store.housekeep(undefined, async (tx) => {
-      const row = await tx.operators.token(id);
+      const row = await tx.accessTokens.find(id);
       if (row !== undefined)
-        await tx.operators.changeToken(row, { tokenHash: tokenHash(newToken('access')) }, nowMs);
+        await tx.accessTokens.change(row, { tokenHash: tokenHash(newToken('access')) }, nowMs);
     });
     expect(await refusal({ authorization: `Bearer ${token}` })).toBe('authentication_required');
   });
@@ -113,7 +113,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
   test('when access tokens were used is written in batches, and leaves their version alone', async () => {
     const { id, token } = await addAccessToken('viewer', SITE, null);
     const other = await addAccessToken('viewer', SITE, null);
-    const lastUsed = async (of: string) => (await store.read((tx) => tx.operators.token(of)))?.lastUsedAtMs;
+    const lastUsed = async (of: string) => (await store.read((tx) => tx.accessTokens.find(of)))?.lastUsedAtMs;
     nowMs += 5000;
     await bearer(token);
     await bearer(token);
@@ -121,11 +121,11 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     await usage.flush();
     expect(await lastUsed(id)).toBe(NOW_MS + 5000);
     expect(await lastUsed(other.id)).toBeNull();
-    expect((await store.read((tx) => tx.operators.token(id)))?.version).toBe(1);
-    await store.housekeep(undefined, (tx) => tx.operators.removeToken(id));
+    expect((await store.read((tx) => tx.accessTokens.find(id)))?.version).toBe(1);
+    await store.housekeep(undefined, (tx) => tx.accessTokens.remove(id));
     usage.note(id);
     await usage.flush();
-    expect(await store.read((tx) => tx.operators.token(id))).toBeUndefined();
+    expect(await store.read((tx) => tx.accessTokens.find(id))).toBeUndefined();
   });
 
   test('the jobs write it too, and once more when they stop', async () => {
@@ -139,7 +139,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       usageRoundMs: 20,
     });
     const lastUsed = async () =>
-      (await store.read((tx) => tx.operators.token(id)))?.lastUsedAtMs ?? undefined;
+      (await store.read((tx) => tx.accessTokens.find(id)))?.lastUsedAtMs ?? undefined;
     await bearer(token);
     expect(await waitFor('the first batch', 5000, lastUsed)).toBe(NOW_MS);
     nowMs += 1000;

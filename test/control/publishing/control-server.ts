@@ -46,7 +46,7 @@ export async function addTarget(world: ControlWorld): Promise<TestTarget> {
 
 export async function detach(world: ControlWorld, targetId: string): Promise<void> {
   await world.change(async (tx) => {
-    const row = await tx.targets.target(targetId);
+    const row = await tx.targets.find(targetId);
     if (row !== undefined) await tx.targets.change(row, { state: 'detached' }, world.clock.ms);
   });
 }

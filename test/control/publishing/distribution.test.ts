@@ -40,7 +40,7 @@ async function position() {
 }
 const audits = (kind: string) =>
   world.read((tx) => tx.audit.list({ siteId: SITE, kind, reach: { kind: 'everything' }, limit: 100 }));
-const row = (id = target.id) => world.read((tx) => tx.targets.target(id));
+const row = (id = target.id) => world.read((tx) => tx.targets.find(id));
 const OTHER_HEAD = 'A'.repeat(43);
 
 describe('who asks', () => {
@@ -292,7 +292,7 @@ describe('a site that gets the identifier of a deleted one', () => {
     const etag = old.kind === 'answer' ? old.etag : undefined;
     const waiting = distribution.poll(target.id, { wait_seconds: 30 }, etag, stop.signal);
     await detach(world, target.id);
-    await world.store.housekeep(undefined, (tx) => tx.hierarchy.removeSite(SITE));
+    await world.store.housekeep(undefined, (tx) => tx.sites.remove(SITE));
     await world.addSite(SITE);
     target = await addTarget(world);
     await publish();
@@ -375,7 +375,7 @@ describe('acknowledgements', () => {
     const { revision, head } = before;
     await distribution.acknowledge(target.id, { revision, head, outcome: 'accepted' });
     await settleSources(world.store, SITE, world.clock.ms);
-    expect(await world.read((tx) => tx.sources.revision(source, 1))).toMatchObject({
+    expect(await world.read((tx) => tx.sourceRevisions.find(source, 1))).toMatchObject({
       state: 'publishing',
       awaitedRevision: 2,
     });
@@ -386,7 +386,7 @@ describe('acknowledgements', () => {
     const key = await world.addKey('billing');
     await publish();
     await accept();
-    const noted = () => world.read((tx) => tx.keys.key(key));
+    const noted = () => world.read((tx) => tx.keys.find(key));
     expect(await noted()).toMatchObject({ listedEverywhereAtMs: null });
     world.clock.ms += 1000;
     await accept(other.id);

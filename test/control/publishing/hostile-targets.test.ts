@@ -38,7 +38,7 @@ async function publish(): Promise<void> {
 const headOf = (number: number) => String(number).padStart(43, 'A');
 const audits = (kind: string) =>
   world.read((tx) => tx.audit.list({ siteId: SITE, kind, reach: { kind: 'everything' }, limit: 200 }));
-const row = (id: string) => world.read((tx) => tx.targets.target(id));
+const row = (id: string) => world.read((tx) => tx.targets.find(id));
 
 /** Says that it is on another chain at the newest revision, which only a whole bundle above mends. */
 async function claimAnotherChain(target: TestTarget, number: number): Promise<void> {

@@ -86,11 +86,12 @@ it('targets of either hear of what the leader publishes, and of what the next on
       }
     };
     const source = await second.addSource(1, 'publishing');
-    const awaited = async () => (await first.read((tx) => tx.sources.revision(source, 1)))?.awaitedRevision;
+    const awaited = async () =>
+      (await first.read((tx) => tx.sourceRevisions.find(source, 1)))?.awaitedRevision;
     await eventually(async () => typeof (await awaited()) === 'number');
     await Promise.all([follow(0, (await awaited()) ?? 0), follow(1, (await awaited()) ?? 0)]);
     await eventually(
-      async () => (await second.read((tx) => tx.sources.revision(source, 1)))?.state === 'active',
+      async () => (await second.read((tx) => tx.sourceRevisions.find(source, 1)))?.state === 'active',
     );
     const { revision } = await second.site();
     await controls[0]?.publisher.close();

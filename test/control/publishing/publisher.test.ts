@@ -32,7 +32,7 @@ it('the first change goes out by itself, and those that come soon after share a 
   const follower = new Follower(world);
   const snapshot = await follower.follow();
   for (const key of keys) expect(snapshot.keys.get(key)).toBeDefined();
-  expect((await world.read((tx) => tx.keys.key(first)))?.listedRevision).toBe(2);
+  expect((await world.read((tx) => tx.keys.find(first)))?.listedRevision).toBe(2);
   // Twenty changes within some tens of milliseconds, and a quarter of a second between revisions.
   expect((await steps(2)).length).toBeLessThan(10);
 });
@@ -204,7 +204,7 @@ it('a thousand targets that wait all get a change, and all of them are counted',
   expect(ends.every((end) => end === 2)).toBe(true);
   const held = await world.read((tx) => tx.propagation.heldByAll(SITE));
   expect(held).toEqual({ attached: 1000, revision: 2 });
-  expect((await world.read((tx) => tx.keys.key(key)))?.listedEverywhereAtMs).not.toBeNull();
+  expect((await world.read((tx) => tx.keys.find(key)))?.listedEverywhereAtMs).not.toBeNull();
   expect(control.faults).toEqual([]);
   await agent.destroy();
 }, 60_000);

@@ -59,7 +59,7 @@ async function states(keyId: string, targetId?: string): Promise<readonly string
 }
 async function readiness(keyId: string, targetId?: string) {
   const view = await world.read(async (tx) => {
-    const key = await tx.keys.key(keyId);
+    const key = await tx.keys.find(keyId);
     if (key === undefined) throw new Error('no such key');
     return keyReadiness(tx, key, targetId, world.clock.ms);
   });
@@ -160,7 +160,7 @@ describe('readiness', () => {
     await world.putClient('billing', {});
     expect((await states(key)).slice(0, 3)).toEqual(['active', 'inactive!', 'inactive!']);
     await world.change(async (tx) => {
-      const row = await tx.targets.target(target.id);
+      const row = await tx.targets.find(target.id);
       if (row !== undefined) await tx.targets.change(row, { state: 'detached' }, world.clock.ms);
     });
     await publish();

@@ -94,7 +94,7 @@ const statusIn = ({ holder }: Verifier, keyId: string): string | undefined => {
   return key?.kind === 'derived_key' ? key.status : undefined;
 };
 const ackedRevision = async ({ id }: TestTarget) =>
-  (await world.read((tx) => tx.targets.target(id)))?.ackedRevision ?? 0;
+  (await world.read((tx) => tx.targets.find(id)))?.ackedRevision ?? 0;
 
 it('a key, its revocation, a route: each comes to the verifier and is acknowledged', async () => {
   await world.putClient('billing', { orders: 'read' });

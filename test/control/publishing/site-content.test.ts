@@ -152,7 +152,7 @@ describe('the check', () => {
       keys: [{ kid: 'broker-1', alg: 'Ed25519', jwk: broker.jwk }],
     };
     await world.change((tx) =>
-      tx.clients.addBroker({
+      tx.brokers.add({
         siteId: SITE,
         issuer: ISSUER_URL,
         definition: JSON.stringify(entry),
@@ -167,7 +167,7 @@ describe('the check', () => {
   it('refuses a definition that is no route at all', async () => {
     await world.putRoute({ ...ORDERS_READ, freshness_class: 'bounded' });
     await world.change(async (tx) => {
-      const row = await tx.routes.route(SITE, 'orders-read');
+      const row = await tx.routes.find(SITE, 'orders-read');
       if (row !== undefined) await tx.routes.change(row, { definition: '{"method":1}' }, 0);
     });
     expect(await refusal()).toMatch(/^definition_invalid route orders-read: /);

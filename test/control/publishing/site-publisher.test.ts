@@ -55,7 +55,7 @@ describe('what is published', () => {
     expect(follower.taken).toEqual(['whole', 'delta', 'whole', 'delta']);
     expect(snapshot.keys.get(key)).toMatchObject({ status: 'revoked' });
     expect((await world.site()).policyRevision).toBe(3);
-    expect(await world.read((tx) => tx.keys.key(key))).toMatchObject({
+    expect(await world.read((tx) => tx.keys.find(key))).toMatchObject({
       listedRevision: 2,
       revokedRevision: 4,
     });
@@ -347,7 +347,7 @@ it('following by deltas and links comes to what the newest whole bundle and the 
       expect(described(followed)).toEqual(described(scratch));
       const statuses = new Map(described(scratch).keys.map(({ keyId, status }) => [keyId, status]));
       for (const keyId of scenario.keys) {
-        const row = await world.read((tx) => tx.keys.key(keyId));
+        const row = await world.read((tx) => tx.keys.find(keyId));
         const isListed = (row?.expiresAtSeconds ?? 0) > seconds;
         expect(statuses.get(keyId)).toBe(isListed ? row?.status : undefined);
       }

@@ -106,9 +106,9 @@ export class ControlWorld {
     await this.store.housekeep(undefined, async (tx) => {
       const environmentId = newId('environment', ms);
       const fleetId = newId('fleet', ms);
-      await tx.hierarchy.addEnvironment({ id: environmentId, name: environmentId, ...versioned });
-      await tx.hierarchy.addFleet({ id: fleetId, environmentId, name: 'fleet', ...versioned });
-      await tx.hierarchy.addSite({
+      await tx.environments.add({ id: environmentId, name: environmentId, ...versioned });
+      await tx.fleets.add({ id: fleetId, environmentId, name: 'fleet', ...versioned });
+      await tx.sites.add({
         id,
         fleetId,
         displayName: id,
@@ -144,7 +144,7 @@ export class ControlWorld {
   }
 
   async site(siteId = SITE): Promise<RowOf<'site'>> {
-    const site = await this.read((tx) => tx.hierarchy.site(siteId));
+    const site = await this.read((tx) => tx.sites.find(siteId));
     if (site === undefined) throw new Error('no site');
     return site;
   }
@@ -152,7 +152,7 @@ export class ControlWorld {
   putClient(clientId: string, grants: Readonly<Record<string, 'read' | 'write'>> = {}): Promise<void> {
     const { ms } = this.clock;
     return this.change(async (tx) => {
-      if ((await tx.clients.client(SITE, clientId)) === undefined) {
+      if ((await tx.clients.find(SITE, clientId)) === undefined) {
         await tx.clients.add({
           siteId: SITE,
           clientId,
@@ -184,11 +184,11 @@ export class ControlWorld {
       required_key_binding: 'software',
     };
     return this.change(async (tx) => {
-      await tx.routes.removeSources(SITE, routeId);
+      await tx.routeSources.remove(SITE, routeId);
       await tx.routes.remove(SITE, routeId);
       await tx.routes.add({ siteId: SITE, routeId, definition: JSON.stringify(definition), ...versioned });
       const allowedSources = JSON.stringify([allowed]);
-      await tx.routes.addSources({ siteId: SITE, routeId, allowedSources, ...versioned });
+      await tx.routeSources.add({ siteId: SITE, routeId, allowedSources, ...versioned });
       await tx.changes.record(SITE, { kind: 'policy' }, ms);
     });
   }
@@ -273,7 +273,7 @@ export class ControlWorld {
   revokeKey(keyId: string): Promise<void> {
     const { ms } = this.clock;
     return this.change(async (tx) => {
-      const row = await tx.keys.key(keyId);
+      const row = await tx.keys.find(keyId);
       if (row === undefined) throw new Error('no such key');
       await tx.keys.change(row, { status: 'revoked', revokedAtMs: ms, revokedBy: 'bootstrap' }, ms);
       await tx.changes.record(SITE, { kind: 'key', keyId }, ms);
@@ -297,7 +297,7 @@ export class ControlWorld {
           ...versioned,
         });
       }
-      await tx.sources.addRevision({
+      await tx.sourceRevisions.add({
         sourceId: id,
         revision,
         siteId: SITE,

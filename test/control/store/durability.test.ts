@@ -49,7 +49,7 @@ async function writeUntilKilled(settings: WriterSettings, kill: (child: Child) =
 async function expectAllThere(store: ControlStore, siteId: string, names: readonly string[]): Promise<void> {
   const all = { after: undefined, limit: 100_000 };
   const [clients, trail] = await store.read(async (tx) => [
-    await tx.clients.ofSite(siteId, all),
+    await tx.clients.list({ siteId }, all),
     await tx.audit.list({ reach: { kind: 'everything' }, siteId, limit: 100_000 }),
   ]);
   const there = clients.map(({ clientId }) => clientId);

@@ -69,7 +69,7 @@ describe('several instances', () => {
       // Another site, the installation and reads go on while the first site is held.
       await mutateSite(two, b.siteId, async () => void order.push('other site'));
       await two.housekeep({ kind: 'installation' }, async () => void order.push('installation'));
-      await two.read((tx) => tx.hierarchy.site(a.siteId));
+      await two.read((tx) => tx.sites.find(a.siteId));
       await waitUntil(async () => (await waiting()) === 1);
       order.push('held');
       void same;
@@ -104,7 +104,7 @@ describe('several instances', () => {
     await mutateSite(one, siteId, () =>
       two.housekeep(undefined, (tx) => tx.clients.add(clientRow(siteId, 'billing'))),
     );
-    expect(await two.read((tx) => tx.clients.client(siteId, 'billing'))).toBeDefined();
+    expect(await two.read((tx) => tx.clients.find(siteId, 'billing'))).toBeDefined();
   });
 
   it('hear each other, after the commit and only then', async () => {
@@ -113,7 +113,7 @@ describe('several instances', () => {
     const heard: (Notice & { readonly there: Promise<unknown> })[] = [];
     two.subscribe((notice) => {
       if (notice.reference !== siteId) return;
-      heard.push({ ...notice, there: two.read((tx) => tx.clients.client(siteId, 'billing')) });
+      heard.push({ ...notice, there: two.read((tx) => tx.clients.find(siteId, 'billing')) });
     });
     const notice: Notice = { topic: 'site_changed', reference: siteId };
     await expect(
@@ -171,8 +171,8 @@ describe('transient errors', () => {
     });
     await Promise.all([cross(a.siteId, b.siteId, reachedA, hasB), cross(b.siteId, a.siteId, reachedB, hasA)]);
     expect(runs).toBe(3);
-    expect(await store.read((tx) => tx.clients.client(a.siteId, 'billing'))).toBeDefined();
-    expect(await store.read((tx) => tx.clients.client(b.siteId, 'billing'))).toBeDefined();
+    expect(await store.read((tx) => tx.clients.find(a.siteId, 'billing'))).toBeDefined();
+    expect(await store.read((tx) => tx.clients.find(b.siteId, 'billing'))).toBeDefined();
   });
 
   it('make it run again: a connection that is cut before the commit', async () => {
@@ -201,7 +201,7 @@ describe('transient errors', () => {
     });
     await expect(work).rejects.toBeInstanceOf(StoreUnavailableError);
     expect(runs).toBe(5);
-    expect(await store.read((tx) => tx.clients.client(siteId, 'billing'))).toBeUndefined();
+    expect(await store.read((tx) => tx.clients.find(siteId, 'billing'))).toBeUndefined();
   });
 });
 
@@ -225,7 +225,7 @@ describe('a server that goes away', () => {
     await server.startAgain();
     await store.ping();
     await mutateSite(store, siteId, (tx) => tx.clients.add(clientRow(siteId, 'kept')));
-    const rows = await store.read((tx) => tx.clients.ofSite(siteId, { after: undefined, limit: 9 }));
+    const rows = await store.read((tx) => tx.clients.list({ siteId }, { after: undefined, limit: 9 }));
     expect(rows.map(({ clientId }) => clientId)).toEqual(['kept']);
     const other = await open();
     await waitUntil(async () => {

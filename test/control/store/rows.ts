@@ -64,9 +64,9 @@ export async function addGround(store: ControlStore): Promise<Ground> {
   const fleetId = newId('fleet', NOW_MS);
   const siteId = `site-${sites}`;
   await store.housekeep({ kind: 'installation' }, async (tx) => {
-    await tx.hierarchy.addEnvironment({ id: environmentId, name: environmentId, ...VERSIONED });
-    await tx.hierarchy.addFleet({ id: fleetId, environmentId, name: fleetId, ...VERSIONED });
-    await tx.hierarchy.addSite(siteRow(fleetId, siteId));
+    await tx.environments.add({ id: environmentId, name: environmentId, ...VERSIONED });
+    await tx.fleets.add({ id: fleetId, environmentId, name: fleetId, ...VERSIONED });
+    await tx.sites.add(siteRow(fleetId, siteId));
   });
   return { environmentId, fleetId, siteId };
 }

@@ -47,8 +47,8 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
     expect(await visible(['gone'])).toEqual([]);
     const everything = await after.read((tx) => tx.audit.list({ reach: { kind: 'everything' }, limit: 50 }));
     expect(everything).toHaveLength(4);
-    const uids = await after.read(async ({ hierarchy }) =>
-      Promise.all([former.siteId, siteId].map(async (id) => (await hierarchy.site(id))?.uid)),
+    const uids = await after.read(async ({ sites }) =>
+      Promise.all([former.siteId, siteId].map(async (id) => (await sites.find(id))?.uid)),
     );
     expect(new Set(uids).size).toBe(2);
     await after.close();

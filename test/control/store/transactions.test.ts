@@ -42,7 +42,7 @@ describe.each(databaseKinds())('$name', (database) => {
     await database.stop();
   });
 
-  const clients = (tx: Transaction, siteId = ground.siteId) => tx.clients.ofSite(siteId, ALL);
+  const clients = (tx: Transaction, siteId = ground.siteId) => tx.clients.list({ siteId }, ALL);
   const namesOf = (rows: readonly { readonly clientId: string }[]) => rows.map(({ clientId }) => clientId);
 
   describe('a mutation and its audit rows', () => {
@@ -108,24 +108,24 @@ describe.each(databaseKinds())('$name', (database) => {
     });
 
     it('of what others refer to', async () => {
-      const inUse = store.housekeep(INSTALLATION, (tx) => tx.hierarchy.removeFleet(ground.fleetId));
+      const inUse = store.housekeep(INSTALLATION, (tx) => tx.fleets.remove(ground.fleetId));
       await expect(inUse).rejects.toMatchObject({ name: 'ConstraintError', kind: 'reference' });
     });
 
     it('that nobody foresaw keep their code and nothing of their values', async () => {
       const bad = { ...siteRow(ground.fleetId, 'x'), displayName: null as unknown as string };
       const failing = store.housekeep(INSTALLATION, (tx) =>
-        tx.hierarchy.addSite({ ...bad, trustDomain: 'confidential.example' }),
+        tx.sites.add({ ...bad, trustDomain: 'confidential.example' }),
       );
       const error = await failing.catch((caught: unknown) => caught);
       expect(error).toBeInstanceOf(StoreFaultError);
-      expect((error as Error).stack).toMatch(/addSite/);
+      expect((error as Error).stack).toMatch(/Sites\.add/);
       expect((error as Error).stack).not.toContain('confidential');
     });
 
     it('leave the store usable', async () => {
       await store.ping();
-      expect(await store.read((tx) => tx.hierarchy.site(ground.siteId))).toMatchObject({ id: ground.siteId });
+      expect(await store.read((tx) => tx.sites.find(ground.siteId))).toMatchObject({ id: ground.siteId });
     });
   });
 
@@ -139,7 +139,7 @@ describe.each(databaseKinds())('$name', (database) => {
         tx.clients.change(read, { subject: 'client:c' }, NOW_MS),
       );
       await expect(again).rejects.toBeInstanceOf(VersionConflictError);
-      expect(await store.read((tx) => tx.clients.client(siteId, 'billing'))).toMatchObject({
+      expect(await store.read((tx) => tx.clients.find(siteId, 'billing'))).toMatchObject({
         subject: 'client:b',
         version: 2,
         updatedAtMs: NOW_MS + 1,
@@ -164,21 +164,21 @@ describe.each(databaseKinds())('$name', (database) => {
         mutateSite(store, siteId, async (tx) => {
           inside += 1;
           most = Math.max(most, inside);
-          const site = await tx.hierarchy.site(siteId);
+          const site = await tx.sites.find(siteId);
           await new Promise(setImmediate);
           await tx.hierarchy.advance(siteId, { revision: (site?.revision ?? 0) + 1 });
           inside -= 1;
         });
       await Promise.all(Array.from({ length: 40 }, work));
       expect(most).toBe(1);
-      expect(await store.read((tx) => tx.hierarchy.site(siteId))).toMatchObject({ revision: 40 });
+      expect(await store.read((tx) => tx.sites.find(siteId))).toMatchObject({ revision: 40 });
     });
 
     it('take turns on installation-wide names', async () => {
       const name = 'one-name';
       const work = async () =>
         store.mutate(INSTALLATION, async (tx) => {
-          const there = (await tx.hierarchy.environments(ALL)).some((row) => row.name === name);
+          const there = (await tx.environments.list({}, ALL)).some((row) => row.name === name);
           await new Promise(setImmediate);
           const row = {
             id: `env_${Math.random()}`,
@@ -187,7 +187,7 @@ describe.each(databaseKinds())('$name', (database) => {
             createdAtMs: NOW_MS,
             updatedAtMs: NOW_MS,
           };
-          if (!there) await tx.hierarchy.addEnvironment(row);
+          if (!there) await tx.environments.add(row);
           return { result: !there, audit: [entry('environment')] };
         });
       const made = await Promise.all(Array.from({ length: 10 }, work));
@@ -231,7 +231,7 @@ describe.each(databaseKinds())('$name', (database) => {
       const seen: string[] = [];
       let after: string | undefined;
       for (let page = 0; ; page++) {
-        const rows = await store.read((tx) => tx.clients.ofSite(siteId, { after, limit: 2 }));
+        const rows = await store.read((tx) => tx.clients.list({ siteId }, { after, limit: 2 }));
         seen.push(...namesOf(rows));
         after = rows.at(-1)?.clientId;
         if (rows.length < 2) break;
@@ -321,7 +321,7 @@ describe.each(databaseKinds())('$name', (database) => {
       expect(answers.filter(({ shownOnce }) => shownOnce !== undefined)).toHaveLength(1);
       expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
       const [targets, trail] = await store.read(async (tx) => [
-        await tx.targets.ofSite(siteId, ALL),
+        await tx.targets.list({ siteId }, ALL),
         await tx.audit.list({ reach: EVERYTHING, siteId, limit: 100 }),
       ]);
       expect(targets).toHaveLength(1);

@@ -23,7 +23,7 @@ const tags = ['Derived keys'];
 
 /** `…/derived-keys/:key_id…` */
 export const derivedKeyInPath: PlaceOf = async (request, tx) => {
-  const key = await tx.keys.key(pathText(request, 'key_id'));
+  const key = await tx.keys.find(pathText(request, 'key_id'));
   return key && tx.hierarchy.placeOfSite(key.siteId);
 };
 

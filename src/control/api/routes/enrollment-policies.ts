@@ -20,7 +20,7 @@ const tags = ['Enrollment policies'];
 
 /** `…/enrollment-policies/:policy_id…` */
 const policyInPath: PlaceOf = async (request, tx) => {
-  const policy = await tx.policies.policy(pathText(request, 'policy_id'));
+  const policy = await tx.policies.find(pathText(request, 'policy_id'));
   return policy && tx.hierarchy.placeOfSite(policy.siteId);
 };
 

@@ -28,7 +28,7 @@ const tags = ['Enrollments'];
 
 /** `…/enrollments/:enrollment_id…` */
 const enrollmentInPath: PlaceOf = async (request, tx) => {
-  const enrollment = await tx.enrollments.enrollment(pathText(request, 'enrollment_id'));
+  const enrollment = await tx.enrollments.find(pathText(request, 'enrollment_id'));
   return enrollment && tx.hierarchy.placeOfSite(enrollment.siteId);
 };
 

@@ -43,7 +43,7 @@ const grantInPath: PlaceOf = async (request, tx) => {
 };
 
 const tokenInPath: PlaceOf = async (request, tx) => {
-  const row = await tx.operators.token(pathText(request, 'access_token_id'));
+  const row = await tx.accessTokens.find(pathText(request, 'access_token_id'));
   return row && placeOfScope(tx, scopeOfRow(row));
 };
 

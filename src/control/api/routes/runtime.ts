@@ -28,7 +28,7 @@ export interface RuntimeOptions {
 }
 
 const keyInPath: PlaceOf = async (request, tx) => {
-  const key = await tx.keys.key(pathText(request, 'key_id'));
+  const key = await tx.keys.find(pathText(request, 'key_id'));
   return key && tx.hierarchy.placeOfSite(key.siteId);
 };
 
@@ -41,7 +41,7 @@ export function registerRuntimeRoutes(app: ControlApp, options: RuntimeOptions):
 }
 
 async function requireKey(tx: Transaction, keyId: string): Promise<RowOf<'derivedKey'>> {
-  const key = await tx.keys.key(keyId);
+  const key = await tx.keys.find(keyId);
   if (key === undefined) throw new Refusal('not_found');
   return key;
 }

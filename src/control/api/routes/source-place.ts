@@ -4,6 +4,6 @@ import { pathText } from '../places.ts';
 
 /** `…/sources/:source_id…` */
 export const sourceInPath: PlaceOf = async (request, tx) => {
-  const source = await tx.sources.source(pathText(request, 'source_id'));
+  const source = await tx.sources.find(pathText(request, 'source_id'));
   return source && tx.hierarchy.placeOfSite(source.siteId);
 };

@@ -1,64 +1,17 @@
-import type { Insertable, Updateable } from 'kysely';
+import type { Insertable } from 'kysely';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import { expectUpdated, type Page, type RowOf } from './records.ts';
+import type { Page, RowOf } from './records.ts';
+import { VersionedTable } from './versioned-table.ts';
 
-/** Clients with their grants, and brokers. */
-export class Clients {
-  readonly #db: Database;
-
+/** Clients and their grants. */
+export class Clients extends VersionedTable<'client'> {
   constructor(db: Database) {
-    this.#db = db;
-  }
-
-  async add(row: Insertable<Tables['client']>): Promise<void> {
-    await this.#db.insertInto('client').values(row).execute();
-  }
-
-  client(siteId: string, clientId: string): Promise<RowOf<'client'> | undefined> {
-    return this.#db
-      .selectFrom('client')
-      .selectAll()
-      .where('siteId', '=', siteId)
-      .where('clientId', '=', clientId)
-      .executeTakeFirst();
-  }
-
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async change(
-    row: Pick<RowOf<'client'>, 'siteId' | 'clientId' | 'version'>,
-    set: Updateable<Tables['client']>,
-    nowMs: number,
-  ): Promise<void> {
-    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
-    expectUpdated(
-      await this.#db
-        .updateTable('client')
-        .set(next)
-        .where('siteId', '=', row.siteId)
-        .where('clientId', '=', row.clientId)
-        .where('version', '=', row.version)
-        .executeTakeFirstOrThrow(),
-    );
-  }
-
-  async remove(siteId: string, clientId: string): Promise<boolean> {
-    const { numDeletedRows } = await this.#db
-      .deleteFrom('client')
-      .where('siteId', '=', siteId)
-      .where('clientId', '=', clientId)
-      .executeTakeFirstOrThrow();
-    return numDeletedRows > 0n;
-  }
-
-  ofSite(siteId: string, page: Page): Promise<readonly RowOf<'client'>[]> {
-    let query = this.#db.selectFrom('client').selectAll().where('siteId', '=', siteId);
-    if (page.after !== undefined) query = query.where('clientId', '>', page.after);
-    return query.orderBy('clientId').limit(page.limit).execute();
+    super(db, 'client');
   }
 
   grants(siteId: string, clientId: string): Promise<readonly RowOf<'clientGrant'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('clientGrant')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -68,7 +21,7 @@ export class Clients {
   }
 
   grant(siteId: string, clientId: string, resource: string): Promise<RowOf<'clientGrant'> | undefined> {
-    return this.#db
+    return this.db
       .selectFrom('clientGrant')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -78,7 +31,7 @@ export class Clients {
   }
 
   grantsPage(siteId: string, clientId: string, page: Page): Promise<readonly RowOf<'clientGrant'>[]> {
-    let query = this.#db
+    let query = this.db
       .selectFrom('clientGrant')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -88,7 +41,7 @@ export class Clients {
   }
 
   async countGrants(siteId: string, clientId: string): Promise<number> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('clientGrant')
       .select((of) => of.fn.countAll<number>().as('grants'))
       .where('siteId', '=', siteId)
@@ -98,7 +51,7 @@ export class Clients {
   }
 
   async count(siteId: string): Promise<number> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('client')
       .select((of) => of.fn.countAll<number>().as('clients'))
       .where('siteId', '=', siteId)
@@ -107,7 +60,7 @@ export class Clients {
   }
 
   async removeGrants(siteId: string, clientId: string): Promise<void> {
-    await this.#db
+    await this.db
       .deleteFrom('clientGrant')
       .where('siteId', '=', siteId)
       .where('clientId', '=', clientId)
@@ -115,7 +68,7 @@ export class Clients {
   }
 
   allGrants(siteId: string): Promise<readonly RowOf<'clientGrant'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('clientGrant')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -125,7 +78,7 @@ export class Clients {
   }
 
   async putGrant(row: Insertable<Tables['clientGrant']>): Promise<void> {
-    await this.#db
+    await this.db
       .insertInto('clientGrant')
       .values(row)
       .onConflict((conflict) =>
@@ -137,58 +90,12 @@ export class Clients {
   }
 
   async removeGrant(siteId: string, clientId: string, resource: string): Promise<boolean> {
-    const { numDeletedRows } = await this.#db
+    const { numDeletedRows } = await this.db
       .deleteFrom('clientGrant')
       .where('siteId', '=', siteId)
       .where('clientId', '=', clientId)
       .where('resource', '=', resource)
       .executeTakeFirstOrThrow();
     return numDeletedRows > 0n;
-  }
-
-  async addBroker(row: Insertable<Tables['broker']>): Promise<void> {
-    await this.#db.insertInto('broker').values(row).execute();
-  }
-
-  broker(siteId: string, issuer: string): Promise<RowOf<'broker'> | undefined> {
-    return this.#db
-      .selectFrom('broker')
-      .selectAll()
-      .where('siteId', '=', siteId)
-      .where('issuer', '=', issuer)
-      .executeTakeFirst();
-  }
-
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async changeBroker(
-    row: Pick<RowOf<'broker'>, 'siteId' | 'issuer' | 'version'>,
-    set: Updateable<Tables['broker']>,
-    nowMs: number,
-  ): Promise<void> {
-    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
-    expectUpdated(
-      await this.#db
-        .updateTable('broker')
-        .set(next)
-        .where('siteId', '=', row.siteId)
-        .where('issuer', '=', row.issuer)
-        .where('version', '=', row.version)
-        .executeTakeFirstOrThrow(),
-    );
-  }
-
-  async removeBroker(siteId: string, issuer: string): Promise<boolean> {
-    const { numDeletedRows } = await this.#db
-      .deleteFrom('broker')
-      .where('siteId', '=', siteId)
-      .where('issuer', '=', issuer)
-      .executeTakeFirstOrThrow();
-    return numDeletedRows > 0n;
-  }
-
-  brokers(siteId: string, page: Page): Promise<readonly RowOf<'broker'>[]> {
-    let query = this.#db.selectFrom('broker').selectAll().where('siteId', '=', siteId);
-    if (page.after !== undefined) query = query.where('issuer', '>', page.after);
-    return query.orderBy('issuer').limit(page.limit).execute();
   }
 }

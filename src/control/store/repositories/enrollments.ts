@@ -1,8 +1,9 @@
-import type { Insertable, Updateable } from 'kysely';
+import type { Insertable } from 'kysely';
 import type { EnrollmentState } from '../../domain/enrollment.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import { expectUpdated, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import { VersionedTable } from './versioned-table.ts';
 
 export interface EnrollmentFilter {
   readonly state?: EnrollmentState | undefined;
@@ -10,24 +11,22 @@ export interface EnrollmentFilter {
 }
 
 /** Challenges and enrollments. */
-export class Enrollments {
-  readonly #db: Database;
-
+export class Enrollments extends VersionedTable<'enrollment'> {
   constructor(db: Database) {
-    this.#db = db;
+    super(db, 'enrollment');
   }
 
   async addChallenge(row: Insertable<Tables['challenge']>): Promise<void> {
-    await this.#db.insertInto('challenge').values(row).execute();
+    await this.db.insertInto('challenge').values(row).execute();
   }
 
   challenge(id: string): Promise<RowOf<'challenge'> | undefined> {
-    return this.#db.selectFrom('challenge').selectAll().where('id', '=', id).executeTakeFirst();
+    return this.db.selectFrom('challenge').selectAll().where('id', '=', id).executeTakeFirst();
   }
 
   /** Consumes a challenge, once. @returns whether it was this call that did */
   async consumeChallenge(id: string, enrollmentId: string): Promise<boolean> {
-    const { numUpdatedRows } = await this.#db
+    const { numUpdatedRows } = await this.db
       .updateTable('challenge')
       .set({ enrollmentId })
       .where('id', '=', id)
@@ -38,7 +37,7 @@ export class Enrollments {
 
   /** Challenges that ended before the moment; their enrollments stay. @returns how many: {@link PRUNED_AT_ONCE} at most */
   async pruneChallenges(endedBeforeMs: number): Promise<number> {
-    const { numDeletedRows } = await this.#db
+    const { numDeletedRows } = await this.db
       .deleteFrom('challenge')
       .where('id', 'in', (of) =>
         of
@@ -51,41 +50,16 @@ export class Enrollments {
     return Number(numDeletedRows);
   }
 
-  async add(row: Insertable<Tables['enrollment']>): Promise<void> {
-    await this.#db.insertInto('enrollment').values(row).execute();
-  }
-
-  enrollment(id: string): Promise<RowOf<'enrollment'> | undefined> {
-    return this.#db.selectFrom('enrollment').selectAll().where('id', '=', id).executeTakeFirst();
-  }
-
   byChallenge(challengeId: string): Promise<RowOf<'enrollment'> | undefined> {
-    return this.#db
+    return this.db
       .selectFrom('enrollment')
       .selectAll()
       .where('challengeId', '=', challengeId)
       .executeTakeFirst();
   }
 
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async change(
-    row: Pick<RowOf<'enrollment'>, 'id' | 'version'>,
-    set: Updateable<Tables['enrollment']>,
-    nowMs: number,
-  ): Promise<void> {
-    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
-    expectUpdated(
-      await this.#db
-        .updateTable('enrollment')
-        .set(next)
-        .where('id', '=', row.id)
-        .where('version', '=', row.version)
-        .executeTakeFirstOrThrow(),
-    );
-  }
-
   ofSite(siteId: string, page: Page, filter: EnrollmentFilter = {}): Promise<readonly RowOf<'enrollment'>[]> {
-    let query = this.#db.selectFrom('enrollment').selectAll().where('siteId', '=', siteId);
+    let query = this.db.selectFrom('enrollment').selectAll().where('siteId', '=', siteId);
     if (filter.state !== undefined) query = query.where('state', '=', filter.state);
     if (filter.policyId !== undefined) query = query.where('policyId', '=', filter.policyId);
     if (page.after !== undefined) query = query.where('id', '>', page.after);
@@ -94,7 +68,7 @@ export class Enrollments {
 
   /** Waiting enrollments of a policy. */
   pendingOfPolicy(policyId: string): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('enrollment')
       .selectAll()
       .where('policyId', '=', policyId)
@@ -105,7 +79,7 @@ export class Enrollments {
 
   /** Waiting enrollments whose proof was verified against this revision. */
   pendingOfRevision(sourceId: string, revision: number): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('enrollment')
       .selectAll()
       .where('sourceId', '=', sourceId)
@@ -117,7 +91,7 @@ export class Enrollments {
 
   /** Waiting enrollments whose key would have ended by now. */
   overdue(nowSeconds: number, limit: number): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('enrollment')
       .selectAll()
       .where('state', '=', 'pending_approval')
@@ -132,7 +106,7 @@ export class Enrollments {
    * submission could come again and find nothing. @returns how many: {@link PRUNED_AT_ONCE} at most
    */
   async prune(endedBeforeSeconds: number): Promise<number> {
-    const { numDeletedRows } = await this.#db
+    const { numDeletedRows } = await this.db
       .deleteFrom('enrollment')
       .where('id', 'in', (of) =>
         of
@@ -148,7 +122,7 @@ export class Enrollments {
 
   /** How many other public keys enrolled, or wait, with this token. */
   async otherKeysOfToken(tokenHash: string, thumbprint: string): Promise<number> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('enrollment')
       .select((of) => of.fn.count<number>('thumbprint').distinct().as('keys'))
       .where('tokenHash', '=', tokenHash)

@@ -2,7 +2,8 @@ import type { Insertable, Updateable } from 'kysely';
 import type { KeyState } from '../../domain/enrollment.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import { expectUpdated, inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import { inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import { VersionedTable } from './versioned-table.ts';
 
 export interface KeyFilter {
   readonly clientId?: string | undefined;
@@ -11,40 +12,13 @@ export interface KeyFilter {
 }
 
 /** Derived keys; public keys and subjects that are refused for ever. */
-export class Keys {
-  readonly #db: Database;
-
+export class Keys extends VersionedTable<'derivedKey'> {
   constructor(db: Database) {
-    this.#db = db;
-  }
-
-  async add(row: Insertable<Tables['derivedKey']>): Promise<void> {
-    await this.#db.insertInto('derivedKey').values(row).execute();
-  }
-
-  key(keyId: string): Promise<RowOf<'derivedKey'> | undefined> {
-    return this.#db.selectFrom('derivedKey').selectAll().where('keyId', '=', keyId).executeTakeFirst();
-  }
-
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async change(
-    row: Pick<RowOf<'derivedKey'>, 'keyId' | 'version'>,
-    set: Updateable<Tables['derivedKey']>,
-    nowMs: number,
-  ): Promise<void> {
-    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
-    expectUpdated(
-      await this.#db
-        .updateTable('derivedKey')
-        .set(next)
-        .where('keyId', '=', row.keyId)
-        .where('version', '=', row.version)
-        .executeTakeFirstOrThrow(),
-    );
+    super(db, 'derivedKey');
   }
 
   ofSite(siteId: string, page: Page, filter: KeyFilter = {}): Promise<readonly RowOf<'derivedKey'>[]> {
-    let query = this.#db.selectFrom('derivedKey').selectAll().where('siteId', '=', siteId);
+    let query = this.db.selectFrom('derivedKey').selectAll().where('siteId', '=', siteId);
     if (filter.clientId !== undefined) query = query.where('clientId', '=', filter.clientId);
     if (filter.state !== undefined) {
       const { status, nowSeconds } = filter.state;
@@ -63,7 +37,7 @@ export class Keys {
     thumbprint: string,
     nowSeconds: number,
   ): Promise<readonly RowOf<'derivedKey'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('derivedKey')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -85,13 +59,13 @@ export class Keys {
   ): Promise<number> {
     const { nowMs, ...by } = revocation;
     const nowSeconds = Math.floor(nowMs / 1000);
-    const living = this.#db
+    const living = this.db
       .selectFrom('derivedKey')
       .where('siteId', '=', siteId)
       .where('status', '=', 'active')
       .where('expiresAtSeconds', '>', nowSeconds);
     const publicKeys = living.select('thumbprint').where('sourceId', '=', sourceId);
-    await this.#db
+    await this.db
       .insertInto('revokedPublicKey')
       .columns(['siteId', 'thumbprint', 'revokedAtMs'])
       .expression(
@@ -106,7 +80,7 @@ export class Keys {
       )
       .onConflict((conflict) => conflict.columns(['siteId', 'thumbprint']).doNothing())
       .execute();
-    await this.#db
+    await this.db
       .insertInto('siteChange')
       .columns(['siteId', 'kind', 'reference', 'createdAtMs'])
       .expression(
@@ -120,7 +94,7 @@ export class Keys {
           ]),
       )
       .execute();
-    const { numUpdatedRows } = await this.#db
+    const { numUpdatedRows } = await this.db
       .updateTable('derivedKey')
       .set(({ eb }) => ({
         status: 'revoked',
@@ -138,7 +112,7 @@ export class Keys {
   }
 
   livingOfSource(sourceId: string, nowSeconds: number): Promise<readonly RowOf<'derivedKey'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('derivedKey')
       .selectAll()
       .where('sourceId', '=', sourceId)
@@ -149,7 +123,7 @@ export class Keys {
 
   /** What a bundle lists, a page at a time: active and not ended. */
   livingOfSite(siteId: string, nowSeconds: number, page: Page): Promise<readonly RowOf<'derivedKey'>[]> {
-    let query = this.#db
+    let query = this.db
       .selectFrom('derivedKey')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -160,7 +134,7 @@ export class Keys {
   }
 
   async hasLivingOfClient(siteId: string, clientId: string, nowSeconds: number): Promise<boolean> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('derivedKey')
       .select('keyId')
       .where('siteId', '=', siteId)
@@ -177,7 +151,7 @@ export class Keys {
     const found: RowOf<'derivedKey'>[] = [];
     for (const part of inParts(keyIds)) {
       found.push(
-        ...(await this.#db.selectFrom('derivedKey').selectAll().where('keyId', 'in', part).execute()),
+        ...(await this.db.selectFrom('derivedKey').selectAll().where('keyId', 'in', part).execute()),
       );
     }
     return found;
@@ -189,13 +163,13 @@ export class Keys {
     set: Pick<Updateable<Tables['derivedKey']>, 'listedRevision' | 'revokedRevision'>,
   ): Promise<void> {
     for (const part of inParts(keyIds)) {
-      await this.#db.updateTable('derivedKey').set(set).where('keyId', 'in', part).execute();
+      await this.db.updateTable('derivedKey').set(set).where('keyId', 'in', part).execute();
     }
   }
 
   /** Keys that ended, or were revoked and would have ended, before the moment. @returns how many: {@link PRUNED_AT_ONCE} at most */
   async prune(endedBeforeSeconds: number): Promise<number> {
-    const { numDeletedRows } = await this.#db
+    const { numDeletedRows } = await this.db
       .deleteFrom('derivedKey')
       .where('keyId', 'in', (of) =>
         of
@@ -209,7 +183,7 @@ export class Keys {
   }
 
   async refusePublicKey(siteId: string, thumbprint: string, nowMs: number): Promise<void> {
-    await this.#db
+    await this.db
       .insertInto('revokedPublicKey')
       .values({ siteId, thumbprint, revokedAtMs: nowMs })
       .onConflict((conflict) => conflict.columns(['siteId', 'thumbprint']).doNothing())
@@ -217,7 +191,7 @@ export class Keys {
   }
 
   async publicKeyWasRevoked(siteId: string, thumbprint: string): Promise<boolean> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('revokedPublicKey')
       .select('thumbprint')
       .where('siteId', '=', siteId)
@@ -227,7 +201,7 @@ export class Keys {
   }
 
   async blockSubject(row: Insertable<Tables['blockedSubject']>): Promise<void> {
-    await this.#db
+    await this.db
       .insertInto('blockedSubject')
       .values(row)
       .onConflict((conflict) => conflict.columns(['siteId', 'issuer', 'subject']).doNothing())
@@ -235,7 +209,7 @@ export class Keys {
   }
 
   async unblockSubject(siteId: string, issuer: string, subject: string): Promise<boolean> {
-    const { numDeletedRows } = await this.#db
+    const { numDeletedRows } = await this.db
       .deleteFrom('blockedSubject')
       .where('siteId', '=', siteId)
       .where('issuer', '=', issuer)
@@ -245,7 +219,7 @@ export class Keys {
   }
 
   async subjectIsBlocked(siteId: string, issuer: string, subject: string): Promise<boolean> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('blockedSubject')
       .select('subject')
       .where('siteId', '=', siteId)
@@ -263,7 +237,7 @@ export class Keys {
       readonly limit: number;
     },
   ): Promise<readonly RowOf<'blockedSubject'>[]> {
-    let query = this.#db.selectFrom('blockedSubject').selectAll().where('siteId', '=', siteId);
+    let query = this.db.selectFrom('blockedSubject').selectAll().where('siteId', '=', siteId);
     const { after } = page;
     if (after !== undefined) {
       query = query.where((is) =>

@@ -1,9 +1,9 @@
-import type { Insertable, Updateable } from 'kysely';
+import type { Insertable } from 'kysely';
 import type { Reach, Scope } from '../../domain/roles.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { scopeWithin } from './reach.ts';
-import { expectUpdated, type Page, type RowOf } from './records.ts';
+import type { Page, RowOf } from './records.ts';
 
 /** Who operates Control: role grants, tokens, sessions; and answers that may be given again. */
 export class Operators {
@@ -37,8 +37,8 @@ export class Operators {
 
   /** Grants at scopes within reach. */
   reachedGrants(reach: Reach, page: Page): Promise<readonly RowOf<'roleGrant'>[]> {
-    if (reach.kind === 'everything') return this.grants(page);
-    let query = this.#db.selectFrom('roleGrant').selectAll().where(scopeWithin(reach));
+    let query = this.#db.selectFrom('roleGrant').selectAll();
+    if (reach.kind === 'below') query = query.where(scopeWithin(reach));
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
   }
@@ -80,37 +80,12 @@ export class Operators {
       .execute();
   }
 
-  async addToken(row: Insertable<Tables['accessToken']>): Promise<void> {
-    await this.#db.insertInto('accessToken').values(row).execute();
-  }
-
-  token(id: string): Promise<RowOf<'accessToken'> | undefined> {
-    return this.#db.selectFrom('accessToken').selectAll().where('id', '=', id).executeTakeFirst();
-  }
-
   tokenByHash(tokenHash: string): Promise<RowOf<'accessToken'> | undefined> {
     return this.#db
       .selectFrom('accessToken')
       .selectAll()
       .where('tokenHash', '=', tokenHash)
       .executeTakeFirst();
-  }
-
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async changeToken(
-    row: Pick<RowOf<'accessToken'>, 'id' | 'version'>,
-    set: Updateable<Tables['accessToken']>,
-    nowMs: number,
-  ): Promise<void> {
-    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
-    expectUpdated(
-      await this.#db
-        .updateTable('accessToken')
-        .set(next)
-        .where('id', '=', row.id)
-        .where('version', '=', row.version)
-        .executeTakeFirstOrThrow(),
-    );
   }
 
   /** Of those that are still there. No change of the resource: its version stays. @param used milliseconds, by ID */
@@ -120,24 +95,10 @@ export class Operators {
     }
   }
 
-  async removeToken(id: string): Promise<boolean> {
-    const { numDeletedRows } = await this.#db
-      .deleteFrom('accessToken')
-      .where('id', '=', id)
-      .executeTakeFirstOrThrow();
-    return numDeletedRows > 0n;
-  }
-
-  tokens(page: Page): Promise<readonly RowOf<'accessToken'>[]> {
-    let query = this.#db.selectFrom('accessToken').selectAll();
-    if (page.after !== undefined) query = query.where('id', '>', page.after);
-    return query.orderBy('id').limit(page.limit).execute();
-  }
-
   /** Tokens at scopes within reach. */
   reachedTokens(reach: Reach, page: Page): Promise<readonly RowOf<'accessToken'>[]> {
-    if (reach.kind === 'everything') return this.tokens(page);
-    let query = this.#db.selectFrom('accessToken').selectAll().where(scopeWithin(reach));
+    let query = this.#db.selectFrom('accessToken').selectAll();
+    if (reach.kind === 'below') query = query.where(scopeWithin(reach));
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
   }

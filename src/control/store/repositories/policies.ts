@@ -1,7 +1,6 @@
-import type { Insertable, Updateable } from 'kysely';
 import type { Database } from '../database.ts';
-import type { Tables } from '../tables.ts';
-import { expectUpdated, type Page, type RowOf } from './records.ts';
+import type { Page, RowOf } from './records.ts';
+import { VersionedTable } from './versioned-table.ts';
 
 /** The key of one policy that ends last. */
 export interface LastKey {
@@ -11,44 +10,17 @@ export interface LastKey {
 }
 
 /** Enrollment policies. */
-export class Policies {
-  readonly #db: Database;
-
+export class Policies extends VersionedTable<'enrollmentPolicy'> {
   constructor(db: Database) {
-    this.#db = db;
-  }
-
-  async add(row: Insertable<Tables['enrollmentPolicy']>): Promise<void> {
-    await this.#db.insertInto('enrollmentPolicy').values(row).execute();
-  }
-
-  policy(id: string): Promise<RowOf<'enrollmentPolicy'> | undefined> {
-    return this.#db.selectFrom('enrollmentPolicy').selectAll().where('id', '=', id).executeTakeFirst();
+    super(db, 'enrollmentPolicy');
   }
 
   byReference(reference: string): Promise<RowOf<'enrollmentPolicy'> | undefined> {
-    return this.#db
+    return this.db
       .selectFrom('enrollmentPolicy')
       .selectAll()
       .where('reference', '=', reference)
       .executeTakeFirst();
-  }
-
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async change(
-    row: Pick<RowOf<'enrollmentPolicy'>, 'id' | 'version'>,
-    set: Updateable<Tables['enrollmentPolicy']>,
-    nowMs: number,
-  ): Promise<void> {
-    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
-    expectUpdated(
-      await this.#db
-        .updateTable('enrollmentPolicy')
-        .set(next)
-        .where('id', '=', row.id)
-        .where('version', '=', row.version)
-        .executeTakeFirstOrThrow(),
-    );
   }
 
   /**
@@ -56,7 +28,7 @@ export class Policies {
    * policy whose keys were all pruned or revoked is passed over.
    */
   async lastKeys(): Promise<readonly LastKey[]> {
-    const rows = await this.#db
+    const rows = await this.db
       .selectFrom('enrollmentPolicy')
       .select('siteId')
       .select((of) => {
@@ -83,7 +55,7 @@ export class Policies {
 
   /** Whether a policy that is not deleted names the client. */
   async hasOfClient(siteId: string, clientId: string): Promise<boolean> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('enrollmentPolicy')
       .select('id')
       .where('siteId', '=', siteId)
@@ -96,7 +68,7 @@ export class Policies {
 
   /** Without deleted ones. */
   ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
-    let query = this.#db
+    let query = this.db
       .selectFrom('enrollmentPolicy')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -107,7 +79,7 @@ export class Policies {
 
   /** Deleted policies that no enrollment refers to any more. @returns how many */
   async pruneDeleted(): Promise<number> {
-    const { numDeletedRows } = await this.#db
+    const { numDeletedRows } = await this.db
       .deleteFrom('enrollmentPolicy')
       .where('state', '=', 'deleted')
       .where(({ not, exists, selectFrom }) =>

@@ -1,50 +1,18 @@
-import type { Insertable, Updateable } from 'kysely';
+import type { Updateable } from 'kysely';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import { expectUpdated, type Page, type RowOf } from './records.ts';
+import type { RowOf } from './records.ts';
+import { VersionedTable } from './versioned-table.ts';
 
 /** Verifiers that take a site's bundles. */
-export class Targets {
-  readonly #db: Database;
-
+export class Targets extends VersionedTable<'target'> {
   constructor(db: Database) {
-    this.#db = db;
-  }
-
-  async add(row: Insertable<Tables['target']>): Promise<void> {
-    await this.#db.insertInto('target').values(row).execute();
-  }
-
-  target(id: string): Promise<RowOf<'target'> | undefined> {
-    return this.#db.selectFrom('target').selectAll().where('id', '=', id).executeTakeFirst();
-  }
-
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async change(
-    row: Pick<RowOf<'target'>, 'id' | 'version'>,
-    set: Updateable<Tables['target']>,
-    nowMs: number,
-  ): Promise<void> {
-    const next = { ...set, version: row.version + 1, updatedAtMs: nowMs };
-    expectUpdated(
-      await this.#db
-        .updateTable('target')
-        .set(next)
-        .where('id', '=', row.id)
-        .where('version', '=', row.version)
-        .executeTakeFirstOrThrow(),
-    );
-  }
-
-  ofSite(siteId: string, page: Page): Promise<readonly RowOf<'target'>[]> {
-    let query = this.#db.selectFrom('target').selectAll().where('siteId', '=', siteId);
-    if (page.after !== undefined) query = query.where('id', '>', page.after);
-    return query.orderBy('id').limit(page.limit).execute();
+    super(db, 'target');
   }
 
   /** All that a publication waits for. */
   attached(siteId: string): Promise<readonly RowOf<'target'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('target')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -55,7 +23,7 @@ export class Targets {
 
   /** Whose token this is, by its hash: the present one, or the one before for a while. */
   byTokenHash(tokenHash: string, nowMs: number): Promise<RowOf<'target'> | undefined> {
-    return this.#db
+    return this.db
       .selectFrom('target')
       .selectAll()
       .where('state', '=', 'attached')
@@ -86,6 +54,6 @@ export class Targets {
       | 'raisedRevisions'
     >,
   ): Promise<void> {
-    await this.#db.updateTable('target').set(set).where('id', '=', id).execute();
+    await this.db.updateTable('target').set(set).where('id', '=', id).execute();
   }
 }

@@ -24,16 +24,16 @@ export function clientCases({ read, write, ground }: Bench): void {
       await clients.change({ siteId, clientId: 'a', version: 1 }, { context: '{"x":"y"}' }, NOW_MS + 1);
     });
     await read(async ({ clients }) => {
-      expect(await clients.client(siteId, 'a')).toEqual({
+      expect(await clients.find(siteId, 'a')).toEqual({
         ...clientRow(siteId, 'a'),
         context: '{"x":"y"}',
         version: 2,
         updatedAtMs: NOW_MS + 1,
       });
-      expect(await clients.client('elsewhere', 'a')).toBeUndefined();
+      expect(await clients.find('elsewhere', 'a')).toBeUndefined();
       const listed = await pages(
         2,
-        (page) => clients.ofSite(siteId, page),
+        (page) => clients.list({ siteId }, page),
         ({ clientId }) => clientId,
       );
       expect(listed).toEqual([['a', 'b'], ['c']]);
@@ -70,25 +70,25 @@ export function clientCases({ read, write, ground }: Bench): void {
     const { siteId } = await ground();
     const issuer = 'https://broker.shop.example/a?b=c';
     const broker = { siteId, issuer, definition: '{}', ...VERSIONED };
-    await write(async ({ clients }) => {
-      await clients.addBroker(broker);
-      await clients.addBroker({ ...broker, issuer: 'https://a.example' });
-      await clients.changeBroker(broker, { definition: '{"a":1}' }, NOW_MS);
+    await write(async ({ brokers }) => {
+      await brokers.add(broker);
+      await brokers.add({ ...broker, issuer: 'https://a.example' });
+      await brokers.change(broker, { definition: '{"a":1}' }, NOW_MS);
     });
-    const stale = write((tx) => tx.clients.changeBroker(broker, {}, NOW_MS));
+    const stale = write((tx) => tx.brokers.change(broker, {}, NOW_MS));
     await expect(stale).rejects.toThrow(VersionConflictError);
-    await read(async ({ clients }) => {
-      expect(await clients.broker(siteId, issuer)).toMatchObject({ definition: '{"a":1}', version: 2 });
-      expect(await clients.broker('elsewhere', issuer)).toBeUndefined();
+    await read(async ({ brokers }) => {
+      expect(await brokers.find(siteId, issuer)).toMatchObject({ definition: '{"a":1}', version: 2 });
+      expect(await brokers.find('elsewhere', issuer)).toBeUndefined();
       const listed = await pages(
         1,
-        (page) => clients.brokers(siteId, page),
+        (page) => brokers.list({ siteId }, page),
         (row) => row.issuer,
       );
       expect(listed).toEqual([['https://a.example'], [issuer]]);
     });
-    expect(await write((tx) => tx.clients.removeBroker(siteId, issuer))).toBe(true);
-    expect(await write((tx) => tx.clients.removeBroker(siteId, issuer))).toBe(false);
+    expect(await write((tx) => tx.brokers.remove(siteId, issuer))).toBe(true);
+    expect(await write((tx) => tx.brokers.remove(siteId, issuer))).toBe(false);
   });
 }
 
@@ -97,37 +97,37 @@ export function routeCases({ read, write, ground }: Bench): void {
     const { siteId } = await ground();
     const route = { siteId, routeId: 'orders-read', definition: '{}', ...VERSIONED };
     const sources = { siteId, routeId: 'orders-read', allowedSources: '[]', ...VERSIONED };
-    await expect(write((tx) => tx.routes.addSources(sources))).rejects.toMatchObject({ kind: 'reference' });
-    await write(async ({ routes }) => {
+    await expect(write((tx) => tx.routeSources.add(sources))).rejects.toMatchObject({ kind: 'reference' });
+    await write(async ({ routeSources, routes }) => {
       await routes.add(route);
       await routes.add({ ...route, routeId: 'a' });
-      await routes.addSources(sources);
+      await routeSources.add(sources);
       await routes.change(route, { definition: '{"method":"GET"}' }, NOW_MS);
-      await routes.changeSources(sources, { allowedSources: '[{}]' }, NOW_MS);
+      await routeSources.change(sources, { allowedSources: '[{}]' }, NOW_MS);
     });
     await expect(write((tx) => tx.routes.change(route, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
-    const stale = write((tx) => tx.routes.changeSources(sources, {}, NOW_MS));
+    const stale = write((tx) => tx.routeSources.change(sources, {}, NOW_MS));
     await expect(stale).rejects.toThrow(VersionConflictError);
-    await read(async ({ routes }) => {
-      expect(await routes.route(siteId, 'orders-read')).toMatchObject({
+    await read(async ({ routeSources, routes }) => {
+      expect(await routes.find(siteId, 'orders-read')).toMatchObject({
         definition: '{"method":"GET"}',
         version: 2,
       });
-      expect(await routes.sources(siteId, 'orders-read')).toMatchObject({
+      expect(await routeSources.find(siteId, 'orders-read')).toMatchObject({
         allowedSources: '[{}]',
         version: 2,
       });
       const listed = await pages(
         1,
-        (page) => routes.ofSite(siteId, page),
+        (page) => routes.list({ siteId }, page),
         ({ routeId }) => routeId,
       );
       expect(listed).toEqual([['a'], ['orders-read']]);
-      expect(await routes.sourcesOfSite(siteId, ALL)).toHaveLength(1);
-      expect(await routes.sourcesOfSite(siteId, { after: 'orders-read', limit: 9 })).toEqual([]);
+      expect(await routeSources.list({ siteId }, ALL)).toHaveLength(1);
+      expect(await routeSources.list({ siteId }, { after: 'orders-read', limit: 9 })).toEqual([]);
     });
-    expect(await write((tx) => tx.routes.removeSources(siteId, 'orders-read'))).toBe(true);
-    expect(await write((tx) => tx.routes.removeSources(siteId, 'orders-read'))).toBe(false);
+    expect(await write((tx) => tx.routeSources.remove(siteId, 'orders-read'))).toBe(true);
+    expect(await write((tx) => tx.routeSources.remove(siteId, 'orders-read'))).toBe(false);
     expect(await write((tx) => tx.routes.remove(siteId, 'orders-read'))).toBe(true);
     expect(await write((tx) => tx.routes.remove(siteId, 'orders-read'))).toBe(false);
   });
@@ -154,7 +154,7 @@ export function targetCases({ read, write, ground }: Bench): void {
     });
     await expect(write((tx) => tx.targets.change(gone, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
     await read(async ({ targets }) => {
-      expect(await targets.target(target.id)).toMatchObject({
+      expect(await targets.find(target.id)).toMatchObject({
         version: 2,
         ackedRevision: 4,
         lastSeenAtMs: NOW_MS + 2,
@@ -166,7 +166,7 @@ export function targetCases({ read, write, ground }: Bench): void {
       expect((await targets.attached(siteId)).map(({ id }) => id)).toEqual([target.id]);
       const listed = await pages(
         1,
-        (page) => targets.ofSite(siteId, page),
+        (page) => targets.list({ siteId }, page),
         ({ id }) => id,
       );
       expect(listed.flat()).toEqual([target.id, gone.id].sort());
@@ -217,7 +217,7 @@ export function policyCases({ read, write, ground }: Bench): void {
     });
     await expect(write((tx) => tx.policies.change(policy, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
     await read(async ({ policies }) => {
-      expect(await policies.policy(policy.id)).toEqual({ ...policy, state: 'deactivated', version: 2 });
+      expect(await policies.find(policy.id)).toEqual({ ...policy, state: 'deactivated', version: 2 });
       expect((await policies.byReference(policy.reference))?.id).toBe(policy.id);
       expect(await policies.byReference('nothing')).toBeUndefined();
       expect((await policies.ofSite(siteId, ALL)).map(({ id }) => id)).toEqual([policy.id]);
@@ -251,7 +251,7 @@ export function policyCases({ read, write, ground }: Bench): void {
       { siteId, createdAtMs: NOW_MS - 30_000, expiresAtSeconds: NOW_SECONDS + 200 },
     ]);
     expect(await write((tx) => tx.policies.pruneDeleted())).toBeGreaterThanOrEqual(1);
-    expect(await read((tx) => tx.policies.policy(deleted.id))).toBeUndefined();
-    expect(await read((tx) => tx.policies.policy(policy.id))).toBeDefined();
+    expect(await read((tx) => tx.policies.find(deleted.id))).toBeUndefined();
+    expect(await read((tx) => tx.policies.find(policy.id))).toBeDefined();
   });
 }

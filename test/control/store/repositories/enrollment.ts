@@ -58,7 +58,7 @@ export function enrollmentCases({ read, write, ground }: Bench): void {
     const { siteId } = policy;
     const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
     await read(async ({ enrollments }) => {
-      expect(await enrollments.enrollment(waiting.id)).toEqual(waiting);
+      expect(await enrollments.find(waiting.id)).toEqual(waiting);
       expect((await enrollments.byChallenge(denied.challengeId))?.state).toBe('denied');
       const all = [waiting.id, denied.id, overdue.id].sort();
       expect(
@@ -122,7 +122,7 @@ export function keyCases({ read, write, ground }: Bench): void {
     });
     await expect(write((tx) => tx.keys.change(active, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
     await read(async ({ keys }) => {
-      expect(await keys.key(active.keyId)).toEqual({ ...active, version: 2, updatedAtMs: NOW_MS + 1 });
+      expect(await keys.find(active.keyId)).toEqual({ ...active, version: 2, updatedAtMs: NOW_MS + 1 });
       expect(
         (
           await pages(

@@ -19,21 +19,21 @@ import { ALL, type Bench, below, EVERYTHING } from './bench.ts';
 export function hierarchyCases({ read, write, ground }: Bench): void {
   it('environments and fleets are found, changed and removed', async () => {
     const { environmentId, fleetId } = await ground();
-    const environment = await read((tx) => tx.hierarchy.environment(environmentId));
-    const fleet = await read((tx) => tx.hierarchy.fleet(fleetId));
+    const environment = await read((tx) => tx.environments.find(environmentId));
+    const fleet = await read((tx) => tx.fleets.find(fleetId));
     expect(environment).toEqual({ id: environmentId, name: environmentId, ...VERSIONED });
     expect(fleet).toEqual({ id: fleetId, environmentId, name: fleetId, ...VERSIONED });
     const first = { id: environmentId, version: 1 };
     await write(async (tx) => {
-      await tx.hierarchy.changeEnvironment(first, { name: `${environmentId} 2` }, NOW_MS + 5);
-      await tx.hierarchy.changeFleet({ id: fleetId, version: 1 }, { name: 'eu' }, NOW_MS + 5);
+      await tx.environments.change(first, { name: `${environmentId} 2` }, NOW_MS + 5);
+      await tx.fleets.change({ id: fleetId, version: 1 }, { name: 'eu' }, NOW_MS + 5);
     });
-    await expect(write((tx) => tx.hierarchy.changeEnvironment(first, {}, NOW_MS))).rejects.toThrow(
+    await expect(write((tx) => tx.environments.change(first, {}, NOW_MS))).rejects.toThrow(
       VersionConflictError,
     );
-    await expect(
-      write((tx) => tx.hierarchy.changeFleet({ id: fleetId, version: 1 }, {}, NOW_MS)),
-    ).rejects.toThrow(VersionConflictError);
+    await expect(write((tx) => tx.fleets.change({ id: fleetId, version: 1 }, {}, NOW_MS))).rejects.toThrow(
+      VersionConflictError,
+    );
     const [named, inIt, other] = await read(async (tx) => [
       await tx.hierarchy.environmentByName(`${environmentId} 2`),
       await tx.hierarchy.fleetByName(environmentId, 'eu'),
@@ -43,15 +43,15 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
     expect([inIt?.id, inIt?.version, other]).toEqual([fleetId, 2, undefined]);
     const empty = newId('environment', NOW_MS);
     await write(async (tx) => {
-      await tx.hierarchy.addEnvironment({ id: empty, name: empty, ...VERSIONED });
-      await tx.hierarchy.addFleet({ id: empty, environmentId: empty, name: 'f', ...VERSIONED });
+      await tx.environments.add({ id: empty, name: empty, ...VERSIONED });
+      await tx.fleets.add({ id: empty, environmentId: empty, name: 'f', ...VERSIONED });
     });
-    expect(await read((tx) => tx.hierarchy.fleets(empty, ALL))).toHaveLength(1);
-    expect(await write((tx) => tx.hierarchy.removeFleet(empty))).toBe(true);
-    expect(await write((tx) => tx.hierarchy.removeEnvironment(empty))).toBe(true);
-    expect(await write((tx) => tx.hierarchy.removeFleet(empty))).toBe(false);
-    expect(await write((tx) => tx.hierarchy.removeEnvironment(empty))).toBe(false);
-    expect(await read((tx) => tx.hierarchy.fleets(empty, ALL))).toEqual([]);
+    expect(await read((tx) => tx.fleets.list({ environmentId: empty }, ALL))).toHaveLength(1);
+    expect(await write((tx) => tx.fleets.remove(empty))).toBe(true);
+    expect(await write((tx) => tx.environments.remove(empty))).toBe(true);
+    expect(await write((tx) => tx.fleets.remove(empty))).toBe(false);
+    expect(await write((tx) => tx.environments.remove(empty))).toBe(false);
+    expect(await read((tx) => tx.fleets.list({ environmentId: empty }, ALL))).toEqual([]);
   });
 
   it('sites are found, changed, moved on without a version, and within reach', async () => {
@@ -59,20 +59,20 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
     const b = await ground();
     await write(async (tx) => {
       const first = { id: a.siteId, version: 1 };
-      await tx.hierarchy.changeSite(first, { displayName: 'Shop' }, NOW_MS + 1);
+      await tx.sites.change(first, { displayName: 'Shop' }, NOW_MS + 1);
       await tx.hierarchy.advance(a.siteId, { revision: 3, head: 'head', baseRevision: 2, wholeNeeded: 1 });
     });
-    const gone = write((tx) => tx.hierarchy.changeSite({ id: a.siteId, version: 1 }, {}, NOW_MS));
+    const gone = write((tx) => tx.sites.change({ id: a.siteId, version: 1 }, {}, NOW_MS));
     await expect(gone).rejects.toThrow(VersionConflictError);
-    await read(async ({ hierarchy }) => {
-      expect(await hierarchy.site(a.siteId)).toMatchObject({ displayName: 'Shop', version: 2, revision: 3 });
-      expect(await hierarchy.site(b.siteId)).toMatchObject(siteRow(b.fleetId, b.siteId));
+    await read(async ({ hierarchy, sites }) => {
+      expect(await sites.find(a.siteId)).toMatchObject({ displayName: 'Shop', version: 2, revision: 3 });
+      expect(await sites.find(b.siteId)).toMatchObject(siteRow(b.fleetId, b.siteId));
       expect(await hierarchy.placeOfSite(a.siteId)).toEqual(a);
       expect(await hierarchy.placeOfSite('nowhere')).toBeUndefined();
       expect(await hierarchy.hasIssuerUrl(siteRow('', a.siteId).issuerUrl)).toBe(true);
       expect(await hierarchy.hasIssuerUrl('https://nowhere.example')).toBe(false);
       expect(await hierarchy.allSiteIds()).toEqual(expect.arrayContaining([a.siteId, b.siteId]));
-      expect((await hierarchy.sites(a.fleetId, ALL)).map(({ id }) => id)).toEqual([a.siteId]);
+      expect((await sites.list({ fleetId: a.fleetId }, ALL)).map(({ id }) => id)).toEqual([a.siteId]);
     });
   });
 
@@ -89,7 +89,7 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
       [a.siteId, b.siteId].sort(),
     );
     expect(await sitesIn({})).toEqual([]);
-    await read(async ({ hierarchy }) => {
+    await read(async ({ environments, hierarchy }) => {
       const everywhere = (await hierarchy.reachedSites(EVERYTHING, ALL)).map(({ id }) => id);
       expect(everywhere).toEqual(expect.arrayContaining([a.siteId, b.siteId, c.siteId]));
       const after = { after: a.siteId, limit: 1 };
@@ -99,7 +99,7 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
       expect(await hierarchy.reachedEnvironments(below({ siteIds: [b.siteId] }), ALL)).toEqual([]);
       const all = await hierarchy.reachedEnvironments(EVERYTHING, ALL);
       expect(all.length).toBeGreaterThanOrEqual(3);
-      expect(await hierarchy.environments(ALL)).toEqual(all);
+      expect(await environments.list({}, ALL)).toEqual(all);
     });
   });
 
@@ -118,7 +118,7 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
       });
       await tx.targets.add(targetRow(siteId, 'edge'));
       await tx.sources.add(source);
-      await tx.sources.addRevision(revisionRow(source, 1, 'active'));
+      await tx.sourceRevisions.add(revisionRow(source, 1, 'active'));
       await tx.sources.claimAudience(`audience-${siteId}`, siteId);
       const fetched = { sourceId: source.id, revision: 1, jwks: '{}', fetchedAtMs: NOW_MS };
       await tx.sources.putKeySet(fetched);
@@ -128,15 +128,15 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
       await tx.keys.add(keyRow(siteId));
       await tx.changes.record(siteId, { kind: 'policy' }, NOW_MS);
     });
-    expect(await write((tx) => tx.hierarchy.removeSite(siteId))).toBe(true);
-    expect(await write((tx) => tx.hierarchy.removeSite(siteId))).toBe(false);
+    expect(await write((tx) => tx.sites.remove(siteId))).toBe(true);
+    expect(await write((tx) => tx.sites.remove(siteId))).toBe(false);
     await read(async (tx) => {
-      expect(await tx.hierarchy.site(siteId)).toBeUndefined();
+      expect(await tx.sites.find(siteId)).toBeUndefined();
       expect(await tx.sources.keySet(source.id, 1)).toBeUndefined();
       expect(await tx.sources.ownerOfAudience(`audience-${siteId}`)).toBeUndefined();
       expect(await tx.keys.ofSite(siteId, ALL)).toEqual([]);
       expect(await tx.changes.pending(siteId, 9)).toEqual([]);
     });
-    expect(await write((tx) => tx.hierarchy.removeFleet(fleetId))).toBe(true);
+    expect(await write((tx) => tx.fleets.remove(fleetId))).toBe(true);
   });
 }

@@ -43,9 +43,9 @@ export function operatorCases({ read, write, ground }: Bench): void {
     const principal = `oidc:https://idp.example|${siteId}`;
     const grants = scopes.map((scope) => grantRow(principal, scope));
     const tokens = scopes.map(tokenRow);
-    await write(async ({ operators }) => {
+    await write(async ({ accessTokens, operators }) => {
       for (const row of grants) await operators.addGrant(row);
-      for (const row of tokens) await operators.addToken(row);
+      for (const row of tokens) await accessTokens.add(row);
     });
     const reaches = [
       [below({ environmentIds: [environmentId] }), ['environment', 'fleet', 'site']],
@@ -53,7 +53,7 @@ export function operatorCases({ read, write, ground }: Bench): void {
       [below({ siteIds: [siteId] }), ['site']],
       [below({}), []],
     ] as const;
-    await read(async ({ operators }) => {
+    await read(async ({ accessTokens, operators }) => {
       for (const [reach, kinds] of reaches) {
         const kindsOf = (rows: readonly { readonly scopeKind: string }[]) =>
           rows.map((row) => row.scopeKind).sort();
@@ -63,7 +63,7 @@ export function operatorCases({ read, write, ground }: Bench): void {
       const everything = await operators.reachedGrants(EVERYTHING, ALL);
       expect(everything).toEqual(await operators.grants(ALL));
       expect(everything).toEqual(expect.arrayContaining(grants));
-      expect(await operators.reachedTokens(EVERYTHING, ALL)).toEqual(await operators.tokens(ALL));
+      expect(await operators.reachedTokens(EVERYTHING, ALL)).toEqual(await accessTokens.list({}, ALL));
       const paged = await pages(
         3,
         (page) => operators.grants(page),
@@ -88,32 +88,32 @@ export function operatorCases({ read, write, ground }: Bench): void {
     expect(await write((tx) => tx.operators.removeGrant(id))).toBe(false);
     expect(await read((tx) => tx.operators.grant(id))).toBeUndefined();
     expect(await read((tx) => tx.operators.isScopeHeld({ kind: 'site', id: siteId }))).toBe(true);
-    await write((tx) => tx.operators.removeToken(tokens[3]?.id ?? ''));
+    await write((tx) => tx.accessTokens.remove(tokens[3]?.id ?? ''));
     expect(await read((tx) => tx.operators.isScopeHeld({ kind: 'site', id: siteId }))).toBe(false);
   });
 
   it('tokens rotate with a version and are used without one', async () => {
     const token = tokenRow({ kind: 'installation', id: '' });
-    await write(async ({ operators }) => {
-      await operators.addToken(token);
+    await write(async ({ accessTokens, operators }) => {
+      await accessTokens.add(token);
       await operators.noteTokensUsed(
         new Map([
           [token.id, NOW_MS + 3],
           ['at_gone', NOW_MS],
         ]),
       );
-      await operators.changeToken(token, { tokenHash: `${token.id}-2` }, NOW_MS);
+      await accessTokens.change(token, { tokenHash: `${token.id}-2` }, NOW_MS);
     });
-    await expect(write((tx) => tx.operators.changeToken(token, {}, NOW_MS))).rejects.toThrow(
+    await expect(write((tx) => tx.accessTokens.change(token, {}, NOW_MS))).rejects.toThrow(
       VersionConflictError,
     );
-    await read(async ({ operators }) => {
-      expect(await operators.token(token.id)).toMatchObject({ version: 2, lastUsedAtMs: NOW_MS + 3 });
+    await read(async ({ accessTokens, operators }) => {
+      expect(await accessTokens.find(token.id)).toMatchObject({ version: 2, lastUsedAtMs: NOW_MS + 3 });
       expect(await operators.tokenByHash(token.tokenHash)).toBeUndefined();
       expect((await operators.tokenByHash(`${token.id}-2`))?.id).toBe(token.id);
     });
-    expect(await write((tx) => tx.operators.removeToken(token.id))).toBe(true);
-    expect(await write((tx) => tx.operators.removeToken(token.id))).toBe(false);
+    expect(await write((tx) => tx.accessTokens.remove(token.id))).toBe(true);
+    expect(await write((tx) => tx.accessTokens.remove(token.id))).toBe(false);
   });
 
   it('sessions and sign-ins end', async () => {
@@ -213,14 +213,14 @@ export function auditCases({ read, write, ground }: Bench): void {
     await write((tx) => tx.audit.append(entry('before', siteId), NOW_MS));
     const toSite = below({ siteIds: [siteId] });
     expect(await visible(toSite)).toEqual(['before']);
-    await write(async ({ audit, hierarchy }) => {
-      await hierarchy.removeSite(siteId);
+    await write(async ({ audit, sites }) => {
+      await sites.remove(siteId);
       const place = { environmentId: a.environmentId, fleetId: a.fleetId, siteId };
       await audit.append({ ...entry('deleted'), place }, NOW_MS);
     });
     expect(await visible(toSite)).toEqual([]);
-    await write(async ({ audit, hierarchy }) => {
-      await hierarchy.addSite(siteRow(b.fleetId, siteId));
+    await write(async ({ audit, sites }) => {
+      await sites.add(siteRow(b.fleetId, siteId));
       await audit.append(entry('after', siteId), NOW_MS);
     });
     expect(await visible(toSite)).toEqual(['after']);

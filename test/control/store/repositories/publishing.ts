@@ -197,7 +197,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
     // What targets say of themselves makes no other version of them; what operators do does.
     expect(await version()).toBe(before);
     await write(async (tx) => {
-      const row = await tx.targets.target(a);
+      const row = await tx.targets.find(a);
       if (row !== undefined) await tx.targets.change(row, { name: 'another name' }, NOW_MS);
     });
     expect(await version()).not.toBe(before);
@@ -208,7 +208,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
     await write((tx) => tx.propagation.noteEverywhere(siteId, 4, NOW_MS + 2));
     expect(await isUnderWay(4)).toBe(false);
     await read(async ({ keys, propagation, publication }) => {
-      expect(await keys.key(key.keyId)).toMatchObject({
+      expect(await keys.find(key.keyId)).toMatchObject({
         listedEverywhereAtMs: NOW_MS + 1,
         revokedEverywhereAtMs: NOW_MS + 2,
       });

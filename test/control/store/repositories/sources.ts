@@ -9,32 +9,32 @@ export function sourceCases({ read, write, ground }: Bench): void {
     const { siteId } = await ground();
     const [source, other] = [sourceRow(siteId), sourceRow(siteId)];
     const first = revisionRow(source, 1, 'active');
-    await write(async ({ sources }) => {
+    await write(async ({ sourceRevisions, sources }) => {
       await sources.add(source);
       await sources.add(other);
       await sources.change(source, { displayName: 'eu' }, NOW_MS);
-      await sources.addRevision(revisionRow(source, 2));
-      await sources.addRevision(first);
-      await sources.addRevision(revisionRow(other, 1, 'suspended'));
-      await sources.changeRevision(first, { detectedScope: 'issuer.example/' }, NOW_MS);
+      await sourceRevisions.add(revisionRow(source, 2));
+      await sourceRevisions.add(first);
+      await sourceRevisions.add(revisionRow(other, 1, 'suspended'));
+      await sourceRevisions.change(first, { detectedScope: 'issuer.example/' }, NOW_MS);
     });
     await expect(write((tx) => tx.sources.change(source, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
-    const stale = write((tx) => tx.sources.changeRevision(first, {}, NOW_MS));
+    const stale = write((tx) => tx.sourceRevisions.change(first, {}, NOW_MS));
     await expect(stale).rejects.toThrow(VersionConflictError);
-    await read(async ({ sources }) => {
-      expect(await sources.source(source.id)).toEqual({ ...source, displayName: 'eu', version: 2 });
+    await read(async ({ sourceRevisions, sources }) => {
+      expect(await sources.find(source.id)).toEqual({ ...source, displayName: 'eu', version: 2 });
       const listed = await pages(
         1,
-        (page) => sources.ofSite(siteId, page),
+        (page) => sources.list({ siteId }, page),
         ({ id }) => id,
       );
       expect(listed.flat()).toEqual([source.id, other.id].sort());
-      expect(await sources.revision(source.id, 1)).toEqual({
+      expect(await sourceRevisions.find(source.id, 1)).toEqual({
         ...first,
         detectedScope: 'issuer.example/',
         version: 2,
       });
-      expect(await sources.revision(source.id, 3)).toBeUndefined();
+      expect(await sourceRevisions.find(source.id, 3)).toBeUndefined();
       expect((await sources.revisions(source.id)).map(({ revision }) => revision)).toEqual([1, 2]);
       const holders = await sources.inStates(siteId, ['active', 'suspended']);
       expect(holders.map(({ sourceId }) => sourceId)).toEqual([source.id, other.id].sort());
@@ -43,8 +43,8 @@ export function sourceCases({ read, write, ground }: Bench): void {
       expect(everywhere.map(({ sourceId }) => sourceId)).toContain(other.id);
     });
     await expect(write((tx) => tx.sources.remove(source.id))).rejects.toMatchObject({ kind: 'reference' });
-    expect(await write((tx) => tx.sources.removeRevision(other.id, 1))).toBe(true);
-    expect(await write((tx) => tx.sources.removeRevision(other.id, 1))).toBe(false);
+    expect(await write((tx) => tx.sourceRevisions.remove(other.id, 1))).toBe(true);
+    expect(await write((tx) => tx.sourceRevisions.remove(other.id, 1))).toBe(false);
     expect(await write((tx) => tx.sources.remove(other.id))).toBe(true);
     expect(await write((tx) => tx.sources.remove(other.id))).toBe(false);
   });
@@ -67,9 +67,9 @@ export function sourceCases({ read, write, ground }: Bench): void {
       jwks,
       fetchedAtMs,
     });
-    await write(async ({ sources }) => {
+    await write(async ({ sourceRevisions, sources }) => {
       await sources.add(source);
-      await sources.addRevision(revisionRow(source, 1));
+      await sourceRevisions.add(revisionRow(source, 1));
       await sources.putKeySet(keySet('1', NOW_MS));
       await sources.putKeySet(keySet('3', NOW_MS + 2));
       await sources.putKeySet(keySet('2', NOW_MS + 1));
