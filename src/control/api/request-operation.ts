@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Created, Operation } from '../operation.ts';
 import { principalOf } from './access.ts';
-import { entityTag, type Versioned } from './versions.ts';
+import { tagged } from './versions.ts';
 
 /** `schema.headers` of creations. */
 export const IDEMPOTENCY_KEY = Type.Object({
@@ -35,12 +35,5 @@ export function sendCreated<V extends object, S extends object>(
 ): V & Partial<S> {
   reply.code(201).header('location', location(view));
   if (replayed) reply.header('idempotency-replayed', 'true');
-  const version = versionOf(view);
-  if (version !== undefined) reply.header('etag', entityTag(version));
-  return { ...view, ...shownOnce };
-}
-
-function versionOf(view: object): number | undefined {
-  const { version } = view as Partial<Versioned>;
-  return version;
+  return { ...tagged(reply, view), ...shownOnce };
 }

@@ -43,17 +43,25 @@ export function optionalVersion({ headers }: FastifyRequest): number | undefined
   return Number(digits);
 }
 
-/** Sends a resource with its tag; 304 to a GET that names it (RFC 9110 section 13.1.2). */
-export function sendVersioned<V extends Versioned>(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  view: V,
-): V | undefined {
-  const tag = entityTag(view.version);
-  reply.header('etag', tag);
+/** Sends a resource with its tag, where it has versions. */
+export function tagged<V>(reply: FastifyReply, view: V): V {
+  const tag = tagOf(view);
+  if (tag !== undefined) reply.header('etag', tag);
+  return view;
+}
+
+/** The same, and 304 to a GET that names the tag (RFC 9110 section 13.1.2). */
+export function sendVersioned<V>(request: FastifyRequest, reply: FastifyReply, view: V): V | undefined {
+  tagged(reply, view);
   if (request.method !== 'GET' && request.method !== 'HEAD') return view;
+  const tag = tagOf(view);
   const known = request.headers['if-none-match']?.split(',').map((one) => one.trim().replace(/^W\//, ''));
-  if (known === undefined || !(known.includes(tag) || known.includes('*'))) return view;
+  if (known === undefined || tag === undefined || !(known.includes(tag) || known.includes('*'))) return view;
   reply.code(304);
   return undefined;
+}
+
+function tagOf(view: unknown): string | undefined {
+  const { version }: Partial<Versioned> = Object(view);
+  return version === undefined ? undefined : entityTag(version);
 }

@@ -3,64 +3,53 @@ import type { AccessTokenView, NewAccessToken } from '../api/contract/operators.
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Reach, Scope } from '../domain/roles.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
+import type { Created, Operation } from '../operation.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
-import type { ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
-import {
-  audited,
-  found,
-  INSTALLATION_LOCK,
-  momentOf,
-  newVersion,
-  nextVersion,
-  requireVersion,
-  versionOf,
-} from './change.ts';
+import { INSTALLATION_LOCK, momentOf, newVersion, versionOf } from './change.ts';
 import { lockOf, placeOfScope, scopeOf, scopeView } from './role-grants.ts';
-import type { ShownToken, WithToken } from './targets.ts';
+import type { ShownToken } from './targets.ts';
+import { type ResourceDeps, VersionedResource } from './versioned-resource.ts';
 
-export class AccessTokens {
-  readonly #store: ControlStore;
-  readonly #nowMs: () => number;
-
-  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
-    this.#store = store;
-    this.#nowMs = nowMs;
+export class AccessTokens extends VersionedResource<'access_token', 'accessToken', AccessTokenView> {
+  constructor(deps: ResourceDeps) {
+    super(deps, {
+      audited: 'access_token',
+      table: (tx) => tx.accessTokens,
+      lock: () => INSTALLATION_LOCK,
+      place: async (tx, row) => (await placeOfScope(tx, scopeOfRow(row))) ?? {},
+      id: ({ id }) => id,
+      view: (_tx, row) => accessTokenView(row),
+    });
   }
 
-  list(reach: Reach, page: Page): Promise<readonly RowOf<'accessToken'>[]> {
-    return this.#store.read((tx) => tx.operators.reachedTokens(reach, page));
-  }
-
-  async get(id: string): Promise<AccessTokenView> {
-    return accessTokenView(found(await this.#store.read((tx) => tx.accessTokens.find(id))));
+  list(reach: Reach, page: Page): Promise<readonly AccessTokenView[]> {
+    return this.listRows((tx) => tx.operators.reachedTokens(reach, page));
   }
 
   /**
    * @param makerEndsAtMs when the token that makes it ends; undefined when it does not, or an operator makes it
    * @throws Refusal `scope_invalid`, `definition_invalid` for an expiry that is over, or after the maker's
    */
-  create(
+  async create(
     operation: Operation,
     token: NewAccessToken,
     makerEndsAtMs: number | undefined,
   ): Promise<Created<AccessTokenView, ShownToken>> {
     const scope = scopeOf(token.scope);
-    const nowMs = this.#nowMs();
     const expiresAtMs =
       token.expires_at === undefined ? (makerEndsAtMs ?? null) : Date.parse(token.expires_at);
     assertOutlivedBy(makerEndsAtMs, expiresAtMs);
-    if (expiresAtMs !== null && !(expiresAtMs > nowMs)) {
+    if (expiresAtMs !== null && !(expiresAtMs > this.nowMs())) {
       const faults = [{ pointer: '/body/expires_at', reason: 'must lie in the future' }];
       throw new Refusal('definition_invalid', undefined, { faults });
     }
-    return createOnce(this.#store, lockOf(scope), operation, nowMs, async (tx) => {
-      const place = await placeOfScope(tx, scope);
-      if (place === undefined) throw new Refusal('scope_invalid');
+    return this.createRow<ShownToken>(operation, lockOf(scope), async (tx, nowMs) => {
+      if ((await placeOfScope(tx, scope)) === undefined) throw new Refusal('scope_invalid');
       const secret = newToken('access');
-      const row = {
-        id: newId('accessToken', nowMs),
+      const id = newId('accessToken', nowMs);
+      await tx.accessTokens.add({
+        id,
         name: token.name,
         tokenHash: tokenHash(secret),
         role: token.role,
@@ -69,11 +58,8 @@ export class AccessTokens {
         expiresAtMs,
         lastUsedAtMs: null,
         ...newVersion(nowMs),
-      };
-      await tx.accessTokens.add(row);
-      const after = accessTokenView(row);
-      const entry = audited(operation, { what: 'access_token.create', id: row.id, place, after });
-      return { result: after, shownOnce: { token: secret }, audit: [entry] };
+      });
+      return { name: [id], shownOnce: { token: secret } };
     });
   }
 
@@ -86,37 +72,18 @@ export class AccessTokens {
     operation: Operation,
     id: string,
     makerEndsAtMs: number | undefined,
-  ): Promise<WithToken<AccessTokenView>> {
+  ): Promise<AccessTokenView & ShownToken> {
     const token = newToken('access');
-    const nowMs = this.#nowMs();
-    const view = await this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.accessTokens.find(id));
+    const rotate = (_tx: unknown, row: RowOf<'accessToken'>) => {
       assertOutlivedBy(makerEndsAtMs, row.expiresAtMs);
-      await tx.accessTokens.change(row, { tokenHash: tokenHash(token) }, nowMs);
-      const before = accessTokenView(row);
-      const after = accessTokenView({ ...row, ...nextVersion(row, nowMs) });
-      const place = (await placeOfScope(tx, scopeOfRow(row))) ?? {};
-      return {
-        result: after,
-        audit: [audited(operation, { what: 'access_token.rotate', id, place, before, after })],
-      };
-    });
-    return { view, token };
+      return { set: { tokenHash: tokenHash(token) } };
+    };
+    return { ...(await this.changeRow(operation, [id], undefined, rotate, 'rotate')), token };
   }
 
   /** @throws Refusal `not_found`, `precondition_failed` */
   remove(operation: Operation, id: string, version: number): Promise<void> {
-    return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.accessTokens.find(id));
-      requireVersion(row, version);
-      await tx.accessTokens.remove(id);
-      const place = (await placeOfScope(tx, scopeOfRow(row))) ?? {};
-      const before = accessTokenView(row);
-      return {
-        result: undefined,
-        audit: [audited(operation, { what: 'access_token.delete', id, place, before })],
-      };
-    });
+    return this.removeRow(operation, [id], version, async () => ({}));
   }
 }
 
@@ -131,7 +98,7 @@ function scopeOfRow({ scopeKind, scopeId }: RowOf<'accessToken'>): Scope {
   return { kind: scopeKind, id: scopeId };
 }
 
-export function accessTokenView(row: RowOf<'accessToken'>): AccessTokenView {
+function accessTokenView(row: RowOf<'accessToken'>): AccessTokenView {
   return {
     access_token_id: row.id,
     name: row.name,

@@ -6,6 +6,7 @@ import type { Operation } from '../operation.ts';
 import type { SiteCheck } from '../services.ts';
 import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes.ts';
+import type { Page } from '../store/repositories/records.ts';
 
 export interface ConfigurationDeps {
   readonly store: ControlStore;
@@ -16,6 +17,9 @@ export interface ConfigurationDeps {
 /** Of what belongs to no site. */
 export const INSTALLATION_LOCK: Lock = { kind: 'installation' };
 
+/** To learn whether a list has anything. */
+export const ONE_ROW: Page = { after: undefined, limit: 1 };
+
 /** A change as the audit trail keeps it. `before` and `after` are views: what the API shows again and again. */
 export function audited(
   operation: Operation,
@@ -23,8 +27,8 @@ export function audited(
     readonly what: AuditedChange;
     readonly id: string;
     readonly place: Place;
-    readonly before?: object;
-    readonly after?: object;
+    readonly before?: object | undefined;
+    readonly after?: object | undefined;
   },
 ): AuditEntry {
   const { what, id, place, before, after } = change;
@@ -82,9 +86,4 @@ export function versionOf(row: {
 /** Of a record that is new now. */
 export function newVersion(nowMs: number) {
   return { version: 1, createdAtMs: nowMs, updatedAtMs: nowMs };
-}
-
-/** Of a record that was changed now. */
-export function nextVersion(row: { readonly version: number; readonly createdAtMs: number }, nowMs: number) {
-  return { version: row.version + 1, createdAtMs: row.createdAtMs, updatedAtMs: nowMs };
 }

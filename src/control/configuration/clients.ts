@@ -4,50 +4,39 @@ import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '..
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ClientChange, ClientView, NewClient } from '../api/contract/clients.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
-import type { ControlStore } from '../store/port.ts';
+import type { Created, Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import {
-  audited,
-  found,
-  newVersion,
-  nextVersion,
-  publishChange,
-  requireVersion,
-  versionOf,
-} from './change.ts';
+import { found, newVersion, versionOf } from './change.ts';
+import { placeInSite, type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
 
-/** What a client has of its site. */
-type SiteNames = Pick<RowOf<'site'>, 'id' | 'issuerUrl' | 'trustDomain'>;
+export interface ClientName {
+  readonly siteId: string;
+  readonly clientId: string;
+}
 
-export class Clients {
-  readonly #store: ControlStore;
-  readonly #nowMs: () => number;
-
-  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
-    this.#store = store;
-    this.#nowMs = nowMs;
+export class Clients extends VersionedResource<'client', 'client', ClientView> {
+  constructor(deps: ResourceDeps) {
+    super(deps, {
+      audited: 'client',
+      table: (tx) => tx.clients,
+      lock: siteLock,
+      place: (tx, { siteId }) => placeInSite(tx, siteId),
+      id: ({ clientId }) => clientId,
+      view: async (tx, row) => clientView(found(await tx.sites.find(row.siteId)), row),
+    });
   }
 
   list(siteId: string, page: Page): Promise<readonly ClientView[]> {
-    return this.#store.read(async (tx) => {
+    return this.store.read(async (tx) => {
       const site = found(await tx.sites.find(siteId));
       return (await tx.clients.list({ siteId }, page)).map((row) => clientView(site, row));
     });
   }
 
-  get(siteId: string, clientId: string): Promise<ClientView> {
-    return this.#store.read(async (tx) => {
-      const site = found(await tx.sites.find(siteId));
-      return clientView(site, found(await tx.clients.find(siteId, clientId)));
-    });
-  }
-
   /** @throws Refusal `already_exists`, `definition_invalid` */
   create(operation: Operation, siteId: string, client: NewClient): Promise<Created<ClientView, never>> {
-    const nowMs = this.#nowMs();
-    return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
+    return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       const { client_id: clientId, subject, context = {} } = client;
       const site = found(await tx.sites.find(siteId));
       if ((await tx.clients.find(siteId, clientId)) !== undefined) throw new Refusal('already_exists');
@@ -57,13 +46,7 @@ export class Clients {
       refuseFaultySubject(subject, site);
       const row = { siteId, clientId, subject, context: JSON.stringify(context), ...newVersion(nowMs) };
       await tx.clients.add(row);
-      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      const after = clientView(site, row);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      return {
-        result: after,
-        audit: [audited(operation, { what: 'client.create', id: clientId, place, after })],
-      };
+      return { name: [siteId, clientId], publish: { kind: 'client', clientId } };
     });
   }
 
@@ -73,61 +56,36 @@ export class Clients {
    */
   change(
     operation: Operation,
-    name: { readonly siteId: string; readonly clientId: string },
+    { siteId, clientId }: ClientName,
     version: number,
     change: ClientChange,
   ): Promise<ClientView> {
-    const { siteId, clientId } = name;
-    const nowMs = this.#nowMs();
-    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const site = found(await tx.sites.find(siteId));
-      const row = found(await tx.clients.find(siteId, clientId));
-      requireVersion(row, version);
+    return this.changeRow(operation, [siteId, clientId], version, async (tx, row, nowMs) => {
       const subject = change.subject ?? row.subject;
       if (subject !== row.subject) {
         await refuseLivingKeys(tx, row, nowMs);
-        refuseFaultySubject(subject, site);
+        refuseFaultySubject(subject, found(await tx.sites.find(siteId)));
       }
       const context = change.context === undefined ? row.context : JSON.stringify(change.context);
-      await tx.clients.change(row, { subject, context }, nowMs);
-      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      const before = clientView(site, row);
-      const after = clientView(site, { ...row, subject, context, ...nextVersion(row, nowMs) });
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'client.change', id: clientId, place, before, after });
-      return { result: after, audit: [entry] };
+      return { set: { subject, context }, publish: { kind: 'client', clientId } };
     });
   }
 
   /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while policies name it or its keys are alive */
-  remove(
-    operation: Operation,
-    name: { readonly siteId: string; readonly clientId: string },
-    version: number,
-  ): Promise<void> {
-    const { siteId, clientId } = name;
-    const nowMs = this.#nowMs();
-    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const site = found(await tx.sites.find(siteId));
-      const row = found(await tx.clients.find(siteId, clientId));
-      requireVersion(row, version);
+  remove(operation: Operation, { siteId, clientId }: ClientName, version: number): Promise<void> {
+    return this.removeRow(operation, [siteId, clientId], version, async (tx, row, nowMs) => {
       if (await tx.policies.hasOfClient(siteId, clientId)) {
         throw new Refusal('still_in_use', 'enrollment policies name the client; delete them first');
       }
       await refuseLivingKeys(tx, row, nowMs);
       await tx.clients.removeGrants(siteId, clientId);
-      await tx.clients.remove(siteId, clientId);
-      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      const before = clientView(site, row);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'client.delete', id: clientId, place, before });
-      return { result: undefined, audit: [entry] };
+      return { publish: { kind: 'client', clientId } };
     });
   }
 }
 
 /** SPIFFE-ID specification section 2. @throws Refusal `definition_invalid` */
-function refuseFaultySubject(subject: string, { trustDomain }: SiteNames): void {
+function refuseFaultySubject(subject: string, { trustDomain }: RowOf<'site'>): void {
   const isInside = subjectLiesInTrustDomain(subject, trustDomain);
   if (isInside && isCanonicalSubject(subject)) return;
   const reason = isInside
@@ -145,7 +103,7 @@ async function refuseLivingKeys(
   throw new Refusal('still_in_use', 'derived keys of the client are alive; revoke them first');
 }
 
-function clientView(site: SiteNames, row: RowOf<'client'>): ClientView {
+function clientView(site: RowOf<'site'>, row: RowOf<'client'>): ClientView {
   return {
     site_id: row.siteId,
     client_id: row.clientId,

@@ -3,87 +3,54 @@ import type { EnvironmentView } from '../api/contract/hierarchy.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Reach } from '../domain/roles.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
-import type { ControlStore } from '../store/port.ts';
-import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Created, Operation } from '../operation.ts';
+import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import {
-  audited,
-  found,
-  INSTALLATION_LOCK,
-  newVersion,
-  nextVersion,
-  requireVersion,
-  versionOf,
-} from './change.ts';
+import { INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from './change.ts';
+import { type ResourceDeps, VersionedResource } from './versioned-resource.ts';
 
-export class Environments {
-  readonly #store: ControlStore;
-  readonly #nowMs: () => number;
-
-  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
-    this.#store = store;
-    this.#nowMs = nowMs;
+export class Environments extends VersionedResource<'environment', 'environment', EnvironmentView> {
+  constructor(deps: ResourceDeps) {
+    super(deps, {
+      audited: 'environment',
+      table: (tx) => tx.environments,
+      lock: () => INSTALLATION_LOCK,
+      place: (_tx, { id }) => ({ environmentId: id }),
+      id: ({ id }) => id,
+      view: (_tx, row) => ({ environment_id: row.id, name: row.name, ...versionOf(row) }),
+    });
   }
 
-  list(reach: Reach, page: Page): Promise<readonly RowOf<'environment'>[]> {
-    return this.#store.read((tx) => tx.hierarchy.reachedEnvironments(reach, page));
-  }
-
-  async get(id: string): Promise<EnvironmentView> {
-    return environmentView(found(await this.#store.read((tx) => tx.environments.find(id))));
+  list(reach: Reach, page: Page): Promise<readonly EnvironmentView[]> {
+    return this.listRows((tx) => tx.hierarchy.reachedEnvironments(reach, page));
   }
 
   /** @throws Refusal `already_exists` */
   create(operation: Operation, name: string): Promise<Created<EnvironmentView, never>> {
-    const nowMs = this.#nowMs();
-    return createOnce(this.#store, INSTALLATION_LOCK, operation, nowMs, async (tx) => {
+    return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
       await refuseTakenName(tx, name);
-      const row = { id: newId('environment', nowMs), name, ...newVersion(nowMs) };
-      await tx.environments.add(row);
-      const after = environmentView(row);
-      const place = { environmentId: row.id };
-      return {
-        result: after,
-        audit: [audited(operation, { what: 'environment.create', id: row.id, place, after })],
-      };
+      const id = newId('environment', nowMs);
+      await tx.environments.add({ id, name, ...newVersion(nowMs) });
+      return { name: [id] };
     });
   }
 
   /** @throws Refusal `not_found`, `precondition_failed`, `already_exists` */
   rename(operation: Operation, id: string, version: number, name: string): Promise<EnvironmentView> {
-    const nowMs = this.#nowMs();
-    return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.environments.find(id));
-      requireVersion(row, version);
+    return this.changeRow(operation, [id], version, async (tx, row) => {
       if (name !== row.name) await refuseTakenName(tx, name);
-      await tx.environments.change(row, { name }, nowMs);
-      const before = environmentView(row);
-      const after = environmentView({ ...row, name, ...nextVersion(row, nowMs) });
-      const place = { environmentId: id };
-      return {
-        result: after,
-        audit: [audited(operation, { what: 'environment.change', id, place, before, after })],
-      };
+      return { set: { name } };
     });
   }
 
   /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while it has fleets, role grants or tokens */
   remove(operation: Operation, id: string, version: number): Promise<void> {
-    return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.environments.find(id));
-      requireVersion(row, version);
-      const [fleet] = await tx.fleets.list({ environmentId: id }, { after: undefined, limit: 1 });
+    return this.removeRow(operation, [id], version, async (tx) => {
+      const [fleet] = await tx.fleets.list({ environmentId: id }, ONE_ROW);
       if (fleet !== undefined)
         throw new Refusal('still_in_use', 'the environment has fleets; delete them first');
       await refuseHeldScope(tx, 'environment', id);
-      await tx.environments.remove(id);
-      const before = environmentView(row);
-      const place = { environmentId: id };
-      return {
-        result: undefined,
-        audit: [audited(operation, { what: 'environment.delete', id, place, before })],
-      };
+      return {};
     });
   }
 }
@@ -100,8 +67,4 @@ export async function refuseHeldScope(
 ): Promise<void> {
   if (!(await tx.operators.isScopeHeld({ kind, id }))) return;
   throw new Refusal('still_in_use', `role grants or access tokens name the ${kind}; delete them first`);
-}
-
-export function environmentView(row: RowOf<'environment'>): EnvironmentView {
-  return { environment_id: row.id, name: row.name, ...versionOf(row) };
 }

@@ -26,10 +26,10 @@ export class Grants {
   }
 
   /** @throws Refusal `not_found` without the client */
-  list(siteId: string, clientId: string, page: Page): Promise<readonly RowOf<'clientGrant'>[]> {
+  list(siteId: string, clientId: string, page: Page): Promise<readonly GrantView[]> {
     return this.#store.read(async (tx) => {
       found(await tx.clients.find(siteId, clientId));
-      return tx.clients.grantsPage(siteId, clientId, page);
+      return (await tx.clients.grantsPage(siteId, clientId, page)).map(grantView);
     });
   }
 
@@ -84,7 +84,7 @@ function grantId({ clientId, resource }: GrantName): string {
   return `${clientId} ${resource}`;
 }
 
-export function grantView(row: RowOf<'clientGrant'>): GrantView {
+function grantView(row: RowOf<'clientGrant'>): GrantView {
   return {
     site_id: row.siteId,
     client_id: row.clientId,

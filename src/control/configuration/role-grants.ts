@@ -18,8 +18,9 @@ export class RoleGrants {
     this.#nowMs = nowMs;
   }
 
-  list(reach: Reach, page: Page): Promise<readonly RowOf<'roleGrant'>[]> {
-    return this.#store.read((tx) => tx.operators.reachedGrants(reach, page));
+  async list(reach: Reach, page: Page): Promise<readonly RoleGrantView[]> {
+    const rows = await this.#store.read((tx) => tx.operators.reachedGrants(reach, page));
+    return rows.map(roleGrantView);
   }
 
   async get(id: string): Promise<RoleGrantView> {
@@ -95,7 +96,7 @@ export function lockOf({ kind, id }: Scope): Lock {
   return kind === 'site' ? { kind: 'site', siteId: id } : INSTALLATION_LOCK;
 }
 
-export function roleGrantView(row: RowOf<'roleGrant'>): RoleGrantView {
+function roleGrantView(row: RowOf<'roleGrant'>): RoleGrantView {
   return {
     role_grant_id: row.id,
     principal: row.principal,

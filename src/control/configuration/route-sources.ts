@@ -4,33 +4,33 @@ import {
   ROUTE_SOURCES_REPLACEMENT,
   type RouteSourcesView,
 } from '../api/contract/routes.ts';
-import { Refusal } from '../domain/refusal.ts';
 import type { Operation } from '../operation.ts';
-import type { RowOf } from '../store/repositories/records.ts';
-import type { Transaction } from '../store/transaction.ts';
 import { refuseOddSources } from './canonical-subjects.ts';
-import {
-  audited,
-  type ConfigurationDeps,
-  found,
-  newVersion,
-  nextVersion,
-  publishChange,
-  requireVersion,
-  versionOf,
-} from './change.ts';
+import { type ConfigurationDeps, found, versionOf } from './change.ts';
 import type { RouteName } from './routes.ts';
 import { storedDefinition } from './stored-definition.ts';
+import { placeInSite, siteLock, VersionedResource } from './versioned-resource.ts';
 
-export class RouteSources {
-  readonly #deps: ConfigurationDeps;
+const readSources = storedDefinition(ROUTE_SOURCES_REPLACEMENT.properties.allowed_sources);
+
+export class RouteSources extends VersionedResource<'route_sources', 'routeSources', RouteSourcesView> {
+  readonly #siteCheck: ConfigurationDeps['siteCheck'];
 
   constructor(deps: ConfigurationDeps) {
-    this.#deps = deps;
-  }
-
-  async get({ siteId, routeId }: RouteName): Promise<RouteSourcesView> {
-    return sourcesView(found(await this.#deps.store.read((tx) => tx.routeSources.find(siteId, routeId))));
+    super(deps, {
+      audited: 'route_sources',
+      table: (tx) => tx.routeSources,
+      lock: siteLock,
+      place: (tx, { siteId }) => placeInSite(tx, siteId),
+      id: ({ routeId }) => routeId,
+      view: (_tx, row) => ({
+        site_id: row.siteId,
+        route_id: row.routeId,
+        allowed_sources: readSources(row.allowedSources),
+        ...versionOf(row),
+      }),
+    });
+    this.#siteCheck = deps.siteCheck;
   }
 
   /**
@@ -42,76 +42,32 @@ export class RouteSources {
     { siteId, routeId }: RouteName,
     version: number | undefined,
     sources: AllowedSources,
-  ): Promise<{ readonly view: RouteSourcesView; readonly created: boolean }> {
-    const { store, nowMs, siteCheck } = this.#deps;
-    const now = nowMs();
-    return store.mutate({ kind: 'site', siteId }, async (tx) => {
+  ) {
+    return this.putRow(operation, [siteId, routeId], version, async (tx, _known, nowMs) => {
       const route = found(await tx.routes.find(siteId, routeId));
-      const known = await tx.routeSources.find(siteId, routeId);
       const allowedSources = JSON.stringify(sources);
-      const row = await write(tx, { siteId, routeId, allowedSources }, { known, version, nowMs: now });
-      // The route's own view says whether it is published.
-      if (known === undefined) await tx.routes.change(route, {}, now);
-      refuseOddSources(sources);
-      await siteCheck(tx, siteId);
-      await publishChange(tx, siteId, { kind: 'policy' }, now);
-      const after = sourcesView(row);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const what = known === undefined ? 'route_sources.create' : 'route_sources.change';
-      const before = known && sourcesView(known);
-      const entry = audited(operation, { what, id: routeId, place, ...(before && { before }), after });
-      return { result: { view: after, created: known === undefined }, audit: [entry] };
+      return {
+        set: { allowedSources },
+        add: async (first) => {
+          await tx.routeSources.add({ siteId, routeId, allowedSources, ...first });
+          // The route's own view says whether it is published.
+          await tx.routes.change(route, {}, nowMs);
+        },
+        check: async () => {
+          refuseOddSources(sources);
+          await this.#siteCheck(tx, siteId);
+        },
+        publish: { kind: 'policy' },
+      };
     });
   }
 
   /** @throws Refusal `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
-    const { store, nowMs } = this.#deps;
-    const now = nowMs();
-    return store.mutate({ kind: 'site', siteId }, async (tx) => {
+    return this.removeRow(operation, [siteId, routeId], version, async (tx, _row, nowMs) => {
       const route = found(await tx.routes.find(siteId, routeId));
-      const row = found(await tx.routeSources.find(siteId, routeId));
-      requireVersion(row, version);
-      await tx.routeSources.remove(siteId, routeId);
-      await tx.routes.change(route, {}, now);
-      await publishChange(tx, siteId, { kind: 'policy' }, now);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const before = sourcesView(row);
-      const entry = audited(operation, { what: 'route_sources.delete', id: routeId, place, before });
-      return { result: undefined, audit: [entry] };
+      await tx.routes.change(route, {}, nowMs);
+      return { publish: { kind: 'policy' } };
     });
   }
-}
-
-async function write(
-  tx: Transaction,
-  content: Pick<RowOf<'routeSources'>, 'siteId' | 'routeId' | 'allowedSources'>,
-  state: {
-    readonly known: RowOf<'routeSources'> | undefined;
-    readonly version: number | undefined;
-    readonly nowMs: number;
-  },
-): Promise<RowOf<'routeSources'>> {
-  const { known, version, nowMs } = state;
-  if (known === undefined) {
-    if (version !== undefined) throw new Refusal('precondition_failed');
-    const row = { ...content, ...newVersion(nowMs) };
-    await tx.routeSources.add(row);
-    return row;
-  }
-  if (version === undefined) throw new Refusal('precondition_required');
-  requireVersion(known, version);
-  await tx.routeSources.change(known, { allowedSources: content.allowedSources }, nowMs);
-  return { ...content, ...nextVersion(known, nowMs) };
-}
-
-const readSources = storedDefinition(ROUTE_SOURCES_REPLACEMENT.properties.allowed_sources);
-
-function sourcesView(row: RowOf<'routeSources'>): RouteSourcesView {
-  return {
-    site_id: row.siteId,
-    route_id: row.routeId,
-    allowed_sources: readSources(row.allowedSources),
-    ...versionOf(row),
-  };
 }

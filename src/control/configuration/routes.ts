@@ -11,63 +11,55 @@ import {
   type RouteView,
 } from '../api/contract/routes.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
-import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Created, Operation } from '../operation.ts';
+import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import {
-  audited,
-  type ConfigurationDeps,
-  found,
-  newVersion,
-  nextVersion,
-  publishChange,
-  requireVersion,
-  versionOf,
-} from './change.ts';
+import { type ConfigurationDeps, found, newVersion, versionOf } from './change.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
+import { placeInSite, siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface RouteName {
   readonly siteId: string;
   readonly routeId: string;
 }
 
-export class Routes {
-  readonly #deps: ConfigurationDeps;
+const readDefinition = storedDefinition(ROUTE_DEFINITION);
+
+export class Routes extends VersionedResource<'route', 'route', RouteView> {
+  readonly #siteCheck: ConfigurationDeps['siteCheck'];
 
   constructor(deps: ConfigurationDeps) {
-    this.#deps = deps;
+    super(deps, {
+      audited: 'route',
+      table: (tx) => tx.routes,
+      lock: siteLock,
+      place: (tx, { siteId }) => placeInSite(tx, siteId),
+      id: ({ routeId }) => routeId,
+      view: async (tx, row) => ({
+        site_id: row.siteId,
+        route_id: row.routeId,
+        definition: readDefinition(row.definition),
+        published: await isPublished(tx, row),
+        ...versionOf(row),
+      }),
+    });
+    this.#siteCheck = deps.siteCheck;
   }
 
   list(siteId: string, page: Page): Promise<readonly RouteView[]> {
-    return this.#deps.store.read(async (tx) => {
-      const views: RouteView[] = [];
-      for (const row of await tx.routes.list({ siteId }, page)) views.push(await viewOf(tx, row));
-      return views;
-    });
-  }
-
-  get({ siteId, routeId }: RouteName): Promise<RouteView> {
-    return this.#deps.store.read(async (tx) => viewOf(tx, found(await tx.routes.find(siteId, routeId))));
+    return this.listRows((tx) => tx.routes.list({ siteId }, page));
   }
 
   /** @throws Refusal `already_exists`, `definition_invalid` */
   create(operation: Operation, siteId: string, route: NewRoute): Promise<Created<RouteView, never>> {
-    const { store, nowMs } = this.#deps;
     const { route_id: routeId, definition } = route;
-    const now = nowMs();
-    return createOnce(store, { kind: 'site', siteId }, operation, now, async (tx) => {
+    return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       if ((await tx.routes.find(siteId, routeId)) !== undefined) throw new Refusal('already_exists');
       await refuseFaultyRoute(tx, { siteId, routeId }, definition);
-      const row = { siteId, routeId, definition: JSON.stringify(definition), ...newVersion(now) };
       // Without sources bundles do not hold it: nothing to publish yet.
-      await tx.routes.add(row);
-      const after = routeView(row, false);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      return {
-        result: after,
-        audit: [audited(operation, { what: 'route.create', id: routeId, place, after })],
-      };
+      await tx.routes.add({ siteId, routeId, definition: JSON.stringify(definition), ...newVersion(nowMs) });
+      return { name: [siteId, routeId] };
     });
   }
 
@@ -78,42 +70,26 @@ export class Routes {
     version: number,
     definition: RouteDefinition,
   ): Promise<RouteView> {
-    const { store, nowMs, siteCheck } = this.#deps;
     const { siteId, routeId } = name;
-    const now = nowMs();
-    return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.routes.find(siteId, routeId));
-      requireVersion(row, version);
+    return this.changeRow(operation, [siteId, routeId], version, async (tx) => {
       await refuseFaultyRoute(tx, name, definition);
-      const before = await viewOf(tx, row);
-      const text = JSON.stringify(definition);
-      await tx.routes.change(row, { definition: text }, now);
-      if (before.published) {
-        await siteCheck(tx, siteId);
-        await publishChange(tx, siteId, { kind: 'policy' }, now);
-      }
-      const after = routeView({ ...row, definition: text, ...nextVersion(row, now) }, before.published);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'route.change', id: routeId, place, before, after });
-      return { result: after, audit: [entry] };
+      const set = { definition: JSON.stringify(definition) };
+      if (!(await isPublished(tx, name))) return { set };
+      return { set, check: () => this.#siteCheck(tx, siteId), publish: { kind: 'policy' } };
     });
   }
 
   /** With its sources. @throws Refusal `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
-    const { store, nowMs } = this.#deps;
-    return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.routes.find(siteId, routeId));
-      requireVersion(row, version);
-      const before = await viewOf(tx, row);
-      await tx.routeSources.remove(siteId, routeId);
-      await tx.routes.remove(siteId, routeId);
-      if (before.published) await publishChange(tx, siteId, { kind: 'policy' }, nowMs());
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, { what: 'route.delete', id: routeId, place, before });
-      return { result: undefined, audit: [entry] };
+    return this.removeRow(operation, [siteId, routeId], version, async (tx) => {
+      const wasPublished = await tx.routeSources.remove(siteId, routeId);
+      return wasPublished ? { publish: { kind: 'policy' } } : {};
     });
   }
+}
+
+async function isPublished(tx: Transaction, { siteId, routeId }: RouteName): Promise<boolean> {
+  return (await tx.routeSources.find(siteId, routeId)) !== undefined;
 }
 
 /**
@@ -146,20 +122,4 @@ async function refuseFaultyRoute(
       reason: text,
     })),
   });
-}
-
-const readDefinition = storedDefinition(ROUTE_DEFINITION);
-
-async function viewOf(tx: Transaction, row: RowOf<'route'>): Promise<RouteView> {
-  return routeView(row, (await tx.routeSources.find(row.siteId, row.routeId)) !== undefined);
-}
-
-function routeView(row: RowOf<'route'>, published: boolean): RouteView {
-  return {
-    site_id: row.siteId,
-    route_id: row.routeId,
-    definition: readDefinition(row.definition),
-    published,
-    ...versionOf(row),
-  };
 }

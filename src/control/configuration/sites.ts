@@ -13,9 +13,9 @@ import {
   type SiteView,
 } from '../api/contract/hierarchy.ts';
 import { Refusal, type RefusalFault } from '../domain/refusal.ts';
-import type { Place, Reach } from '../domain/roles.ts';
+import type { Reach } from '../domain/roles.ts';
 import { DEFAULT_SOURCE_CAPACITY, holdsSlot, SOURCE_STATES } from '../domain/source.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
+import type { Created, Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import {
@@ -24,12 +24,11 @@ import {
   found,
   INSTALLATION_LOCK,
   newVersion,
-  nextVersion,
-  publishChange,
-  requireVersion,
+  ONE_ROW,
   versionOf,
 } from './change.ts';
 import { refuseHeldScope } from './environments.ts';
+import { placeInSite, siteLock, VersionedResource } from './versioned-resource.ts';
 
 /** Makes a new site's signing keys, in the transaction that makes the site. */
 export type CreateSiteKeys = (tx: Transaction, siteId: string, nowMs: number) => Promise<unknown>;
@@ -38,76 +37,54 @@ export interface SitesDeps extends ConfigurationDeps {
   readonly createSiteKeys: CreateSiteKeys;
 }
 
-export class Sites {
+export class Sites extends VersionedResource<'site', 'site', SiteView> {
   readonly #deps: SitesDeps;
 
   constructor(deps: SitesDeps) {
+    super(deps, {
+      audited: 'site',
+      table: (tx) => tx.sites,
+      lock: siteLock,
+      place: (tx, { id }) => placeInSite(tx, id),
+      id: ({ id }) => id,
+      view: siteView,
+    });
     this.#deps = deps;
   }
 
-  /** All within reach, with the place of each. */
+  /** All within reach. */
   list(reach: Reach, page: Page): Promise<readonly SiteView[]> {
-    return this.#deps.store.read(async (tx) => viewsOf(tx, await tx.hierarchy.reachedSites(reach, page)));
+    return this.listRows((tx) => tx.hierarchy.reachedSites(reach, page));
   }
 
   listOfFleet(fleetId: string, page: Page): Promise<readonly SiteView[]> {
-    return this.#deps.store.read(async (tx) => viewsOf(tx, await tx.sites.list({ fleetId }, page)));
-  }
-
-  get(id: string): Promise<SiteView> {
-    return this.#deps.store.read(async (tx) => {
-      const row = found(await tx.sites.find(id));
-      return siteView(row, found(await tx.hierarchy.placeOfSite(id)));
-    });
+    return this.listRows((tx) => tx.sites.list({ fleetId }, page));
   }
 
   /** @throws Refusal `not_found` without the fleet, `already_exists` for a taken identifier or issuer, `definition_invalid` */
-  create(operation: Operation, fleetId: string, site: NewSite): Promise<Created<SiteView, never>> {
-    const { store, nowMs, createSiteKeys } = this.#deps;
-    const now = nowMs();
+  async create(operation: Operation, fleetId: string, site: NewSite): Promise<Created<SiteView, never>> {
     refuseFaults([...originFaults(site.origins), ...issuerFaults(site.issuer_url)]);
-    return createOnce(store, INSTALLATION_LOCK, operation, now, async (tx) => {
-      const fleet = found(await tx.fleets.find(fleetId));
+    return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
+      found(await tx.fleets.find(fleetId));
       if ((await tx.sites.find(site.site_id)) !== undefined) {
         throw new Refusal('already_exists', 'there is a site of that identifier');
       }
       if (await tx.hierarchy.hasIssuerUrl(site.issuer_url)) {
         throw new Refusal('already_exists', 'another site has that issuer_url');
       }
-      const row = newRow(fleetId, site, now);
-      await tx.sites.add(row);
-      await createSiteKeys(tx, row.id, now);
-      await publishChange(tx, row.id, { kind: 'policy' }, now);
-      const place = { environmentId: fleet.environmentId, fleetId, siteId: row.id };
-      const after = siteView(row, place);
-      return {
-        result: after,
-        audit: [audited(operation, { what: 'site.create', id: row.id, place, after })],
-      };
+      await tx.sites.add(newRow(fleetId, site, nowMs));
+      await this.#deps.createSiteKeys(tx, site.site_id, nowMs);
+      return { name: [site.site_id], publish: { kind: 'policy' } };
     });
   }
 
   /** @throws Refusal `not_found`, `precondition_failed`, `definition_invalid` */
-  change(operation: Operation, id: string, version: number, change: SiteChange): Promise<SiteView> {
-    const { store, nowMs, siteCheck } = this.#deps;
-    const now = nowMs();
+  async change(operation: Operation, id: string, version: number, change: SiteChange): Promise<SiteView> {
     refuseFaults(originFaults(change.origins ?? []));
-    return store.mutate({ kind: 'site', siteId: id }, async (tx) => {
-      const row = found(await tx.sites.find(id));
-      requireVersion(row, version);
-      const place = found(await tx.hierarchy.placeOfSite(id));
+    return this.changeRow(operation, [id], version, (tx) => {
       const set = changedColumns(change);
-      await tx.sites.change(row, set, now);
-      if (isPublished(change)) {
-        await siteCheck(tx, id);
-        await publishChange(tx, id, { kind: 'policy' }, now);
-      }
-      const before = siteView(row, place);
-      const after = siteView({ ...row, ...set, ...nextVersion(row, now) }, place);
-      return {
-        result: after,
-        audit: [audited(operation, { what: 'site.change', id, place, before, after })],
-      };
+      if (!isPublished(change)) return { set };
+      return { set, check: () => this.#deps.siteCheck(tx, id), publish: { kind: 'policy' } };
     });
   }
 
@@ -116,9 +93,9 @@ export class Sites {
     const { store } = this.#deps;
     const before = found(await store.read((tx) => tx.sites.find(id)));
     if (isAbove(before, aboveRevision)) return floorView(before);
-    return store.mutate({ kind: 'site', siteId: id }, async (tx) => {
+    return store.mutate(siteLock([id]), async (tx) => {
       const row = found(await tx.sites.find(id));
-      const place = found(await tx.hierarchy.placeOfSite(id));
+      const place = await placeInSite(tx, id);
       const floorRevision = Math.max(row.floorRevision, aboveRevision);
       await tx.hierarchy.advance(id, { floorRevision, wholeNeeded: flag(true) });
       tx.notify({ topic: 'site_changed', reference: id });
@@ -130,25 +107,13 @@ export class Sites {
 
   /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while anything of it is of use */
   remove(operation: Operation, id: string, version: number): Promise<void> {
-    const { store, nowMs } = this.#deps;
-    return store.mutate({ kind: 'site', siteId: id }, async (tx) => {
-      const row = found(await tx.sites.find(id));
-      requireVersion(row, version);
-      const place = found(await tx.hierarchy.placeOfSite(id));
-      await refuseUse(tx, id, Math.floor(nowMs() / 1000));
-      await tx.sites.remove(id);
+    return this.removeRow(operation, [id], version, async (tx, _row, nowMs) => {
+      await refuseUse(tx, id, Math.floor(nowMs / 1000));
       // Another site may get the identifier, and must not continue this chain.
       tx.notify({ topic: 'site_published', reference: id });
-      const before = siteView(row, place);
-      return { result: undefined, audit: [audited(operation, { what: 'site.delete', id, place, before })] };
+      return {};
     });
   }
-}
-
-async function viewsOf(tx: Transaction, rows: readonly RowOf<'site'>[]): Promise<readonly SiteView[]> {
-  const views: SiteView[] = [];
-  for (const row of rows) views.push(siteView(row, found(await tx.hierarchy.placeOfSite(row.id))));
-  return views;
 }
 
 function newRow(fleetId: string, site: NewSite, nowMs: number) {
@@ -227,25 +192,25 @@ function floorView({ id, revision, floorRevision }: RowOf<'site'>): SiteFloorVie
 
 /** What still stands on a site. @throws Refusal `still_in_use` */
 async function refuseUse(tx: Transaction, siteId: string, nowSeconds: number): Promise<void> {
-  const one: Page = { after: undefined, limit: 1 };
   const uses: readonly (readonly [what: string, rows: readonly unknown[]])[] = [
     ['attached targets', await tx.targets.attached(siteId)],
-    ['clients', await tx.clients.list({ siteId }, one)],
-    ['routes', await tx.routes.list({ siteId }, one)],
-    ['brokers', await tx.brokers.list({ siteId }, one)],
+    ['clients', await tx.clients.list({ siteId }, ONE_ROW)],
+    ['routes', await tx.routes.list({ siteId }, ONE_ROW)],
+    ['brokers', await tx.brokers.list({ siteId }, ONE_ROW)],
     ['sources that hold a slot', await tx.sources.inStates(siteId, SOURCE_STATES.filter(holdsSlot))],
-    ['enrollment policies', await tx.policies.ofSite(siteId, one)],
-    ['living keys', await tx.keys.livingOfSite(siteId, nowSeconds, one)],
+    ['enrollment policies', await tx.policies.ofSite(siteId, ONE_ROW)],
+    ['living keys', await tx.keys.livingOfSite(siteId, nowSeconds, ONE_ROW)],
   ];
   const inUse = uses.filter(([, rows]) => rows.length > 0).map(([what]) => what);
   if (inUse.length > 0) throw new Refusal('still_in_use', `the site has ${inUse.join(', ')}`);
   await refuseHeldScope(tx, 'site', siteId);
 }
 
-function siteView(row: Omit<RowOf<'site'>, 'policyRevision' | 'uid'>, place: Place): SiteView {
+async function siteView(tx: Transaction, row: RowOf<'site'>): Promise<SiteView> {
+  const { environmentId = '' } = await placeInSite(tx, row.id);
   return {
     site_id: row.id,
-    environment_id: place.environmentId ?? '',
+    environment_id: environmentId,
     fleet_id: row.fleetId,
     display_name: row.displayName,
     trust_domain: row.trustDomain,

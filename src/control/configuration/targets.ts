@@ -1,70 +1,54 @@
 /** Targets of a site, and their tokens: shown once, kept as hashes. */
 import { DEFAULT_OVERLAP_SECONDS, type TargetView, type TokenRotation } from '../api/contract/targets.ts';
-import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { newId } from '../domain/identifiers.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { Place } from '../domain/roles.ts';
 import { TARGET_MACHINE } from '../domain/runtime.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
+import type { Created, Operation } from '../operation.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
-import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { audited, found, newVersion, nextVersion, requireVersion, versionOf } from './change.ts';
+import { found, newVersion, versionOf } from './change.ts';
+import { placeInSite, type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface ShownToken {
   readonly token: string;
 }
 
-export interface WithToken<V> {
-  readonly view: V;
-  readonly token: string;
-}
+const NO_PREVIOUS_TOKEN = { previousTokenHash: null, previousTokenEndsAtMs: null };
 
-/** What is written to a target, and what comes of it. */
-interface TargetChangeSet {
-  readonly set: Partial<RowOf<'target'>>;
-  readonly what: `target.${AuditVerb<'target'>}`;
-}
-
-export class Targets {
-  readonly #store: ControlStore;
-  readonly #nowMs: () => number;
-
-  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
-    this.#store = store;
-    this.#nowMs = nowMs;
+export class Targets extends VersionedResource<'target', 'target', TargetView> {
+  constructor(deps: ResourceDeps) {
+    super(deps, {
+      audited: 'target',
+      table: (tx) => tx.targets,
+      lock: async ([id], store) => siteLock([found(await store.read((tx) => tx.targets.find(id))).siteId]),
+      place: (tx, { siteId }) => placeInSite(tx, siteId),
+      id: ({ id }) => id,
+      view: (_tx, row) => targetView(row),
+    });
   }
 
-  list(siteId: string, page: Page): Promise<readonly RowOf<'target'>[]> {
-    return this.#store.read((tx) => tx.targets.list({ siteId }, page));
-  }
-
-  async get(id: string): Promise<TargetView> {
-    return targetView(found(await this.#store.read((tx) => tx.targets.find(id))));
+  list(siteId: string, page: Page): Promise<readonly TargetView[]> {
+    return this.listRows((tx) => tx.targets.list({ siteId }, page));
   }
 
   create(operation: Operation, siteId: string, name: string): Promise<Created<TargetView, ShownToken>> {
-    const nowMs = this.#nowMs();
-    return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
+    return this.createRow<ShownToken>(operation, siteLock([siteId]), async (tx, nowMs) => {
       const token = newToken('target');
       const row = newRow(siteId, name, token, nowMs);
       await tx.targets.add(row);
       // A source that is being published now waits for this one too.
-      tx.notify({ topic: 'site_changed', reference: siteId });
-      const after = targetView(row);
-      const entry = audited(operation, { what: 'target.create', id: row.id, place, after });
-      return { result: after, shownOnce: { token }, audit: [entry] };
+      countTargetsAgain(tx, siteId);
+      return { name: [row.id], shownOnce: { token } };
     });
   }
 
   /** @throws Refusal `not_found`, `precondition_failed` */
   rename(operation: Operation, id: string, version: number, name: string): Promise<TargetView> {
-    return this.#change(operation, id, (row) => {
-      requireVersion(row, version);
-      return { set: { name }, what: 'target.change' };
+    return this.changeRow(operation, [id], version, (tx, { siteId }) => {
+      countTargetsAgain(tx, siteId);
+      return { set: { name } };
     });
   }
 
@@ -76,58 +60,36 @@ export class Targets {
     operation: Operation,
     id: string,
     rotation: TokenRotation,
-  ): Promise<WithToken<TargetView>> {
+  ): Promise<TargetView & ShownToken> {
     const token = newToken('target');
     const overlapMs = (rotation.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS) * 1000;
-    const view = await this.#change(operation, id, (row, nowMs) => {
+    const rotate = (tx: Transaction, row: RowOf<'target'>, nowMs: number) => {
       if (row.state !== 'attached') throw new Refusal('target_state_conflict');
+      countTargetsAgain(tx, row.siteId);
       const previous =
         overlapMs === 0
-          ? { previousTokenHash: null, previousTokenEndsAtMs: null }
+          ? NO_PREVIOUS_TOKEN
           : { previousTokenHash: row.tokenHash, previousTokenEndsAtMs: nowMs + overlapMs };
-      return { set: { tokenHash: tokenHash(token), ...previous }, what: 'target.rotate_token' };
-    });
-    return { view, token };
+      return { set: { tokenHash: tokenHash(token), ...previous } };
+    };
+    return { ...(await this.changeRow(operation, [id], undefined, rotate, 'rotate_token')), token };
   }
 
   /** @throws Refusal `not_found`, `target_state_conflict` */
   detach(operation: Operation, id: string): Promise<TargetView> {
-    return this.#change(operation, id, (row) => {
+    const detach = (tx: Transaction, row: RowOf<'target'>) => {
       const moved = move(TARGET_MACHINE, row.state, 'detach');
       if (moved.kind === 'refused') throw new Refusal('target_state_conflict');
-      const endsTokens = { previousTokenHash: null, previousTokenEndsAtMs: null };
-      return { set: { state: moved.to, ...endsTokens }, what: 'target.detach' };
-    });
-  }
-
-  async #change(
-    operation: Operation,
-    id: string,
-    decide: (row: RowOf<'target'>, nowMs: number) => TargetChangeSet,
-  ): Promise<TargetView> {
-    const { siteId } = found(await this.#store.read((tx) => tx.targets.find(id)));
-    const nowMs = this.#nowMs();
-    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.targets.find(id));
-      const { set, what } = decide(row, nowMs);
-      await tx.targets.change(row, set, nowMs);
-      // Whoever waits for acknowledgements counts again.
-      tx.notify({ topic: 'site_changed', reference: siteId });
-      const after = targetView({ ...row, ...set, ...nextVersion(row, nowMs) });
-      const change = { what, before: targetView(row), after };
-      return { result: after, audit: [await auditOf(tx, operation, row, change)] };
-    });
+      countTargetsAgain(tx, row.siteId);
+      return { set: { state: moved.to, ...NO_PREVIOUS_TOKEN } };
+    };
+    return this.changeRow(operation, [id], undefined, detach, 'detach');
   }
 }
 
-async function auditOf(
-  tx: Transaction,
-  operation: Operation,
-  { id, siteId }: RowOf<'target'>,
-  change: { readonly what: TargetChangeSet['what']; readonly before: object; readonly after: object },
-): Promise<AuditEntry> {
-  const place: Place = found(await tx.hierarchy.placeOfSite(siteId));
-  return audited(operation, { ...change, id, place });
+/** Tells the publisher to count again which attached targets it waits for. */
+function countTargetsAgain(tx: Transaction, siteId: string): void {
+  tx.notify({ topic: 'site_changed', reference: siteId });
 }
 
 function newRow(siteId: string, name: string, token: string, nowMs: number) {
@@ -153,7 +115,7 @@ function newRow(siteId: string, name: string, token: string, nowMs: number) {
   };
 }
 
-export function targetView(row: Omit<RowOf<'target'>, 'raisedRevisions'>): TargetView {
+function targetView(row: RowOf<'target'>): TargetView {
   const { id, siteId, name, state, aheadRevision } = row;
   const ahead = aheadRevision === null || state !== 'attached' ? {} : { ahead_revision: aheadRevision };
   return { target_id: id, site_id: siteId, name, state, ...ahead, ...versionOf(row) };

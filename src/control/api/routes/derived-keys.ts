@@ -14,12 +14,9 @@ import {
   NEW_BLOCKED_SUBJECT,
 } from '../contract/derived-keys.ts';
 import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
-import { PAGE_MEMBERS, PAGE_QUERY, page, pageOf } from '../pagination.ts';
 import { pathText, siteInPath } from '../places.ts';
-import { IDEMPOTENCY_KEY, operationOf, sendCreated } from '../request-operation.ts';
-import { entityTag } from '../versions.ts';
-
-const tags = ['Derived keys'];
+import { operationOf } from '../request-operation.ts';
+import { registerAction, registerResource } from '../resource-routes.ts';
 
 /** `…/derived-keys/:key_id…` */
 export const derivedKeyInPath: PlaceOf = async (request, tx) => {
@@ -27,124 +24,80 @@ export const derivedKeyInPath: PlaceOf = async (request, tx) => {
   return key && tx.hierarchy.placeOfSite(key.siteId);
 };
 
+const KEY = {
+  tags: ['Derived keys'],
+  view: DERIVED_KEY,
+  permission: 'operate',
+  item: { url: '/v1/derived-keys/:key_id', params: DERIVED_KEY_PATH, place: derivedKeyInPath },
+} as const;
+
 export function registerDerivedKeyRoutes(app: ControlApp, keys: DerivedKeys): void {
-  registerKeyRoutes(app, keys);
+  registerResource(app, {
+    ...KEY,
+    collection: { url: '/v1/sites/:site_id/derived-keys', params: SITE_PATH, place: siteInPath },
+    list: {
+      operationId: 'listDerivedKeys',
+      summary: 'Derived keys of a site',
+      page: 'DerivedKeyPage',
+      filter: DERIVED_KEY_FILTER,
+      cursorOf: ({ key_id: id }) => id,
+      run: ({ site_id: siteId }, page, { client_id: clientId, status }) =>
+        keys.ofSite(siteId, { clientId, status }, page),
+    },
+    get: {
+      operationId: 'getDerivedKey',
+      summary: 'A derived key',
+      // It expires, and is listed, without a new version.
+      isLive: true,
+      run: ({ key_id: id }) => keys.key(id),
+    },
+  });
+  registerAction(app, KEY, {
+    verb: 'revoke',
+    operationId: 'revokeDerivedKey',
+    summary:
+      'Revoke the key and every living one with its public key, and refuse that public key; also for an expired key',
+    problems: ['key_state_conflict'],
+    body: Type.Union([KEY_REVOCATION, nothing]),
+    answer: KEY_REVOCATION_RESULT,
+    run: (operation, { key_id: id }, revocation) => keys.revoke(id, revocation ?? {}, operation),
+  });
   registerBlockedSubjectRoutes(app, keys);
 }
 
-function registerKeyRoutes(app: ControlApp, keys: DerivedKeys): void {
-  const params = parameters(DERIVED_KEY_PATH);
-  app.get(
-    '/v1/sites/:site_id/derived-keys',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: {
-        operationId: 'listDerivedKeys',
-        summary: 'Derived keys of a site',
-        tags,
-        params: parameters(SITE_PATH),
-        querystring: parameters({ ...PAGE_MEMBERS, ...DERIVED_KEY_FILTER }),
-        response: { 200: pageOf(DERIVED_KEY, 'DerivedKeyPage') },
-      },
-    },
-    (request) => {
-      const { client_id: clientId, status } = request.query;
-      return page(
-        request.query,
-        (asked) => keys.ofSite(request.params.site_id, { clientId, status }, asked),
-        ({ key_id: id }) => id,
-        (key) => key,
-      );
-    },
-  );
-  app.get(
-    '/v1/derived-keys/:key_id',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: derivedKeyInPath } },
-      schema: {
-        operationId: 'getDerivedKey',
-        summary: 'A derived key',
-        tags,
-        params,
-        response: { 200: DERIVED_KEY },
-      },
-    },
-    async (request, reply) => {
-      const view = await keys.key(request.params.key_id);
-      // A key expires, and is listed, without a new version: the tag never makes a 304.
-      reply.header('etag', entityTag(view.version));
-      return view;
-    },
-  );
-  app.post(
-    '/v1/derived-keys/:key_id/revoke',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'operate', place: derivedKeyInPath },
-        problems: ['key_state_conflict'],
-      },
-      schema: {
-        operationId: 'revokeDerivedKey',
-        summary:
-          'Revoke the key and every living one with its public key, and refuse that public key; also for an expired key',
-        tags,
-        params,
-        body: Type.Union([KEY_REVOCATION, nothing]),
-        response: { 200: KEY_REVOCATION_RESULT },
-      },
-    },
-    (request) => keys.revoke(request.params.key_id, request.body ?? {}, operationOf(request)),
-  );
-}
-
 function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void {
-  app.get(
-    '/v1/sites/:site_id/blocked-subjects',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: {
-        operationId: 'listBlockedSubjects',
-        summary: 'Subjects that may not enroll',
-        tags,
-        params: parameters(SITE_PATH),
-        querystring: PAGE_QUERY,
-        response: { 200: pageOf(BLOCKED_SUBJECT, 'BlockedSubjectPage') },
-      },
+  const subjects = { url: '/v1/sites/:site_id/blocked-subjects', params: SITE_PATH, place: siteInPath };
+  const basics = {
+    tags: KEY.tags,
+    view: BLOCKED_SUBJECT,
+    permission: 'operate',
+    collection: subjects,
+    item: subjects,
+  } as const;
+  registerResource(app, {
+    ...basics,
+    list: {
+      operationId: 'listBlockedSubjects',
+      summary: 'Subjects that may not enroll',
+      page: 'BlockedSubjectPage',
+      cursorOf: blockedSubjectPlace,
+      run: ({ site_id: siteId }, page) => keys.blockedSubjects(siteId, page),
     },
-    (request) =>
-      page(
-        request.query,
-        (asked) => keys.blockedSubjects(request.params.site_id, asked),
-        blockedSubjectPlace,
-        (subject) => subject,
-      ),
-  );
-  app.post(
-    '/v1/sites/:site_id/blocked-subjects',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'operate', place: siteInPath },
-        problems: ['already_exists', 'idempotency_conflict'],
-      },
-      schema: {
-        operationId: 'blockSubject',
-        summary: 'Refuse new enrollments of a subject, which need not have a key; its living keys stay valid',
-        tags,
-        params: parameters(SITE_PATH),
-        headers: IDEMPOTENCY_KEY,
-        body: NEW_BLOCKED_SUBJECT,
-        response: { 201: BLOCKED_SUBJECT },
-      },
-    },
-    async (request, reply) => {
-      const { site_id: siteId } = request.params;
-      const created = await keys.blockSubject(siteId, request.body, operationOf(request));
-      return sendCreated(reply, created, ({ issuer, subject }) => {
+  });
+  registerResource(app, {
+    ...basics,
+    create: {
+      operationId: 'blockSubject',
+      summary: 'Refuse new enrollments of a subject, which need not have a key; its living keys stay valid',
+      problems: ['already_exists'],
+      body: NEW_BLOCKED_SUBJECT,
+      location: ({ site_id: siteId, issuer, subject }) => {
         const name = new URLSearchParams({ issuer, subject });
         return `/v1/sites/${encodeURIComponent(siteId)}/blocked-subjects?${name}`;
-      });
+      },
+      run: (operation, { site_id: siteId }, name) => keys.blockSubject(siteId, name, operation),
     },
-  );
+  });
   app.delete(
     '/v1/sites/:site_id/blocked-subjects',
     {
@@ -152,7 +105,7 @@ function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void 
       schema: {
         operationId: 'unblockSubject',
         summary: 'Let a subject enroll again',
-        tags,
+        tags: KEY.tags,
         params: parameters(SITE_PATH),
         querystring: parameters(BLOCKED_SUBJECT_NAME),
         response: { 204: nothing },

@@ -19,9 +19,8 @@ import {
   ENROLLMENT_PATH,
 } from '../contract/enrollments.ts';
 import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
-import { PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
 import { pathText, siteInPath } from '../places.ts';
-import { operationOf } from '../request-operation.ts';
+import { registerAction, registerResource } from '../resource-routes.ts';
 import { sendVersioned } from '../versions.ts';
 
 const tags = ['Enrollments'];
@@ -168,74 +167,44 @@ function registerStandingRoute(app: ControlApp, { workloads, decisions }: Enroll
 }
 
 function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions): void {
-  const deciding = { kind: 'operator', permission: 'decide_enrollments', place: enrollmentInPath } as const;
-  const params = parameters(ENROLLMENT_PATH);
-  app.get(
-    '/v1/sites/:site_id/enrollments',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: {
-        operationId: 'listEnrollments',
-        summary: 'Enrollments of a site',
-        tags,
-        params: parameters(SITE_PATH),
-        querystring: parameters({ ...PAGE_MEMBERS, ...ENROLLMENT_FILTER }),
-        response: { 200: pageOf(ENROLLMENT, 'EnrollmentPage') },
-      },
+  const basics = {
+    tags,
+    view: ENROLLMENT,
+    permission: 'decide_enrollments',
+    item: { url: '/v1/enrollments/:enrollment_id', params: ENROLLMENT_PATH, place: enrollmentInPath },
+  } as const;
+  registerResource(app, {
+    ...basics,
+    collection: { url: '/v1/sites/:site_id/enrollments', params: SITE_PATH, place: siteInPath },
+    list: {
+      operationId: 'listEnrollments',
+      summary: 'Enrollments of a site',
+      page: 'EnrollmentPage',
+      filter: ENROLLMENT_FILTER,
+      cursorOf: ({ enrollment_id: id }) => id,
+      run: ({ site_id: siteId }, page, { state, policy_id: policyId }) =>
+        decisions.ofSite(siteId, { state, policyId }, page),
     },
-    (request) => {
-      const { state, policy_id: policyId } = request.query;
-      return page(
-        request.query,
-        (asked) => decisions.ofSite(request.params.site_id, { state, policyId }, asked),
-        ({ enrollment_id: id }) => id,
-        (enrollment) => enrollment,
-      );
-    },
-  );
-  app.post(
-    '/v1/enrollments/:enrollment_id/approve',
-    {
-      config: {
-        access: deciding,
-        problems: [
-          'enrollment_state_conflict',
-          'enrollment_expired',
-          'token_key_unknown',
-          'issuer_keys_unavailable',
-          ...POLICY_PROBLEMS,
-        ],
-      },
-      schema: {
-        operationId: 'approveEnrollment',
-        summary: 'Issue the key; everything is checked again',
-        tags,
-        params,
-        response: { 200: ENROLLMENT },
-      },
-    },
-    async (request, reply) => {
-      const view = await decisions.approve(request.params.enrollment_id, operationOf(request));
-      return sendVersioned(request, reply, view);
-    },
-  );
-  app.post(
-    '/v1/enrollments/:enrollment_id/deny',
-    {
-      config: { access: deciding, problems: ['enrollment_state_conflict'] },
-      schema: {
-        operationId: 'denyEnrollment',
-        summary: 'Let it come to nothing',
-        tags,
-        params,
-        body: Type.Union([ENROLLMENT_DENIAL, nothing]),
-        response: { 200: ENROLLMENT },
-      },
-    },
-    async (request, reply) => {
-      const { enrollment_id: id } = request.params;
-      const view = await decisions.deny(id, request.body ?? {}, operationOf(request));
-      return sendVersioned(request, reply, view);
-    },
-  );
+  });
+  registerAction(app, basics, {
+    verb: 'approve',
+    operationId: 'approveEnrollment',
+    summary: 'Issue the key; everything is checked again',
+    problems: [
+      'enrollment_state_conflict',
+      'enrollment_expired',
+      'token_key_unknown',
+      'issuer_keys_unavailable',
+      ...POLICY_PROBLEMS,
+    ],
+    run: (operation, { enrollment_id: id }) => decisions.approve(id, operation),
+  });
+  registerAction(app, basics, {
+    verb: 'deny',
+    operationId: 'denyEnrollment',
+    summary: 'Let it come to nothing',
+    problems: ['enrollment_state_conflict'],
+    body: Type.Union([ENROLLMENT_DENIAL, nothing]),
+    run: (operation, { enrollment_id: id }, denial) => decisions.deny(id, denial ?? {}, operation),
+  });
 }

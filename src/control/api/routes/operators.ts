@@ -3,13 +3,12 @@
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
-import { type AccessTokens, accessTokenView } from '../../configuration/access-tokens.ts';
-import { placeOfScope, type RoleGrants, roleGrantView, scopeOf } from '../../configuration/role-grants.ts';
+import type { AccessTokens } from '../../configuration/access-tokens.ts';
+import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
 import { Refusal } from '../../domain/refusal.ts';
-import { reachOf, type Scope } from '../../domain/roles.ts';
+import type { Scope } from '../../domain/roles.ts';
 import { type PlaceOf, principalOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
-import { nothing, parameters } from '../contract/members.ts';
 import {
   ACCESS_TOKEN,
   ACCESS_TOKEN_PATH,
@@ -20,13 +19,8 @@ import {
   ROLE_GRANT_PATH,
   SCOPE,
 } from '../contract/operators.ts';
-import { PAGE_QUERY, page, pageOf } from '../pagination.ts';
 import { pathText } from '../places.ts';
-import { IDEMPOTENCY_KEY, operationOf, sendCreated } from '../request-operation.ts';
-import { entityTag, expectedVersion, IF_MATCH } from '../versions.ts';
-
-const grantTags = ['Role grants'];
-const tokenTags = ['Access tokens'];
+import { registerAction, registerResource } from '../resource-routes.ts';
 
 const scopes = Compile(SCOPE);
 
@@ -51,210 +45,95 @@ function scopeOfRow({ scopeKind, scopeId }: { scopeKind: Scope['kind']; scopeId:
   return { kind: scopeKind, id: scopeId };
 }
 
-export function registerRoleGrantRoutes(app: ControlApp, grants: RoleGrants): void {
-  app.post(
-    '/v1/role-grants',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: scopeInBody, absent: 'scope_invalid' },
-        problems: ['scope_invalid', 'already_exists', 'idempotency_conflict'],
-      },
-      schema: {
-        operationId: 'createRoleGrant',
-        summary: 'Give a role at a scope that one administers',
-        tags: grantTags,
-        headers: IDEMPOTENCY_KEY,
-        body: NEW_ROLE_GRANT,
-        response: { 201: ROLE_GRANT },
-      },
-    },
-    async (request, reply) => {
-      const created = await grants.create(operationOf(request), request.body);
-      return sendCreated(reply, created, ({ role_grant_id: id }) => `/v1/role-grants/${id}`);
-    },
-  );
-  app.get(
-    '/v1/role-grants',
-    {
-      config: { access: { kind: 'signed_in' } },
-      schema: {
-        operationId: 'listRoleGrants',
-        summary: 'Role grants at scopes that one may read',
-        tags: grantTags,
-        querystring: PAGE_QUERY,
-        response: { 200: pageOf(ROLE_GRANT, 'RoleGrantPage') },
-      },
-    },
-    (request) => {
-      const reach = reachOf(principalOf(request).roles, 'read');
-      return page(
-        request.query,
-        (asked) => grants.list(reach, asked),
-        ({ id }) => id,
-        roleGrantView,
-      );
-    },
-  );
-  registerOneRoleGrantRoutes(app, grants);
-}
-
-function registerOneRoleGrantRoutes(app: ControlApp, grants: RoleGrants): void {
-  const params = parameters(ROLE_GRANT_PATH);
-  app.get(
-    '/v1/role-grants/:role_grant_id',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: grantInPath } },
-      schema: {
-        operationId: 'getRoleGrant',
-        summary: 'A role grant',
-        tags: grantTags,
-        params,
-        response: { 200: ROLE_GRANT },
-      },
-    },
-    (request) => grants.get(request.params.role_grant_id),
-  );
-  app.delete(
-    '/v1/role-grants/:role_grant_id',
-    {
-      config: { access: { kind: 'operator', permission: 'administer', place: grantInPath } },
-      schema: {
-        operationId: 'deleteRoleGrant',
-        summary: 'Take a role back',
-        tags: grantTags,
-        params,
-        response: { 204: nothing },
-      },
-    },
-    async (request, reply) => {
-      await grants.remove(operationOf(request), request.params.role_grant_id);
-      return reply.code(204).send(null);
-    },
-  );
-}
-
 /** When the access token that asks ends. A session ends as well, but its operator signs in again. */
 function makerEnd(request: FastifyRequest): number | undefined {
   const { via, expiresAtMs } = principalOf(request);
   return via === 'access_token' ? expiresAtMs : undefined;
 }
 
+export function registerRoleGrantRoutes(app: ControlApp, grants: RoleGrants): void {
+  registerResource(app, {
+    tags: ['Role grants'],
+    view: ROLE_GRANT,
+    permission: 'administer',
+    collection: { url: '/v1/role-grants', params: {}, place: scopeInBody, absent: 'scope_invalid' },
+    item: { url: '/v1/role-grants/:role_grant_id', params: ROLE_GRANT_PATH, place: grantInPath },
+    create: {
+      operationId: 'createRoleGrant',
+      summary: 'Give a role at a scope that one administers',
+      problems: ['scope_invalid', 'already_exists'],
+      body: NEW_ROLE_GRANT,
+      location: ({ role_grant_id: id }) => `/v1/role-grants/${id}`,
+      run: (operation, _params, grant) => grants.create(operation, grant),
+    },
+    listReached: {
+      url: '/v1/role-grants',
+      operationId: 'listRoleGrants',
+      summary: 'Role grants at scopes that one may read',
+      page: 'RoleGrantPage',
+      cursorOf: ({ role_grant_id: id }) => id,
+      run: (reach, page) => grants.list(reach, page),
+    },
+    get: {
+      operationId: 'getRoleGrant',
+      summary: 'A role grant',
+      isLive: true,
+      run: ({ role_grant_id: id }) => grants.get(id),
+    },
+    withdraw: {
+      operationId: 'deleteRoleGrant',
+      summary: 'Take a role back',
+      run: (operation, { role_grant_id: id }) => grants.remove(operation, id),
+    },
+  });
+}
+
 export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens): void {
-  app.post(
-    '/v1/access-tokens',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: scopeInBody, absent: 'scope_invalid' },
-        problems: ['scope_invalid', 'definition_invalid', 'idempotency_conflict'],
-      },
-      schema: {
-        operationId: 'createAccessToken',
-        summary: 'Make a token for automation; it is shown this once',
-        tags: tokenTags,
-        headers: IDEMPOTENCY_KEY,
-        body: NEW_ACCESS_TOKEN,
-        response: { 201: ACCESS_TOKEN_WITH_SECRET },
-      },
+  const basics = {
+    tags: ['Access tokens'],
+    view: ACCESS_TOKEN,
+    permission: 'administer',
+    item: { url: '/v1/access-tokens/:access_token_id', params: ACCESS_TOKEN_PATH, place: tokenInPath },
+  } as const;
+  registerResource(app, {
+    ...basics,
+    collection: { url: '/v1/access-tokens', params: {}, place: scopeInBody, absent: 'scope_invalid' },
+    create: {
+      operationId: 'createAccessToken',
+      summary: 'Make a token for automation; it is shown this once',
+      problems: ['scope_invalid', 'definition_invalid'],
+      body: NEW_ACCESS_TOKEN,
+      answer: ACCESS_TOKEN_WITH_SECRET,
+      location: ({ access_token_id: id }) => `/v1/access-tokens/${id}`,
+      run: (operation, _params, token, request) => tokens.create(operation, token, makerEnd(request)),
     },
-    async (request, reply) => {
-      const created = await tokens.create(operationOf(request), request.body, makerEnd(request));
-      return sendCreated(reply, created, ({ access_token_id: id }) => `/v1/access-tokens/${id}`);
+    listReached: {
+      url: '/v1/access-tokens',
+      operationId: 'listAccessTokens',
+      summary: 'Access tokens at scopes that one may read',
+      page: 'AccessTokenPage',
+      cursorOf: ({ access_token_id: id }) => id,
+      run: (reach, page) => tokens.list(reach, page),
     },
-  );
-  app.get(
-    '/v1/access-tokens',
-    {
-      config: { access: { kind: 'signed_in' } },
-      schema: {
-        operationId: 'listAccessTokens',
-        summary: 'Access tokens at scopes that one may read',
-        tags: tokenTags,
-        querystring: PAGE_QUERY,
-        response: { 200: pageOf(ACCESS_TOKEN, 'AccessTokenPage') },
-      },
+    get: {
+      operationId: 'getAccessToken',
+      summary: 'An access token, without its secret',
+      isLive: true,
+      run: ({ access_token_id: id }) => tokens.get(id),
     },
-    (request) => {
-      const reach = reachOf(principalOf(request).roles, 'read');
-      return page(
-        request.query,
-        (asked) => tokens.list(reach, asked),
-        ({ id }) => id,
-        accessTokenView,
-      );
+    remove: {
+      operationId: 'deleteAccessToken',
+      summary: 'End an access token',
+      run: (operation, { access_token_id: id }, version) => tokens.remove(operation, id, version),
     },
-  );
-  registerOneAccessTokenRoutes(app, tokens);
-}
-
-function registerOneAccessTokenRoutes(app: ControlApp, tokens: AccessTokens): void {
-  const params = parameters(ACCESS_TOKEN_PATH);
-  app.get(
-    '/v1/access-tokens/:access_token_id',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: tokenInPath } },
-      schema: {
-        operationId: 'getAccessToken',
-        summary: 'An access token, without its secret',
-        tags: tokenTags,
-        params,
-        response: { 200: ACCESS_TOKEN },
-      },
-    },
-    async (request, reply) => {
-      const view = await tokens.get(request.params.access_token_id);
-      reply.header('etag', entityTag(view.version));
-      return view;
-    },
-  );
-  registerAccessTokenChanges(app, tokens);
-}
-
-function registerAccessTokenChanges(app: ControlApp, tokens: AccessTokens): void {
-  const params = parameters(ACCESS_TOKEN_PATH);
-  app.delete(
-    '/v1/access-tokens/:access_token_id',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: tokenInPath },
-        problems: ['precondition_required', 'precondition_failed'],
-      },
-      schema: {
-        operationId: 'deleteAccessToken',
-        summary: 'End an access token',
-        tags: tokenTags,
-        params,
-        headers: IF_MATCH,
-        response: { 204: nothing },
-      },
-    },
-    async (request, reply) => {
-      await tokens.remove(operationOf(request), request.params.access_token_id, expectedVersion(request));
-      return reply.code(204).send(null);
-    },
-  );
-  app.post(
-    '/v1/access-tokens/:access_token_id/rotate',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: tokenInPath },
-        problems: ['definition_invalid'],
-      },
-      schema: {
-        operationId: 'rotateAccessToken',
-        summary: 'Replace the secret, shown this once; the one before ends at once',
-        tags: tokenTags,
-        params,
-        response: { 200: ACCESS_TOKEN_WITH_SECRET },
-      },
-    },
-    async (request, reply) => {
-      const { view, token } = await tokens.rotate(
-        operationOf(request),
-        request.params.access_token_id,
-        makerEnd(request),
-      );
-      reply.header('etag', entityTag(view.version));
-      return { ...view, token };
-    },
-  );
+  });
+  registerAction(app, basics, {
+    verb: 'rotate',
+    operationId: 'rotateAccessToken',
+    summary: 'Replace the secret, shown this once; the one before ends at once',
+    problems: ['definition_invalid'],
+    answer: ACCESS_TOKEN_WITH_SECRET,
+    run: (operation, { access_token_id: id }, _body, request) =>
+      tokens.rotate(operation, id, makerEnd(request)),
+  });
 }

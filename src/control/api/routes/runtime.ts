@@ -4,35 +4,28 @@
  * Source: docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
-import { Refusal } from '../../domain/refusal.ts';
+import { found } from '../../configuration/change.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
 import type { ControlStore } from '../../store/port.ts';
-import type { RowOf } from '../../store/repositories/records.ts';
-import type { Transaction } from '../../store/transaction.ts';
-import type { PlaceOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
+import { DERIVED_KEY_PATH } from '../contract/derived-keys.ts';
 import { SITE_PROPAGATION } from '../contract/distribution.ts';
 import { givenId, identifier, parameters, SITE_PATH } from '../contract/members.ts';
 import { KEY_GRANTS, KEY_READINESS, SIGNING_PROFILE, SIGNING_PROFILES } from '../contract/readiness.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
-import { pathText, siteInPath } from '../places.ts';
+import { siteInPath } from '../places.ts';
+import { derivedKeyInPath } from './derived-keys.ts';
 
 const tags = ['Runtime'];
-const KEY_PATH = { key_id: givenId('The derived key.') };
 
 export interface RuntimeOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
 }
 
-const keyInPath: PlaceOf = async (request, tx) => {
-  const key = await tx.keys.find(pathText(request, 'key_id'));
-  return key && tx.hierarchy.placeOfSite(key.siteId);
-};
-
-const ofKey = { access: { kind: 'operator', permission: 'read', place: keyInPath } } as const;
+const ofKey = { access: { kind: 'operator', permission: 'read', place: derivedKeyInPath } } as const;
 const ofSite = { access: { kind: 'operator', permission: 'read', place: siteInPath } } as const;
 
 export function registerRuntimeRoutes(app: ControlApp, options: RuntimeOptions): void {
@@ -40,14 +33,8 @@ export function registerRuntimeRoutes(app: ControlApp, options: RuntimeOptions):
   registerSiteRoutes(app, options);
 }
 
-async function requireKey(tx: Transaction, keyId: string): Promise<RowOf<'derivedKey'>> {
-  const key = await tx.keys.find(keyId);
-  if (key === undefined) throw new Refusal('not_found');
-  return key;
-}
-
 function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): void {
-  const params = parameters(KEY_PATH);
+  const params = parameters(DERIVED_KEY_PATH);
   app.get(
     '/v1/derived-keys/:key_id/readiness',
     {
@@ -64,7 +51,7 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
       },
     },
     ({ params: { key_id: keyId }, query: { target } }) =>
-      store.read(async (tx) => keyReadiness(tx, await requireKey(tx, keyId), target, nowMs())),
+      store.read(async (tx) => keyReadiness(tx, found(await tx.keys.find(keyId)), target, nowMs())),
   );
   app.get(
     '/v1/derived-keys/:key_id/grants',
@@ -79,7 +66,7 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
       },
     },
     ({ params: { key_id: keyId } }) =>
-      store.read(async (tx) => ({ items: [...(await keyGrants(tx, await requireKey(tx, keyId)))] })),
+      store.read(async (tx) => ({ items: [...(await keyGrants(tx, found(await tx.keys.find(keyId))))] })),
   );
   app.get(
     '/v1/derived-keys/:key_id/signing-profiles',
@@ -95,7 +82,7 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
     },
     ({ params: { key_id: keyId } }) =>
       store.read(async (tx) => {
-        const { siteId, clientId } = await requireKey(tx, keyId);
+        const { siteId, clientId } = found(await tx.keys.find(keyId));
         return { items: [...(await clientSigningProfiles(tx, siteId, clientId))] };
       }),
   );

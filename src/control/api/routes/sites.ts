@@ -1,7 +1,5 @@
 /** `/v1/sites` and `/v1/fleets/{fleet_id}/sites`. */
 import type { Sites } from '../../configuration/sites.ts';
-import { reachOf } from '../../domain/roles.ts';
-import { principalOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
 import {
   FLEET_PATH,
@@ -11,179 +9,70 @@ import {
   SITE_FLOOR,
   SITE_FLOOR_RAISE,
 } from '../contract/hierarchy.ts';
-import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
-import { PAGE_QUERY, page, pageOf } from '../pagination.ts';
+import { SITE_PATH } from '../contract/members.ts';
 import { fleetInPath, siteInPath } from '../places.ts';
-import { IDEMPOTENCY_KEY, operationOf, sendCreated } from '../request-operation.ts';
-import { expectedVersion, IF_MATCH, sendVersioned } from '../versions.ts';
-
-const tags = ['Auth Sites'];
-const SITE_PAGE = pageOf(SITE, 'SitePage');
+import { registerAction, registerResource } from '../resource-routes.ts';
 
 export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
-  app.post(
-    '/v1/fleets/:fleet_id/sites',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: fleetInPath },
-        problems: ['already_exists', 'definition_invalid', 'idempotency_conflict'],
-      },
-      schema: {
-        operationId: 'createSite',
-        summary: 'Make an Auth Site, with its signing keys',
-        tags,
-        params: parameters(FLEET_PATH),
-        headers: IDEMPOTENCY_KEY,
-        body: NEW_SITE,
-        response: { 201: SITE },
-      },
+  const basics = {
+    tags: ['Auth Sites'],
+    view: SITE,
+    permission: 'administer',
+    item: { url: '/v1/sites/:site_id', params: SITE_PATH, place: siteInPath },
+  } as const;
+  registerResource(app, {
+    ...basics,
+    collection: { url: '/v1/fleets/:fleet_id/sites', params: FLEET_PATH, place: fleetInPath },
+    create: {
+      operationId: 'createSite',
+      summary: 'Make an Auth Site, with its signing keys',
+      problems: ['already_exists', 'definition_invalid'],
+      body: NEW_SITE,
+      location: ({ site_id: id }) => `/v1/sites/${encodeURIComponent(id)}`,
+      run: (operation, { fleet_id: fleetId }, site) => sites.create(operation, fleetId, site),
     },
-    async (request, reply) => {
-      const created = await sites.create(operationOf(request), request.params.fleet_id, request.body);
-      return sendCreated(reply, created, ({ site_id: id }) => `/v1/sites/${encodeURIComponent(id)}`);
+    list: {
+      operationId: 'listSitesOfFleet',
+      summary: 'Auth Sites of a fleet',
+      page: 'SitePage',
+      cursorOf: ({ site_id: id }) => id,
+      run: ({ fleet_id: fleetId }, page) => sites.listOfFleet(fleetId, page),
     },
-  );
-  registerSiteLists(app, sites);
-  registerOneSiteRoutes(app, sites);
-}
-
-function registerSiteLists(app: ControlApp, sites: Sites): void {
-  app.get(
-    '/v1/fleets/:fleet_id/sites',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: fleetInPath } },
-      schema: {
-        operationId: 'listSitesOfFleet',
-        summary: 'Auth Sites of a fleet',
-        tags,
-        params: parameters(FLEET_PATH),
-        querystring: PAGE_QUERY,
-        response: { 200: SITE_PAGE },
-      },
+    listReached: {
+      url: '/v1/sites',
+      operationId: 'listSites',
+      summary: 'Auth Sites that one may read, wherever they are',
+      page: 'SitePage',
+      cursorOf: ({ site_id: id }) => id,
+      run: (reach, page) => sites.list(reach, page),
     },
-    (request) => {
-      const { fleet_id: fleetId } = request.params;
-      return page(
-        request.query,
-        (asked) => sites.listOfFleet(fleetId, asked),
-        ({ site_id: id }) => id,
-        (site) => site,
-      );
+    get: { operationId: 'getSite', summary: 'An Auth Site', run: ({ site_id: id }) => sites.get(id) },
+    change: {
+      method: 'PATCH',
+      operationId: 'changeSite',
+      summary: 'Change an Auth Site',
+      description:
+        'Identifier, trust domain and issuer URL are fixed: passports and enrolled workloads name them.',
+      problems: ['definition_invalid'],
+      body: SITE_CHANGE,
+      run: (operation, { site_id: id }, version, change) => sites.change(operation, id, version, change),
     },
-  );
-  app.get(
-    '/v1/sites',
-    {
-      config: { access: { kind: 'signed_in' } },
-      schema: {
-        operationId: 'listSites',
-        summary: 'Auth Sites that one may read, wherever they are',
-        tags,
-        querystring: PAGE_QUERY,
-        response: { 200: SITE_PAGE },
-      },
+    remove: {
+      operationId: 'deleteSite',
+      summary: 'Delete an Auth Site that nothing is left on',
+      problems: ['still_in_use'],
+      run: (operation, { site_id: id }, version) => sites.remove(operation, id, version),
     },
-    (request) => {
-      const reach = reachOf(principalOf(request).roles, 'read');
-      return page(
-        request.query,
-        (asked) => sites.list(reach, asked),
-        ({ site_id: id }) => id,
-        (site) => site,
-      );
-    },
-  );
-}
-
-function registerOneSiteRoutes(app: ControlApp, sites: Sites): void {
-  const params = parameters(SITE_PATH);
-  app.get(
-    '/v1/sites/:site_id',
-    {
-      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: {
-        operationId: 'getSite',
-        summary: 'An Auth Site',
-        tags,
-        params,
-        response: { 200: SITE, 304: nothing },
-      },
-    },
-    async (request, reply) => sendVersioned(request, reply, await sites.get(request.params.site_id)),
-  );
-  registerSiteChanges(app, sites);
-  registerFloorRoute(app, sites);
-}
-
-function registerSiteChanges(app: ControlApp, sites: Sites): void {
-  const params = parameters(SITE_PATH);
-  app.patch(
-    '/v1/sites/:site_id',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: siteInPath },
-        problems: ['precondition_required', 'precondition_failed', 'definition_invalid'],
-      },
-      schema: {
-        operationId: 'changeSite',
-        summary: 'Change an Auth Site',
-        description:
-          'Identifier, trust domain and issuer URL are fixed: passports and enrolled workloads name them.',
-        tags,
-        params,
-        headers: IF_MATCH,
-        body: SITE_CHANGE,
-        response: { 200: SITE },
-      },
-    },
-    async (request, reply) => {
-      const version = expectedVersion(request);
-      const view = await sites.change(operationOf(request), request.params.site_id, version, request.body);
-      return sendVersioned(request, reply, view);
-    },
-  );
-  app.delete(
-    '/v1/sites/:site_id',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: siteInPath },
-        problems: ['precondition_required', 'precondition_failed', 'still_in_use'],
-      },
-      schema: {
-        operationId: 'deleteSite',
-        summary: 'Delete an Auth Site that nothing is left on',
-        tags,
-        params,
-        headers: IF_MATCH,
-        response: { 204: nothing },
-      },
-    },
-    async (request, reply) => {
-      await sites.remove(operationOf(request), request.params.site_id, expectedVersion(request));
-      return reply.code(204).send(null);
-    },
-  );
-}
-
-function registerFloorRoute(app: ControlApp, sites: Sites): void {
-  app.post(
-    '/v1/sites/:site_id/raise-floor',
-    {
-      config: { access: { kind: 'operator', permission: 'administer', place: siteInPath } },
-      schema: {
-        operationId: 'raiseSiteFloor',
-        summary: 'Publish above a revision, so that targets that are ahead accept bundles again',
-        description:
-          'The next publication is a whole bundle above it. Repeating it changes nothing, nor does a revision below the published one.',
-        tags,
-        params: parameters(SITE_PATH),
-        body: SITE_FLOOR_RAISE,
-        response: { 200: SITE_FLOOR },
-      },
-    },
-    (request) => {
-      const { above_revision: aboveRevision } = request.body;
-      return sites.raiseFloor(operationOf(request), request.params.site_id, aboveRevision);
-    },
-  );
+  });
+  registerAction(app, basics, {
+    verb: 'raise-floor',
+    operationId: 'raiseSiteFloor',
+    summary: 'Publish above a revision, so that targets that are ahead accept bundles again',
+    description:
+      'The next publication is a whole bundle above it. Repeating it changes nothing, nor does a revision below the published one.',
+    body: SITE_FLOOR_RAISE,
+    answer: SITE_FLOOR,
+    run: (operation, { site_id: id }, { above_revision: revision }) =>
+      sites.raiseFloor(operation, id, revision),
+  });
 }

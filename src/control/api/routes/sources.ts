@@ -1,171 +1,177 @@
-/** `/v1/sites/{site_id}/sources` and `/v1/sources`: Trust Anchor Sources. */
+/** `/v1/sites/{site_id}/sources`, `/v1/sources` and their revisions: Trust Anchor Sources. */
+import type { RevisionName } from '../../sources/source-changes.ts';
 import type { SourceService } from '../../sources/source-service.ts';
+import type { PlaceOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
 import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
 import {
   SOURCE,
+  SOURCE_ACTIVATION,
   SOURCE_CHANGE,
   SOURCE_CREATION,
   SOURCE_PATH,
   SOURCE_REVISION,
   SOURCE_REVISION_CHANGE,
+  SOURCE_REVISION_PATH,
 } from '../contract/sources.ts';
-import { PAGE_QUERY, page, pageOf } from '../pagination.ts';
-import { siteInPath } from '../places.ts';
-import { IDEMPOTENCY_KEY, operationOf, sendCreated } from '../request-operation.ts';
-import { entityTag, expectedVersion, IF_MATCH, sendVersioned } from '../versions.ts';
-import { sourceInPath } from './source-place.ts';
-import { registerSourceRevisionRoutes } from './source-revisions.ts';
+import { pathText, siteInPath } from '../places.ts';
+import { registerAction, registerResource } from '../resource-routes.ts';
+import { tagged } from '../versions.ts';
+
+/** `…/sources/:source_id…` */
+const sourceInPath: PlaceOf = async (request, tx) => {
+  const source = await tx.sources.find(pathText(request, 'source_id'));
+  return source && tx.hierarchy.placeOfSite(source.siteId);
+};
 
 const tags = ['Trust Anchor Sources'];
+const source = { url: '/v1/sources/:source_id', params: SOURCE_PATH, place: sourceInPath };
+const REVISION = {
+  tags,
+  view: SOURCE_REVISION,
+  permission: 'operate',
+  item: { url: `${source.url}/revisions/:revision`, params: SOURCE_REVISION_PATH, place: sourceInPath },
+} as const;
 
-const reading = { kind: 'operator', permission: 'read', place: sourceInPath } as const;
-const operating = { kind: 'operator', permission: 'operate', place: sourceInPath } as const;
+function nameOf(params: { readonly source_id: string; readonly revision: number }): RevisionName {
+  return { sourceId: params.source_id, revision: params.revision };
+}
 
 export function registerSourceRoutes(app: ControlApp, sources: SourceService): void {
-  registerSiteSourceRoutes(app, sources);
-  registerOneSourceRoutes(app, sources);
-  registerSourceRevisionRoutes(app, sources);
+  registerResource(app, {
+    tags,
+    view: SOURCE,
+    permission: 'operate',
+    collection: { url: '/v1/sites/:site_id/sources', params: SITE_PATH, place: siteInPath },
+    item: source,
+    create: {
+      operationId: 'createSource',
+      summary: 'Make a source with its first draft',
+      problems: ['audience_taken'],
+      body: SOURCE_CREATION,
+      location: ({ source_id: id }) => `/v1/sources/${id}`,
+      run: (operation, { site_id: siteId }, creation) => sources.drafts.create(siteId, creation, operation),
+    },
+    list: {
+      operationId: 'listSources',
+      summary: 'Sources of a site, with their revisions',
+      page: 'SourcePage',
+      cursorOf: ({ source_id: id }) => id,
+      run: ({ site_id: siteId }, page) => sources.sourcesOfSite(siteId, page),
+    },
+    get: {
+      operationId: 'getSource',
+      summary: 'A source, with its revisions',
+      // Its revisions move without it.
+      isLive: true,
+      run: ({ source_id: id }) => sources.source(id),
+    },
+    change: {
+      method: 'PATCH',
+      operationId: 'changeSource',
+      summary: 'Change its name, or what happens to its keys',
+      body: SOURCE_CHANGE,
+      run: (operation, { source_id: id }, version, change) =>
+        sources.drafts.change(id, change, version, operation),
+    },
+    remove: {
+      operationId: 'deleteSource',
+      summary: 'Delete a source of nothing but drafts',
+      problems: ['source_state_conflict'],
+      run: (operation, { source_id: id }, version) => sources.drafts.deleteSource(id, version, operation),
+    },
+  });
+  registerRevisionRoutes(app, sources);
+  registerTransitions(app, sources);
 }
 
-function registerSiteSourceRoutes(app: ControlApp, sources: SourceService): void {
-  const params = parameters(SITE_PATH);
-  app.post(
-    '/v1/sites/:site_id/sources',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'operate', place: siteInPath },
-        problems: ['audience_taken', 'idempotency_conflict'],
-      },
-      schema: {
-        operationId: 'createSource',
-        summary: 'Make a source with its first draft',
-        tags,
-        params,
-        headers: IDEMPOTENCY_KEY,
-        body: SOURCE_CREATION,
-        response: { 201: SOURCE },
-      },
-    },
-    async (request, reply) => {
-      const { site_id: siteId } = request.params;
-      const created = await sources.drafts.create(siteId, request.body, operationOf(request));
-      return sendCreated(reply, created, ({ source_id: id }) => `/v1/sources/${id}`);
-    },
-  );
+function registerRevisionRoutes(app: ControlApp, sources: SourceService): void {
   app.get(
-    '/v1/sites/:site_id/sources',
+    REVISION.item.url,
     {
-      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
+      config: { access: { kind: 'operator', permission: 'read', place: sourceInPath } },
       schema: {
-        operationId: 'listSources',
-        summary: 'Sources of a site, with their revisions',
+        operationId: 'getSourceRevision',
+        summary: 'A revision of a source',
         tags,
-        params,
-        querystring: PAGE_QUERY,
-        response: { 200: pageOf(SOURCE, 'SourcePage') },
+        params: parameters(SOURCE_REVISION_PATH),
+        response: { 200: SOURCE_REVISION, 304: nothing },
       },
     },
-    (request) =>
-      page(
-        request.query,
-        (asked) => sources.sourcesOfSite(request.params.site_id, asked),
-        ({ source_id: id }) => id,
-        (source) => source,
-      ),
+    // `waiting_for` follows the targets, without a new version: the tag never makes a 304.
+    async (request, reply) => tagged(reply, await sources.revision(nameOf(request.params))),
   );
+  registerResource(app, {
+    ...REVISION,
+    collection: { ...source, url: `${source.url}/revisions` },
+    create: {
+      operationId: 'createSourceRevision',
+      summary: 'Make a draft beside the newest revision',
+      problems: ['source_revision_in_progress', 'source_state_conflict', 'audience_taken'],
+      body: SOURCE_REVISION_CHANGE,
+      location: ({ source_id: id, revision }) => `/v1/sources/${id}/revisions/${revision}`,
+      run: (operation, { source_id: id }, change) => sources.drafts.addRevision(id, change, operation),
+    },
+    change: {
+      method: 'PATCH',
+      operationId: 'changeSourceRevision',
+      summary: 'Edit a draft, or what was validated: then it is a draft again',
+      problems: ['source_state_conflict', 'audience_taken'],
+      body: SOURCE_REVISION_CHANGE,
+      run: (operation, params, version, change) =>
+        sources.drafts.editRevision(nameOf(params), change, version, operation),
+    },
+    remove: {
+      operationId: 'deleteSourceRevision',
+      summary: 'Delete a draft beside other revisions',
+      problems: ['source_state_conflict'],
+      run: (operation, params, version) => sources.drafts.deleteRevision(nameOf(params), version, operation),
+    },
+  });
 }
 
-function registerOneSourceRoutes(app: ControlApp, sources: SourceService): void {
-  const params = parameters(SOURCE_PATH);
-  app.get(
-    '/v1/sources/:source_id',
-    {
-      config: { access: reading },
-      schema: {
-        operationId: 'getSource',
-        summary: 'A source, with its revisions',
-        tags,
-        params,
-        response: { 200: SOURCE },
-      },
-    },
-    async (request, reply) => {
-      const view = await sources.source(request.params.source_id);
-      // The tag is the source's own: revisions move without it, so it never makes a 304.
-      reply.header('etag', entityTag(view.version));
-      return view;
-    },
-  );
-  app.patch(
-    '/v1/sources/:source_id',
-    {
-      config: { access: operating, problems: ['precondition_required', 'precondition_failed'] },
-      schema: {
-        operationId: 'changeSource',
-        summary: 'Change its name, or what happens to its keys',
-        tags,
-        params,
-        headers: IF_MATCH,
-        body: SOURCE_CHANGE,
-        response: { 200: SOURCE },
-      },
-    },
-    async (request, reply) => {
-      const { source_id: id } = request.params;
-      const operation = operationOf(request);
-      const view = await sources.drafts.change(id, request.body, expectedVersion(request), operation);
-      return sendVersioned(request, reply, view);
-    },
-  );
-  app.delete(
-    '/v1/sources/:source_id',
-    {
-      config: {
-        access: operating,
-        problems: ['precondition_required', 'precondition_failed', 'source_state_conflict'],
-      },
-      schema: {
-        operationId: 'deleteSource',
-        summary: 'Delete a source of nothing but drafts',
-        tags,
-        params,
-        headers: IF_MATCH,
-        response: { 204: nothing },
-      },
-    },
-    async (request, reply) => {
-      const { source_id: id } = request.params;
-      await sources.drafts.deleteSource(id, expectedVersion(request), operationOf(request));
-      return reply.code(204).send(null);
-    },
-  );
-  app.post(
-    '/v1/sources/:source_id/revisions',
-    {
-      config: {
-        access: operating,
-        problems: [
-          'source_revision_in_progress',
-          'source_state_conflict',
-          'audience_taken',
-          'idempotency_conflict',
-        ],
-      },
-      schema: {
-        operationId: 'createSourceRevision',
-        summary: 'Make a draft beside the newest revision',
-        tags,
-        params,
-        headers: IDEMPOTENCY_KEY,
-        body: SOURCE_REVISION_CHANGE,
-        response: { 201: SOURCE_REVISION },
-      },
-    },
-    async (request, reply) => {
-      const { source_id: id } = request.params;
-      const created = await sources.drafts.addRevision(id, request.body, operationOf(request));
-      return sendCreated(reply, created, ({ revision }) => `/v1/sources/${id}/revisions/${revision}`);
-    },
-  );
+function registerTransitions(app: ControlApp, { validator, lifecycle, activation }: SourceService): void {
+  registerAction(app, REVISION, {
+    verb: 'validate',
+    operationId: 'validateSourceRevision',
+    summary: 'Ask the issuer about itself; answers with what was found',
+    problems: ['source_state_conflict', 'precondition_failed'],
+    run: (operation, params) => validator.validate(nameOf(params), operation),
+  });
+  registerAction(app, REVISION, {
+    verb: 'suspend',
+    operationId: 'suspendSourceRevision',
+    summary: 'No new enrollments until it is resumed',
+    problems: ['source_state_conflict'],
+    run: (operation, params) => lifecycle.suspend(nameOf(params), operation),
+  });
+  registerAction(app, REVISION, {
+    verb: 'resume',
+    operationId: 'resumeSourceRevision',
+    summary: 'Publish a suspended revision again',
+    problems: ['source_state_conflict', 'source_revision_in_progress'],
+    run: (operation, params) => lifecycle.resume(nameOf(params), operation),
+  });
+  registerAction(app, REVISION, {
+    verb: 'retire',
+    operationId: 'retireSourceRevision',
+    summary: 'No new enrollments ever again; gives the slot back',
+    problems: ['source_state_conflict'],
+    run: (operation, params) => lifecycle.retire(nameOf(params), operation),
+  });
+  registerAction(app, REVISION, {
+    verb: 'activate',
+    operationId: 'activateSourceRevision',
+    summary: 'Take a slot and begin to activate; the operator names the scope that they expect',
+    problems: [
+      'source_state_conflict',
+      'source_scope_mismatch',
+      'source_revision_in_progress',
+      'source_capacity_exhausted',
+      'audience_taken',
+    ],
+    body: SOURCE_ACTIVATION,
+    run: (operation, params, { expected_scope: scope }) =>
+      activation.activate(nameOf(params), scope, operation),
+  });
 }

@@ -36,6 +36,12 @@ export type VersionRead<T extends VersionedTableName> = Pick<
   Extract<(typeof NAMES)[T][number] | 'version', keyof RowOf<T>>
 >;
 
+/** A row of any such table. */
+export type VersionedRow<T extends VersionedTableName> = RowOf<T> & { readonly version: number };
+
+/** Columns of a row that a change may set. */
+export type ChangesOf<T extends VersionedTableName> = Updateable<Tables[T]>;
+
 /** One table to Kysely, whichever it is: its types cannot follow a name that is a variable. */
 interface AnyTable {
   readonly row: { readonly [column: string]: unknown };
@@ -59,14 +65,14 @@ export class VersionedTable<T extends VersionedTableName> {
     await this.#any.insertInto(this.#table).values(row).execute();
   }
 
-  async find(...name: NameOf<T>): Promise<RowOf<T> | undefined> {
+  async find(...name: NameOf<T>): Promise<VersionedRow<T> | undefined> {
     const columns = this.#named(name);
     const row = await this.#any
       .selectFrom(this.#table)
       .selectAll()
       .where((is) => is.and(columns))
       .executeTakeFirst();
-    return row as RowOf<T> | undefined;
+    return row as VersionedRow<T> | undefined;
   }
 
   /** Rows that have these values, in the order of their names. */
@@ -82,7 +88,7 @@ export class VersionedTable<T extends VersionedTableName> {
   }
 
   /** Writes over exactly the version that was read. @throws VersionConflictError */
-  async change(row: VersionRead<T>, set: Updateable<Tables[T]>, nowMs: number): Promise<void> {
+  async change(row: VersionRead<T>, set: ChangesOf<T>, nowMs: number): Promise<void> {
     const { version } = row as { readonly version: number };
     const values: { readonly [column: string]: unknown } = { ...row };
     const read = { ...this.#named(this.#columns.map((column) => values[column])), version };

@@ -1,0 +1,425 @@
+/**
+ * The routes of a resource, from one declaration. An operation says what it is called and which service it calls; access,
+ * versions, idempotency keys, pages and status codes are the same for every resource. Source: docs/control.md "API".
+ *
+ * ```ts
+ * registerResource(app, {
+ *   tags: ['Widgets'],
+ *   view: WIDGET,
+ *   permission: 'operate',
+ *   collection: { url: '/v1/sites/:site_id/widgets', params: SITE_PATH, place: siteInPath },
+ *   item: { url: '/v1/widgets/:widget_id', params: WIDGET_PATH, place: widgetInPath },
+ *   list: { operationId: 'listWidgets', summary: '…', page: 'WidgetPage', cursorOf: …, run: … },
+ *   get: { operationId: 'getWidget', summary: '…', run: ({ widget_id: id }) => widgets.get(id) },
+ * });
+ * ```
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import type { RefusalCode } from '../domain/refusal.ts';
+import { type Permission, type Reach, reachOf } from '../domain/roles.ts';
+import type { Created, Operation } from '../operation.ts';
+import type { Page } from '../store/repositories/records.ts';
+import { type PlaceOf, principalOf, type RouteAccess } from './access.ts';
+import { nothing, parameters } from './contract/members.ts';
+import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
+import { IDEMPOTENCY_KEY, operationOf, sendCreated } from './request-operation.ts';
+import { expectedVersion, IF_MATCH, optionalVersion, sendVersioned, tagged } from './versions.ts';
+
+/** A path of the API, its parameters, and where the resource lies. */
+export interface ResourcePath<P extends TProperties> {
+  readonly url: string;
+  readonly params: P;
+  readonly place: PlaceOf;
+  /** Code for a place that is not there, or not for the operator. Default: `not_found`. */
+  readonly absent?: RefusalCode;
+}
+
+/** How the OpenAPI document describes an operation. */
+interface Described {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Without those that idempotency keys and versions bring. */
+  readonly problems?: readonly RefusalCode[];
+}
+
+type Values<P extends TProperties> = Static<TObject<P>>;
+
+interface Listed<V> extends Described {
+  /** Name of the page's schema. */
+  readonly page: string;
+  /** An item's place in the order of the list. */
+  readonly cursorOf: (item: V) => string;
+}
+
+interface ListOperation<P extends TProperties, V, F extends TProperties> extends Listed<V> {
+  /** Members of the query beside those of every list. */
+  readonly filter?: F;
+  readonly run: (params: Values<P>, page: Page, filter: Values<F>) => Promise<readonly V[]>;
+}
+
+/** A list of everything that the operator may read, wherever it lies. */
+interface ReachedListOperation<V> extends Listed<V> {
+  readonly url: string;
+  readonly run: (reach: Reach, page: Page) => Promise<readonly V[]>;
+}
+
+interface CreateOperation<P extends TProperties, V extends object, B extends TSchema> extends Described {
+  readonly body: B;
+  /** Schema of the answer, where it holds more than the resource: what is shown once. */
+  readonly answer?: TSchema;
+  readonly location: (view: V) => string;
+  readonly run: (
+    operation: Operation,
+    params: Values<P>,
+    body: Static<B>,
+    request: FastifyRequest,
+  ) => Promise<Created<V, object>>;
+}
+
+interface GetOperation<P extends TProperties, V> extends Described {
+  /** Parts of it change without a new version: the answer is never 304. */
+  readonly isLive?: boolean;
+  readonly run: (params: Values<P>) => Promise<V>;
+}
+
+interface ChangeOperation<P extends TProperties, V, B extends TSchema> extends Described {
+  readonly method: 'PATCH' | 'PUT';
+  readonly body: B;
+  readonly run: (operation: Operation, params: Values<P>, version: number, body: Static<B>) => Promise<V>;
+}
+
+/** Creates without If-Match, and changes with it. */
+interface PutOperation<P extends TProperties, V, B extends TSchema> extends Described {
+  readonly body: B;
+  /** The resource has no versions. */
+  readonly isUnversioned?: boolean;
+  readonly run: (
+    operation: Operation,
+    params: Values<P>,
+    version: number | undefined,
+    body: Static<B>,
+  ) => Promise<{ readonly view: V; readonly created: boolean }>;
+}
+
+interface RemoveOperation<P extends TProperties> extends Described {
+  readonly run: (operation: Operation, params: Values<P>, version: number) => Promise<unknown>;
+}
+
+/** Removes a resource that has no versions. */
+interface WithdrawOperation<P extends TProperties> extends Described {
+  readonly run: (operation: Operation, params: Values<P>) => Promise<unknown>;
+}
+
+/** What an operator does with a resource beside changing its members: `POST <url>/<verb>`. */
+export interface ActionOperation<P extends TProperties, B extends TSchema> extends Described {
+  readonly verb: string;
+  readonly body?: B;
+  /** Schema of the answer, where it is not the resource. */
+  readonly answer?: TSchema;
+  readonly run: (
+    operation: Operation,
+    params: Values<P>,
+    body: Static<B>,
+    request: FastifyRequest,
+  ) => Promise<object>;
+}
+
+interface ResourceBasics<I extends TProperties> {
+  readonly tags: readonly string[];
+  readonly view: TSchema;
+  /** What an operator needs to change it. */
+  readonly permission: Permission;
+  /** Most bytes of a body. Default: as of every route. */
+  readonly bodyLimit?: number;
+  readonly item: ResourcePath<I>;
+}
+
+interface Resource<
+  C extends TProperties,
+  I extends TProperties,
+  V extends TSchema,
+  F extends TProperties,
+  N extends TSchema,
+  B extends TSchema,
+> extends ResourceBasics<I> {
+  readonly view: V;
+  readonly collection?: ResourcePath<C>;
+  readonly create?: CreateOperation<C, Static<V> & object, N>;
+  readonly list?: ListOperation<C, Static<V>, F>;
+  readonly listReached?: ReachedListOperation<Static<V>>;
+  readonly get?: GetOperation<I, Static<V>>;
+  readonly put?: PutOperation<I, Static<V>, B>;
+  readonly change?: ChangeOperation<I, Static<V>, B>;
+  readonly remove?: RemoveOperation<I>;
+  readonly withdraw?: WithdrawOperation<I>;
+}
+
+/** In the order in which the OpenAPI document lists them. */
+export function registerResource<
+  C extends TProperties,
+  I extends TProperties,
+  V extends TSchema,
+  F extends TProperties,
+  N extends TSchema,
+  B extends TSchema,
+>(app: FastifyInstance, resource: Resource<C, I, V, F, N, B>): void {
+  const { collection, create, list, listReached, get, put, change, remove, withdraw } = resource;
+  if (collection !== undefined && create !== undefined) registerCreate(app, resource, collection, create);
+  if (collection !== undefined && list !== undefined) registerList(app, resource, collection, list);
+  if (listReached !== undefined) registerReachedList(app, resource, listReached);
+  if (get !== undefined) registerGet(app, resource, get);
+  if (put !== undefined) registerPut(app, resource, put);
+  if (change !== undefined) registerChange(app, resource, change);
+  if (remove !== undefined) registerRemove(app, resource, remove);
+  if (withdraw !== undefined) registerWithdraw(app, resource, withdraw);
+}
+
+function registerCreate<P extends TProperties, I extends TProperties, V extends object, B extends TSchema>(
+  app: FastifyInstance,
+  { tags, view, permission, bodyLimit }: ResourceBasics<I>,
+  path: ResourcePath<P>,
+  { run, body, answer = view, location, ...described }: CreateOperation<P, V, B>,
+): void {
+  app.post(
+    path.url,
+    {
+      ...limited(bodyLimit),
+      config: configOf(path, permission, [...(described.problems ?? []), 'idempotency_conflict']),
+      schema: {
+        ...wordsOf(described, tags),
+        ...parametersOf(path),
+        headers: IDEMPOTENCY_KEY,
+        body,
+        response: { 201: answer },
+      },
+    },
+    async (request, reply) =>
+      sendCreated(
+        reply,
+        await run(operationOf(request), paramsOf(request), bodyOf(request), request),
+        location,
+      ),
+  );
+}
+
+function registerList<P extends TProperties, I extends TProperties, V, F extends TProperties>(
+  app: FastifyInstance,
+  { tags, view }: ResourceBasics<I>,
+  path: ResourcePath<P>,
+  { run, page: pageName, filter, cursorOf, ...described }: ListOperation<P, V, F>,
+): void {
+  app.get(
+    path.url,
+    {
+      config: configOf(path, 'read', described.problems),
+      schema: {
+        ...wordsOf(described, tags),
+        ...parametersOf(path),
+        querystring: parameters({ ...PAGE_MEMBERS, ...filter }),
+        response: { 200: pageOf(view, pageName) },
+      },
+    },
+    (request) => {
+      const query = request.query as PageQuery & Values<F>;
+      return page(query, (asked) => run(paramsOf(request), asked, query), cursorOf, itself);
+    },
+  );
+}
+
+function registerReachedList<I extends TProperties, V>(
+  app: FastifyInstance,
+  { tags, view }: ResourceBasics<I>,
+  { url, run, page: pageName, cursorOf, ...described }: ReachedListOperation<V>,
+): void {
+  app.get(
+    url,
+    {
+      config: { access: { kind: 'signed_in' } },
+      schema: {
+        ...wordsOf(described, tags),
+        querystring: parameters(PAGE_MEMBERS),
+        response: { 200: pageOf(view, pageName) },
+      },
+    },
+    (request) => {
+      const reach = reachOf(principalOf(request).roles, 'read');
+      return page(request.query as PageQuery, (asked) => run(reach, asked), cursorOf, itself);
+    },
+  );
+}
+
+function registerGet<P extends TProperties, V>(
+  app: FastifyInstance,
+  { tags, view, item }: ResourceBasics<P>,
+  { run, isLive = false, ...described }: GetOperation<P, V>,
+): void {
+  app.get(
+    item.url,
+    {
+      config: configOf(item, 'read', described.problems),
+      schema: {
+        ...wordsOf(described, tags),
+        ...parametersOf(item),
+        response: isLive ? { 200: view } : { 200: view, 304: nothing },
+      },
+    },
+    async (request, reply) => {
+      const found = await run(paramsOf(request));
+      return isLive ? tagged(reply, found) : sendVersioned(request, reply, found);
+    },
+  );
+}
+
+function registerPut<P extends TProperties, V, B extends TSchema>(
+  app: FastifyInstance,
+  { tags, view, permission, bodyLimit, item }: ResourceBasics<P>,
+  { run, body, isUnversioned = false, ...described }: PutOperation<P, V, B>,
+): void {
+  const { problems = [] } = described;
+  app.put(
+    item.url,
+    {
+      ...limited(bodyLimit),
+      config: configOf(item, permission, isUnversioned ? problems : versionProblems(problems)),
+      schema: {
+        ...wordsOf(described, tags),
+        ...parametersOf(item),
+        ...(isUnversioned ? {} : { headers: IF_MATCH }),
+        body,
+        response: { 200: view, 201: view },
+      },
+    },
+    async (request, reply) => {
+      const version = isUnversioned ? undefined : optionalVersion(request);
+      const put = await run(operationOf(request), paramsOf(request), version, bodyOf(request));
+      reply.code(put.created ? 201 : 200);
+      return tagged(reply, put.view);
+    },
+  );
+}
+
+function registerChange<P extends TProperties, V, B extends TSchema>(
+  app: FastifyInstance,
+  { tags, view, permission, bodyLimit, item }: ResourceBasics<P>,
+  { run, method, body, ...described }: ChangeOperation<P, V, B>,
+): void {
+  app.route({
+    method,
+    url: item.url,
+    ...limited(bodyLimit),
+    config: configOf(item, permission, versionProblems(described.problems)),
+    schema: {
+      ...wordsOf(described, tags),
+      ...parametersOf(item),
+      headers: IF_MATCH,
+      body,
+      response: { 200: view },
+    },
+    handler: async (request, reply) => {
+      const version = expectedVersion(request);
+      return tagged(reply, await run(operationOf(request), paramsOf(request), version, bodyOf(request)));
+    },
+  });
+}
+
+function registerRemove<P extends TProperties>(
+  app: FastifyInstance,
+  { tags, permission, item }: ResourceBasics<P>,
+  { run, ...described }: RemoveOperation<P>,
+): void {
+  app.delete(
+    item.url,
+    {
+      config: configOf(item, permission, versionProblems(described.problems)),
+      schema: {
+        ...wordsOf(described, tags),
+        ...parametersOf(item),
+        headers: IF_MATCH,
+        response: { 204: nothing },
+      },
+    },
+    async (request, reply) => {
+      await run(operationOf(request), paramsOf(request), expectedVersion(request));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function registerWithdraw<P extends TProperties>(
+  app: FastifyInstance,
+  { tags, permission, item }: ResourceBasics<P>,
+  { run, ...described }: WithdrawOperation<P>,
+): void {
+  app.delete(
+    item.url,
+    {
+      config: configOf(item, permission, described.problems),
+      schema: { ...wordsOf(described, tags), ...parametersOf(item), response: { 204: nothing } },
+    },
+    async (request, reply) => {
+      await run(operationOf(request), paramsOf(request));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+export function registerAction<P extends TProperties, B extends TSchema>(
+  app: FastifyInstance,
+  { tags, view, permission, item }: ResourceBasics<P>,
+  { run, verb, body, answer = view, ...described }: ActionOperation<P, B>,
+): void {
+  app.post(
+    `${item.url}/${verb}`,
+    {
+      config: configOf(item, permission, described.problems),
+      schema: {
+        ...wordsOf(described, tags),
+        ...parametersOf(item),
+        ...(body === undefined ? {} : { body }),
+        response: { 200: answer },
+      },
+    },
+    async (request, reply) =>
+      tagged(reply, await run(operationOf(request), paramsOf(request), bodyOf(request), request)),
+  );
+}
+
+function wordsOf({ operationId, summary, description }: Described, tags: readonly string[]) {
+  return { operationId, summary, ...(description === undefined ? {} : { description }), tags };
+}
+
+function configOf(
+  { place, absent }: Pick<ResourcePath<TProperties>, 'place' | 'absent'>,
+  permission: Permission,
+  problems: readonly RefusalCode[] = [],
+): { readonly access: RouteAccess; readonly problems: readonly RefusalCode[] } {
+  return {
+    access: { kind: 'operator', permission, place, ...(absent === undefined ? {} : { absent }) },
+    problems,
+  };
+}
+
+function versionProblems(problems: readonly RefusalCode[] = []): readonly RefusalCode[] {
+  return ['precondition_required', 'precondition_failed', ...problems];
+}
+
+function limited(bodyLimit: number | undefined) {
+  return bodyLimit === undefined ? {} : { bodyLimit };
+}
+
+function parametersOf({ params }: ResourcePath<TProperties>) {
+  return Object.keys(params).length === 0 ? {} : { params: parameters(params) };
+}
+
+/** Fastify has checked both with the route's own schemas. */
+function paramsOf<P extends TProperties>({ params }: FastifyRequest): Values<P> {
+  return params as Values<P>;
+}
+
+function bodyOf<B extends TSchema>({ body }: FastifyRequest): Static<B> {
+  return body as Static<B>;
+}
+
+const itself = <V>(item: V): V => item;
