@@ -6,7 +6,7 @@
  *     copied(session, path)    data: the session has it as this file, and a pasted block uses it
  *     shown(session, command)  output: what the session's command says, or what its own pasted block before said
  *     loaded(check)            data or text: held against what the program reads, writes and publishes (checks.ts)
- *     manifest                 objects of Kubernetes: held against its schemas and those of custom resources (manifests.test.ts)
+ *     manifest                 objects of Kubernetes: held against its schemas and those of custom resources (manifests.extended.test.ts)
  *     held(test)               held by a test of its own, byte for byte
  *     followed                 shell: pasted, in the document's order, into one shell before a real API server (test/kubernetes/release-suite.ts)
  *     saved(path)              data: that shell has it as this file
@@ -156,7 +156,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'The chart proofgate': [
       pasted('cluster'),
       copied('cluster', 'values.yaml'),
-      held('test/helm/schemas.test.ts'),
+      held('test/helm/schemas.extended.test.ts'),
     ],
     Quickstart: times(2, pasted('cluster')),
     'A signed request': [copied('cluster', 'test.yaml'), ...times(2, pasted('cluster'))],

@@ -27,7 +27,7 @@ describeChart('the sidecar', () => {
     expect(Object.keys(templates)).toEqual(['verified']);
     const { containers, ...spec } = parse(templates.verified).spec;
     const own = parse(patch);
-    // Istio leads probes over HTTP through a container that may start later: test/gateways/injection.test.ts.
+    // Istio leads probes over HTTP through a container that may start later: test/gateways/injection.extended.test.ts.
     const [{ startupProbe }] = spec.initContainers;
     expect(startupProbe.httpGet).toBeUndefined();
     own.spec.initContainers[0].startupProbe = startupProbe;
