@@ -8,22 +8,10 @@ ENVOY_VERSIONS := 1.36.2 1.40.0
 DEMO_ENVOY_VERSION := $(lastword $(ENVOY_VERSIONS))
 JEST := npm run --silent jest --
 
-# What `make check` leaves to `make test`: gateways, whole programs, and what needs many keys, faults or instances to say anything.
-LONG_TESTS := '<rootDir>/test/e2e/' \
-	'<rootDir>/test/bundle/survival/(corruption|truncation)' \
-	'<rootDir>/test/cli/(agent/agent-process|control-|ctl-login-process|enroll-killed|follow-control|transcripts)' \
-	'<rootDir>/test/compatibility/' \
-	'<rootDir>/test/control/enrollment/instances' \
-	'<rootDir>/test/control/issuers/(faulty-answers|hostile-urls)' \
-	'<rootDir>/test/control/publishing/(distribution|many-keys|publisher|real-targets)' \
-	'<rootDir>/test/control/sources/lifecycle' \
-	'<rootDir>/test/control/store/(durability|lead|postgres)' \
-	'<rootDir>/test/docs/sessions/' \
-	'<rootDir>/test/helm/(processes|signed-request)' \
-	'<rootDir>/test/image/image' \
-	'<rootDir>/test/interop/' \
-	'<rootDir>/test/kubernetes/' \
-	'<rootDir>/test/release/release'
+# The name of a test file tells its lane: `*.extended.test.ts` is the extended one, every other `*.test.ts` the fast one.
+EXTENDED_NAME := \.extended\.test\.ts$$
+FAST_LANE := --testPathIgnorePatterns '$(EXTENDED_NAME)'
+EXTENDED_LANE := --testPathPatterns '$(EXTENDED_NAME)'
 
 .PHONY: help
 help: ## this list
@@ -38,19 +26,19 @@ demo-keep: build tools openssl envoy-demo ## the same, left running, with comman
 	@node .build/demo/main.js --keep
 
 .PHONY: test
-test: lint types architecture build tools system-packages envoy helm-tools image-tools kubernetes ## everything: format, lint, types, architecture, every test
-	@$(JEST)
+test: lint types architecture build system-packages envoy-demo ## before every commit: format, lint, types, import directions, and the fast tests, end to end on one Envoy; about ten minutes
+	@$(JEST) $(FAST_LANE)
 
-.PHONY: check
-check: lint types architecture build system-packages helm-tools ## the quick form of test, for working with: all but the end-to-end and the long parts
-	@PROOFGATE_TEST_MUTATIONS=20000 $(JEST) --testPathIgnorePatterns $(LONG_TESTS)
+.PHONY: test-extended
+test-extended: build tools system-packages envoy helm-tools image-tools kubernetes ## the other tests: all Envoys, chart, API server, image, documented sessions, long faults, a minute of each soak
+	@$(JEST) $(EXTENDED_LANE)
 
 .PHONY: test-kubernetes
-test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart, documented workloads and Control against a real API server, part of test
+test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart, documented workloads and Control against a real API server; part of test-extended
 	@$(JEST) test/kubernetes
 
 .PHONY: soak
-soak: build tools system-packages envoy ## what test does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load
+soak: build tools system-packages envoy ## what test-extended does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/bundle/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk

@@ -46,7 +46,7 @@ export function testFiles() {
 
 function testsIn(folder) {
   return readdirSync(folder, { recursive: true })
-    .filter((path) => path.endsWith('.test.ts'))
+    .filter((path) => path.endsWith('.test.ts') && !path.endsWith('.extended.test.ts'))
     .map((path) => `${folder}/${path}`)
     .sort();
 }

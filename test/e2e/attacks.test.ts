@@ -3,10 +3,10 @@
  * was signed and let through, or nothing.
  */
 import { describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { type HeaderLine, headerValues, NoResponse, type WireRequest } from './harness/exchange.ts';
 import { statusesUntilClosed } from './harness/http1.ts';
 import { requestLines, sendLines } from './harness/http2.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { CROOKED_PATHS, OTHER_AUTHORITIES, printable } from './world/crooked-targets.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from './world/gateway.ts';
@@ -60,7 +60,7 @@ async function attemptOver(
   return attempt(gateway, () => gateway.client(protocol).send(request));
 }
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   describe.each(PROTOCOLS)('%s', (protocol) => {
     it.each([H1, H2C])('refuses crooked paths, although signed: $name', async (variant) => {
       for (const target of CROOKED_PATHS) {

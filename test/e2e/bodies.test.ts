@@ -1,9 +1,9 @@
 /** Bodies: what was signed arrives byte for byte, and nothing else does, whatever its size, bytes and framing. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
 import type { Framing, WireRequest } from './harness/exchange.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { PROTOCOLS } from './world/gateway.ts';
 import { expectAllowed, expectDenial, observe } from './world/observe.ts';
@@ -32,7 +32,7 @@ const UNBUFFERED: GatewayVariant = {
   edits: [{ path: [...shipped.extAuthz, 'with_request_body'] }],
 };
 
-const combinations = envoyVersions.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
+const combinations = LANE_ENVOYS.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
 
 describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol }) => {
   async function isAllowed(request: WireRequest, route: SiteRoute, variant?: GatewayVariant) {

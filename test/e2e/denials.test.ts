@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
-import { envoyVersions } from './harness/envoy.ts';
 import type { WireRequest } from './harness/exchange.ts';
 import { waitFor } from './harness/wait.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { BINDING_AND_REPLAY_DENIALS } from './world/denials/binding-and-replay.ts';
 import type { DenialCase, DenialCases, Provocation } from './world/denials/denial-case.ts';
 import { POLICY_DENIALS } from './world/denials/policy.ts';
@@ -37,7 +37,7 @@ it('leaves no reason out', () => {
   expect(new Set(CASES.map(({ reason }) => reason))).toEqual(new Set(REASONS));
 });
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   const denied = new Map<string, Reason>();
 
   describe.each(PROTOCOLS)('%s', (protocol) => {

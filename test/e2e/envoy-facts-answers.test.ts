@@ -1,12 +1,12 @@
 /** Facts about Envoy that the verifier relies on: what becomes of its answers, and of having none. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues } from './harness/exchange.ts';
 import { expectFailedCheck } from './harness/failed-check.ts';
 import { allow, type CheckAnswer, type HeaderOption } from './harness/recording-authz.ts';
 import { forwardedRequest, type Stand, startStand } from './harness/stand.ts';
 import { waitFor } from './harness/wait.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
 const permissionDenied = 7;
@@ -24,7 +24,7 @@ function allowWith(ok: NonNullable<CheckAnswer['ok_response']>): CheckAnswer {
   return { ...allow, ok_response: ok };
 }
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     stand = await startStand(version, { shippedTimeouts: true });
@@ -175,7 +175,7 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
   });
 });
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it('answers 503 when the verifier is down', async () => {
     const stand = await startStand(version);
     try {

@@ -1,6 +1,5 @@
 /** Facts about Envoy that the verifier relies on: what a Check says of the request's body and trailers. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues, type WireRequest } from './harness/exchange.ts';
 import {
@@ -11,6 +10,7 @@ import {
   type Stand,
   startStand,
 } from './harness/stand.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const post = { method: 'POST', target: '/', authority: 'api.example' } as const;
 const get = { ...post, method: 'GET' } as const;
@@ -32,7 +32,7 @@ const none: SeenBody = { partial: [], bytes: 0, size: 0 };
 const exactlyNothing: SeenBody = { partial: ['false'], bytes: 0, size: 0 };
 const exactly3: SeenBody = { partial: ['false'], bytes: 3, size: 3 };
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     stand = await startStand(version);
@@ -154,7 +154,7 @@ const unbuffered: ConfigEdit = {
 };
 
 /** Where the body goes unread, the verifier must not take "no marker" for "no body". */
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it.each<[string, ConfigEdit]>([
     ['a route without buffering', unbuffered],
     ['no with_request_body', { path: [...shipped.extAuthz, 'with_request_body'] }],
@@ -223,7 +223,7 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
   });
 });
 
-describe.each(envoyVersions)('Envoy %s before an HTTP/2 upstream', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s before an HTTP/2 upstream', (version) => {
   const request = { ...post, body: 'abc', trailers: [['x-proofgate-subject', 'me']] } as const;
   const trailersFilter: ConfigEdit = {
     path: [

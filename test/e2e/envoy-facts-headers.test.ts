@@ -1,6 +1,5 @@
 /** Facts about Envoy that the verifier relies on: what a Check says of the request's headers. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { headerValues } from './harness/exchange.ts';
 import { checkedHeaders } from './harness/recording-authz.ts';
@@ -12,6 +11,7 @@ import {
   type Stand,
   startStand,
 } from './harness/stand.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
 
@@ -56,7 +56,7 @@ const joinedBehindAProxy = (
 /** HTTP/2 has no such headers, and says so with a reset. */
 const notInHttp2 = ['keep-alive', 'proxy-connection', 'te', 'upgrade'];
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     stand = await startStand(version);
@@ -181,7 +181,7 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
   });
 });
 
-describe.each(envoyVersions)('Envoy %s behind another proxy', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s behind another proxy', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     const manager = shipped.connectionManager;
@@ -210,7 +210,7 @@ describe.each(envoyVersions)('Envoy %s behind another proxy', (version) => {
 });
 
 /** With neither of the settings that keep a caller's word about its scheme out. */
-describe.each(envoyVersions)('Envoy %s that believes x-forwarded-proto', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s that believes x-forwarded-proto', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     const manager = shipped.connectionManager;
@@ -243,7 +243,7 @@ describe.each(envoyVersions)('Envoy %s that believes x-forwarded-proto', (versio
   });
 });
 
-describe.each(envoyVersions)('Envoy %s without encode_raw_headers', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s without encode_raw_headers', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     stand = await startStand(version, { edits: [{ path: [...shipped.extAuthz, 'encode_raw_headers'] }] });

@@ -2,18 +2,19 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
-import { envoyVersions, validateConfig } from './harness/envoy.ts';
+import { validateConfig } from './harness/envoy.ts';
 import { shippedText } from './harness/envoy-config.ts';
 import { headerValues, type WireAddress } from './harness/exchange.ts';
 import { http1Client } from './harness/http1.ts';
 import { http2Client } from './harness/http2.ts';
 import { checkedHttp, checkOf, forwardedRequest, type Stand, startStand } from './harness/stand.ts';
 import { tlsEdits } from './harness/tls-edits.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const spiffeId = 'spiffe://example.test/billing';
 const authority = 'api.example';
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it('accepts the shipped configuration as it is', async () => {
     expect(await validateConfig(version, shippedText())).toBeUndefined();
   });
@@ -24,7 +25,7 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
   });
 });
 
-describe.each(envoyVersions)('Envoy %s with the optional blocks', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s with the optional blocks', (version) => {
   let certificates: TestCertificates;
   let stand: Stand;
   let tls: NonNullable<WireAddress['tls']>;

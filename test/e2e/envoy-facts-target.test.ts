@@ -1,6 +1,5 @@
 /** Facts about Envoy that the verifier relies on: what a Check says of the request's target, authority and scheme. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
 import {
   checkedHttp,
@@ -10,10 +9,11 @@ import {
   type Stand,
   startStand,
 } from './harness/stand.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     stand = await startStand(version);
@@ -117,7 +117,7 @@ describe.each(envoyVersions)('Envoy %s', (version) => {
   });
 });
 
-describe.each(envoyVersions)('Envoy %s without scheme_header_transformation', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s without scheme_header_transformation', (version) => {
   let stand: Stand;
   beforeAll(async () => {
     const path = [...shipped.connectionManager, 'scheme_header_transformation'];

@@ -15,13 +15,14 @@ import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { CHECK_PATH } from '../fakes/check-client.ts';
 import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
 import { createTestVerifier } from '../fakes/test-verifier.ts';
-import { envoyVersions, type RunningEnvoy, startEnvoy } from './harness/envoy.ts';
+import { type RunningEnvoy, startEnvoy } from './harness/envoy.ts';
 import { patient, shipped } from './harness/envoy-config.ts';
 import { headerValues } from './harness/exchange.ts';
 import { http1Client } from './harness/http1.ts';
 import { closeAtOnce } from './harness/stand.ts';
 import { startUpstream, type Upstream } from './harness/upstream.ts';
 import { waitFor } from './harness/wait.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
 const WAIT_MS = 20_000;
@@ -116,7 +117,7 @@ async function started(): Promise<number> {
   return Number(/grpc_method="Check"\} (\d+)/.exec(text)?.[1] ?? 0);
 }
 
-describe.each(envoyVersions)('Envoy %s under failure_mode_allow', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s under failure_mode_allow', (version) => {
   it('forwards a request without an answer from the verifier', async () => {
     const door = await openDoor();
     const envoy = await startAllowingEnvoy(version, door);

@@ -3,8 +3,8 @@
  * joined from several makes no request an https one, nor an http one.
  */
 import { describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { PROTOCOLS } from './world/gateway.ts';
 import { expectAllowed, expectDenial, observe } from './world/observe.ts';
@@ -33,7 +33,7 @@ const requestFor = (scheme: 'http' | 'https', forwarded: readonly string[]) =>
     otherHeaders: forwarded.map((value) => ['x-forwarded-proto', value] as const),
   });
 
-const combinations = envoyVersions.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
+const combinations = LANE_ENVOYS.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
 
 describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol }) => {
   async function ask(variant: GatewayVariant, scheme: 'http' | 'https', forwarded: readonly string[]) {

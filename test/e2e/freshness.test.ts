@@ -1,7 +1,7 @@
 /** Routes live on what is said about the bundle lately: they open with a freshness statement and close without one. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { waitFor } from './harness/wait.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { type Gateway, PROTOCOLS, startGateway } from './world/gateway.ts';
 import { expectAllowed, expectDenial, observe } from './world/observe.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
 const signed = (route: typeof livePrices | typeof readOrder) =>
   signedRequest(site, { caller: derivedKeyCaller(site), route });
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let gateway: Gateway;
   beforeAll(async () => {
     gateway = await startGateway(version, verifier);

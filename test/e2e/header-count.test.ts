@@ -1,7 +1,7 @@
 /** How many headers a request may have: Envoy counts again when the verifier's are added, and refuses by itself. */
 import { describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { type HeaderLine, headerValues } from './harness/exchange.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { ROUTES } from './world/routes.ts';
 import { signedRequest } from './world/signed-request.ts';
@@ -19,7 +19,7 @@ const CASES = [
   caseOf(110, 431, '', 0),
 ];
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it.each(CASES)('answers a request with $lines headers: $expected', async ({ lines, expected }) => {
     const gateway = await stage.gateway(version);
     const others = Array.from({ length: lines - 3 }, (_, at): HeaderLine => [`x-extra-${at}`, '1']);

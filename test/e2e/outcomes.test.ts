@@ -1,7 +1,7 @@
 /** The specification's "Expected outcomes of verification", each by its name, with both replay stores. */
 import { describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { headerValues } from './harness/exchange.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './world/callers.ts';
 import { type Gateway, PROTOCOLS } from './world/gateway.ts';
 import { type ExpectedDenial, expectAllowed, expectDenial, observe } from './world/observe.ts';
@@ -16,7 +16,7 @@ const body = '{"item":1,"count":2}';
 
 const stage = setStage(STORES);
 
-const combinations = envoyVersions.flatMap((version) =>
+const combinations = LANE_ENVOYS.flatMap((version) =>
   PROTOCOLS.flatMap((protocol) => STORES.map((store) => ({ version, protocol, store }))),
 );
 

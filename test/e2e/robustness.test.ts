@@ -3,10 +3,10 @@
  * time over every Envoy and protocol at once.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { headerValues, type WireClient, type WireRequest } from './harness/exchange.ts';
 import { waitFor } from './harness/wait.ts';
+import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { startRedis } from './world/circumstances.ts';
 import { type Gateway, type GatewayOptions, startGateway } from './world/gateway.ts';
@@ -48,7 +48,7 @@ interface Way {
 
 async function waysTo(verifier: VerifierProcess, options?: GatewayOptions): Promise<readonly Way[]> {
   const ways: Way[] = [];
-  for (const version of envoyVersions) {
+  for (const version of ENVOYS_AT_ONCE) {
     const gateway = await startGateway(version, verifier, options);
     stops.push(gateway.stop);
     ways.push(...gateway.clients.map((client) => ({ gateway, client })));

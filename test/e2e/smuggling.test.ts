@@ -3,11 +3,11 @@
  * configuration, and where all of Envoy's own defences are off and the verifier alone stands.
  */
 import { describe, expect, it } from '@jest/globals';
-import { envoyVersions } from './harness/envoy.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues, NoResponse, type WireRequest } from './harness/exchange.ts';
 import { http1Client, sendBytes } from './harness/http1.ts';
 import { waitFor } from './harness/wait.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from './world/gateway.ts';
 import { AUTHORITY, ROUTES } from './world/routes.ts';
@@ -88,7 +88,7 @@ const repeated = (name: string): readonly HeaderLine[] => [
   [name, `${marker} again`],
 ];
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   describe.each(PROTOCOLS)('%s', (protocol) => {
     const names =
       protocol === 'HTTP/1.1'

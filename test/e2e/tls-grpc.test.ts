@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { connect as connectTls, type SecureContextOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CertificateFiles, makeCertificates, type TestCertificates } from './harness/certificates.ts';
-import { envoyVersions } from './harness/envoy.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
 import { waitFor } from './harness/wait.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { type Gateway, startGateway } from './world/gateway.ts';
 import { expectAllowed, observe } from './world/observe.ts';
@@ -154,7 +154,7 @@ async function withVerifier(
 
 const usual = (): Mounted => ({ server: there(first).server, clientCa: bothCas() });
 
-describe.each(envoyVersions)('Envoy %s with the shipped TLS block', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s with the shipped TLS block', (version) => {
   it('goes on while certificates change, under load', async () => {
     await withVerifier(usual(), async (verifier, swap) => {
       const gateway = await gatewayOf(version, verifier, there(first).client);

@@ -1,9 +1,9 @@
 /** The shipped file with its optional blocks before a real verifier: TLS, an unbound route, a path that needs no proof. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
-import { envoyVersions } from './harness/envoy.ts';
 import type { HeaderLine } from './harness/exchange.ts';
 import { tlsEdits } from './harness/tls-edits.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 import { derivedKeyCaller } from './world/callers.ts';
 import { PROTOCOLS } from './world/gateway.ts';
 import { expectAllowed, expectDenial, observe } from './world/observe.ts';
@@ -27,7 +27,7 @@ const signed = (route: SiteRoute, plan: Partial<RequestPlan> = {}) =>
     ...plan,
   });
 
-const combinations = envoyVersions.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
+const combinations = LANE_ENVOYS.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
 
 describe.each(combinations)('Envoy $version, $protocol over TLS', ({ version, protocol }) => {
   async function behindTls() {

@@ -1,6 +1,6 @@
 /**
- * The end-to-end suite with the image's program in the place of the checkout's, alone in a root of its own; `make test` runs some of it,
- * `make test-image` all.
+ * The end-to-end suite with the image's program in the place of the checkout's, alone in a root of its own; `make test-extended`
+ * runs some of it, `make test-image` all.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -39,10 +39,11 @@ export function endToEndTests(image: () => BuiltImage): void {
         // Certificates of this machine, which are not in the root.
         NODE_EXTRA_CA_CERTS: undefined,
         PROOFGATE_TEST_NODE: node,
+        PROOFGATE_TEST_TOTALS: undefined,
         PROOFGATE_TEST_PROGRAM: `/${HOME}/bin/proofgate`,
       });
       if (status !== 0) throw new Error(output);
-      const [, passed, failed] = /^tests: (\d+) passed, (\d+) failed/m.exec(output) ?? [];
+      const [, passed, failed] = /^(\d+) passed, (\d+) failed/m.exec(output) ?? [];
       expect({ failed: Number(failed), some: Number(passed) > 20 }).toEqual({ failed: 0, some: true });
     },
     TIMEOUT_MS,

@@ -19,12 +19,13 @@ import {
 } from '../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../fakes/test-verifier.ts';
+import { byLane } from '../lane.ts';
 import { MUTATIONS, type Mutation, otherEs256Signature, type Victim } from './mutations.ts';
 import { applyToContent, canMeet, faultsOf, type TableCaller } from './one-fault.ts';
 import { Random } from './random.ts';
 
-/** `make check` asks for fewer by PROOFGATE_TEST_MUTATIONS; `make test` runs them all. */
-const RUNS = Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 100_000);
+/** The mutation tests ask for fewer by `PROOFGATE_TEST_MUTATIONS`. */
+const RUNS = Number(process.env.PROOFGATE_TEST_MUTATIONS ?? byLane({ fast: 20_000, extended: 100_000 }));
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
-import { envoyVersions } from '../harness/envoy.ts';
 import { shipped } from '../harness/envoy-config.ts';
 import type { WireRequest } from '../harness/exchange.ts';
+import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { type Gateway, PROTOCOLS } from '../world/gateway.ts';
 import { type ExpectedDenial, expectAllowed, expectDenial, observe } from '../world/observe.ts';
 import { ROUTES } from '../world/routes.ts';
@@ -44,7 +44,7 @@ it('has nearly nothing of what the linter looks for', () => {
   );
 });
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let verifier: VerifierProcess;
   let gateway: Gateway;
   beforeAll(async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import { envoyVersions } from '../harness/envoy.ts';
+import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { AUTHORITY } from '../world/routes.ts';
 import { createSite, type Site } from '../world/site.ts';
 import { startVerifier, type VerifierOptions } from '../world/verifier.ts';
@@ -155,7 +155,7 @@ it.each(CASES)('$dump: the linter would find what a patch that was not applied l
   }
 });
 
-describe.each(envoyVersions)('Envoy %s', (version) => {
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it.each(CASES)(
     '$dump: asks about every request, and lets none through when nobody answers',
     async (one) => {

@@ -1,0 +1,2 @@
+/** The suite of denials.test.ts on the other versions of Envoy. */
+import './denials.test.ts';

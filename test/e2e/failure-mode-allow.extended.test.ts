@@ -1,0 +1,2 @@
+/** The suite of failure-mode-allow.test.ts on the other versions of Envoy. */
+import './failure-mode-allow.test.ts';

@@ -1,0 +1,2 @@
+/** The suite of external-auth.test.ts on the other versions of Envoy. */
+import './external-auth.test.ts';

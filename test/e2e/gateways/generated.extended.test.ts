@@ -1,0 +1,2 @@
+/** The suite of generated.test.ts on the other versions of Envoy. */
+import './generated.test.ts';

@@ -1,0 +1,2 @@
+/** The suite of outcomes.test.ts on the other versions of Envoy. */
+import './outcomes.test.ts';

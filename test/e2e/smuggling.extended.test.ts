@@ -1,0 +1,2 @@
+/** The suite of smuggling.test.ts on the other versions of Envoy. */
+import './smuggling.test.ts';

@@ -1,0 +1,2 @@
+/** The suite of tls-grpc.test.ts on the other versions of Envoy. */
+import './tls-grpc.test.ts';

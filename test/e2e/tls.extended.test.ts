@@ -1,0 +1,2 @@
+/** The suite of tls.test.ts on the other versions of Envoy. */
+import './tls.test.ts';
