@@ -8,14 +8,13 @@ import { type JsonObject, parseStrictJson } from '../../src/protocol/strict-json
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LAUNCHER } from './compiled-cli.ts';
 import { created, makeSite, SITE } from './control-configuration.ts';
 import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
 import { runCli } from './run-cli.ts';
 
 const AUDIENCE = 'proofgate-shop';
 
-let cli: CompiledCli;
 let certificates: TestCertificates;
 let issuer: ServiceAccountIssuer;
 let folder = '';
@@ -23,12 +22,10 @@ let program: ControlProgram;
 let token = '';
 
 beforeAll(async () => {
-  cli = await compileCli();
   certificates = await makeCertificates('localhost', 'spiffe://x/y', ['127.0.0.1']);
   issuer = await startServiceAccountIssuer({ certificate: certificates.server, hostname: '127.0.0.1' });
 }, 120_000);
 afterAll(async () => {
-  await cli.remove();
   await issuer.close();
   await certificates.remove();
 });
@@ -37,7 +34,7 @@ beforeEach(async () => {
   const dataDirectory = join(folder, 'data');
   await mkdir(dataDirectory);
   program = await startControlProgram({
-    launcher: cli.launcher,
+    launcher: LAUNCHER,
     dataDirectory,
     flags: [
       ...['--allow-issuer-network', '127.0.0.0/8', '--issuer-ca-file', certificates.ca.certPath],
@@ -130,7 +127,7 @@ it('leads from an issuer to a key that targets are told of', async () => {
     'json',
   ];
   const files = ['--proof-file', 'token', '--private-key-out', 'key.pem'];
-  const run = await runCli(cli.launcher, [...args, ...files], { cwd: folder });
+  const run = await runCli(LAUNCHER, [...args, ...files], { cwd: folder });
   expect(run).toMatchObject({ exitCode: 0 });
   const enrolled = parseStrictJson(run.stdout) as { readonly key_id: string };
   expect(enrolled).toMatchObject({ status: 'active', key_id: expect.stringMatching(/^dk_/) });
@@ -173,7 +170,7 @@ it('counts refused submissions by their code, and stops while targets wait', asy
   );
   const args = ['enroll', '--control-url', program.url, '--policy', String(command.reference)];
   const files = ['--proof-file', 'token', '--private-key-out', 'key.pem'];
-  const run = await runCli(cli.launcher, [...args, ...files], { cwd: folder });
+  const run = await runCli(LAUNCHER, [...args, ...files], { cwd: folder });
   expect(run).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(/^error: token_subject: /) });
   const challenge = {
     policy: 'unknown',
@@ -245,7 +242,7 @@ it('shows operators what a policy refuses with, and which target holds its sourc
   await writeFile(join(folder, 'operator-token'), token, { mode: 0o600 });
   const get = (kind: string) =>
     runCli(
-      cli.launcher,
+      LAUNCHER,
       [
         ...['ctl', 'get', kind, '--site', SITE, '--control-url', program.url],
         ...['--token-file', 'operator-token'],

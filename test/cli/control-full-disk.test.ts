@@ -3,22 +3,16 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, afterEach, expect, it } from '@jest/globals';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { mountSmallDisk } from '../fakes/small-disk.ts';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LAUNCHER } from './compiled-cli.ts';
 import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
 
-const COMPILE_TIMEOUT_MS = 120_000;
 const TEST_TIMEOUT_MS = 60_000;
 
-let cli: CompiledCli;
 let program: ControlProgram | undefined;
 
-beforeAll(async () => {
-  cli = await compileCli();
-}, COMPILE_TIMEOUT_MS);
-afterAll(() => cli.remove());
 afterEach(async () => {
   await program?.child.stop();
   program = undefined;
@@ -29,7 +23,7 @@ afterAll(() => disk?.remove());
 
 async function start(dataDirectory: string): Promise<ControlProgram> {
   await mkdir(dataDirectory);
-  program = await startControlProgram({ launcher: cli.launcher, dataDirectory });
+  program = await startControlProgram({ launcher: LAUNCHER, dataDirectory });
   return program;
 }
 

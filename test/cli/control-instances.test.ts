@@ -5,22 +5,19 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { TestPostgresServer } from '../fakes/postgres-server.ts';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LAUNCHER } from './compiled-cli.ts';
 import { makeSite, SITE } from './control-configuration.ts';
 import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
 
-let cli: CompiledCli;
 let server: TestPostgresServer;
 let folder = '';
 let databaseUrl = '';
 const running: ControlProgram[] = [];
 
 beforeAll(async () => {
-  cli = await compileCli();
   server = await TestPostgresServer.start();
 }, 120_000);
 afterAll(async () => {
-  await cli.remove();
   await server.stop();
 });
 beforeEach(async () => {
@@ -41,7 +38,7 @@ async function dataDirectory(name: string): Promise<string> {
 /** By its variable, so that the password stands in no process's arguments. */
 async function start(data: string, flags: readonly string[] = []): Promise<ControlProgram> {
   const env = { PROOFGATE_DATABASE_URL: databaseUrl };
-  const program = await startControlProgram({ launcher: cli.launcher, dataDirectory: data, env, flags });
+  const program = await startControlProgram({ launcher: LAUNCHER, dataDirectory: data, env, flags });
   running.push(program);
   return program;
 }

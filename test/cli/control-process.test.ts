@@ -7,7 +7,7 @@ import LibsqlDatabase from 'libsql';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { freePort } from '../fakes/free-port.ts';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LAUNCHER } from './compiled-cli.ts';
 import { makeSite } from './control-configuration.ts';
 import {
   type ControlProgram,
@@ -17,17 +17,9 @@ import {
 } from './control-program.ts';
 import { expectCliError, runCli } from './run-cli.ts';
 
-const COMPILE_TIMEOUT_MS = 120_000;
-
-let cli: CompiledCli;
 let folder = '';
 let data = '';
 const running: ControlProgram[] = [];
-
-beforeAll(async () => {
-  cli = await compileCli();
-}, COMPILE_TIMEOUT_MS);
-afterAll(() => cli.remove());
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'proofgate-control-'));
@@ -40,7 +32,7 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<ControlProgramOptions> = {}): Promise<ControlProgram> {
-  const program = await startControlProgram({ launcher: cli.launcher, dataDirectory: data, ...options });
+  const program = await startControlProgram({ launcher: LAUNCHER, dataDirectory: data, ...options });
   running.push(program);
   return program;
 }
@@ -57,7 +49,7 @@ async function expectStartError(flags: readonly string[], code: string, exitCode
     PROOFGATE_ADMIN_LISTEN: '127.0.0.1:0',
     PROOFGATE_LOG_LEVEL: 'silent',
   };
-  const run = await runCli(cli.launcher, ['control', ...flags], { cwd: folder, env });
+  const run = await runCli(LAUNCHER, ['control', ...flags], { cwd: folder, env });
   expectCliError(run, code, exitCode);
   return run.stderr;
 }

@@ -3,23 +3,22 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Child, startChild } from '../e2e/harness/child.ts';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LAUNCHER } from './compiled-cli.ts';
 import { LoginStage, readShown, type ShownSignIn } from './ctl-login-stage.ts';
 
-const COMPILE_TIMEOUT_MS = 120_000;
+const STARTUP_TIMEOUT_MS = 120_000;
 
-let cli: CompiledCli;
 let stage: LoginStage;
 const running: Child[] = [];
 beforeAll(async () => {
-  [cli, stage] = await Promise.all([compileCli(), LoginStage.start()]);
-}, COMPILE_TIMEOUT_MS);
-afterAll(() => Promise.all([cli.remove(), stage.close()]));
+  stage = await LoginStage.start();
+}, STARTUP_TIMEOUT_MS);
+afterAll(() => stage.close());
 beforeEach(() => stage.newPerson());
 afterEach(() => Promise.all(running.splice(0).map((child) => child.stop())));
 
 function startLogin(): Child {
-  const args = [cli.launcher, ...stage.args('login', '--no-browser')];
+  const args = [LAUNCHER, ...stage.args('login', '--no-browser')];
   const child = startChild({ command: process.execPath, args, env: stage.env });
   running.push(child);
   return child;

@@ -6,25 +6,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FakeControl, type FakeControlOptions, POLICY } from '../fakes/control-enrollment.ts';
 import { type Exchange, type Fault, type LossyProxy, startLossyProxy } from '../fakes/lossy-proxy.ts';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LAUNCHER } from './compiled-cli.ts';
 import { expectNoStackTrace, runCli } from './run-cli.ts';
 
-const COMPILE_TIMEOUT_MS = 120_000;
 const TEST_TIMEOUT_MS = 60_000;
 
-let cli: CompiledCli;
 let folder = '';
 let control: FakeControl;
 let proxy: LossyProxy;
 let faultOf: (exchange: Exchange) => Fault | Promise<Fault>;
-
-beforeAll(async () => {
-  cli = await compileCli();
-}, COMPILE_TIMEOUT_MS);
-afterAll(() => cli.remove());
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'proofgate-killed-'));
@@ -51,11 +44,11 @@ function args(policy = POLICY): readonly string[] {
 }
 
 function run(policy = POLICY) {
-  return runCli(cli.launcher, args(policy), { cwd: folder });
+  return runCli(LAUNCHER, args(policy), { cwd: folder });
 }
 
 function spawnRun(): ChildProcess {
-  return spawn(process.execPath, [cli.launcher, ...args()], {
+  return spawn(process.execPath, [LAUNCHER, ...args()], {
     cwd: folder,
     env: { PATH: process.env.PATH },
     stdio: 'ignore',

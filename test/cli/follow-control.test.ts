@@ -23,7 +23,7 @@ import {
 import { type CheckClient, openCheckClient, outcomeOfResponse } from '../fakes/check-client.ts';
 import { rawCheckRequest } from '../fakes/check-request.ts';
 import { type FakeControl, startFakeControl } from '../fakes/control-distribution.ts';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { LAUNCHER } from './compiled-cli.ts';
 
 const TOKEN = 'target-token-that-must-show-nowhere';
 const WAIT_MS = 15_000;
@@ -31,14 +31,12 @@ const nowSeconds = () => Math.floor(Date.now() / 1000);
 const keys = newTestKeys();
 const enrolled = newSigningKey();
 
-let cli: CompiledCli;
 let certificates: TestCertificates;
 let folder: string;
 let control: FakeControl;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'pg-follow-'));
   certificates = await makeCertificates('localhost', 'spiffe://shop.example/x', ['127.0.0.1']);
-  cli = await compileCli();
   await mkdir(join(folder, 'state'));
   await writeFile(join(folder, 'token'), `${TOKEN}\n`);
   await writeFile(join(folder, 'key.jwk.json'), JSON.stringify(keys.bundle.publicKey.jwk));
@@ -55,7 +53,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await control?.close();
   await certificates?.remove();
-  await cli?.remove();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -82,7 +79,7 @@ const running: Verifier[] = [];
 
 async function startVerifier(caFile = certificates.ca.certPath): Promise<Verifier> {
   const args = [
-    ...[cli.launcher, 'verifier', '--auth-site', AUTH_SITE, '--bundle-key', join(folder, 'key.jwk.json')],
+    ...[LAUNCHER, 'verifier', '--auth-site', AUTH_SITE, '--bundle-key', join(folder, 'key.jwk.json')],
     ...['--state-dir', join(folder, 'state'), '--replay', 'memory', '--log-level', 'trace'],
     ...['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
     ...['--control-url', control.url, '--control-token-file', join(folder, 'token')],

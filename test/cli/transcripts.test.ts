@@ -3,30 +3,22 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, it } from '@jest/globals';
-import { type CompiledCli, compileCli } from './compiled-cli.ts';
+import { describe, it } from '@jest/globals';
+import { LAUNCHER } from './compiled-cli.ts';
 import { playTranscript } from './play-transcript.ts';
 import { parseTranscript } from './transcript.ts';
 
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), 'transcripts');
-const COMPILE_TIMEOUT_MS = 120_000;
 const TRANSCRIPT_TIMEOUT_MS = 120_000;
 
 describe('command line transcripts', () => {
-  let cli: CompiledCli | undefined;
-
-  beforeAll(async () => {
-    cli = await compileCli();
-  }, COMPILE_TIMEOUT_MS);
-  afterAll(() => cli?.remove());
-
   it.each(readdirSync(FOLDER).filter((name) => name.endsWith('.txt')))(
     '%s',
     async (name) => {
       const folder = await mkdtemp(join(tmpdir(), 'proofgate-cli-'));
       try {
         const transcript = parseTranscript(readFileSync(join(FOLDER, name), 'utf8'));
-        await playTranscript(transcript, cli?.launcher ?? '', folder);
+        await playTranscript(transcript, LAUNCHER, folder);
       } finally {
         await rm(folder, { recursive: true, force: true });
       }

@@ -4,26 +4,21 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, writeFile } fr
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { settledKeyFile } from '../../../src/cli/enroll/pair-links.ts';
 import { readEnrolledKeyFile } from '../../../src/cli/enroll/state-file.ts';
 import { type Child, startChild } from '../../e2e/harness/child.ts';
 import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
-import { type CompiledCli, compileCli } from '../compiled-cli.ts';
+import { LAUNCHER } from '../compiled-cli.ts';
 import { expectCliError, runCli } from '../run-cli.ts';
 
 const KILLS = 16;
 const WITHOUT_IPV6 = fileURLToPath(new URL('without-ipv6.py', import.meta.url));
-let cli: CompiledCli;
 let folder = '';
 let control: FakeControl;
 const children: Child[] = [];
 
-beforeAll(async () => {
-  cli = await compileCli();
-}, 120_000);
-afterAll(() => cli.remove());
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'proofgate-agent-'));
   await mkdir(join(folder, 'keys'));
@@ -58,7 +53,7 @@ interface Agent {
 }
 
 async function startAgent(...more: readonly string[]): Promise<Agent> {
-  const child = startChild({ command: process.execPath, args: [cli.launcher, ...args(...more)] });
+  const child = startChild({ command: process.execPath, args: [LAUNCHER, ...args(...more)] });
   children.push(child);
   const [, address = ''] = await child.waitForLine(/"event":"listening".*"admin_listen":"([^"]+)"/, 20_000);
   return { child, adminUrl: `http://${address}` };
@@ -110,7 +105,7 @@ it('enrolls, answers probes, renews with the next token, and ends at once', asyn
 it('told [::] answers on every address, also of a machine that has no IPv6', async () => {
   await start();
   const everywhere = args().map((arg) => (arg === '127.0.0.1:0' ? '[::]:0' : arg));
-  const dual = [process.execPath, cli.launcher];
+  const dual = [process.execPath, LAUNCHER];
   const withoutIpv6 = ['python3', '-B', WITHOUT_IPV6, ...dual];
   const addresses: string[] = [];
   for (const [command = '', ...before] of [dual, withoutIpv6]) {
@@ -148,7 +143,7 @@ it('ends at once while Control does not answer, and the next one gets the one ke
 it('is the only one to look after a key', async () => {
   await start();
   const agent = await startAgent();
-  const run = await runCli(cli.launcher, args(), { cwd: folder });
+  const run = await runCli(LAUNCHER, args(), { cwd: folder });
   expectCliError(run, 'agent_running', 2);
   await ready(agent);
   agent.child.signal('SIGKILL');
@@ -164,7 +159,7 @@ it('leaves a pair that belongs together whenever it is killed', async () => {
   for (let i = 0; i < KILLS; i++) {
     await renewToken();
     // Anew each time, so that there is always something under way.
-    const child = spawn(process.execPath, [cli.launcher, ...args('--force-reenroll')], { stdio: 'ignore' });
+    const child = spawn(process.execPath, [LAUNCHER, ...args('--force-reenroll')], { stdio: 'ignore' });
     await killAt(child, i);
     const settled = await settledKeyFile(keyFile());
     const { state, key } = await readEnrolledKeyFile(keyFile());
