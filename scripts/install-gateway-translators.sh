@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts what scripts/make-gateway-dumps.sh runs into .cache/gateways: the translators of Envoy Gateway and Istio, built from their Go modules, and
+# Installs what scripts/make-gateway-dumps.sh runs, as .cache/gateways: the translators of Envoy Gateway and Istio, built from their Go modules, and
 # istiod's chart.
-# That takes some minutes the first time; what is there already is left alone.
+# The first time takes some minutes. Kept as scripts/tool-cache.sh says.
 set -euo pipefail
 
 ENVOY_GATEWAY=v1.9.1
@@ -9,7 +9,7 @@ ENVOY_GATEWAY=v1.9.1
 ISTIO=v0.0.0-20260827124520-eed52ebb66ad
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache="$root/.cache/gateways"
+. "$root/scripts/tool-cache.sh"
 
 fail() {
   echo "install-gateway-translators: $1" >&2
@@ -24,16 +24,14 @@ quietly() {
 }
 
 stamp=$(cat "$0" "$root"/test/gateways/istio/*_test.go | sha256sum | cut -d ' ' -f 1)
-[ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
+link_tools gateways "$stamp" && exit 0
 command -v go >/dev/null || fail 'Go is not installed'
-# What it says is there is about to change: where this ends halfway, nothing says that all of it is there.
-rm -f "$cache/installed"
-mkdir -p "$cache"
+work=$(mktemp -d)
+cache=$(unfinished_tools gateways)
+trap 'rm -rf "$work" "$cache"' EXIT
 
 quietly 'Envoy Gateway' env GOBIN="$cache" go install -trimpath "github.com/envoyproxy/gateway/cmd/egctl@$ENVOY_GATEWAY"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cp "$root"/test/gateways/istio/*_test.go "$work"
 cd "$work"
 quietly 'Istio' go mod init proofgate.example/istio
@@ -43,8 +41,7 @@ quietly 'Istio' go test -trimpath -c -o "$cache/istio" .
 
 # Istio's chart has the templates of its injection.
 chart=$(go list -m -f '{{ .Dir }}' istio.io/istio)/manifests/charts/istio-control/istio-discovery
-rm -rf "$cache/istiod"
 cp -r "$chart" "$cache/istiod"
 chmod -R u+w "$cache/istiod"
 
-echo "$stamp" >"$cache/installed"
+keep_tools gateways "$stamp" "$cache"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts what test/helm runs into .cache/helm: helm, helm-unittest, kubeconform and check-rules, built from Go modules, and JSON schemas of Kubernetes and
-# of the custom resources of Istio, Gateway API, Envoy Gateway, cert-manager and the Prometheus operator. What is there already is left alone.
-# Without Go it says so in one line and changes nothing: the tests skip then.
+# Installs what test/helm runs, as .cache/helm: helm, helm-unittest, kubeconform and check-rules, built from Go modules, and JSON schemas of Kubernetes and
+# of the custom resources of Istio, Gateway API, Envoy Gateway, cert-manager and the Prometheus operator. Kept as scripts/tool-cache.sh says.
+# Without Go it prints one line and changes nothing: the tests skip then.
 set -euo pipefail
 
 HELM=v3.22.0
@@ -22,7 +22,7 @@ CRD_MODULES=(
 )
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache="$root/.cache/helm"
+. "$root/scripts/tool-cache.sh"
 
 fail() {
   echo "install-helm-tools: $1" >&2
@@ -45,9 +45,9 @@ build_in_module() {
   (cd "$folder" && GOFLAGS="${GOFLAGS:-} -mod=mod" quietly "$name" go build -trimpath -o "$cache/bin/$name" "$program")
 }
 
-# A change of this script, or of what it uses, makes everything anew.
+# A change of this script, or of what it uses, builds everything again.
 stamp=$(cat "$0" "$root/scripts/make-helm-schemas.mjs" "$root/scripts/check-rules/main.go" | sha256sum | cut -d ' ' -f 1)
-[ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
+link_tools helm "$stamp" && exit 0
 
 if ! command -v go >/dev/null; then
   echo 'install-helm-tools: Go is not installed: test/helm skips' >&2
@@ -55,18 +55,15 @@ if ! command -v go >/dev/null; then
 fi
 command -v python3 >/dev/null || fail 'python3 is not installed'
 
-# What it says is there is about to change: where this ends halfway, nothing says that all of it is there.
-rm -f "$cache/installed"
-mkdir -p "$cache/bin"
+work=$(mktemp -d)
+cache=$(unfinished_tools helm)
+trap 'rm -rf "$work" "$cache"' EXIT
+mkdir "$cache/bin"
 # A helm that is built without them takes every cluster that it does not ask for 1.20.
 helm_flags='-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36'
 export GOBIN="$cache/bin"
 quietly helm go install -trimpath -ldflags "$helm_flags" "helm.sh/helm/v3/cmd/helm@$HELM"
 quietly kubeconform go install -trimpath "github.com/yannh/kubeconform/cmd/kubeconform@$KUBECONFORM"
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-rm -rf "$cache/schemas"
 
 build_in_module helm-unittest github.com/helm-unittest/helm-unittest/cmd/helm-unittest <<END
 require github.com/helm-unittest/helm-unittest $HELM_UNITTEST
@@ -93,4 +90,4 @@ for line in "${CRD_MODULES[@]}"; do
   quietly "$module" node "$root/scripts/make-helm-schemas.mjs" custom-resources "$folder/$path" "$cache/schemas/custom-resources"
 done
 
-echo "$stamp" >"$cache/installed"
+keep_tools helm "$stamp" "$cache"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Puts what the tests make images of, in the place of the Dockerfile's base image, into .cache/image: Node.js 22 from its npm package,
+# Installs what the tests make images of, in the place of the Dockerfile's base image, as .cache/image: Node.js 22 from its npm package,
 # and the libraries that it needs from Debian's packages, for each processor; the schema of bills of materials; and the processor's
-# stand-in for arm64. What is there already is left alone. Without apt it says so in one line and changes nothing: the tests skip then.
+# stand-in for arm64. Kept as scripts/tool-cache.sh says.
+# Without apt it prints one line and changes nothing: the tests skip then.
 set -euo pipefail
 
 NODE=22.23.3
@@ -10,7 +11,7 @@ CYCLONEDX_LIBRARY=10.3.0
 DEBIAN_PACKAGES=(libc6 libgcc-s1 libstdc++6 gcc-12-base)
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache="$root/.cache/image"
+. "$root/scripts/tool-cache.sh"
 
 fail() {
   echo "install-image-tools: $1" >&2
@@ -25,7 +26,7 @@ quietly() {
 }
 
 stamp=$(sha256sum "$0" | cut -d ' ' -f 1)
-[ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
+link_tools image "$stamp" && exit 0
 
 for program in apt-get dpkg-deb; do
   if ! command -v "$program" >/dev/null; then
@@ -35,9 +36,8 @@ for program in apt-get dpkg-deb; do
 done
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-rm -rf "$cache"
-mkdir -p "$cache"
+cache=$(unfinished_tools image)
+trap 'rm -rf "$work" "$cache"' EXIT
 
 # Lists of packages of a processor, apart from those of this machine.
 apt() {
@@ -89,4 +89,4 @@ quietly 'qemu-user-static' bash -c 'cd "$1" && apt-get -qq update && apt-get -qq
 dpkg-deb --fsys-tarfile "$work"/qemu-user-static_*.deb | tar --extract --to-stdout ./usr/bin/qemu-aarch64-static >"$cache/qemu-aarch64"
 chmod +x "$cache/qemu-aarch64"
 
-echo "$stamp" >"$cache/installed"
+keep_tools image "$stamp" "$cache"

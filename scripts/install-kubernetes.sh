@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Puts what tests run of Kubernetes into .cache/kubernetes: kube-apiserver, etcd and kubectl, built as test/kubernetes/server/go.mod says,
-# and the definitions of custom resources. What is there already is left alone.
-# Without Go it says so in one line and changes nothing: the tests skip then.
+# Installs what tests run of Kubernetes, as .cache/kubernetes: kube-apiserver, etcd and kubectl, built as test/kubernetes/server/go.mod says,
+# and the definitions of custom resources. Kept as scripts/tool-cache.sh says.
+# Without Go it prints one line and changes nothing: the tests skip then.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache="$root/.cache/kubernetes"
+. "$root/scripts/tool-cache.sh"
 server="$root/test/kubernetes/server"
 
 fail() {
@@ -25,9 +25,9 @@ modules=$(sed -n "/^CRD_MODULES=(/,/^)/p" "$root/scripts/install-helm-tools.sh")
 source /dev/stdin <<<"$modules"
 [ "${#CRD_MODULES[@]}" -gt 0 ] || fail 'install-helm-tools.sh names no custom resources'
 
-# A change of this script, or of what it builds, makes everything anew.
+# A change of this script, or of what it builds, builds everything again.
 stamp=$(cat "$0" "$server/go.mod" "$server/go.sum" <(echo "$modules") | sha256sum | cut -d ' ' -f 1)
-[ -f "$cache/installed" ] && [ "$(cat "$cache/installed")" = "$stamp" ] && exit 0
+link_tools kubernetes "$stamp" && exit 0
 
 if ! command -v go >/dev/null; then
   echo 'install-kubernetes: Go is not installed: test/kubernetes skips' >&2
@@ -35,8 +35,9 @@ if ! command -v go >/dev/null; then
 fi
 
 cd "$server"
-rm -f "$cache/installed"
-mkdir -p "$cache/bin"
+cache=$(unfinished_tools kubernetes)
+trap 'rm -rf "$cache"' EXIT
+mkdir "$cache/bin"
 quietly 'modules' go mod download k8s.io/kubernetes go.etcd.io/etcd/server/v3
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 IFS=. read -r major minor _ <<<"${version#v}"
@@ -50,7 +51,6 @@ for program in kube-apiserver kubectl; do
 done
 quietly etcd go build -trimpath -ldflags '-s -w' -o "$cache/bin/etcd" go.etcd.io/etcd/server/v3
 
-rm -rf "$cache/custom-resources"
 for line in "${CRD_MODULES[@]}"; do
   read -r module path <<<"$line"
   # Elsewhere than here: these modules are nothing that the server is built from.
@@ -63,4 +63,4 @@ for line in "${CRD_MODULES[@]}"; do
 done
 chmod -R u+w "$cache/custom-resources"
 
-echo "$stamp" >"$cache/installed"
+keep_tools kubernetes "$stamp" "$cache"

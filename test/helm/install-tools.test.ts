@@ -1,6 +1,17 @@
-/** The scripts that build tools from Go modules: one that ends halfway leaves nothing that says all of them are there. */
+/** The scripts that build tools from Go modules: a complete set is shared by checkouts, a failed build leaves none behind. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
@@ -30,16 +41,49 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-it.each(SCRIPTS)('$script', ({ cache, reads, script }) => {
-  for (const file of [script, ...reads]) {
+const keptSets = (cache: string) => join(root, 'shared', 'proofgate', cache);
+
+/** In a checkout of its own, with a Go that builds nothing. */
+function install(script: string, reads: readonly string[]) {
+  for (const file of [script, 'scripts/tool-cache.sh', ...reads]) {
     mkdirSync(dirname(join(root, file)), { recursive: true });
     cpSync(checkoutPath(file), join(root, file));
   }
-  const stamp = join(root, '.cache', cache, 'installed');
-  mkdirSync(dirname(stamp), { recursive: true });
-  writeFileSync(stamp, 'of an older script\n');
-  const env = { ...process.env, PATH: `${join(root, 'bin')}:${process.env.PATH}` };
-  const { status, stderr } = spawnSync(join(root, script), [], { env, encoding: 'utf8' });
+  const env = {
+    ...process.env,
+    PATH: `${join(root, 'bin')}:${process.env.PATH}`,
+    XDG_CACHE_HOME: join(root, 'shared'),
+  };
+  return spawnSync(join(root, script), [], { env, encoding: 'utf8' });
+}
+
+it.each(SCRIPTS)('$script leaves nothing behind when a build fails', ({ cache, reads, script }) => {
+  const older = join(keptSets(cache), 'older');
+  mkdirSync(older, { recursive: true });
+  mkdirSync(join(root, '.cache'));
+  symlinkSync(older, join(root, '.cache', cache));
+  const { status, stderr } = install(script, reads);
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('no such module') });
-  expect(existsSync(stamp)).toBe(false);
+  expect(existsSync(join(root, '.cache', cache))).toBe(false);
+  expect(readdirSync(keptSets(cache))).toEqual(['older']);
+});
+
+/** Two checkouts that build the same set at the same time. */
+const TWO_CHECKOUTS = `
+. ${checkoutPath('scripts', 'tool-cache.sh')}
+use() { root=$XDG_CACHE_HOME/$1; }
+use first; first=$(unfinished_tools helm); echo first >"$first/tool"
+use second; ! link_tools helm HASH; second=$(unfinished_tools helm); echo second >"$second/tool"
+use first; keep_tools helm HASH "$first"
+use second; keep_tools helm HASH "$second"
+use third; link_tools helm HASH
+`;
+
+it('a set is installed once, complete, and found by every checkout', () => {
+  const env = { ...process.env, XDG_CACHE_HOME: root };
+  const { status, stderr } = spawnSync('bash', ['-euc', TWO_CHECKOUTS], { env, encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  for (const checkout of ['first', 'second', 'third'])
+    expect(readFileSync(join(root, checkout, '.cache', 'helm', 'tool'), 'utf8')).toBe('first\n');
+  expect(readdirSync(join(root, 'proofgate', 'helm'))).toEqual(['HASH']);
 });
