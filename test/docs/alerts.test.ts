@@ -1,15 +1,9 @@
 /** docs/alerts.yaml against the metrics that there are: names, labels and their values, counters, and where to read on. */
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { CACHE, describeChart } from '../helm/chart.ts';
 import { anchorOf, codesIn, headings, readText, tableNamed } from './markdown.ts';
 
 interface Rule {
@@ -77,40 +71,6 @@ it('has a rule for each thing that an operator must hear of', () => {
     'proofgate_audit_failures_total proofgate_audit_dropped_total proofgate_decisions_total';
   expect(needed.split(' ').filter((name) => !watched.has(name))).toEqual([]);
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
-});
-
-/** What Prometheus' own parser finds wrong, a line each. */
-function misread(file: string): string {
-  const { stderr, stdout } = spawnSync(`${CACHE}/bin/check-rules`, [file], { encoding: 'utf8' });
-  return stdout + stderr;
-}
-
-describeChart('Prometheus', () => {
-  it.each(['docs/alerts.yaml', 'helm/proofgate/files/control-alerts.yaml'])('reads %s', (file) => {
-    expect(misread(checkoutPath(file))).toBe('');
-  });
-
-  it('would not read a wrong expression, member or template', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'pg-rules-'));
-    try {
-      const file = join(folder, 'rules.yaml');
-      for (const [from, to] of [
-        ['sum by (job, instance) (rate(', 'sum by (job, instance) rate(('],
-        ['for: 10m', 'during: 10m'],
-        ['{{ $labels.instance }}', '{{ $labels.instance }'],
-      ]) {
-        const text = readText('docs/alerts.yaml');
-        expect(text).toContain(from);
-        writeFileSync(
-          file,
-          text.replace(from ?? '', () => to ?? ''),
-        );
-        expect(misread(file)).not.toBe('');
-      }
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
 });
 
 describe.each(rules.map((rule) => [rule.alert, rule] as const))('%s', (_alert, rule) => {

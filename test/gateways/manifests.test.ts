@@ -1,17 +1,13 @@
-/** The manifests below envoy/: each fits its gateway's own schema, weakens nothing, and names what the others name. */
+/** The manifests below envoy/: each weakens nothing, and names what the others name. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { lintGateway } from '../../src/gateway-lint/lint.ts';
 import { filesOfCheckout, readText } from '../docs/markdown.ts';
 import { protocolOptionsOf } from '../e2e/gateways/static-bootstrap.ts';
-import { describeChart } from '../helm/chart.ts';
-import { misfitsIn } from '../helm/kubeconform.ts';
 import { MANIFEST_SETS, textOf, VERIFIER_SERVICES } from './manifest-sets.ts';
 
 const files = filesOfCheckout('envoy', '.yaml').filter((file) => file !== 'envoy/envoy.yaml');
-/** Values of a chart: no object of Kubernetes. */
-const objects = files.filter((file) => !file.endsWith('/mesh-config.yaml'));
 
 describe('as sets', () => {
   it('hold every file', () => {
@@ -79,24 +75,6 @@ describe("Istio's dumps", () => {
 describe('each file', () => {
   it.each(files)('begins with what the gateway cannot do, or what it is for: %s', (file) => {
     expect(readText(file)).toMatch(/^---\n# \S/);
-  });
-});
-
-describeChart("gateways' own schemas", () => {
-  it.each(objects)('take %s', (file) => {
-    expect(misfitsIn(readText(file))).toBe('');
-  });
-
-  it.each([
-    ['envoy/envoy-gateway/gateway.yaml', 'failOpen: false', 'failsOpen: false'],
-    ['envoy/envoy-gateway/verifier-mtls.yaml', 'clientCertificateRef:', 'clientCertificate:'],
-    ['envoy/istio/gateway.yaml', 'provider: { name: proofgate }', 'provider: { nam: proofgate }'],
-    ['envoy/istio/verifier-mtls.yaml', 'mode: MUTUAL', 'mode: BOTH'],
-    ['envoy/gateway-api/external-auth.yaml', 'protocol: GRPC', 'protocol: EXT_AUTHZ'],
-  ])('would not take %s with another word in it', (file, passage, by) => {
-    const text = readText(file);
-    expect(text).toContain(passage);
-    expect(misfitsIn(text.replace(passage, by))).not.toBe('');
   });
 });
 

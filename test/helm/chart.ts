@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, it } from '@jest/globals';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { IS_EXTENDED } from '../lane.ts';
 
 export const CHART = checkoutPath('helm', 'proofgate');
 export const CACHE = checkoutPath('.cache', 'helm');
@@ -15,8 +16,9 @@ export const RELEASE = 'rel';
 export const NAMESPACE = 'gateway';
 export const NEWEST_KUBERNETES = '1.36.0';
 
-/** With the reason in its name where it skips: `make helm-tools` says more. */
+/** For extended tests; with the reason in its name where it skips: `make helm-tools` says more. */
 export function describeChart(name: string, tests: () => void): void {
+  if (!IS_EXTENDED) throw new Error('make test builds no helm: name this file *.extended.test.ts');
   if (existsSync(`${CACHE}/installed`)) describe(name, tests);
   // Not even looked at: what they are made of is rendered by helm.
   else it.skip(`${name} (helm is not there: make helm-tools)`, () => {});

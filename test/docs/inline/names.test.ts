@@ -1,11 +1,10 @@
 /** What sentences and tables name is there: flags, variables, metrics, values of the chart, files, operations of the API. */
 import { describe, expect, it } from '@jest/globals';
-import { describeChart, notesOf, VALUE_FILES } from '../../helm/chart.ts';
 import { blocksOf, DOCUMENTS } from '../blocks/blocks.ts';
-import { filesOfCheckout, headings, isInCheckout, readText, sourcePaths } from '../markdown.ts';
+import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
 import { FLAGS, VARIABLES } from './proofgate.ts';
 import { allSpans, placeOf, spansOf } from './spans.ts';
-import { faultOfValuePath, TOP_VALUES } from './value-paths.ts';
+import { FILES, isValue, valuePathsIn } from './value-paths.ts';
 
 const spans = allSpans();
 
@@ -121,22 +120,6 @@ describe('operations', () => {
   });
 });
 
-/** `verifier.tls.mode`, not `control.sqlite`, which is a file. */
-const VALUE_PATH = new RegExp(
-  `(?<![\\w./:@-])(?:${TOP_VALUES.join('|')})(?:\\.[a-z][A-Za-z]*)+(?:\\[\\d+\\])?(?![\\w/-]|\\.[a-z])`,
-  'g',
-);
-const FILES = /\.(?:yaml|ts|json|jsonl|jws|sqlite|sock|pem|crt|key|md|example)$/;
-
-function valuePathsIn(text: string): readonly string[] {
-  return (text.match(VALUE_PATH) ?? []).filter((path) => !FILES.test(path));
-}
-
-/** Those of one of the pieces may go without its name where the sentence is about it: `tls.clientCa`. */
-function isValue(path: string): boolean {
-  return ['', 'verifier.', 'control.'].some((piece) => faultOfValuePath(piece + path) === undefined);
-}
-
 describe('values of the chart', () => {
   it('are in its schema', () => {
     const { count, places } = unknown(valuePathsIn, isValue);
@@ -167,18 +150,5 @@ describe('values of the chart', () => {
     const named = sentences.flatMap(valuePathsIn);
     expect(named.length).toBeGreaterThan(20);
     expect(named.filter((path) => !isValue(path))).toEqual([]);
-  });
-});
-
-describeChart("the chart's notes", () => {
-  it.each(VALUE_FILES)('of %s name values, documents and sections that are there', (file) => {
-    const notes = notesOf({ file });
-    expect(valuePathsIn(notes).filter((path) => !isValue(path))).toEqual([]);
-    expect(sourcePaths(notes).filter((path) => !isInCheckout(path))).toEqual([]);
-    const cited = [...notes.matchAll(/(docs\/[\w-]+\.md) "([^"]+)"/g)];
-    const missing = cited.filter(
-      ([, document = '', section = '']) => !headings(readText(document)).includes(section),
-    );
-    expect(missing.map(([text]) => text)).toEqual([]);
   });
 });

@@ -42,6 +42,11 @@ const BUILT: { readonly [program: string]: readonly [file: string, by: string] }
   kubectl: [KUBECTL, 'make kubernetes'],
   egctl: [EGCTL, 'scripts/install-gateway-translators.sh'],
 };
+/** Whether `make test-extended` builds it, and `make test` does not. */
+export function isBuilt(program: string): boolean {
+  return Object.hasOwn(BUILT, program);
+}
+
 /** What comes with others that the tests need, and need not. */
 const OPTIONAL = ['ssh', 'pg_dump'];
 

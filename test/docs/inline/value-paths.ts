@@ -31,7 +31,7 @@ function below(node: unknown, name: string): unknown {
 }
 
 /** Names that values begin with: `verifier`. */
-export const TOP_VALUES: readonly string[] = Object.keys(Object(memberAt(schema, 'properties')));
+const TOP_VALUES: readonly string[] = Object.keys(Object(memberAt(schema, 'properties')));
 
 /** @param path `verifier.tls.mode`; `[0]` after a name is an element */
 export function faultOfValuePath(path: string): string | undefined {
@@ -41,4 +41,21 @@ export function faultOfValuePath(path: string): string | undefined {
     if (node === undefined) return `the chart has no value ${path}`;
   }
   return undefined;
+}
+
+/** `verifier.tls.mode`, not `control.sqlite`, which is a file. */
+const VALUE_PATH = new RegExp(
+  `(?<![\\w./:@-])(?:${TOP_VALUES.join('|')})(?:\\.[a-z][A-Za-z]*)+(?:\\[\\d+\\])?(?![\\w/-]|\\.[a-z])`,
+  'g',
+);
+/** Endings of file names, which look like values. */
+export const FILES = /\.(?:yaml|ts|json|jsonl|jws|sqlite|sock|pem|crt|key|md|example)$/;
+
+export function valuePathsIn(text: string): readonly string[] {
+  return (text.match(VALUE_PATH) ?? []).filter((path) => !FILES.test(path));
+}
+
+/** A sentence about one piece may leave out its name: `tls.clientCa`. */
+export function isValue(path: string): boolean {
+  return ['', 'verifier.', 'control.'].some((piece) => faultOfValuePath(piece + path) === undefined);
 }

@@ -1,0 +1,43 @@
+/** Prometheus' own parser reads the alert rules. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { CACHE, describeChart } from '../helm/chart.ts';
+import { readText } from './markdown.ts';
+
+/** What Prometheus' own parser finds wrong, a line each. */
+function misread(file: string): string {
+  const { stderr, stdout } = spawnSync(`${CACHE}/bin/check-rules`, [file], { encoding: 'utf8' });
+  return stdout + stderr;
+}
+
+describeChart('Prometheus', () => {
+  it.each(['docs/alerts.yaml', 'helm/proofgate/files/control-alerts.yaml'])('reads %s', (file) => {
+    expect(misread(checkoutPath(file))).toBe('');
+  });
+
+  it('would not read a wrong expression, member or template', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pg-rules-'));
+    try {
+      const file = join(folder, 'rules.yaml');
+      for (const [from, to] of [
+        ['sum by (job, instance) (rate(', 'sum by (job, instance) rate(('],
+        ['for: 10m', 'during: 10m'],
+        ['{{ $labels.instance }}', '{{ $labels.instance }'],
+      ]) {
+        const text = readText('docs/alerts.yaml');
+        expect(text).toContain(from);
+        writeFileSync(
+          file,
+          text.replace(from ?? '', () => to ?? ''),
+        );
+        expect(misread(file)).not.toBe('');
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,18 @@
+/** The chart's notes name values, documents and sections that exist. */
+import { expect, it } from '@jest/globals';
+import { describeChart, notesOf, VALUE_FILES } from '../../helm/chart.ts';
+import { headings, isInCheckout, readText, sourcePaths } from '../markdown.ts';
+import { isValue, valuePathsIn } from './value-paths.ts';
+
+describeChart("the chart's notes", () => {
+  it.each(VALUE_FILES)('of %s name values, documents and sections that are there', (file) => {
+    const notes = notesOf({ file });
+    expect(valuePathsIn(notes).filter((path) => !isValue(path))).toEqual([]);
+    expect(sourcePaths(notes).filter((path) => !isInCheckout(path))).toEqual([]);
+    const cited = [...notes.matchAll(/(docs\/[\w-]+\.md) "([^"]+)"/g)];
+    const missing = cited.filter(
+      ([, document = '', section = '']) => !headings(readText(document)).includes(section),
+    );
+    expect(missing.map(([text]) => text)).toEqual([]);
+  });
+});

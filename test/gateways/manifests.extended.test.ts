@@ -1,0 +1,28 @@
+/** The manifests below envoy/ validate against the schemas of the gateways' own resources. */
+import { expect, it } from '@jest/globals';
+import { filesOfCheckout, readText } from '../docs/markdown.ts';
+import { describeChart } from '../helm/chart.ts';
+import { misfitsIn } from '../helm/kubeconform.ts';
+
+/** mesh-config.yaml holds values of a chart, not an object of Kubernetes. */
+const objects = filesOfCheckout('envoy', '.yaml').filter(
+  (file) => file !== 'envoy/envoy.yaml' && !file.endsWith('/mesh-config.yaml'),
+);
+
+describeChart("gateways' own schemas", () => {
+  it.each(objects)('take %s', (file) => {
+    expect(misfitsIn(readText(file))).toBe('');
+  });
+
+  it.each([
+    ['envoy/envoy-gateway/gateway.yaml', 'failOpen: false', 'failsOpen: false'],
+    ['envoy/envoy-gateway/verifier-mtls.yaml', 'clientCertificateRef:', 'clientCertificate:'],
+    ['envoy/istio/gateway.yaml', 'provider: { name: proofgate }', 'provider: { nam: proofgate }'],
+    ['envoy/istio/verifier-mtls.yaml', 'mode: MUTUAL', 'mode: BOTH'],
+    ['envoy/gateway-api/external-auth.yaml', 'protocol: GRPC', 'protocol: EXT_AUTHZ'],
+  ])('would not take %s with another word in it', (file, passage, by) => {
+    const text = readText(file);
+    expect(text).toContain(passage);
+    expect(misfitsIn(text.replace(passage, by))).not.toBe('');
+  });
+});
