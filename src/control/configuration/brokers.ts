@@ -6,9 +6,9 @@ import type { Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { refuseOddPrefixes } from './canonical-subjects.ts';
-import { type ConfigurationDeps, found, versionOf } from './change.ts';
+import { type ConfigurationDeps, found, placeInSite, versionOf } from './change.ts';
 import { storedDefinition } from './stored-definition.ts';
-import { placeInSite, siteLock, VersionedResource } from './versioned-resource.ts';
+import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface BrokerName {
   readonly siteId: string;

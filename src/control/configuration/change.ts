@@ -2,7 +2,6 @@
 import type { AuditedChange } from '../domain/audit-kinds.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
-import type { Operation } from '../operation.ts';
 import type { SiteCheck } from '../services.ts';
 import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes.ts';
@@ -20,9 +19,17 @@ export const INSTALLATION_LOCK: Lock = { kind: 'installation' };
 /** To learn whether a list has anything. */
 export const ONE_ROW: Page = { after: undefined, limit: 1 };
 
+/** Who changes something: an operator's operation, a workload, a target, or Control itself. */
+export interface By {
+  readonly actor: string;
+  readonly requestId?: string | undefined;
+}
+
+export const BY_CONTROL: By = { actor: 'control' };
+
 /** A change as the audit trail keeps it. `before` and `after` are views: what the API shows again and again. */
 export function audited(
-  operation: Operation,
+  { actor, requestId }: By,
   change: {
     readonly what: AuditedChange;
     readonly id: string;
@@ -34,8 +41,8 @@ export function audited(
   const { what, id, place, before, after } = change;
   return {
     kind: `proofgate.control.${what}`,
-    actor: operation.actor,
-    requestId: operation.requestId,
+    actor,
+    requestId,
     resource: { kind: what.slice(0, what.lastIndexOf('.')), id },
     place,
     before,
@@ -63,6 +70,11 @@ export async function publishChange(
 ): Promise<void> {
   await tx.changes.record(siteId, change, nowMs);
   tx.notify({ topic: 'site_changed', reference: siteId });
+}
+
+/** A site, and what is named by its site: where it lies. @throws Refusal `not_found` */
+export async function placeInSite(tx: Transaction, siteId: string): Promise<Place> {
+  return found(await tx.hierarchy.placeOfSite(siteId));
 }
 
 /** RFC 3339, UTC, milliseconds. */

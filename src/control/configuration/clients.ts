@@ -7,8 +7,8 @@ import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { found, newVersion, versionOf } from './change.ts';
-import { placeInSite, type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
+import { found, newVersion, placeInSite, versionOf } from './change.ts';
+import { type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface ClientName {
   readonly siteId: string;

@@ -6,10 +6,10 @@ import {
 } from '../api/contract/routes.ts';
 import type { Operation } from '../operation.ts';
 import { refuseOddSources } from './canonical-subjects.ts';
-import { type ConfigurationDeps, found, versionOf } from './change.ts';
+import { type ConfigurationDeps, found, placeInSite, versionOf } from './change.ts';
 import type { RouteName } from './routes.ts';
 import { storedDefinition } from './stored-definition.ts';
-import { placeInSite, siteLock, VersionedResource } from './versioned-resource.ts';
+import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 const readSources = storedDefinition(ROUTE_SOURCES_REPLACEMENT.properties.allowed_sources);
 

@@ -14,10 +14,10 @@ import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type ConfigurationDeps, found, newVersion, versionOf } from './change.ts';
+import { type ConfigurationDeps, found, newVersion, placeInSite, versionOf } from './change.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
-import { placeInSite, siteLock, VersionedResource } from './versioned-resource.ts';
+import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface RouteName {
   readonly siteId: string;

@@ -25,10 +25,11 @@ import {
   INSTALLATION_LOCK,
   newVersion,
   ONE_ROW,
+  placeInSite,
   versionOf,
 } from './change.ts';
 import { refuseHeldScope } from './environments.ts';
-import { placeInSite, siteLock, VersionedResource } from './versioned-resource.ts';
+import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 /** Makes a new site's signing keys, in the transaction that makes the site. */
 export type CreateSiteKeys = (tx: Transaction, siteId: string, nowMs: number) => Promise<unknown>;

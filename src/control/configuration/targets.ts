@@ -8,8 +8,8 @@ import type { Created, Operation } from '../operation.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { found, newVersion, versionOf } from './change.ts';
-import { placeInSite, type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
+import { found, newVersion, placeInSite, versionOf } from './change.ts';
+import { type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface ShownToken {
   readonly token: string;

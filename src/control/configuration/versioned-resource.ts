@@ -227,8 +227,3 @@ export abstract class VersionedResource<
 export function siteLock([siteId]: readonly [siteId: string, ...rest: unknown[]]): Lock {
   return { kind: 'site', siteId };
 }
-
-/** The site itself, and what is named by its site: where it lies. */
-export async function placeInSite(tx: Transaction, siteId: string): Promise<Place> {
-  return found(await tx.hierarchy.placeOfSite(siteId));
-}

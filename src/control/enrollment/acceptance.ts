@@ -2,6 +2,7 @@
  * The one transaction in which a verified submission becomes an enrollment: every fact is read again inside it.
  * Source: docs/control.md "Enrollment".
  */
+import { audited, newVersion } from '../configuration/change.ts';
 import { keyExpirySeconds, submissionRefusal } from '../domain/enrollment.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -103,9 +104,7 @@ function newEnrollment({ challenge, policy, verified }: Acceptance, nowMs: numbe
     decidedBy: null,
     decidedAtMs: null,
     keyId: null,
-    version: 1,
-    createdAtMs: nowMs,
-    updatedAtMs: nowMs,
+    ...newVersion(nowMs),
   };
 }
 
@@ -119,11 +118,6 @@ function submissionAudit(
   actor: string,
   otherKeysOfToken: number,
 ): AuditEntry {
-  return {
-    kind: 'proofgate.control.enrollment.submit',
-    actor,
-    resource: { kind: 'enrollment', id: row.id },
-    place,
-    after: { ...enrollmentView(row), other_keys_of_token: otherKeysOfToken },
-  };
+  const after = { ...enrollmentView(row), other_keys_of_token: otherKeysOfToken };
+  return audited({ actor }, { what: 'enrollment.submit', id: row.id, place, after });
 }

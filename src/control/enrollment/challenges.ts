@@ -3,9 +3,11 @@
  * from its row and the master key.
  * Source: docs/control.md "Enrollment".
  */
+
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { ChallengeAnswer, ChallengeRequest } from '../api/contract/enrollment.ts';
 import { ENROLLMENT_PROVIDERS } from '../api/contract/enrollment.ts';
+import { momentOf } from '../configuration/change.ts';
 import { CHALLENGE_LIFETIME_SECONDS, submissionRefusal } from '../domain/enrollment.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -16,7 +18,6 @@ import type { Transaction } from '../store/transaction.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
 import { submissionFacts } from './policy-facts.ts';
 import type { EnrollmentAttempt } from './refused-enrollments.ts';
-import { moment } from './view-members.ts';
 
 export interface ChallengesOptions {
   readonly store: ControlStore;
@@ -60,7 +61,7 @@ export class Challenges {
       challenge_id: row.id,
       challenge: this.textOf(row),
       auth_site: row.siteId,
-      expires_at: moment(row.expiresAtMs),
+      expires_at: momentOf(row.expiresAtMs),
     };
   }
 

@@ -2,7 +2,9 @@
  * Operators decide on enrollments that wait; what they approve is checked again as if it were submitted now.
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
+
 import type { EnrollmentDenial, EnrollmentView } from '../api/contract/enrollments.ts';
+import { BY_CONTROL, type By, found, placeInSite } from '../configuration/change.ts';
 import { type EnrollmentState, submissionRefusal } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
@@ -12,10 +14,9 @@ import { whyNotActive } from '../sources/awaited-targets.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type Decider, decide, enrollmentStateAfter, type PlacedTransaction } from './denials.ts';
+import { decide, enrollmentStateAfter, type PlacedTransaction } from './denials.ts';
 import { enrollmentView } from './enrollment-views.ts';
 import { issueKey } from './issuing.ts';
-import { requirePolicy } from './policies.ts';
 import { submissionFacts } from './policy-facts.ts';
 
 export interface EnrollmentListFilter {
@@ -26,8 +27,6 @@ export interface EnrollmentListFilter {
 interface EnrollmentInHand extends PlacedTransaction {
   readonly row: RowOf<'enrollment'>;
 }
-
-const CONTROL: Decider = { actor: 'control' };
 
 export class EnrollmentDecisions {
   readonly #store: ControlStore;
@@ -86,13 +85,13 @@ export class EnrollmentDecisions {
     for (const { id } of overdue) {
       await this.#mutate(id, async (hand) => {
         enrollmentStateAfter(hand.row.state, 'expire');
-        return this.#expire(hand, CONTROL, this.#nowMs());
+        return this.#expire(hand, BY_CONTROL, this.#nowMs());
       }).catch(ignoreDecided);
     }
     return overdue.length;
   }
 
-  async #expire(hand: EnrollmentInHand, by: Decider, nowMs: number): Promise<Mutated<EnrollmentView>> {
+  async #expire(hand: EnrollmentInHand, by: By, nowMs: number): Promise<Mutated<EnrollmentView>> {
     const state = enrollmentStateAfter(hand.row.state, 'expire');
     const entry: AuditEntry = await decide(hand, hand.row, { verb: 'expire', state }, by, nowMs);
     return { result: enrollmentView(await requireEnrollment(hand.tx, hand.row.id)), audit: [entry] };
@@ -102,7 +101,7 @@ export class EnrollmentDecisions {
     const { siteId } = await this.#store.read((tx) => requireEnrollment(tx, id));
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
       const row = await requireEnrollment(tx, id);
-      return work({ tx, row, place: (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId } });
+      return work({ tx, row, place: await placeInSite(tx, siteId) });
     });
   }
 }
@@ -120,7 +119,7 @@ function isOver({ keyExpiresAtSeconds }: RowOf<'enrollment'>, nowMs: number): bo
 
 /** @throws Refusal */
 async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Promise<void> {
-  const policy = await requirePolicy(tx, row.policyId);
+  const policy = found(await tx.policies.find(row.policyId));
   const refusal = submissionRefusal(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
   if (refusal === 'source_not_active') {
     const revision = await tx.sourceRevisions.find(policy.sourceId, policy.sourceRevision);

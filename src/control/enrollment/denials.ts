@@ -2,6 +2,7 @@
  * Waiting enrollments that can come to nothing any more are denied at once, so that whoever waits hears of it.
  * Source: docs/control.md "Enrollment".
  */
+import { audited, type By } from '../configuration/change.ts';
 import { ENROLLMENT_MACHINE, type EnrollmentEvent, type EnrollmentState } from '../domain/enrollment.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal, type RefusalCode } from '../domain/refusal.ts';
@@ -10,12 +11,6 @@ import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { enrollmentView } from './enrollment-views.ts';
-
-/** Who decides, and for which request. */
-export interface Decider {
-  readonly actor: string;
-  readonly requestId?: string | undefined;
-}
 
 export interface PlacedTransaction {
   readonly tx: Transaction;
@@ -37,7 +32,7 @@ export async function denyWaiting(
   placed: PlacedTransaction,
   waiting: readonly RowOf<'enrollment'>[],
   code: DenialCode,
-  by: Decider,
+  by: By,
   nowMs: number,
 ): Promise<readonly AuditEntry[]> {
   const entries: AuditEntry[] = [];
@@ -62,26 +57,24 @@ export async function decide(
   { tx, place }: PlacedTransaction,
   row: RowOf<'enrollment'>,
   { verb, state, denialCode, keyId, reason }: Outcome,
-  { actor, requestId }: Decider,
+  by: By,
   nowMs: number,
 ): Promise<AuditEntry> {
   const set = {
     state,
     denialCode: denialCode ?? null,
     keyId: keyId ?? null,
-    decidedBy: actor,
+    decidedBy: by.actor,
     decidedAtMs: nowMs,
   };
   await tx.enrollments.change(row, set, nowMs);
   tx.notify({ topic: 'enrollment_decided', reference: row.id });
   const after = { ...row, ...set, version: row.version + 1, updatedAtMs: nowMs };
-  return {
-    kind: `proofgate.control.enrollment.${verb}`,
-    actor,
-    resource: { kind: 'enrollment', id: row.id },
+  return audited(by, {
+    what: `enrollment.${verb}`,
+    id: row.id,
     place,
     before: enrollmentView(row),
     after: { ...enrollmentView(after), ...(reason === undefined ? {} : { reason }) },
-    requestId,
-  };
+  });
 }

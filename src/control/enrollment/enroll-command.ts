@@ -2,12 +2,13 @@
  * The Enrollment Command Generator: what somebody runs, or puts into a pod template, to enroll under a policy.
  * Source: specification "Enrollment Command Generator", "Command-line tool"; docs/control.md "Enrollment".
  */
+
 import { Document, type Pair, type Scalar, visit } from 'yaml';
 import type { EnrollmentCommand } from '../api/contract/enrollment-policies.ts';
+import { found } from '../configuration/change.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
-import { requirePolicy } from './policies.ts';
 import { serviceAccountOf } from './verified-subject.ts';
 
 /** Where the snippet's volumes are mounted. */
@@ -47,7 +48,7 @@ export class EnrollCommands {
   async commandOf(policyId: string): Promise<EnrollmentCommand> {
     const { store, controlUrl, image, caConfigMap } = this.#options;
     const { policy, audience } = await store.read(async (tx) => {
-      const row = await requirePolicy(tx, policyId);
+      const row = found(await tx.policies.find(policyId));
       const revision = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
       return { policy: row, audience: revision?.audience };
     });

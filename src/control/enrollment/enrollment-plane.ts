@@ -87,7 +87,7 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
   return {
     sources,
     keySets,
-    policies: new EnrollmentPolicies(store, nowMs),
+    policies: new EnrollmentPolicies({ store, nowMs }),
     commands: new EnrollCommands({
       store,
       controlUrl,

@@ -1,7 +1,8 @@
 /** Enrollments as operators see them. */
+
 import type { EnrollmentView } from '../api/contract/enrollments.ts';
+import { momentOf, versionOf } from '../configuration/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
-import { moment, versionMembers } from './view-members.ts';
 
 export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
   return {
@@ -16,12 +17,12 @@ export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
     verified_issuer: row.verifiedIssuer,
     verified_subject: row.verifiedSubject,
     provenance: parseProvenance(row.provenance),
-    key_expires_at: moment(row.keyExpiresAtSeconds * 1000),
+    key_expires_at: momentOf(row.keyExpiresAtSeconds * 1000),
     ...(row.denialCode === null ? {} : { denial_code: row.denialCode }),
     ...(row.decidedBy === null ? {} : { decided_by: row.decidedBy }),
-    ...(row.decidedAtMs === null ? {} : { decided_at: moment(row.decidedAtMs) }),
+    ...(row.decidedAtMs === null ? {} : { decided_at: momentOf(row.decidedAtMs) }),
     ...(row.keyId === null ? {} : { key_id: row.keyId }),
-    ...versionMembers(row),
+    ...versionOf(row),
   };
 }
 

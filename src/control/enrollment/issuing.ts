@@ -1,8 +1,9 @@
 /** Makes the derived key of an accepted enrollment, in the transaction that accepts it. */
+import { audited, type By, newVersion, publishChange } from '../configuration/change.ts';
 import { newId } from '../domain/identifiers.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
-import type { Decider, PlacedTransaction } from './denials.ts';
+import type { PlacedTransaction } from './denials.ts';
 import { derivedKeyView } from './key-views.ts';
 
 /** What a key takes over from its enrollment. */
@@ -30,7 +31,7 @@ export interface IssuedKey {
 export async function issueKey(
   { tx, place }: PlacedTransaction,
   accepted: Accepted,
-  { actor, requestId }: Decider,
+  by: By,
   nowMs: number,
 ): Promise<IssuedKey> {
   const { id: enrollmentId, siteId, keyExpiresAtSeconds, ...facts } = accepted;
@@ -56,20 +57,11 @@ export async function issueKey(
     listedEverywhereAtMs: null,
     revokedRevision: null,
     revokedEverywhereAtMs: null,
-    version: 1,
-    createdAtMs: nowMs,
-    updatedAtMs: nowMs,
+    ...newVersion(nowMs),
   };
   await tx.keys.add(row);
-  await tx.changes.record(siteId, { kind: 'key', keyId: row.keyId }, nowMs);
-  tx.notify({ topic: 'site_changed', reference: siteId });
-  const audit: AuditEntry = {
-    kind: 'proofgate.control.derived_key.issue',
-    actor,
-    resource: { kind: 'derived_key', id: row.keyId },
-    place,
-    after: derivedKeyView(row, nowMs),
-    requestId,
-  };
+  await publishChange(tx, siteId, { kind: 'key', keyId: row.keyId }, nowMs);
+  const after = derivedKeyView(row, nowMs);
+  const audit = audited(by, { what: 'derived_key.issue', id: row.keyId, place, after });
   return { keyId: row.keyId, audit };
 }

@@ -2,12 +2,14 @@
  * Derived keys in the operators' hands: seen, revoked, their subjects blocked and let in again.
  * Source: specification "Derived key"; docs/control.md "Enrollment".
  */
+
 import type {
   BlockedSubjectView,
   DerivedKeyView,
   KeyRevocation,
   KeyRevocationResult,
 } from '../api/contract/derived-keys.ts';
+import { audited, found, placeInSite } from '../configuration/change.ts';
 import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -40,7 +42,7 @@ export class DerivedKeys {
 
   /** @throws Refusal `not_found` */
   key(keyId: string): Promise<DerivedKeyView> {
-    return this.#store.read(async (tx) => derivedKeyView(await requireKey(tx, keyId), this.#nowMs()));
+    return this.#store.read(async (tx) => derivedKeyView(found(await tx.keys.find(keyId)), this.#nowMs()));
   }
 
   async ofSite(
@@ -64,17 +66,17 @@ export class DerivedKeys {
     { reason, block_subject: blocksSubject = false }: KeyRevocation,
     operation: Operation,
   ): Promise<KeyRevocationResult> {
-    const { siteId } = await this.#store.read((tx) => requireKey(tx, keyId));
+    const { siteId } = await this.#store.read(async (tx) => found(await tx.keys.find(keyId)));
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = await requireKey(tx, keyId);
+      const row = found(await tx.keys.find(keyId));
       const nowMs = this.#nowMs();
       const state = keyStateAt(row.status, row.expiresAtSeconds, Math.floor(nowMs / 1000));
       await assertRevocable(tx, row, state);
-      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const place = await placeInSite(tx, siteId);
       const ended = await revokePublicKey(tx, row, { by: operation.actor, reason, nowMs });
       const blocks = blocksSubject ? [await blockSubject({ tx, place }, row, operation, nowMs)] : [];
       const result = {
-        key: derivedKeyView(await requireKey(tx, keyId), nowMs),
+        key: derivedKeyView(found(await tx.keys.find(keyId)), nowMs),
         revoked_key_ids: ended.map((one) => one.keyId),
         subject_blocked: blocksSubject,
       };
@@ -97,7 +99,7 @@ export class DerivedKeys {
       if (await tx.keys.subjectIsBlocked(siteId, issuer, subject)) {
         throw new Refusal('already_exists', 'the subject is blocked already');
       }
-      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const place = await placeInSite(tx, siteId);
       const named = { siteId, verifiedIssuer: issuer, verifiedSubject: subject };
       const entry = await blockSubject({ tx, place }, named, operation, nowMs);
       const row = { siteId, issuer, subject, blockedAtMs: nowMs, blockedBy: operation.actor };
@@ -116,17 +118,12 @@ export class DerivedKeys {
   /** @throws Refusal `not_found` */
   unblockSubject(siteId: string, { issuer, subject }: SubjectName, operation: Operation): Promise<void> {
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const place = await placeInSite(tx, siteId);
       const isRemoved = await tx.keys.unblockSubject(siteId, issuer, subject);
       if (!isRemoved) throw new Refusal('not_found');
-      const entry: AuditEntry = {
-        kind: 'proofgate.control.blocked_subject.unblock',
-        actor: operation.actor,
-        resource: { kind: 'blocked_subject', id: `${issuer}|${subject}` },
-        place,
-        before: { issuer, subject },
-        requestId: operation.requestId,
-      };
+      const id = `${issuer}|${subject}`;
+      const before = { issuer, subject };
+      const entry = audited(operation, { what: 'blocked_subject.unblock', id, place, before });
       return { result: undefined, audit: [entry] };
     });
   }
@@ -138,13 +135,6 @@ const PLACE_SEPARATOR = ' ';
 /** Where a blocked subject stands in their list. */
 export function blockedSubjectPlace({ issuer, subject }: SubjectName): string {
   return `${issuer}${PLACE_SEPARATOR}${subject}`;
-}
-
-/** @throws Refusal `not_found` */
-export async function requireKey(tx: Transaction, keyId: string): Promise<RowOf<'derivedKey'>> {
-  const row = await tx.keys.find(keyId);
-  if (row === undefined) throw new Refusal('not_found');
-  return row;
 }
 
 /** @throws Refusal `key_state_conflict` */
@@ -167,59 +157,45 @@ async function blockSubject(
     verifiedIssuer: issuer,
     verifiedSubject: subject,
   }: Pick<RowOf<'derivedKey'>, 'siteId' | 'verifiedIssuer' | 'verifiedSubject'>,
-  { actor, requestId }: Operation,
+  operation: Operation,
   nowMs: number,
 ): Promise<AuditEntry> {
-  await tx.keys.blockSubject({ siteId, issuer, subject, blockedAtMs: nowMs, blockedBy: actor });
-  return {
-    kind: 'proofgate.control.blocked_subject.block',
-    actor,
-    resource: { kind: 'blocked_subject', id: `${issuer}|${subject}` },
-    place,
-    after: { issuer, subject },
-    requestId,
-  };
+  await tx.keys.blockSubject({ siteId, issuer, subject, blockedAtMs: nowMs, blockedBy: operation.actor });
+  const after = { issuer, subject };
+  return audited(operation, { what: 'blocked_subject.block', id: `${issuer}|${subject}`, place, after });
 }
 
 function refusalAudit(
   { place }: PlacedTransaction,
   { keyId, thumbprint }: RowOf<'derivedKey'>,
   reason: string | undefined,
-  { actor, requestId }: Operation,
+  operation: Operation,
 ): AuditEntry {
-  return {
-    kind: 'proofgate.control.derived_key.refuse_public_key',
-    actor,
-    resource: { kind: 'derived_key', id: keyId },
-    place,
-    after: { key_id: keyId, fingerprint: thumbprint, ...(reason === undefined ? {} : { reason }) },
-    requestId,
-  };
+  const after = { key_id: keyId, fingerprint: thumbprint, ...(reason === undefined ? {} : { reason }) };
+  return audited(operation, { what: 'derived_key.refuse_public_key', id: keyId, place, after });
 }
 
 function revocationAudit(
   { place }: PlacedTransaction,
   before: RowOf<'derivedKey'>,
   reason: string | undefined,
-  { actor, requestId }: Operation,
+  operation: Operation,
   nowMs: number,
 ): AuditEntry {
   const after = {
     ...before,
     status: 'revoked' as const,
     revokedAtMs: nowMs,
-    revokedBy: actor,
+    revokedBy: operation.actor,
     revokedReason: reason ?? null,
     version: before.version + 1,
     updatedAtMs: nowMs,
   };
-  return {
-    kind: 'proofgate.control.derived_key.revoke',
-    actor,
-    resource: { kind: 'derived_key', id: before.keyId },
+  return audited(operation, {
+    what: 'derived_key.revoke',
+    id: before.keyId,
     place,
     before: derivedKeyView(before, nowMs),
     after: derivedKeyView(after, nowMs),
-    requestId,
-  };
+  });
 }

@@ -1,10 +1,11 @@
 /** Enrollment policies as operators see them. */
+
 import type { EnrollmentPolicyView } from '../api/contract/enrollment-policies.ts';
+import { versionOf } from '../configuration/change.ts';
 import { policyRefusal } from '../domain/enrollment.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { policyFacts } from './policy-facts.ts';
-import { versionMembers } from './view-members.ts';
 
 export async function policyView(
   tx: Transaction,
@@ -28,6 +29,6 @@ export async function policyView(
     max_keys_per_token: row.maxKeysPerToken,
     state: row.state,
     ...(refusal === undefined ? {} : { refuses_with: refusal }),
-    ...versionMembers(row),
+    ...versionOf(row),
   };
 }

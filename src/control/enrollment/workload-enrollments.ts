@@ -2,6 +2,7 @@
  * The enrollment endpoints, as the workload has them: challenge, submission, and how it stands since then.
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
+
 import type {
   ChallengeAnswer,
   ChallengeRequest,
@@ -11,6 +12,7 @@ import type {
   WorkloadReadiness,
 } from '../api/contract/enrollment.ts';
 import { READINESS_CONDITIONS } from '../api/contract/enrollment.ts';
+import { momentOf } from '../configuration/change.ts';
 import { keyStateAt } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { WorkloadEnrollments } from '../services.ts';
@@ -23,7 +25,6 @@ import type { EnrollingKeys } from './enrolling-keys.ts';
 import { pollWordHolds, readPollWord } from './poll-authorization.ts';
 import type { RefusedEnrollments } from './refused-enrollments.ts';
 import type { PolicyTurn, Submissions } from './submissions.ts';
-import { moment } from './view-members.ts';
 
 /** Signing profiles of a client, as publishing makes them of its grants and the site's routes. */
 export type ProfilesOfClient = (
@@ -108,7 +109,7 @@ export class ControlWorkloadEnrollments implements WorkloadEnrollments {
       enrollment_id: row.id,
       auth_site: row.siteId,
       state: row.state,
-      created_at: moment(row.createdAtMs),
+      created_at: momentOf(row.createdAtMs),
       ...(row.denialCode === null ? {} : { denial_code: row.denialCode }),
     };
     const key = row.keyId === null ? undefined : await tx.keys.find(row.keyId);
@@ -129,7 +130,7 @@ export class ControlWorkloadEnrollments implements WorkloadEnrollments {
         key_id: key.keyId,
         fingerprint: key.thumbprint,
         status: keyStateAt(key.status, key.expiresAtSeconds, Math.floor(this.#options.nowMs() / 1000)),
-        expires_at: moment(key.expiresAtSeconds * 1000),
+        expires_at: momentOf(key.expiresAtSeconds * 1000),
         client_id: clientId,
         issuer: site.issuerUrl,
         trust_domain: site.trustDomain,

@@ -3,7 +3,9 @@
  * A check that was cut short, by a restart for one, is made again by whoever leads (`source-jobs.ts`).
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
+
 import type { SourceRevisionView } from '../api/contract/sources.ts';
+import { BY_CONTROL, found } from '../configuration/change.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { activationRefusal, holdsSlot, type SourceState } from '../domain/source.ts';
 import type { SourceValidation } from '../issuers/validate-source.ts';
@@ -11,14 +13,12 @@ import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import {
-  BY_CONTROL,
   changeRevision,
   isEnded,
   mutateRevision,
   noteForPublishing,
   type RevisionInHand,
   type RevisionName,
-  requireRevision,
   revisionAudit,
   stateAfter,
 } from './source-changes.ts';
@@ -99,7 +99,9 @@ export class SourceActivation {
     if (asked?.state !== 'activating') return;
     const validation = agreeing(asked, await this.#validate(asked));
     // Retired meanwhile, or checked by another instance: then this answer is about what is no more.
-    const isCurrent = await this.#store.read(async (tx) => isSame(await requireRevision(tx, name), asked));
+    const isCurrent = await this.#store.read(async (tx) =>
+      isSame(found(await tx.sourceRevisions.find(name.sourceId, name.revision)), asked),
+    );
     if (!isCurrent) return;
     await mutateRevision(this.#store, name, async (hand) => {
       if (!isSame(hand.row, asked)) throw new Refusal('precondition_failed');

@@ -2,6 +2,7 @@
  * What every change of a source has in common: its site's lock, the source as it is inside the transaction, one audit row,
  * and moves that the state machine allows.
  */
+import { audited, type By, found, placeInSite, publishChange } from '../configuration/change.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -11,14 +12,6 @@ import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { revisionView } from './source-views.ts';
-
-/** Who changes it: an operator's operation, or Control itself. */
-export interface By {
-  readonly actor: string;
-  readonly requestId?: string | undefined;
-}
-
-export const BY_CONTROL: By = { actor: 'control' };
 
 /** One revision of a source. */
 export interface RevisionName {
@@ -42,10 +35,10 @@ export async function mutateSource<T>(
   sourceId: string,
   work: (hand: SourceInHand) => Promise<Mutated<T>>,
 ): Promise<T> {
-  const { siteId } = await store.read((tx) => requireSource(tx, sourceId));
+  const { siteId } = await store.read(async (tx) => found(await tx.sources.find(sourceId)));
   return store.mutate({ kind: 'site', siteId }, async (tx) => {
-    const source = await requireSource(tx, sourceId);
-    return work({ tx, source, place: (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId } });
+    const source = found(await tx.sources.find(sourceId));
+    return work({ tx, source, place: await placeInSite(tx, siteId) });
   });
 }
 
@@ -56,28 +49,8 @@ export function mutateRevision<T>(
   work: (hand: RevisionInHand) => Promise<Mutated<T>>,
 ): Promise<T> {
   return mutateSource(store, sourceId, async (hand) =>
-    work({ ...hand, row: await requireRevision(hand.tx, { sourceId, revision }) }),
+    work({ ...hand, row: found(await hand.tx.sourceRevisions.find(sourceId, revision)) }),
   );
-}
-
-export async function requireSource(tx: Transaction, sourceId: string): Promise<RowOf<'source'>> {
-  const source = await tx.sources.find(sourceId);
-  if (source === undefined) throw new Refusal('not_found');
-  return source;
-}
-
-export async function requireRevision(
-  tx: Transaction,
-  { sourceId, revision }: RevisionName,
-): Promise<RowOf<'sourceRevision'>> {
-  const row = await tx.sourceRevisions.find(sourceId, revision);
-  if (row === undefined) throw new Refusal('not_found');
-  return row;
-}
-
-/** @throws Refusal `precondition_failed` */
-export function expectVersion(row: { readonly version: number }, expected: number): void {
-  if (row.version !== expected) throw new Refusal('precondition_failed');
 }
 
 /** @throws Refusal `source_state_conflict` */
@@ -98,8 +71,7 @@ function isLiving({ state }: RowOf<'sourceRevision'>): boolean {
 
 /** Bundles list sources: a whole one is due, and whoever publishes hears of it. */
 export async function noteForPublishing({ tx, source }: SourceInHand, nowMs: number): Promise<void> {
-  await tx.changes.record(source.siteId, { kind: 'policy' }, nowMs);
-  tx.notify({ topic: 'site_changed', reference: source.siteId });
+  await publishChange(tx, source.siteId, { kind: 'policy' }, nowMs);
 }
 
 /** Writes the change and gives the revision as it is then. */
@@ -110,7 +82,7 @@ export async function changeRevision(
 ): Promise<RowOf<'sourceRevision'>> {
   const since = set.state === undefined || set.state === row.state ? {} : { stateSinceMs: nowMs };
   await tx.sourceRevisions.change(row, { ...set, ...since }, nowMs);
-  return requireRevision(tx, row);
+  return found(await tx.sourceRevisions.find(row.sourceId, row.revision));
 }
 
 export function revisionAudit(
@@ -120,13 +92,11 @@ export function revisionAudit(
   after: RowOf<'sourceRevision'> | undefined,
   more: object = {},
 ): AuditEntry {
-  return {
-    kind: `proofgate.control.source_revision.${verb}`,
-    actor: by.actor,
-    resource: { kind: 'source_revision', id: `${row.sourceId}/${row.revision}` },
+  return audited(by, {
+    what: `source_revision.${verb}`,
+    id: `${row.sourceId}/${row.revision}`,
     place,
     before: revisionView(row),
     after: after && { ...revisionView(after), ...more },
-    requestId: by.requestId,
-  };
+  });
 }

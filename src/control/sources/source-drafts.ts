@@ -2,6 +2,7 @@
  * Sources before they let anybody in: made, edited, removed. Editing an active source makes a new revision beside it.
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
+
 import type {
   SourceChange,
   SourceCreation,
@@ -9,36 +10,39 @@ import type {
   SourceRevisionView,
   SourceView,
 } from '../api/contract/sources.ts';
-import type { AuditVerb } from '../domain/audit-kinds.ts';
+import { found, newVersion, placeInSite, requireVersion } from '../configuration/change.ts';
+import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
-import type { AuditEntry, ControlStore } from '../store/port.ts';
-import type { RowOf } from '../store/repositories/records.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import {
   changeRevision,
-  expectVersion,
   isEnded,
   mutateRevision,
-  mutateSource,
   type RevisionName,
-  requireSource,
   revisionAudit,
-  type SourceInHand,
   stateAfter,
 } from './source-changes.ts';
 import { revisionView, sourceView } from './source-views.ts';
 
 const DRAFT_STATES = ['draft', 'failed_draft', 'validated'] as const;
 
-export class SourceDrafts {
-  readonly #store: ControlStore;
-  readonly #nowMs: () => number;
+export class SourceDrafts extends VersionedResource<'source', 'source', SourceView> {
+  constructor(deps: ResourceDeps) {
+    super(deps, {
+      audited: 'source',
+      table: (tx) => tx.sources,
+      lock: async ([id], store) => siteLock([found(await store.read((tx) => tx.sources.find(id))).siteId]),
+      place: (tx, { siteId }) => placeInSite(tx, siteId),
+      id: ({ id }) => id,
+      view: sourceView,
+    });
+  }
 
-  constructor(store: ControlStore, nowMs: () => number) {
-    this.#store = store;
-    this.#nowMs = nowMs;
+  ofSite(siteId: string, page: Page): Promise<readonly SourceView[]> {
+    return this.listRows((tx) => tx.sources.list({ siteId }, page));
   }
 
   /** A source with its first draft. Takes no slot. @throws Refusal `audience_taken` */
@@ -47,10 +51,8 @@ export class SourceDrafts {
     creation: SourceCreation,
     operation: Operation,
   ): Promise<Created<SourceView, never>> {
-    const nowMs = this.#nowMs();
-    return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
+    return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       await refuseTakenAudience(tx, siteId, creation.audience);
-      const times = { version: 1, createdAtMs: nowMs, updatedAtMs: nowMs };
       const source = {
         id: newId('source', nowMs),
         siteId,
@@ -58,13 +60,11 @@ export class SourceDrafts {
         displayName: creation.display_name,
         onSuspend: creation.on_suspend ?? 'keep',
         onRetire: creation.on_retire ?? 'keep',
-        ...times,
-      } as const;
+        ...newVersion(nowMs),
+      };
       await tx.sources.add(source);
       await tx.sourceRevisions.add(draft(source, 1, creation, nowMs));
-      const view = await sourceView(tx, source);
-      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
-      return { result: view, audit: [sourceAudit('create', operation, { source, place }, undefined, view)] };
+      return { name: [source.id] };
     });
   }
 
@@ -75,18 +75,23 @@ export class SourceDrafts {
     expectedVersion: number,
     operation: Operation,
   ): Promise<SourceView> {
-    return mutateSource(this.#store, sourceId, async (hand) => {
-      const { tx, source } = hand;
-      expectVersion(source, expectedVersion);
-      const before = await sourceView(tx, source);
-      const set = {
+    return this.changeRow(operation, [sourceId], expectedVersion, (_tx, source) => ({
+      set: {
         displayName: change.display_name ?? source.displayName,
         onSuspend: change.on_suspend ?? source.onSuspend,
         onRetire: change.on_retire ?? source.onRetire,
-      };
-      await tx.sources.change(source, set, this.#nowMs());
-      const view = await sourceView(tx, await requireSource(tx, sourceId));
-      return { result: view, audit: [sourceAudit('change', operation, hand, before, view)] };
+      },
+    }));
+  }
+
+  /** @throws Refusal `source_state_conflict` when it has a revision that is no draft */
+  deleteSource(sourceId: string, expectedVersion: number, operation: Operation): Promise<void> {
+    return this.removeRow(operation, [sourceId], expectedVersion, async (tx) => {
+      for (const row of await tx.sources.revisions(sourceId)) {
+        stateAfter(row.state, 'delete');
+        await removeRevision(tx, row);
+      }
+      return {};
     });
   }
 
@@ -99,10 +104,10 @@ export class SourceDrafts {
     coordinates: SourceRevisionChange,
     operation: Operation,
   ): Promise<Created<SourceRevisionView, never>> {
-    const { siteId } = await this.#store.read((tx) => requireSource(tx, sourceId));
-    const nowMs = this.#nowMs();
-    return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
-      const source = await requireSource(tx, sourceId);
+    const { siteId } = await this.store.read(async (tx) => found(await tx.sources.find(sourceId)));
+    const nowMs = this.nowMs();
+    return createOnce(this.store, siteLock([siteId]), operation, nowMs, async (tx) => {
+      const source = found(await tx.sources.find(sourceId));
       const revisions = await tx.sources.revisions(sourceId);
       const newest = revisions.at(-1);
       if (newest === undefined || isEnded(revisions)) {
@@ -118,7 +123,7 @@ export class SourceDrafts {
       await refuseTakenAudience(tx, siteId, wanted.audience);
       const row = draft(source, newest.revision + 1, wanted, nowMs);
       await tx.sourceRevisions.add(row);
-      const place = (await tx.hierarchy.placeOfSite(siteId)) ?? { siteId };
+      const place = await placeInSite(tx, siteId);
       const entry = { ...revisionAudit('create', operation, { row, place }, row), before: undefined };
       return { result: revisionView(row), audit: [entry] };
     });
@@ -131,9 +136,9 @@ export class SourceDrafts {
     expectedVersion: number,
     operation: Operation,
   ): Promise<SourceRevisionView> {
-    return mutateRevision(this.#store, name, async (hand) => {
+    return mutateRevision(this.store, name, async (hand) => {
       const { tx, row } = hand;
-      expectVersion(row, expectedVersion);
+      requireVersion(row, expectedVersion);
       const state = stateAfter(row.state, 'edit');
       const wanted = merged(row, coordinates);
       await refuseTakenAudience(tx, row.siteId, wanted.audience);
@@ -141,37 +146,22 @@ export class SourceDrafts {
       // Keys that were fetched for the coordinates before must not serve the new ones.
       await tx.sources.removeKeySet(name.sourceId, name.revision);
       const set = { state, issuer, jwksUri, audience, ...NOTHING_KNOWN };
-      const after = await changeRevision(hand, set, this.#nowMs());
+      const after = await changeRevision(hand, set, this.nowMs());
       return { result: revisionView(after), audit: [revisionAudit('change', operation, hand, after)] };
     });
   }
 
   /** @throws Refusal `source_state_conflict` for what is no draft, and for the only revision of a source */
   deleteRevision(name: RevisionName, expectedVersion: number, operation: Operation): Promise<void> {
-    return mutateRevision(this.#store, name, async (hand) => {
+    return mutateRevision(this.store, name, async (hand) => {
       const { tx, row } = hand;
-      expectVersion(row, expectedVersion);
+      requireVersion(row, expectedVersion);
       stateAfter(row.state, 'delete');
       if ((await tx.sources.revisions(name.sourceId)).length === 1) {
         throw new Refusal('source_state_conflict', 'it is the only revision: delete the source');
       }
       await removeRevision(tx, name);
       return { result: undefined, audit: [revisionAudit('delete', operation, hand, undefined)] };
-    });
-  }
-
-  /** @throws Refusal `source_state_conflict` when it has a revision that is no draft */
-  deleteSource(sourceId: string, expectedVersion: number, operation: Operation): Promise<void> {
-    return mutateSource(this.#store, sourceId, async (hand) => {
-      const { tx, source } = hand;
-      expectVersion(source, expectedVersion);
-      const before = await sourceView(tx, source);
-      for (const row of await tx.sources.revisions(sourceId)) {
-        stateAfter(row.state, 'delete');
-        await removeRevision(tx, row);
-      }
-      await tx.sources.remove(sourceId);
-      return { result: undefined, audit: [sourceAudit('delete', operation, hand, before, undefined)] };
     });
   }
 }
@@ -204,9 +194,7 @@ function draft(
     ...NOTHING_KNOWN,
     awaitedRevision: null,
     stateSinceMs: nowMs,
-    version: 1,
-    createdAtMs: nowMs,
-    updatedAtMs: nowMs,
+    ...newVersion(nowMs),
   };
 }
 
@@ -234,22 +222,4 @@ async function refuseTakenAudience(tx: Transaction, siteId: string, audience: st
 async function removeRevision(tx: Transaction, { sourceId, revision }: RevisionName): Promise<void> {
   await tx.sources.removeKeySet(sourceId, revision);
   await tx.sourceRevisions.remove(sourceId, revision);
-}
-
-function sourceAudit(
-  verb: AuditVerb<'source'>,
-  operation: Operation,
-  { source, place }: Pick<SourceInHand, 'source' | 'place'>,
-  before: object | undefined,
-  after: object | undefined,
-): AuditEntry {
-  return {
-    kind: `proofgate.control.source.${verb}`,
-    actor: operation.actor,
-    resource: { kind: 'source', id: source.id },
-    place,
-    before,
-    after,
-    requestId: operation.requestId,
-  };
 }

@@ -1,13 +1,15 @@
 /** Everything that operators do with Trust Anchor Sources. Source: docs/control.md "Trust Anchor Source". */
+
 import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts';
+import { found } from '../configuration/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Page } from '../store/repositories/records.ts';
 import { SourceActivation } from './source-activation.ts';
-import { type RevisionName, requireRevision, requireSource } from './source-changes.ts';
+import type { RevisionName } from './source-changes.ts';
 import { SourceDrafts } from './source-drafts.ts';
 import { SourceLifecycle } from './source-lifecycle.ts';
 import { SourceValidator, type ValidateSource } from './source-validation.ts';
-import { revisionViewNow, sourceView } from './source-views.ts';
+import { revisionViewNow } from './source-views.ts';
 
 export interface SourceServiceOptions {
   readonly store: ControlStore;
@@ -26,7 +28,7 @@ export class SourceService {
 
   constructor({ store, nowMs, validate, report }: SourceServiceOptions) {
     this.#store = store;
-    this.drafts = new SourceDrafts(store, nowMs);
+    this.drafts = new SourceDrafts({ store, nowMs });
     this.validator = new SourceValidator(store, nowMs, validate);
     this.activation = new SourceActivation(store, nowMs, validate, report);
     this.lifecycle = new SourceLifecycle(store, nowMs);
@@ -34,19 +36,17 @@ export class SourceService {
 
   /** With all its revisions. @throws Refusal `not_found` */
   source(sourceId: string): Promise<SourceView> {
-    return this.#store.read(async (tx) => sourceView(tx, await requireSource(tx, sourceId)));
+    return this.drafts.get(sourceId);
   }
 
   /** @throws Refusal `not_found` */
   revision(name: RevisionName): Promise<SourceRevisionView> {
-    return this.#store.read(async (tx) => revisionViewNow(tx, await requireRevision(tx, name)));
+    return this.#store.read(async (tx) =>
+      revisionViewNow(tx, found(await tx.sourceRevisions.find(name.sourceId, name.revision))),
+    );
   }
 
   sourcesOfSite(siteId: string, page: Page): Promise<readonly SourceView[]> {
-    return this.#store.read(async (tx) => {
-      const views: SourceView[] = [];
-      for (const row of await tx.sources.list({ siteId }, page)) views.push(await sourceView(tx, row));
-      return views;
-    });
+    return this.drafts.ofSite(siteId, page);
   }
 }

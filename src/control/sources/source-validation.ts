@@ -3,18 +3,18 @@
  * version of the revision that it was asked for.
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
+
 import type { SourceRevisionView } from '../api/contract/sources.ts';
+import { found, requireVersion } from '../configuration/change.ts';
 import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
 import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import {
   changeRevision,
-  expectVersion,
   mutateRevision,
   type RevisionInHand,
   type RevisionName,
-  requireRevision,
   revisionAudit,
   stateAfter,
 } from './source-changes.ts';
@@ -36,11 +36,13 @@ export class SourceValidator {
 
   /** @throws Refusal `source_state_conflict`, `precondition_failed` when it was edited meanwhile */
   async validate(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
-    const asked = await this.#store.read((tx) => requireRevision(tx, name));
+    const asked = await this.#store.read(async (tx) =>
+      found(await tx.sourceRevisions.find(name.sourceId, name.revision)),
+    );
     stateAfter(asked.state, 'validation_passed');
     const validation = await this.#validate(asked);
     return mutateRevision(this.#store, name, async (hand) => {
-      expectVersion(hand.row, asked.version);
+      requireVersion(hand.row, asked.version);
       const after = await this.#apply(hand, validation);
       const verb = validation.kind === 'valid' ? 'validate' : 'fail_validation';
       return { result: revisionView(after), audit: [revisionAudit(verb, operation, hand, after)] };

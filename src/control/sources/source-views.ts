@@ -1,6 +1,7 @@
 /** Sources and revisions as the API shows them. */
+
 import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts';
-import { moment, versionMembers } from '../enrollment/view-members.ts';
+import { momentOf, versionOf } from '../configuration/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { awaitedTargets } from './awaited-targets.ts';
@@ -28,13 +29,13 @@ export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
     audience: row.audience,
     ...(row.fingerprint === null ? {} : { fingerprint: row.fingerprint }),
     ...(row.detectedScope === null ? {} : { detected_scope: row.detectedScope }),
-    ...(row.validatedAtMs === null ? {} : { validated_at: moment(row.validatedAtMs) }),
+    ...(row.validatedAtMs === null ? {} : { validated_at: momentOf(row.validatedAtMs) }),
     ...(row.failureCode === null
       ? {}
       : { failure: { code: row.failureCode, detail: row.failureDetail ?? row.failureCode } }),
     ...(row.awaitedRevision === null ? {} : { awaited_bundle_revision: row.awaitedRevision }),
-    state_since: moment(row.stateSinceMs),
-    ...versionMembers(row),
+    state_since: momentOf(row.stateSinceMs),
+    ...versionOf(row),
   };
 }
 
@@ -51,6 +52,6 @@ export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise
     on_suspend: row.onSuspend,
     on_retire: row.onRetire,
     revisions,
-    ...versionMembers(row),
+    ...versionOf(row),
   };
 }

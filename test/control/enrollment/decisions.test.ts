@@ -513,7 +513,7 @@ describe('jobs', () => {
     expect(pruned.policies).toBeGreaterThan(0);
     expect(pruned.auditEvents).toBe(0);
     expect(await refusalOf(world.decisions.enrollment(gone.enrollment_id))).toBe('enrollment_unknown');
-    expect(await refusalOf(world.policies.policy(policy.policy_id))).toBe('not_found');
+    expect(await refusalOf(world.policies.get(policy.policy_id))).toBe('not_found');
     expect((await world.decisions.enrollment(alive.enrollment_id)).state).toBe('pending_approval');
     world.ms += DEFAULT_RETENTION.auditMs;
     expect((await pruneRecords(world.store, world.ms, DEFAULT_RETENTION)).auditEvents).toBeGreaterThan(0);

@@ -57,7 +57,7 @@ describe('creation', () => {
     const { policy_id: id, verified_issuer: issuer } = await world.policy(name, { verified_subject });
     const blocked = { siteId: SITE, issuer, subject: verified_subject, blockedAtMs: 1, blockedBy: BY.actor };
     await world.store.housekeep(undefined, (tx) => tx.keys.blockSubject(blocked));
-    expect(await world.policies.policy(id)).toMatchObject({
+    expect(await world.policies.get(id)).toMatchObject({
       state: 'active',
       refuses_with: 'subject_blocked',
     });
@@ -158,7 +158,7 @@ describe('changes', () => {
     const token = world.token({ audience: 'rebound' });
     const second = await supersede(first);
     const before = await world.keysOf();
-    expect(await world.policies.policy(policy.policy_id)).toMatchObject({
+    expect(await world.policies.get(policy.policy_id)).toMatchObject({
       refuses_with: 'policy_revision_outdated',
     });
     expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('policy_revision_outdated');

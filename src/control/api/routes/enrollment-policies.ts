@@ -66,7 +66,7 @@ export function registerEnrollmentPolicyRoutes(
       summary: 'An enrollment policy',
       // `refuses_with` follows the source.
       isLive: true,
-      run: ({ policy_id: id }) => policies.policy(id),
+      run: ({ policy_id: id }) => policies.get(id),
     },
     change: {
       method: 'PATCH',
