@@ -6,7 +6,7 @@ import type { Gateway, Resource } from './gateway.ts';
 import { extAuths, HTTP_ROUTES, isSameNamespace, ofKind } from './resources.ts';
 import type { View } from './view.ts';
 
-export interface Target {
+interface Target {
   readonly kind: string;
   /** Undefined for a selector. */
   readonly name: string | undefined;

@@ -10,8 +10,8 @@ interface Surroundings {
 }
 
 /**
- * Istio's sidecars mark listeners for what workloads send as `OUTBOUND`; its gateways mark all as such, and have no inbound one. Envoy does
- * not act on the mark, so callers must be unable to reach the listener as well.
+ * Whether a listener is for requests of the workload beside it. Istio's sidecars mark such listeners as `OUTBOUND`; its gateways mark all
+ * listeners so, and have no inbound one. Envoy ignores the mark, so callers must be unable to reach the listener as well.
  */
 export function isForWorkloads(listener: View, { clusters, listeners }: Surroundings): boolean {
   const isOutOfReach = (one: View) =>
@@ -73,7 +73,7 @@ function refusesDirect(listener: View, clusters: readonly View[]): boolean {
   );
 }
 
-/** Filters in front of a tcp_proxy that do not choose its cluster; others may. */
+/** Types of filters that do not choose the cluster of the tcp_proxy behind them. */
 const PASSIVE = /\.listener\.(?:original_dst|tls_inspector|http_inspector)\.v\w+\.\w+$/;
 
 /** To a cluster of the file that has no endpoint, such as Istio's BlackHoleCluster. */

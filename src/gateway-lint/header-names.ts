@@ -1,7 +1,7 @@
 /** Proofgate's headers, as gateways name them. */
 import type { View } from './view.ts';
 
-/** What only the verifier may say to an API: docs/enforcement.md "What the sidecar answers". */
+/** Headers that only the verifier may set: docs/enforcement.md "What the sidecar answers". */
 export const CONTEXT_HEADERS: readonly string[] = [
   'x-proofgate-subject',
   'x-proofgate-issuer',
@@ -17,7 +17,7 @@ export const CONTEXT_HEADERS: readonly string[] = [
 
 export const DECISION_HEADER = 'x-proofgate-decision-id';
 
-/** What a denial has, for callers and access logs. */
+/** Headers of a denial. */
 export const DENIAL_HEADERS: readonly string[] = ['x-proofgate-reason', DECISION_HEADER];
 
 /** In any punctuation: some APIs read `_` and `.` as `-`. */

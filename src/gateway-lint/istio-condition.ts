@@ -1,6 +1,6 @@
 /**
- * Istio's way of asking: an rbac filter that refuses nothing writes the name of the rule that matches into metadata, and ext_authz asks
- * when it finds one of an AuthorizationPolicy CUSTOM there. For connections that are no HTTP there is the same once more.
+ * How Istio asks on a condition: an rbac filter that denies nothing writes the name of the matching rule into metadata, and ext_authz asks
+ * when it finds there the rule of an AuthorizationPolicy CUSTOM. Network filters do the same for connections other than HTTP.
  * Sources: Istio 1.31, pilot/pkg/security/authz/builder/builder.go; Envoy, source/extensions/filters/http/rbac/rbac_filter.cc.
  */
 import type { HttpFilter, Override } from './gateway.ts';
@@ -8,12 +8,12 @@ import { isSetAside } from './rbac.ts';
 import { mayBe, typed } from './read-filters.ts';
 import type { Member, View } from './view.ts';
 
-/** Of what an rbac filter writes, whatever the filter is called. */
+/** Metadata namespaces that rbac filters write, whatever their names. */
 const HTTP_NAMESPACE = 'envoy.filters.http.rbac';
 const NETWORK_NAMESPACE = 'envoy.filters.network.rbac';
 const WRITTEN = 'shadow_effective_policy_id';
 
-/** Filters that write no metadata, and hold no request until another has written some. */
+/** Filters that write no metadata, and do not pause a request while another writes some. */
 const QUIET = new Set([
   'alpn',
   'cors',
@@ -24,7 +24,7 @@ const QUIET = new Set([
   'stats.PluginConfig',
 ]);
 
-/** A filter in front of the check, as far as the condition hangs on it. */
+/** What the condition depends on in a filter in front of the check. */
 interface Step {
   /** Settings of an rbac filter. */
   readonly rbac: View | undefined;
@@ -34,7 +34,7 @@ interface Step {
   readonly isQuiet: boolean;
 }
 
-/** Whether the condition of the check holds for every request, whatever it is, because of a filter in front of it. */
+/** Whether the condition of the check holds for every request, because of a filter in front of it. */
 export function isAskedAlways(
   check: HttpFilter,
   before: readonly HttpFilter[],
@@ -54,8 +54,8 @@ export function isAskedAlways(
 }
 
 /**
- * Whether nothing that a caller sends goes on before the verifier is asked, which refuses: what is no HTTP has no proof. It is asked at
- * the caller's first bytes: what a server says first is not held back (docs/gateway-lint.md "What it cannot see").
+ * Whether the network filter ext_authz asks the verifier about every connection, which denies all: bytes other than HTTP have no proof.
+ * Envoy asks at the caller's first bytes, so what a server sends first passes (docs/gateway-lint.md "What it cannot see").
  */
 export function isConnectionRefused(before: readonly View[]): boolean {
   const messages = before.map((filter) => typed(filter.get('typed_config')));
@@ -72,12 +72,12 @@ export function isConnectionRefused(before: readonly View[]): boolean {
   });
 }
 
-/** Of network filters those that look on. */
+/** Types of network filters that change nothing. */
 export function isIstioStatistics(type: string): boolean {
   return type === 'envoy.tcp.metadataexchange.config.MetadataExchange' || type === 'stats.PluginConfig';
 }
 
-/** One filter writes what the condition wants, and none behind that one writes something else there. */
+/** One filter writes what the condition requires, and none behind it writes anything else there. */
 function isMetAlways(condition: View | undefined, namespace: string, steps: readonly Step[]): boolean {
   const prefix = condition?.at('value', 'string_match', 'prefix')?.text ?? '';
   const [path, ...deeper] = condition?.list('path') ?? [];
@@ -106,7 +106,7 @@ function writes(rbac: View, key: string): boolean {
 
 const SHADOWS = ['shadow_rules', 'shadow_matcher'];
 
-/** Whatever it writes has the prefix. */
+/** Everything that it writes has the prefix. */
 function hasPrefix(rbac: View, prefix: string): boolean {
   return !isSetAside(rbac, 'shadow_rules') && policiesOf(rbac).every(({ name }) => name.startsWith(prefix));
 }
@@ -117,7 +117,7 @@ function policiesOf(rbac: View): readonly Member[] {
 
 const MATCHED = ['permissions', 'principals'];
 
-/** A policy that matches everything: Envoy wants its permissions, its principals, and whatever else it has. */
+/** A policy that matches every request: Envoy requires its permissions, its principals and all other members to match. */
 function isForAll(policy: View): boolean {
   return (
     policy.members().every(({ name }) => MATCHED.includes(name)) &&
@@ -125,7 +125,7 @@ function isForAll(policy: View): boolean {
   );
 }
 
-/** A Permission or Principal that nothing fails. */
+/** A Permission or Principal that always matches. */
 function isAny(one: View): boolean {
   if (one.members().length !== 1) return false;
   const all = one.at('and_rules', 'rules') ?? one.at('and_ids', 'ids');

@@ -1,5 +1,5 @@
 /**
- * `proofgate envoy lint`: what in a gateway's configuration weakens the check or goes around it.
+ * `proofgate envoy lint`: finds settings of a gateway that weaken the check or bypass it.
  * Source: docs/gateway-lint.md.
  */
 import type { Finding, Gateway, Rule } from './gateway.ts';
@@ -9,12 +9,12 @@ import { RULES } from './rules.ts';
 export interface LintReport {
   /** By their places. */
   readonly findings: readonly Finding[];
-  /** How many comments and named rules allowed. */
+  /** How many findings comments and `--allow` suppressed. */
   readonly allowed: number;
 }
 
-export interface LintOptions {
-  /** Rules whose findings are passed over. */
+interface LintOptions {
+  /** Rules whose findings are suppressed. */
   readonly allowedRules: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export function isRule(name: string): boolean {
   return RULES.some(({ id }) => id === name);
 }
 
-/** One for each place, however many ways lead to it. */
+/** One for each place: aliases can lead to it more than once. */
 function findingsOf({ effect, find, fix, id, severity }: Rule, gateway: Gateway): readonly Finding[] {
   const byKey = new Map<string, Finding>();
   for (const { place } of find(gateway)) {
@@ -47,7 +47,7 @@ function byPlace(a: Finding, b: Finding): number {
   return a.place.line - b.place.line || a.place.column - b.place.column || (a.rule < b.rule ? -1 : 1);
 }
 
-/** `# proofgate: allow route-unchecked` at the end of the line, or on the one above by itself. */
+/** `# proofgate: allow route-unchecked` at the end of the line, or alone on the line above. */
 function allowedByComment(lines: readonly string[], line: number): readonly string[] {
   const own = lines[line - 1] ?? '';
   const above = /^\s*#/.test(lines[line - 2] ?? '') ? (lines[line - 2] ?? '') : '';

@@ -12,7 +12,7 @@ import { snakeCase, type View } from './view.ts';
 interface Change {
   /** What is reported. */
   readonly place: View;
-  /** What it changes, and how: words that {@link KNOWN_CHANGES} match. */
+  /** What it changes, and how, for {@link KNOWN_CHANGES}. */
   readonly target: string;
   readonly value: View | undefined;
 }
@@ -33,8 +33,15 @@ export function readPatches(resources: readonly Resource[]): Patches {
 }
 
 function changesOf({ kind, spec }: Resource): readonly Change[] {
-  if (kind === 'EnvoyFilter') return spec.list('config_patches').map(istioChange);
-  return kind === 'EnvoyPatchPolicy' ? spec.list('json_patches').map(jsonChange) : [];
+  if (kind === 'EnvoyFilter') return changesIn(spec, 'config_patches', istioChange);
+  return kind === 'EnvoyPatchPolicy' ? changesIn(spec, 'json_patches', jsonChange) : [];
+}
+
+/** A list that cannot be read, such as that of a template, is one unknown change. */
+function changesIn(spec: View, list: string, changeIn: (entry: View) => Change): readonly Change[] {
+  const entries = spec.list(list);
+  if (entries.length > 0) return entries.map(changeIn);
+  return [{ place: spec.get(list) ?? spec, target: '', value: undefined }];
 }
 
 /** Such as `HTTP_FILTER MERGE envoy.filters.http.ext_authz`. */
@@ -70,7 +77,7 @@ const oneOf =
     setting.isOneOf(...values);
 const any: Accepts = () => true;
 
-/** Settings of ext_authz that make the check stricter, and that Istio or Envoy Gateway have no word for. */
+/** Settings of ext_authz that make the check stricter, and that Istio or Envoy Gateway lack. */
 const CHECK_SETTINGS: SettingTable = {
   encode_raw_headers: on,
   include_peer_certificate: on,

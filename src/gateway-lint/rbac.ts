@@ -1,4 +1,4 @@
-/** What Envoy's rbac filter lets through: only what has a decision, only what is no upgrade. */
+/** Whether Envoy's rbac filter allows only requests with a decision of the verifier, or only requests that ask for no upgrade. */
 import type { Chain, Override } from './gateway.ts';
 import { DECISION_HEADER } from './header-names.ts';
 import { mayBe } from './read-filters.ts';
@@ -6,7 +6,7 @@ import type { View } from './view.ts';
 
 type Condition = (one: View) => boolean;
 
-/** Whether rules of the RBAC message count for nothing: Envoy leaves them out where there is a matcher as well. */
+/** Whether Envoy ignores these rules, because the message has a matcher as well. */
 export function isSetAside(rbac: View, rules: 'rules' | 'shadow_rules'): boolean {
   return rbac.get(rules === 'rules' ? 'matcher' : 'shadow_matcher') !== undefined;
 }
@@ -15,7 +15,7 @@ export function requiresDecision(rbac: View | undefined): boolean {
   return requires(rbac, isDecided);
 }
 
-/** Whether one of its filters refuses what asks for an upgrade, on every route. In HTTP/2 as well Envoy shows filters the header of HTTP/1.1. */
+/** Whether a filter of the chain denies upgrades on every route. For HTTP/2, too, Envoy shows filters the header of HTTP/1.1. */
 export function refusesUpgrades({ filters }: Chain, overrides: readonly Override[]): boolean {
   return filters.some(
     ({ condition, entry, kind, name, settings }) =>
@@ -27,7 +27,7 @@ export function refusesUpgrades({ filters }: Chain, overrides: readonly Override
   );
 }
 
-/** Each policy lets through on its own, so each must want it. */
+/** Each policy can allow a request on its own, so each must have the condition. */
 function requires(rbac: View | undefined, isWanted: Condition): boolean {
   if (rbac === undefined || isSetAside(rbac, 'rules')) return false;
   const rules = rbac.get('rules');
@@ -42,7 +42,7 @@ function requires(rbac: View | undefined, isWanted: Condition): boolean {
   );
 }
 
-/** Any one of these lets through. */
+/** One of these suffices, so each must have the condition. */
 function eachWants(conditions: readonly View[], isWanted: Condition): boolean {
   return (
     conditions.length > 0 &&

@@ -1,4 +1,4 @@
-/** HTTP filters: what their settings are of, also wrapped in others or given as a TypedStruct. */
+/** HTTP filters, by the type of their settings; also within a matcher or a TypedStruct. */
 import type { HttpFilter, Override } from './gateway.ts';
 import { everyMapping, type View } from './view.ts';
 
@@ -23,11 +23,11 @@ function typeName(url: View | undefined): string | undefined {
 }
 
 /** `ext_authz` of `envoy.extensions.filters.http.ext_authz.v3.ExtAuthz`. */
-export function kindOfType(type: string): string {
+function kindOfType(type: string): string {
   return /\bfilters?\.http\.([a-z0-9_]+)\./.exec(type)?.[1] ?? type;
 }
 
-/** Where the settings are missing, the name is what Envoy goes by. */
+/** Without settings Envoy finds the filter by its name. */
 function kindOfName(name: string): string {
   return name.replace(/^envoy\.(?:filters\.http\.)?/, '');
 }
@@ -49,7 +49,7 @@ export function readHttpFilter(entry: View, discovered: readonly View[]): HttpFi
   return { entry, name, kind, settings: message.settings, condition: undefined };
 }
 
-/** Of what a matcher may choose, the check counts before all else. */
+/** Of several filters that a matcher chooses from, the check counts first. */
 function readWrapped(entry: View, name: string, { settings, type }: Typed): HttpFilter {
   const inner = everyMapping([settings])
     .flatMap((view) => typed(view) ?? [])
@@ -75,7 +75,7 @@ export function isManager({ type }: Typed): boolean {
   return /\.HttpConnectionManager$/.test(type);
 }
 
-/** Types of network filters that forward by themselves; others (mongo_proxy, zookeeper_proxy, …) look on, in front of one of these. */
+/** Types of network filters that forward by themselves. Others (mongo_proxy, zookeeper_proxy, …) only observe, in front of one of these. */
 export const PROXY =
   /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|RedisProxy|RocketmqProxy|SipProxy|KafkaMesh|UdpProxyConfig)$/;
 
@@ -101,7 +101,7 @@ function readOverride(owner: View, name: string, entry: View): Override {
   };
 }
 
-/** There, and not known to be false. */
+/** Present, and not known to be false. */
 export function mayBe(setting: View | undefined): boolean {
   return setting !== undefined && setting.flag !== false;
 }

@@ -1,4 +1,4 @@
-/** The text of a file as YAML 1.2 reads it, JSON too, with the place of each node. Aliases stay what they are, so that nothing unfolds. */
+/** The text of a file, parsed as YAML 1.2 (or JSON), with the place of each node. Aliases are not expanded: they could expand to millions. */
 import {
   type Alias,
   type Document,
@@ -24,7 +24,7 @@ export class UnreadableText extends Error {
   override readonly name = 'UnreadableText';
 }
 
-/** One document, and where its text stands in the file. */
+/** One document, with the places of its nodes in the file. */
 export class Source {
   readonly root: Node | null;
   readonly #isEnvoys: boolean;
@@ -48,18 +48,18 @@ export class Source {
     this.#isEnvoys = isEnvoys(this.#names());
   }
 
-  /** Of the members of all. */
+  /** Of the top members. */
   #names(): readonly string[] {
     const keys = isMap<Node>(this.root) ? this.root.items.map(({ key }) => this.target(key)) : [];
     return keys.flatMap((key) => (isScalar(key) && key.tag !== IGNORE ? [String(key.value)] : []));
   }
 
-  /** What an alias stands for; any other node is itself. */
+  /** The target of an alias; any other node is itself. */
   target(node: Node): Node | undefined {
     return isAlias(node) ? this.#targets.get(node) : node;
   }
 
-  /** Envoy leaves out members whose names have this tag; what reads manifests does not. */
+  /** Envoy ignores members whose names have this tag; readers of manifests do not. */
   isIgnored(name: Node): boolean {
     return this.#isEnvoys && name.tag === IGNORE;
   }

@@ -1,6 +1,6 @@
 /**
- * What stands at a place of a configuration, read as protobuf's JSON form is: members in snake case or camel case, `null`
- * as absent, aliases and merge keys followed. Nothing is trusted to have the form that it should have.
+ * A node of a configuration, read as protobuf's JSON form: members in snake case or camel case, `null` as absent, aliases and merge
+ * keys followed. No node is assumed to have the form that it should have.
  */
 import { isAlias, isMap, isScalar, isSeq, type Node, Scalar } from 'yaml';
 import type { Place, Source } from './source.ts';
@@ -36,7 +36,7 @@ export class View {
     return isMap(this.#node);
   }
 
-  /** Where the setting stands: its name, or for an element of a list the element. */
+  /** The place of the setting's name, or of an element of a list. */
   get place(): Place {
     return this.#source.placeOf(this.#key ?? this.#node);
   }
@@ -46,7 +46,7 @@ export class View {
     return this.members().findLast((member) => snakeCase(member.name) === name)?.view;
   }
 
-  /** What one member after the other leads to. */
+  /** The member at a path of names. */
   at(...names: readonly string[]): View | undefined {
     return names.reduce<View | undefined>((view, name) => view?.get(name), this);
   }
@@ -73,7 +73,7 @@ export class View {
     return found;
   }
 
-  /** What a mapping says itself, and the mappings that its merge keys name. */
+  /** A mapping's own members, and the mappings that its merge keys name. */
   #directMembers(node: Node): { readonly own: readonly Member[]; readonly merges: readonly Node[] } {
     const own: Member[] = [];
     const merges: Node[] = [];
@@ -89,7 +89,7 @@ export class View {
     return { own, merges };
   }
 
-  /** Of a mapping: its names, which may be aliases, and where they stand. Not what whoever reads it leaves out. */
+  /** Of a mapping: its names, which may be aliases, with their nodes. Without names that its reader ignores. */
   #entries(node: Node): readonly { readonly at: Node; readonly key: Scalar; readonly value: unknown }[] {
     if (!isMap<Node>(node)) return [];
     return node.items.flatMap(({ key: at, value }) => {
@@ -98,7 +98,7 @@ export class View {
     });
   }
 
-  /** Members that say again what one before them said, in either spelling. */
+  /** Members with the name of an earlier member, in either spelling. */
   repeated(): readonly View[] {
     const seen = new Set<string>();
     return this.#entries(this.#node).flatMap(({ at, key, value }) => {
@@ -141,7 +141,7 @@ export class View {
     return isWrapper && isScalar(member.view.identity) ? member.view : undefined;
   }
 
-  /** Undefined for what is neither: a template's text, say. Envoy and Kubernetes read YAML 1.1's words too. */
+  /** Undefined for anything else, such as a template's text. Envoy and Kubernetes also read the words of YAML 1.1. */
   get flag(): boolean | undefined {
     const word = this.text?.toLowerCase() ?? '';
     if (/^(?:true|yes|y|on)$/.test(word)) return true;

@@ -14,7 +14,7 @@ const setOf = (name: string) => {
   return textOf(set);
 };
 
-/** The shipped manifests, each patch in a file of its own: with what `change` makes of it. */
+/** The patches of a set of shipped manifests. */
 function patchesOf(name: string, list: 'configPatches' | 'jsonPatches'): readonly object[] {
   return parseAllDocuments(setOf(name)).flatMap((document) => document.toJS()?.spec?.[list] ?? []);
 }
@@ -221,6 +221,11 @@ describe('the shipped patches', () => {
     );
     expect(touched).toHaveLength(1);
   });
+});
+
+it.each(['"{{ .Values.patches }}"', '[]', 'null'])('finds patches that cannot be read: %s', (patches) => {
+  const text = `apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nspec: { configPatches: ${patches} }\n`;
+  expect(rulesIn(`${cleanBase('istio').trimEnd()}\n---\n${text}`)).toEqual(TOUCHES);
 });
 
 it('finds a bootstrap that Envoy Gateway merges or replaces', () => {

@@ -36,7 +36,7 @@ export const VERIFIER_RULES: readonly Rule[] = [
   {
     id: 'verifier-unverified',
     severity: 'error',
-    effect: 'accepts any certificate, or any of an authority: whoever has one decides which requests pass',
+    effect: 'accepts any certificate, or any of an authority: its owner could decide which requests pass',
     fix: 'validation_context with trusted_ca and match_typed_subject_alt_names (Envoy Gateway: no insecureSkipVerify; Istio: subjectAltNames)',
     find: (gateway) => [
       ...remoteClusters(gateway)
