@@ -13,18 +13,11 @@ import { reusingKeysOf } from './compile-keys.ts';
 import { asBundleError, type BundleError, bundleError } from './errors.ts';
 import { beforeExpiry, judgeExpiry } from './expiry-rule.ts';
 import { BUNDLE_FILE } from './file-names.ts';
-import type {
-  BundleChange,
-  BundleSource,
-  FoundChain,
-  LoadOutcome,
-  StepDocument,
-  StepRecord,
-} from './found-chain.ts';
+import type { BundleChange, BundleSource, FoundChain, LoadOutcome, StepRecord } from './found-chain.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
 import type { ResolvedDirectory } from './local-directory.ts';
 import { type OpenedBundle, openBundleInSteps } from './open-bundle.ts';
-import type { OpenedStep } from './open-step.ts';
+import type { OpenedStep, StepDocument } from './open-step.ts';
 import type { Snapshot } from './snapshot.ts';
 import { TimeSlice } from './time-slice.ts';
 

@@ -7,8 +7,8 @@ import { type ChainPosition, judgeStep } from './chain.ts';
 import type { Signers } from './documents.ts';
 import { asBundleError, type BundleError } from './errors.ts';
 import { BUNDLE_FILE } from './file-names.ts';
-import type { FoundChain, StepDocument } from './found-chain.ts';
-import { type OpenedStep, openStep } from './open-step.ts';
+import type { FoundChain } from './found-chain.ts';
+import { type OpenedStep, openStep, type StepDocument } from './open-step.ts';
 import { TimeSlice } from './time-slice.ts';
 
 /** Whose steps are taken. */

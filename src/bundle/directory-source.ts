@@ -7,8 +7,9 @@ import type { ActiveBundle } from './active-bundle.ts';
 import { Backoff } from './backoff.ts';
 import { asBundleError, type BundleError } from './errors.ts';
 import { BUNDLE_FILE } from './file-names.ts';
-import type { FoundChain, StepDocument } from './found-chain.ts';
+import type { FoundChain } from './found-chain.ts';
 import type { FoundStepFile, LocalDirectory, ResolvedDirectory } from './local-directory.ts';
+import type { StepDocument } from './open-step.ts';
 import { PASSING } from './passing-faults.ts';
 import type { ProblemRecord } from './problem-record.ts';
 

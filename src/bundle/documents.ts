@@ -21,6 +21,7 @@ export type DocumentType = (typeof DOCUMENT_TYPES)[keyof typeof DOCUMENT_TYPES];
 
 /** Most bytes of each file, checked before anything is parsed. */
 export const MAX_BUNDLE_BYTES = 64 * 1024 * 1024;
+export const MAX_SHARD_BYTES = 64 * 1024 * 1024;
 export const MAX_DELTA_BYTES = 16 * 1024 * 1024;
 export const MAX_LINK_BYTES = 64 * 1024;
 export const MAX_FRESHNESS_BYTES = 64 * 1024;

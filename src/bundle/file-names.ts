@@ -2,6 +2,8 @@
 
 export const BUNDLE_FILE = 'bundle.jws';
 export const FRESHNESS_FILE = 'freshness.jws';
+/** In a state directory: leads to the whole bundle that is loaded. */
+export const CURRENT_LINK = 'current';
 const SHARD_FILE = /^keys-[0-9]{4}\.jsonl$/;
 const STEP_FILE = /^(delta|link)-([1-9][0-9]{0,15})\.jws$/;
 

@@ -2,23 +2,17 @@
  * What passes between those who find documents, those who keep them and the bundle that is loaded.
  * Source: docs/bundle.md "Life in the verifier".
  */
+
 import type { ChainPosition } from './chain.ts';
 import type { LiveSnapshot } from './compile.ts';
 import type { BundleError } from './errors.ts';
 import type { StepKind } from './file-names.ts';
 import type { ResolvedDirectory } from './local-directory.ts';
 import type { OpenedBundle } from './open-bundle.ts';
+import type { StepDocument } from './open-step.ts';
 
 /** Where a bundle came from. */
 export type BundleSource = 'directory' | 'state' | 'control';
-
-/** A delta or link as it was found. */
-export interface StepDocument {
-  readonly kind: StepKind;
-  /** Name of its file, for errors. */
-  readonly file: string;
-  readonly bytes: Buffer;
-}
 
 /** Documents that were found together. */
 export interface FoundChain {

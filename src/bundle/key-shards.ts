@@ -3,26 +3,19 @@
  * SHA-256, so its signature covers them; the hash is compared before a line is parsed. Files are read piece by piece.
  * Source: docs/bundle.md "Signed documents".
  */
+
 import { createHash, hash } from 'node:crypto';
 import { parseStrictJson } from '../protocol/strict-json.ts';
 import type { KeyTableBuilder } from './compile-keys.ts';
 import { type BundleError, bundleError, Faults } from './errors.ts';
 import { MAX_KEYS_PER_SHARD } from './limits.ts';
+import type { ShardFile } from './local-directory.ts';
 import type { DerivedKeyContent, KeyShardContent } from './schema.ts';
 import { asDerivedKey } from './shape.ts';
 import type { TimeSlice } from './time-slice.ts';
 
-export const MAX_SHARD_BYTES = 64 * 1024 * 1024;
-
 /** Gives a shard that the bundle names. @throws BundleError when there is no such file. */
 export type ShardReader = (file: string) => Promise<Buffer | ShardFile>;
-
-/** A shard that is read piece by piece, twice: it may be larger than what one wants to hold in memory at a time. */
-export interface ShardFile {
-  /** From the beginning, each time. */
-  chunks(): AsyncIterable<Buffer>;
-  close(): Promise<void>;
-}
 
 /**
  * Adds a shard's keys to the table.

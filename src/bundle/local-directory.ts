@@ -5,7 +5,13 @@
  */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MAX_BUNDLE_BYTES, MAX_DELTA_BYTES, MAX_FRESHNESS_BYTES, MAX_LINK_BYTES } from './documents.ts';
+import {
+  MAX_BUNDLE_BYTES,
+  MAX_DELTA_BYTES,
+  MAX_FRESHNESS_BYTES,
+  MAX_LINK_BYTES,
+  MAX_SHARD_BYTES,
+} from './documents.ts';
 import { BundleError, bundleError } from './errors.ts';
 import {
   BUNDLE_FILE,
@@ -16,7 +22,6 @@ import {
   type StepName,
 } from './file-names.ts';
 import { fileError, openRegularFile, readChunks, readRegularFile } from './files.ts';
-import { MAX_SHARD_BYTES, type ShardFile } from './key-shards.ts';
 
 /** Kubernetes' link to the current version of a volume. */
 const DATA_LINK = '..data';
@@ -58,6 +63,13 @@ export class LocalDirectory {
 export interface FoundStepFile extends StepName {
   /** Changes when the file is replaced or rewritten. */
   readonly fingerprint: string;
+}
+
+/** A shard that is read piece by piece, twice: it may be larger than what one wants to hold in memory at a time. */
+export interface ShardFile {
+  /** From the beginning, each time. */
+  chunks(): AsyncIterable<Buffer>;
+  close(): Promise<void>;
 }
 
 /** One version of the directory. */

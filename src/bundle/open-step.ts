@@ -21,6 +21,14 @@ import type { DeltaContent, LinkContent } from './schema.ts';
 import { asDeltaContent, asLinkContent } from './shape.ts';
 import { parseTime } from './times.ts';
 
+/** A delta or link as it was found. */
+export interface StepDocument {
+  readonly kind: StepKind;
+  /** Name of its file, for errors. */
+  readonly file: string;
+  readonly bytes: Buffer;
+}
+
 export interface OpenStepOptions {
   /** Name of the file, for errors. */
   readonly file: string;

@@ -18,14 +18,12 @@ import {
   type UnverifiedDocument,
 } from './documents.ts';
 import { asBundleError, BundleError, bundleError } from './errors.ts';
-import { BUNDLE_FILE } from './file-names.ts';
-import type { StepDocument } from './found-chain.ts';
+import { BUNDLE_FILE, CURRENT_LINK } from './file-names.ts';
 import { LocalDirectory, type ResolvedDirectory } from './local-directory.ts';
 import { checkAuthSite, positionOf } from './open-bundle.ts';
-import { positionOfDelta, positionOfLink, stepKindOf } from './open-step.ts';
+import { positionOfDelta, positionOfLink, type StepDocument, stepKindOf } from './open-step.ts';
 import type { BundleContent, DeltaContent, LinkContent } from './schema.ts';
 import { asBundleContent, asDeltaContent, asLinkContent } from './shape.ts';
-import { CURRENT_LINK } from './state/state-directory.ts';
 import { readStepLog, STEP_LOG_FILE } from './state/step-log.ts';
 
 interface Read {

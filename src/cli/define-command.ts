@@ -4,7 +4,7 @@
  */
 import { Command, Option } from 'commander';
 import { usageError } from './errors.ts';
-import { type Environment, OUTPUT_FORMATS, type Output } from './output.ts';
+import { type CliContext, OUTPUT_FORMATS } from './output.ts';
 import { CONFIG_SETTING, collectTexts, settingValue, settingValues, variableOf } from './setting-sources.ts';
 import {
   choice,
@@ -14,13 +14,7 @@ import {
   withDefault,
 } from './settings.ts';
 
-/** What a command has of the process around it. */
-export interface CliContext {
-  readonly env: Environment;
-  readonly output: Output;
-  /** Of the package, such as `0.2.4`. */
-  readonly version: string;
-}
+export type { CliContext };
 
 /** Arguments without a flag: their descriptions by name, in their order. Those whose names end in `?` may be left out. */
 export type PositionalDeclarations = { readonly [name: string]: string };

@@ -98,3 +98,11 @@ export class Output {
 function isTerminal(stream: Writable): boolean {
   return 'isTTY' in stream && stream.isTTY === true;
 }
+
+/** What a command has of the process around it. */
+export interface CliContext {
+  readonly env: Environment;
+  readonly output: Output;
+  /** Of the package, such as `0.2.4`. */
+  readonly version: string;
+}

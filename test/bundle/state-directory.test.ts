@@ -14,10 +14,10 @@ import {
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ChainPosition } from '../../src/bundle/chain.ts';
-import type { StepDocument } from '../../src/bundle/found-chain.ts';
 import { FileMark, type HighWaterMark, MARK_FILE, MemoryMark } from '../../src/bundle/high-water-mark.ts';
 import { BundleHolder } from '../../src/bundle/holder.ts';
 import { makeShards } from '../../src/bundle/key-shards.ts';
+import type { StepDocument } from '../../src/bundle/open-step.ts';
 import { signDelta, signWholeBundle } from '../../src/bundle/publishing-documents.ts';
 import type { BundleContent } from '../../src/bundle/schema.ts';
 import { KeptChain } from '../../src/bundle/state/kept-chain.ts';

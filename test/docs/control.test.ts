@@ -80,7 +80,8 @@ it('has every role with the permission that it adds', () => {
 });
 
 it('has every reason for which a source is not valid', () => {
-  const source = readText('src/control/issuers/failures.ts');
+  const files = ['fetch-failures', 'failures'];
+  const source = files.map((name) => readText(`src/control/issuers/${name}.ts`)).join('');
   const codes = [...source.matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code);
   const described = rowsOf('source-failures').flatMap(([cell]) => codesIn(cell));
   expect(codes.length).toBeGreaterThan(15);

@@ -9,9 +9,9 @@ import type { DistributedStep, PollAnswer, PollQuery } from '../distribution-con
 import { MAX_WAIT_SECONDS } from '../distribution-limits.ts';
 import { asBundleError, type BundleError } from '../errors.ts';
 import { BUNDLE_FILE, stepFile } from '../file-names.ts';
-import type { StepDocument } from '../found-chain.ts';
 import type { HighWaterMark } from '../high-water-mark.ts';
 import type { BundleHolder } from '../holder.ts';
+import type { StepDocument } from '../open-step.ts';
 import { PASSING } from '../passing-faults.ts';
 import { type Problem, ProblemRecord } from '../problem-record.ts';
 import type { KeptChain } from '../state/kept-chain.ts';

@@ -9,11 +9,12 @@ import { access, open, readdir, readlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ChainPosition } from '../chain.ts';
 import { BundleError, bundleError } from '../errors.ts';
+import { CURRENT_LINK } from '../file-names.ts';
 import { fileError, fileNotWritten, syncDirectory } from '../files.ts';
 import { FileMark, MARK_FILE } from '../high-water-mark.ts';
 import type { SharedMark } from '../shared-mark.ts';
 import { isOccupied } from './occupancy.ts';
-import { BASES_FOLDER, CURRENT_LINK } from './state-directory.ts';
+import { BASES_FOLDER } from './state-directory.ts';
 
 /** One line of JSON for each step of each reset; never removed by us. */
 export const RESET_LOG_FILE = 'mark-resets.jsonl';

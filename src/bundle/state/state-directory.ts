@@ -5,17 +5,17 @@
  * trusted: all of it is verified again when it is loaded.
  * Source: docs/bundle.md "The state directory".
  */
+
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readlink, rename, rm, stat, symlink, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { ChainPosition } from '../chain.ts';
 import { bundleError } from '../errors.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE } from '../file-names.ts';
+import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../file-names.ts';
 import { fileError, fileNotWritten, syncDirectory, writeFileAtomically } from '../files.ts';
 import { ResolvedDirectory } from '../local-directory.ts';
 import { STEP_LOG_FILE, StepLog } from './step-log.ts';
 
-export const CURRENT_LINK = 'current';
 export const BASES_FOLDER = 'bases';
 const INCOMING_PREFIX = '.incoming-';
 const BASE_NAME = /^[1-9][0-9]{0,15}-[0-9a-f]{16}$/;

@@ -9,10 +9,10 @@ import { type AdminListener, openAdminListener } from '../../enforcement/admin/s
 import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { readCaFile } from '../ca-file.ts';
-import type { CliContext } from '../define-command.ts';
 import { enrollWithFiles } from '../enroll/enroll-with-files.ts';
 import { askReadiness } from '../enroll/readiness.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
+import type { CliContext } from '../output.ts';
 import { untilStopped } from '../stop-signal.ts';
 import { KeyKeeper } from './keeper.ts';
 import type { KeeperEvent, KeeperPorts, KeyStanding } from './keeper-ports.ts';

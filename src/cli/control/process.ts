@@ -2,9 +2,9 @@
 import { openAdminListener } from '../../enforcement/admin/server.ts';
 import { createControlMetrics } from '../../telemetry/control-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import type { CliContext } from '../define-command.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
 import type { HostAndPort } from '../listen-address.ts';
+import type { CliContext } from '../output.ts';
 import { untilStopped } from '../stop-signal.ts';
 import { openBootstrapToken, openControlStore, openMasterKey } from './foundations.ts';
 import { type ControlParts, openControlParts } from './parts.ts';

@@ -3,7 +3,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/documents.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE } from '../../bundle/file-names.ts';
+import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/file-names.ts';
 import {
   applyFreshness,
   type FreshnessOptions,
@@ -15,7 +15,7 @@ import { BundleHolder } from '../../bundle/holder.ts';
 import { LocalDirectory } from '../../bundle/local-directory.ts';
 import type { Snapshot } from '../../bundle/snapshot.ts';
 import { KeptChain } from '../../bundle/state/kept-chain.ts';
-import { CURRENT_LINK, StateDirectory } from '../../bundle/state/state-directory.ts';
+import { StateDirectory } from '../../bundle/state/state-directory.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { readBundleKeys, readTrustedSigners } from '../bundle/flags.ts';
 import { usageError } from '../errors.ts';

@@ -1,30 +1,8 @@
 /**
- * Why an issuer could not be asked, or its metadata not be used: one closed set of codes. Operators read them on a failed
- * draft; tests assert them. Details are our own words: nothing that a remote server sent is repeated, so a fetch cannot be
- * used to read what it must not reach. Source: docs/control.md "Outbound fetches".
+ * Why an issuer's metadata cannot be used: one closed set of codes. Operators read them on a failed draft; tests assert them.
+ * Source: docs/control.md "Outbound fetches".
  */
-
-export type UrlFailureCode =
-  | 'url_malformed'
-  | 'url_not_https'
-  | 'url_has_credentials'
-  | 'url_has_fragment'
-  | 'url_has_query'
-  | 'url_not_canonical';
-
-export type FetchFailureCode =
-  | UrlFailureCode
-  | 'name_not_found'
-  | 'address_forbidden'
-  | 'connection_failed'
-  | 'tls_failed'
-  | 'redirect_refused'
-  | 'http_status'
-  | 'content_type'
-  | 'content_encoding'
-  | 'response_too_large'
-  | 'response_too_slow'
-  | 'body_malformed';
+import type { FetchFailureCode } from './fetch-failures.ts';
 
 export type SourceFailureCode =
   | FetchFailureCode
@@ -34,11 +12,3 @@ export type SourceFailureCode =
   | 'discovery_jwks_uri_mismatch'
   | 'key_set_malformed'
   | 'key_set_no_usable_key';
-
-export interface Failure<Code extends string> {
-  readonly code: Code;
-  /** One line for the operator: what was found, and what to do where that is not plain. */
-  readonly detail: string;
-}
-
-export type FetchFailure = Failure<FetchFailureCode>;

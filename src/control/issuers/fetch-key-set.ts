@@ -1,5 +1,6 @@
 /** Fetches and reads an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
-import type { Failure, SourceFailureCode } from './failures.ts';
+import type { SourceFailureCode } from './failures.ts';
+import type { Failure } from './fetch-failures.ts';
 import { type IssuerKey, MAX_KEYS, parseKeySet } from './key-set.ts';
 import type { JsonFetcher } from './outbound-fetch.ts';
 

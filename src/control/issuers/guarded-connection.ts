@@ -11,7 +11,7 @@ import { isIP, connect as openTcp, type Socket } from 'node:net';
 import { type SecureContext, connect as startTls, type TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
 import { type IssuerNetwork, isSameAddress, judgeAddress } from './address-policy.ts';
-import type { FetchFailure, FetchFailureCode } from './failures.ts';
+import type { FetchFailure, FetchFailureCode } from './fetch-failures.ts';
 
 /** All addresses of a name; rejects, or gives none, when there are none. */
 export type ResolveName = (hostname: string) => Promise<readonly string[]>;

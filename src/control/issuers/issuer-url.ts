@@ -1,22 +1,11 @@
 /**
- * The URLs that an operator enters and Control fetches. One spelling each: what is entered is compared with what issuers
- * say of themselves byte by byte, and a spelling that two parsers may read differently is no identifier.
- *
- * Any port but 0 is allowed: clusters serve their issuer on 6443 or 8443, and before anything but a TLS greeting reaches a
- * port, its server must have shown a certificate for the name.
- *
- * Source: OpenID Connect Discovery 1.0 sections 3 and 4; RFC 8414 section 2; WHATWG URL; docs/control.md "Trust Anchor Source".
+ * The URLs that an operator enters for an issuer and its key set.
+ * Source: OpenID Connect Discovery 1.0 sections 3 and 4; RFC 8414 section 2; docs/control.md "Trust Anchor Source".
  */
 import { isIdentifier } from '../../protocol/identifiers.ts';
-import type { Failure, UrlFailureCode } from './failures.ts';
-
-export type UrlReading =
-  | { readonly kind: 'url'; readonly url: URL }
-  | ({ readonly kind: 'refused' } & Failure<UrlFailureCode>);
+import { readFetchableUrl, refused, type UrlReading } from './fetchable-url.ts';
 
 const DISCOVERY_PATH = '/.well-known/openid-configuration';
-/** An issuer of the greatest length, and the path behind it. */
-const MAX_URL_CHARACTERS = 512 + DISCOVERY_PATH.length;
 
 /** An issuer: https, no query, no fragment, nothing but its canonical spelling (with or without a last slash). */
 export function readIssuerUrl(text: string): UrlReading {
@@ -34,22 +23,6 @@ export function readKeySetUrl(text: string): UrlReading {
   return readFetchableUrl(text);
 }
 
-/** What the fetcher itself insists on, whoever calls it. */
-export function readFetchableUrl(text: string): UrlReading {
-  if (text.length > MAX_URL_CHARACTERS || !/^[\x21-\x7e]+$/.test(text)) {
-    return refused('url_malformed', 'must be visible ASCII characters, not too many of them');
-  }
-  if (!URL.canParse(text)) return refused('url_malformed', 'is not an absolute URL');
-  const url = new URL(text);
-  if (url.protocol !== 'https:') return refused('url_not_https', 'must begin with https://');
-  if (url.username !== '' || url.password !== '' || authorityOf(text).includes('@')) {
-    return refused('url_has_credentials', 'must not hold a user name or password');
-  }
-  if (text.includes('#')) return refused('url_has_fragment', 'must not hold a fragment');
-  if (!isCanonical(text, url)) return refused('url_not_canonical', `must be spelt ${canonicalOf(url)}`);
-  return { kind: 'url', url };
-}
-
 /** Where the issuer's discovery document lies: one terminating slash is not repeated (Discovery 1.0 section 4). */
 export function discoveryUrlOf(issuer: string): string {
   return `${issuer.endsWith('/') ? issuer.slice(0, -1) : issuer}${DISCOVERY_PATH}`;
@@ -58,28 +31,4 @@ export function discoveryUrlOf(issuer: string): string {
 /** Host (with its port, unless it is 443) and path, without a last slash. This is what an operator recognizes a cluster by. */
 export function scopeOf(issuer: URL): string {
   return `${issuer.host}${issuer.pathname.replace(/\/$/, '')}`;
-}
-
-/** Between the scheme's slashes and the first character that ends an authority in any parser's eyes. */
-function authorityOf(text: string): string {
-  return /^[^:]*:[/\\]*([^/\\?#]*)/.exec(text)?.[1] ?? '';
-}
-
-/**
- * The parser's own output is the one spelling. That refuses capitals in the host, default ports, dot segments, backslashes
- * and numbers that are addresses in disguise (`0x7f.1`). A last dot in the host survives the parser and is refused here.
- */
-function isCanonical(text: string, url: URL): boolean {
-  if (url.port === '0' || url.hostname.endsWith('.')) return false;
-  return text === url.href || `${text}/` === url.href;
-}
-
-function canonicalOf(url: URL): string {
-  return url.port === '0' || url.hostname.endsWith('.')
-    ? 'without port 0 or a last dot in the host'
-    : url.href;
-}
-
-function refused(code: UrlFailureCode, detail: string): UrlReading {
-  return { kind: 'refused', code, detail };
 }

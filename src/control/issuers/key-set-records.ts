@@ -1,7 +1,8 @@
 /**
  * The port through which key sets outlive a process and reach other instances. Source: docs/control.md "Sources and tokens".
  */
-import type { Failure, SourceFailureCode } from './failures.ts';
+import type { SourceFailureCode } from './failures.ts';
+import type { Failure } from './fetch-failures.ts';
 
 /** One revision of a source, as far as its keys are concerned. */
 export interface KeySource {

@@ -11,9 +11,9 @@ import { createSecureContext, rootCertificates, type SecureContext } from 'node:
 import { Client, type Dispatcher, errors } from 'undici';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import type { IssuerNetwork } from './address-policy.ts';
-import type { FetchFailure, FetchFailureCode } from './failures.ts';
+import type { FetchFailure, FetchFailureCode } from './fetch-failures.ts';
+import { readFetchableUrl } from './fetchable-url.ts';
 import { GuardedConnection, type GuardOptions, type ResolveName } from './guarded-connection.ts';
-import { readFetchableUrl } from './issuer-url.ts';
 
 export const MAX_RESPONSE_BYTES = 256 * 1024;
 export const MAX_RESPONSE_HEADER_BYTES = 16 * 1024;

@@ -5,9 +5,11 @@
 import { hash } from 'node:crypto';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
-import type { Failure, SourceFailureCode } from './failures.ts';
+import type { SourceFailureCode } from './failures.ts';
+import type { Failure } from './fetch-failures.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
-import { discoveryUrlOf, readIssuerUrl, readKeySetUrl, scopeOf, type UrlReading } from './issuer-url.ts';
+import type { UrlReading } from './fetchable-url.ts';
+import { discoveryUrlOf, readIssuerUrl, readKeySetUrl, scopeOf } from './issuer-url.ts';
 import type { IssuerKey } from './key-set.ts';
 import type { JsonFetch, JsonFetcher } from './outbound-fetch.ts';
 

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import type { FetchFailureCode } from '../../../src/control/issuers/failures.ts';
+import type { FetchFailureCode } from '../../../src/control/issuers/fetch-failures.ts';
 import { MAX_RESPONSE_BYTES } from '../../../src/control/issuers/outbound-fetch.ts';
 import { type SourceValidation, validateSource } from '../../../src/control/issuers/validate-source.ts';
 import type { IssuerFault } from '../../fakes/issuer-faults.ts';

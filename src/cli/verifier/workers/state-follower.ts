@@ -6,12 +6,10 @@
 import { open, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Coalesced } from '../../../bundle/coalesced.ts';
-import { FRESHNESS_FILE } from '../../../bundle/file-names.ts';
-import type { StepDocument } from '../../../bundle/found-chain.ts';
+import { CURRENT_LINK, FRESHNESS_FILE } from '../../../bundle/file-names.ts';
 import type { BundleHolder } from '../../../bundle/holder.ts';
 import { ResolvedDirectory } from '../../../bundle/local-directory.ts';
-import { stepKindOf } from '../../../bundle/open-step.ts';
-import { CURRENT_LINK } from '../../../bundle/state/state-directory.ts';
+import { type StepDocument, stepKindOf } from '../../../bundle/open-step.ts';
 import { STEP_LOG_FILE } from '../../../bundle/state/step-log.ts';
 
 const POLL_INTERVAL_MS = 100;

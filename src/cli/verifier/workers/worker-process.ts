@@ -1,6 +1,7 @@
 /** One of several verifier processes: everything but what the primary does for all of them. */
-import type { CliContext } from '../../define-command.ts';
+
 import { EXIT_CODES, toCliError } from '../../errors.ts';
+import type { CliContext } from '../../output.ts';
 import { leaveSignalsToParent } from '../../stop-signal.ts';
 import { runVerifier } from '../process.ts';
 import type { VerifierSettings } from '../settings.ts';

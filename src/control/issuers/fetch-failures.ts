@@ -1,0 +1,34 @@
+/**
+ * Why a document could not be fetched: one closed set of codes. Details are our own words: nothing that a remote server sent is
+ * repeated, so a fetch cannot be used to read what it must not reach. Source: docs/control.md "Outbound fetches".
+ */
+
+export type UrlFailureCode =
+  | 'url_malformed'
+  | 'url_not_https'
+  | 'url_has_credentials'
+  | 'url_has_fragment'
+  | 'url_has_query'
+  | 'url_not_canonical';
+
+export type FetchFailureCode =
+  | UrlFailureCode
+  | 'name_not_found'
+  | 'address_forbidden'
+  | 'connection_failed'
+  | 'tls_failed'
+  | 'redirect_refused'
+  | 'http_status'
+  | 'content_type'
+  | 'content_encoding'
+  | 'response_too_large'
+  | 'response_too_slow'
+  | 'body_malformed';
+
+export interface Failure<Code extends string> {
+  readonly code: Code;
+  /** One line for the operator: what was found, and what to do where that is not plain. */
+  readonly detail: string;
+}
+
+export type FetchFailure = Failure<FetchFailureCode>;
