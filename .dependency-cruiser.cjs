@@ -13,11 +13,21 @@ const layers = {
   'gateway-lint': [],
 };
 
+/** Within one of them: folders that import only these of their neighbours. */
+const parts = {
+  'bundle/format': [],
+  'bundle/compile': ['bundle/format'],
+  'bundle/authoring': ['bundle/format', 'bundle/compile'],
+  'verifier/decision': [],
+  'verifier/loading': [],
+  'verifier/redis': ['verifier/loading'],
+};
+
 /** Clients of the API take the shapes of what is said, and nothing that runs. */
 const CONTRACT = '^src/control/api/contract/';
 
 /** Schemas with their types, as TypeBox builds them. */
-const BUILT_SCHEMAS = '^src/bundle/(schema|schema-entries|distribution-contract)\\.ts$';
+const BUILT_SCHEMAS = '^src/bundle/format/(schema|schema-entries|distribution-contract)\\.ts$';
 
 const layerRules = Object.entries(layers).map(([layer, allowed]) => ({
   name: `layer-${layer}`,
@@ -28,6 +38,14 @@ const layerRules = Object.entries(layers).map(([layer, allowed]) => ({
     path: '^src/',
     pathNot: [`^src/(${[layer, ...allowed].join('|')})/`, ...(layer === 'client' ? [CONTRACT] : [])],
   },
+}));
+
+const partRules = Object.entries(parts).map(([part, allowed]) => ({
+  name: `part-${part.replaceAll('/', '-')}`,
+  comment: `of its neighbours src/${part} imports only: ${allowed.join(', ') || 'none'}`,
+  severity: 'error',
+  from: { path: `^src/${part}/` },
+  to: { path: `^src/${part.split('/')[0]}/`, pathNot: `^src/(${[part, ...allowed].join('|')})/` },
 }));
 
 /** Only one folder knows a library; everything else goes through its port. */
@@ -41,6 +59,7 @@ const onlyKnownBy = (library, folder) => ({
 module.exports = {
   forbidden: [
     ...layerRules,
+    ...partRules,
     {
       name: 'nobody-imports-the-cli',
       severity: 'error',
@@ -60,7 +79,7 @@ module.exports = {
     {
       name: 'who-checks-a-bundle-loads-no-builder-of-schemas',
       comment:
-        'src/bundle/schemas.generated.ts has the schemas: docs/performance.md, "What idle programs take"',
+        'src/bundle/format/schemas.generated.ts has the schemas: docs/performance.md, "What idle programs take"',
       severity: 'error',
       from: { path: '^src/(?!control/|client/)', pathNot: BUILT_SCHEMAS },
       to: {
@@ -78,7 +97,10 @@ module.exports = {
     onlyKnownBy('openid-client', 'control/operators'),
     onlyKnownBy('jose', 'control/issuers'),
     onlyKnownBy('ipaddr\\.js', 'control/issuers'),
-    onlyKnownBy('undici', '(bundle/refresh|client|control/issuers|control/operators|verifier/audit)'),
+    onlyKnownBy(
+      'undici',
+      '(verifier/loading/refresh|client|control/issuers|control/operators|verifier/audit)',
+    ),
     onlyKnownBy('prom-client', 'telemetry'),
     onlyKnownBy('@opentelemetry/', 'telemetry'),
     {

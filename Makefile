@@ -40,7 +40,7 @@ test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart
 .PHONY: soak
 soak: build tools system-packages envoy ## what test-extended does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
-	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/bundle/survival test/e2e/bundles
+	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/verifier/loading/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
 	@PROOFGATE_TEST_ROLLS=30 $(JEST) --runInBand test/e2e/rolling
@@ -82,7 +82,7 @@ vectors: node_modules/.installed ## write test/vectors/*.json from their cases
 	@node scripts/make-vectors.mjs
 
 .PHONY: schemas
-schemas: node_modules/.installed ## write docs/schema/*.json and what verifiers load of them, from src/bundle/schema.ts
+schemas: node_modules/.installed ## write docs/schema/*.json and what verifiers load of them, from src/bundle/format/schema.ts
 	@node scripts/make-schemas.mjs
 
 .PHONY: chart

@@ -3,7 +3,7 @@
  * as many living keys as wanted, listed in its whole bundle; and targets that follow.
  */
 import { request } from 'undici';
-import { POLL_PATH } from '../../src/bundle/distribution-limits.ts';
+import { POLL_PATH } from '../../src/bundle/format/distribution-limits.ts';
 import type { ControlApi } from '../../src/client/operator/control-api.ts';
 import { isJsonObject } from '../../src/protocol/strict-json.ts';
 import { instanceArguments } from '../../test/e2e/control/control-instance.ts';

@@ -3,7 +3,7 @@
  * them had its acknowledgement of that revision, or of a later one, confirmed. Moments are of `performance.now()`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { DistributedStep } from '../../src/bundle/distribution-contract.ts';
+import type { DistributedStep } from '../../src/bundle/format/distribution-contract.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../src/protocol/strict-json.ts';
 
 export type KeyStatus = 'active' | 'revoked';

@@ -4,13 +4,14 @@
  * a site's do, and is opened, checked and applied as the verifier does it. Rounds alternate between the tables, so that
  * a machine whose speed drifts drifts for both.
  */
-import { prepareStep } from '../../src/bundle/apply-step.ts';
-import { compileBundle, type LiveSnapshot } from '../../src/bundle/compile.ts';
-import { openStep } from '../../src/bundle/open-step.ts';
-import { signDelta, signWholeBundle } from '../../src/bundle/publishing-documents.ts';
-import type { BundleContent, DerivedKeyContent } from '../../src/bundle/schema.ts';
-import { TimeSlice } from '../../src/bundle/time-slice.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+
+import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
+import { prepareStep } from '../../src/bundle/compile/apply-step.ts';
+import { compileBundle, type LiveSnapshot } from '../../src/bundle/compile/compile.ts';
+import { openStep } from '../../src/bundle/format/open-step.ts';
+import type { BundleContent, DerivedKeyContent } from '../../src/bundle/format/schema.ts';
+import { TimeSlice } from '../../src/bundle/format/time-slice.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import { importPublicKey, type PublicKey } from '../../src/protocol/public-key.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 import { figure, type Part, type PartResult } from '../report.ts';

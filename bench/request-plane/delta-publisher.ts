@@ -4,9 +4,9 @@
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import type { ChainPosition } from '../../src/bundle/chain.ts';
-import { signDelta } from '../../src/bundle/publishing-documents.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+import { signDelta } from '../../src/bundle/authoring/publishing-documents.ts';
+import type { ChainPosition } from '../../src/bundle/format/chain.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import type { PublicJwk } from '../../src/protocol/public-key.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { waitFor } from '../../test/e2e/harness/wait.ts';

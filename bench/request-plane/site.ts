@@ -1,8 +1,8 @@
 /** A site of a given size, signed and written as a verifier reads it. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { completeDraft, freshen, signContent } from '../../src/bundle/authoring.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+import { completeDraft, freshen, signContent } from '../../src/bundle/authoring/authoring.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 
 export const AUTH_SITE = 'bench';

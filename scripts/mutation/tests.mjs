@@ -13,7 +13,7 @@ const FILES = ['test/vectors/in-process.test.ts'];
 
 const FILES_LEFT_OUT = [
   // Random requests: what they show needs tens of thousands of them.
-  'test/verifier/order.property.test.ts',
+  'test/verifier/decision/order.property.test.ts',
   'test/verifier/redis/replay-scripts.property.test.ts',
   // Groups of real servers take half a minute and more.
   'test/verifier/replay/redis-cluster.test.ts',
@@ -54,7 +54,7 @@ function testsIn(folder) {
 /** Tests that take long, and what they are for: other mutants are not put to them, though these reach them. */
 const MEANT_FOR = {
   'test/verifier/audit/': ['src/verifier/audit/'],
-  'test/verifier/explain/': ['src/verifier/explain/'],
+  'test/verifier/decision/explain/': ['src/verifier/decision/explain/'],
   'test/verifier/redis/': ['src/verifier/redis/', 'src/verifier/replay/'],
   'test/verifier/replay/': ['src/verifier/redis/', 'src/verifier/replay/'],
 };

@@ -2,7 +2,7 @@
  * What the parts of Control are to each other: ports that the API speaks to, and that the composition root fills.
  * Views are the API's JSON shapes; they are defined in `api/contract/`.
  */
-import type { Acknowledgement, PollAnswer, PollQuery } from '../bundle/distribution-contract.ts';
+import type { Acknowledgement, PollAnswer, PollQuery } from '../bundle/format/distribution-contract.ts';
 import type {
   ChallengeAnswer,
   ChallengeRequest,

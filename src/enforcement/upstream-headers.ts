@@ -9,7 +9,7 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../protocol/wire-names.ts';
-import type { AllowedDecision } from '../verifier/decision.ts';
+import type { AllowedDecision } from '../verifier/decision/decision.ts';
 
 /** Each overwrites whatever came in under its name. */
 export type ContextHeaders = readonly (readonly [name: string, value: string])[];

@@ -3,7 +3,7 @@
  * Whatever fails on the way denies (specification "Request evaluation order", docs/protocol.md "Replay").
  */
 import { randomUUID } from 'node:crypto';
-import type { Snapshot } from '../bundle/snapshot.ts';
+import type { Snapshot } from '../bundle/compile/snapshot.ts';
 import { detailLabel } from '../protocol/detail-codes.ts';
 import { type Denial, deny } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
@@ -11,14 +11,14 @@ import type { VerifierMetrics } from '../telemetry/metrics.ts';
 import type { Asker } from './asker.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
-import { decide, type Verified } from './decide.ts';
-import type { Decision } from './decision.ts';
-import type { Evidence } from './evaluation.ts';
-import { createPassportCache } from './passport-cache.ts';
+import { decide, type Verified } from './decision/decide.ts';
+import type { Decision } from './decision/decision.ts';
+import type { Evidence } from './decision/evaluation.ts';
+import { createPassportCache } from './decision/passport-cache.ts';
+import type { RequestFacts } from './decision/request-facts.ts';
+import type { StepName } from './decision/steps.ts';
 import { replayIdentifier } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
-import type { RequestFacts } from './request-facts.ts';
-import type { StepName } from './steps.ts';
 
 export interface VerifierOptions {
   /** The snapshot of this moment; a request keeps the one that it began with. */

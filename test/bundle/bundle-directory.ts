@@ -4,10 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach } from '@jest/globals';
-import { DOCUMENT_TYPES, signDocument } from '../../src/bundle/documents.ts';
-import { positionOf } from '../../src/bundle/open-bundle.ts';
-import type { BundleContent } from '../../src/bundle/schema.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+import { DOCUMENT_TYPES, signDocument } from '../../src/bundle/format/documents.ts';
+import { positionOf } from '../../src/bundle/format/open-bundle.ts';
+import type { BundleContent } from '../../src/bundle/format/schema.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 
 const made: string[] = [];

@@ -1,20 +1,20 @@
 /** Deltas onto the small bundle of the tests, and what a key table comes to. */
 
-import { prepareStep } from '../../src/bundle/apply-step.ts';
-import type { ChainPosition } from '../../src/bundle/chain.ts';
-import { compileBundle, type LiveSnapshot } from '../../src/bundle/compile.ts';
-import { reusingKeysOf } from '../../src/bundle/compile-keys.ts';
-import { stepFile } from '../../src/bundle/file-names.ts';
-import { openStep } from '../../src/bundle/open-step.ts';
-import { signDelta, signWholeBundle } from '../../src/bundle/publishing-documents.ts';
+import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
+import { prepareStep } from '../../src/bundle/compile/apply-step.ts';
+import { compileBundle, type LiveSnapshot } from '../../src/bundle/compile/compile.ts';
+import { reusingKeysOf } from '../../src/bundle/compile/compile-keys.ts';
+import type { ChainPosition } from '../../src/bundle/format/chain.ts';
+import { stepFile } from '../../src/bundle/format/file-names.ts';
+import { openStep } from '../../src/bundle/format/open-step.ts';
 import type {
   BundleContent,
   ClientContent,
   DeltaContent,
   DerivedKeyContent,
-} from '../../src/bundle/schema.ts';
-import { TimeSlice } from '../../src/bundle/time-slice.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+} from '../../src/bundle/format/schema.ts';
+import { TimeSlice } from '../../src/bundle/format/time-slice.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { AUTH_SITE, CLIENT_ISSUER, NOW_SECONDS, TRUST_DOMAIN } from '../fakes/bundle-content.ts';

@@ -1,4 +1,4 @@
-import { BundleError } from '../../src/bundle/errors.ts';
+import { BundleError } from '../../src/bundle/format/bundle-error.ts';
 
 /** Code and place of the error that an action ends with; anything but a {@link BundleError} fails the test. */
 export async function rejection(

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
-import { FileMark, MARK_FILE } from '../../src/bundle/high-water-mark.ts';
-import { occupy } from '../../src/bundle/state/occupancy.ts';
+import { FileMark, MARK_FILE } from '../../src/verifier/loading/high-water-mark.ts';
+import { occupy } from '../../src/verifier/loading/state/occupancy.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { runInProcess } from './in-process.ts';
 

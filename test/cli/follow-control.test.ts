@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { BundleContent } from '../../src/bundle/schema.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+import type { BundleContent } from '../../src/bundle/format/schema.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import { passportSha256 } from '../../src/protocol/passport.ts';
 import { newJti, type SigningKey, signPassport, signTranscript } from '../../src/protocol/signing.ts';
 import { keyNamed } from '../bundle/deltas.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { readingOf } from '../../src/cli/verifier/process.ts';
 import { type ReadinessInputs, verifierReadiness } from '../../src/cli/verifier/readiness.ts';
 import type { ReadinessCheck } from '../../src/enforcement/admin/server.ts';
-import { checkFreshness } from '../../src/verifier/steps/freshness.ts';
+import { checkFreshness } from '../../src/verifier/decision/steps/freshness.ts';
 import { NOW_SECONDS, ORIGIN } from '../fakes/bundle-content.ts';
 import {
   BUNDLE_AGE_SECONDS,

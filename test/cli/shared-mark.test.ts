@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
-import { createRedisSharedMark } from '../../src/verifier/redis/shared-mark.ts';
+import { createRedisSharedMark } from '../../src/verifier/redis/redis-shared-mark.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { freePort } from '../fakes/free-port.ts';
 import { TestRedisServer } from '../fakes/redis-server.ts';

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { FileMark, MARK_FILE } from '../../src/bundle/high-water-mark.ts';
 import { relayLines } from '../../src/cli/verifier/workers/line-relay.ts';
 import { mergeMetrics } from '../../src/cli/verifier/workers/merged-metrics.ts';
 import { parsePrimaryMessage, parseWorkerMessage } from '../../src/cli/verifier/workers/messages.ts';
 import { PrimaryMark } from '../../src/cli/verifier/workers/primary-mark.ts';
 import { mergeChecks } from '../../src/cli/verifier/workers/readiness.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { FileMark, MARK_FILE } from '../../src/verifier/loading/high-water-mark.ts';
 
 describe('metrics of several processes', () => {
   it('stand together by name, each with its label', () => {

@@ -1,7 +1,7 @@
 /** What the client signs, a verifier lets through; what it signs for another request, it does not. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { compileBundle } from '../../src/bundle/compile.ts';
-import type { Snapshot } from '../../src/bundle/snapshot.ts';
+import { compileBundle } from '../../src/bundle/compile/compile.ts';
+import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import {
   type RequestToSign,
   type SignedRequest,
@@ -10,9 +10,9 @@ import {
 } from '../../src/client/sign-request.ts';
 import { parseSigningProfiles } from '../../src/client/signing-profile.ts';
 import { signPassport } from '../../src/protocol/signing.ts';
-import { decide } from '../../src/verifier/decide.ts';
-import { createPassportCache } from '../../src/verifier/passport-cache.ts';
-import type { RequestFacts } from '../../src/verifier/request-facts.ts';
+import { decide } from '../../src/verifier/decision/decide.ts';
+import { createPassportCache } from '../../src/verifier/decision/passport-cache.ts';
+import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,

@@ -4,7 +4,7 @@
  * Source: specification "Resources and their fields", "States and transitions", "Command-line tool", "Errors", "Limits".
  */
 import { describe, expect, it } from '@jest/globals';
-import { BUNDLE_CONTENT } from '../../src/bundle/schema.ts';
+import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
 import { ENROLL_SETTINGS } from '../../src/cli/enroll/settings.ts';
 import type { Setting } from '../../src/cli/settings.ts';
 import { SIGNING_SETTINGS } from '../../src/cli/signing/flags.ts';

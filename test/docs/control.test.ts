@@ -1,8 +1,8 @@
 /** What docs/control.md says of codes, states, events and the signed texts is what the code does. */
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { MAX_STEPS, MAX_WAIT_SECONDS } from '../../src/bundle/distribution-limits.ts';
-import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/limits.ts';
+import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/format/bundle-limits.ts';
+import { MAX_STEPS, MAX_WAIT_SECONDS } from '../../src/bundle/format/distribution-limits.ts';
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
 import { READINESS_CONDITIONS } from '../../src/control/api/contract/enrollment.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/limits.ts';

@@ -1,5 +1,5 @@
 /**
- * A Control that does nothing but distribute: the contract of `src/bundle/distribution-contract.ts` over real HTTP or
+ * A Control that does nothing but distribute: the contract of `src/bundle/format/distribution-contract.ts` over real HTTP or
  * HTTPS, with documents that are really signed, and faults on request. What a target sends is held against the
  * contract; anything else is answered 400.
  */
@@ -9,7 +9,15 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { Compile } from 'typebox/compile';
-import type { ChainPosition } from '../../src/bundle/chain.ts';
+import {
+  linkOf,
+  signDelta,
+  signFreshness,
+  signLink,
+  signWholeBundle,
+} from '../../src/bundle/authoring/publishing-documents.ts';
+import { makeShards } from '../../src/bundle/compile/key-shards.ts';
+import type { ChainPosition } from '../../src/bundle/format/chain.ts';
 import {
   ACKNOWLEDGEMENT,
   type Acknowledgement,
@@ -18,18 +26,10 @@ import {
   POLL_QUERY,
   type PollAnswer,
   type PollQuery,
-} from '../../src/bundle/distribution-contract.ts';
-import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../src/bundle/distribution-limits.ts';
-import { makeShards } from '../../src/bundle/key-shards.ts';
-import {
-  linkOf,
-  signDelta,
-  signFreshness,
-  signLink,
-  signWholeBundle,
-} from '../../src/bundle/publishing-documents.ts';
-import type { BundleContent, DeltaContent } from '../../src/bundle/schema.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+} from '../../src/bundle/format/distribution-contract.ts';
+import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../src/bundle/format/distribution-limits.ts';
+import type { BundleContent, DeltaContent } from '../../src/bundle/format/schema.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 
 export interface FakeControlOptions {

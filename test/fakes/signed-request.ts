@@ -10,7 +10,7 @@ import { signMessage } from '../../src/protocol/signature.ts';
 import { newJti, type SigningKey } from '../../src/protocol/signing.ts';
 import { formatTranscript, NOT_BOUND } from '../../src/protocol/transcript.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../src/protocol/wire-names.ts';
-import type { BodyState, RequestFacts } from '../../src/verifier/request-facts.ts';
+import type { BodyState, RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,

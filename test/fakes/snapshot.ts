@@ -2,13 +2,14 @@
  * A site with everything in it that decisions depend on: brokers, clients, derived keys of both algorithms, and
  * a route for each rule. Documents go through the real compiler.
  */
-import { headOf } from '../../src/bundle/chain.ts';
-import { compileBundle } from '../../src/bundle/compile.ts';
-import { BUNDLE_FORMAT } from '../../src/bundle/limits.ts';
-import type { BundleContent } from '../../src/bundle/schema.ts';
-import { asBundleContent } from '../../src/bundle/shape.ts';
-import type { Snapshot } from '../../src/bundle/snapshot.ts';
-import { formatTime } from '../../src/bundle/times.ts';
+
+import { compileBundle } from '../../src/bundle/compile/compile.ts';
+import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
+import { BUNDLE_FORMAT } from '../../src/bundle/format/bundle-limits.ts';
+import { headOf } from '../../src/bundle/format/chain.ts';
+import type { BundleContent } from '../../src/bundle/format/schema.ts';
+import { asBundleContent } from '../../src/bundle/format/shape.ts';
+import { formatTime } from '../../src/bundle/format/times.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import {

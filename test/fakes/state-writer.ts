@@ -5,11 +5,11 @@
 import { writeSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FileMark } from '../../src/bundle/high-water-mark.ts';
-import { BundleHolder } from '../../src/bundle/holder.ts';
-import { signDelta, signWholeBundle } from '../../src/bundle/publishing-documents.ts';
-import { KeptChain } from '../../src/bundle/state/kept-chain.ts';
-import { StateDirectory } from '../../src/bundle/state/state-directory.ts';
+import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
+import { FileMark } from '../../src/verifier/loading/high-water-mark.ts';
+import { BundleHolder } from '../../src/verifier/loading/holder.ts';
+import { KeptChain } from '../../src/verifier/loading/state/kept-chain.ts';
+import { StateDirectory } from '../../src/verifier/loading/state/state-directory.ts';
 import { deltaAfter } from '../bundle/deltas.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from './bundle-content.ts';
 import { scriptSettings } from './run-typescript.ts';

@@ -1,10 +1,10 @@
 /** A verifier with everything around it recorded. */
-import type { Snapshot } from '../../src/bundle/snapshot.ts';
+import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import type { Asker } from '../../src/verifier/asker.ts';
-import type { Decision } from '../../src/verifier/decision.ts';
-import type { RequestFacts } from '../../src/verifier/request-facts.ts';
+import type { Decision } from '../../src/verifier/decision/decision.ts';
+import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import { createVerifier, type Verifier, type VerifierOptions } from '../../src/verifier/verifier.ts';
 import { NOW_SECONDS } from './bundle-content.ts';
 import { type RecordingReplayStore, recordingReplayStore } from './replay-store.ts';

@@ -1,10 +1,10 @@
 /** The site of the test vectors, at their moment, with a store that knows no `jti`: what can be allowed, is. */
-import { compileBundle } from '../../src/bundle/compile.ts';
-import { asBundleContent } from '../../src/bundle/shape.ts';
+import { compileBundle } from '../../src/bundle/compile/compile.ts';
+import { asBundleContent } from '../../src/bundle/format/shape.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
-import type { Decision } from '../../src/verifier/decision.ts';
+import type { Decision } from '../../src/verifier/decision/decision.ts';
+import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
-import type { RequestFacts } from '../../src/verifier/request-facts.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import type { RequestVector } from '../vectors/make/format.ts';
 import { ALLOWED, contentOf, DENIED } from '../vectors/published.ts';

@@ -1,7 +1,7 @@
 /** A verifier whose bundle, clock and store are those of the vector that is being run. */
-import { compileBundle } from '../../src/bundle/compile.ts';
-import { asBundleContent } from '../../src/bundle/shape.ts';
-import type { Snapshot } from '../../src/bundle/snapshot.ts';
+import { compileBundle } from '../../src/bundle/compile/compile.ts';
+import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
+import { asBundleContent } from '../../src/bundle/format/shape.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import type { ReplayStore } from '../../src/verifier/replay/store.ts';

@@ -1,7 +1,7 @@
 /** The published files are what their cases make, fit their schema, and leave nothing out. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { openBundle } from '../../src/bundle/open-bundle.ts';
+import { openBundle } from '../../src/bundle/format/open-bundle.ts';
 import { importPublicJwk } from '../../src/protocol/public-key.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { NOW_SECONDS } from '../fakes/bundle-content.ts';

@@ -1,13 +1,13 @@
 /** Composition root of the agent: puts it together with this machine, runs until it is asked to stop. */
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Occupancy, occupy } from '../../bundle/state/occupancy.ts';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
 import type { EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
 import { isUsable } from '../../client/enroll/renewal.ts';
 import { type AdminListener, openAdminListener } from '../../enforcement/admin/server.ts';
 import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { type Occupancy, occupy } from '../../verifier/loading/state/occupancy.ts';
 import { readCaFile } from '../ca-file.ts';
 import { enrollWithFiles } from '../enroll/enroll-with-files.ts';
 import { askReadiness } from '../enroll/readiness.ts';

@@ -1,13 +1,18 @@
 /** What `bundle diff` compares: a file that a person wrote, a directory of signed documents, or a state directory. */
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { completeDraft } from '../../bundle/authoring.ts';
-import type { ChainPosition } from '../../bundle/chain.ts';
-import type { Signers } from '../../bundle/documents.ts';
-import { withChain } from '../../bundle/read-chain.ts';
-import { asBundleContent } from '../../bundle/shape.ts';
-import { contentOfChain, contentOfDraft, parseShard, type SiteContent } from '../../bundle/site-content.ts';
-import { readBundleYaml } from '../../bundle/yaml-source.ts';
+import { completeDraft } from '../../bundle/authoring/authoring.ts';
+import { withChain } from '../../bundle/authoring/read-chain.ts';
+import {
+  contentOfChain,
+  contentOfDraft,
+  parseShard,
+  type SiteContent,
+} from '../../bundle/authoring/site-content.ts';
+import { readBundleYaml } from '../../bundle/authoring/yaml-source.ts';
+import type { ChainPosition } from '../../bundle/format/chain.ts';
+import type { Signers } from '../../bundle/format/documents.ts';
+import { asBundleContent } from '../../bundle/format/shape.ts';
 import { readInputText } from '../input-files.ts';
 
 export interface DiffSource {

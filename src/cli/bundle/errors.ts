@@ -1,5 +1,5 @@
 /** What `src/bundle` refuses, as errors of the command line: its codes are ours. */
-import { BundleError, type BundleErrorCode, type BundleFault } from '../../bundle/errors.ts';
+import { BundleError, type BundleErrorCode, type BundleFault } from '../../bundle/format/bundle-error.ts';
 import { CliError } from '../errors.ts';
 
 /** A wrong call; everything else is a bundle that is refused. */

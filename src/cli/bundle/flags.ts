@@ -1,5 +1,5 @@
 /** Flags that the `bundle` commands share, and the keys behind them. */
-import type { Signers } from '../../bundle/documents.ts';
+import type { Signers } from '../../bundle/format/documents.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import { integer, list, requiredList, type SettingValues, text, withDefault } from '../settings.ts';

@@ -1,15 +1,15 @@
 /** Lints what a path leads to: a file that a person wrote, or a directory of signed documents. */
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { readSignedBundle } from '../../bundle/authoring.ts';
-import { compileBundle } from '../../bundle/compile.ts';
-import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/documents.ts';
-import { BUNDLE_FILE } from '../../bundle/file-names.ts';
-import type { Finding } from '../../bundle/findings.ts';
-import { lintBundle, lintBundleYaml } from '../../bundle/lint.ts';
-import { LocalDirectory } from '../../bundle/local-directory.ts';
-import { positionOf } from '../../bundle/open-bundle.ts';
-import { asBundleContent } from '../../bundle/shape.ts';
+import { readSignedBundle } from '../../bundle/authoring/authoring.ts';
+import type { Finding } from '../../bundle/authoring/findings.ts';
+import { lintBundle, lintBundleYaml } from '../../bundle/authoring/lint-content.ts';
+import { compileBundle } from '../../bundle/compile/compile.ts';
+import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
+import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import { LocalDirectory } from '../../bundle/format/local-directory.ts';
+import { positionOf } from '../../bundle/format/open-bundle.ts';
+import { asBundleContent } from '../../bundle/format/shape.ts';
 import { readInputText } from '../input-files.ts';
 
 export interface LintReport {

@@ -1,8 +1,8 @@
 /** Who the request says it comes from, and with what, as members of the JSON answer. Source: docs/explain.md "As JSON". */
 import { hash } from 'node:crypto';
-import { formatTime } from '../../bundle/times.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { Explanation } from '../../verifier/explain/explain.ts';
+import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 import type { Showing } from './shown-values.ts';
 
 /** Which credentials came, by size and hash; what the passport says is unverified unless its check passed. */

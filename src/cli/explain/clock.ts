@@ -1,6 +1,6 @@
 /** How the clocks that made passport and proof stand to the moment that is explained. */
-import { formatTime } from '../../bundle/times.ts';
-import type { Explanation } from '../../verifier/explain/explain.ts';
+import { formatTime } from '../../bundle/format/times.ts';
+import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 
 /** Seconds. `ahead`: the start lies after the moment; `late`: the end lies before it. Both 0 while it is valid. */
 export interface ClockReading {

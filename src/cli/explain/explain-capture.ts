@@ -1,8 +1,8 @@
 /** From settings to a report: reads the capture, loads the bundle, asks the verifier's own steps. */
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
-import { explainRequest } from '../../verifier/explain/explain.ts';
-import type { RequestFacts } from '../../verifier/request-facts.ts';
+import { explainRequest } from '../../verifier/decision/explain/explain.ts';
+import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { usageError } from '../errors.ts';
 import { readInputText, readStandardInput } from '../input-files.ts';
 import { type CapturedRequest, parseCapturedRequest } from './captured-request.ts';

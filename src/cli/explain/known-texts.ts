@@ -2,9 +2,9 @@
  * What the bundle says itself, as far as the request touches it. A text of the request that stands here gives nothing away
  * when it is shown; one that does not may be anything.
  */
-import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../bundle/snapshot.ts';
+import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../bundle/compile/snapshot.ts';
 import { parsePathTemplate } from '../../protocol/path-template.ts';
-import type { Explanation } from '../../verifier/explain/explain.ts';
+import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 
 export interface KnownTexts {
   /** Identities, identifiers, values of attributes. */

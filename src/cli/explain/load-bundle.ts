@@ -2,21 +2,21 @@
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/documents.ts';
-import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/file-names.ts';
 import {
   applyFreshness,
   type FreshnessOptions,
   type FreshnessStatement,
   openFreshness,
-} from '../../bundle/freshness.ts';
-import { FileMark, MemoryMark } from '../../bundle/high-water-mark.ts';
-import { BundleHolder } from '../../bundle/holder.ts';
-import { LocalDirectory } from '../../bundle/local-directory.ts';
-import type { Snapshot } from '../../bundle/snapshot.ts';
-import { KeptChain } from '../../bundle/state/kept-chain.ts';
-import { StateDirectory } from '../../bundle/state/state-directory.ts';
+} from '../../bundle/compile/freshness-statement.ts';
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
+import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
+import { LocalDirectory } from '../../bundle/format/local-directory.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
+import { FileMark, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
+import { BundleHolder } from '../../verifier/loading/holder.ts';
+import { KeptChain } from '../../verifier/loading/state/kept-chain.ts';
+import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
 import { readBundleKeys, readTrustedSigners } from '../bundle/flags.ts';
 import { usageError } from '../errors.ts';
 import { copyStateDirectory } from './copy-state.ts';

@@ -1,13 +1,18 @@
 /** A bundle whose signatures nobody checks, for whoever has the files and not the keys: the caller says so, loudly. */
-import { compileBundle } from '../../bundle/compile.ts';
-import { MAX_BUNDLE_BYTES, MAX_FRESHNESS_BYTES, parsePayload, readDocument } from '../../bundle/documents.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE } from '../../bundle/file-names.ts';
-import { applyFreshness } from '../../bundle/freshness.ts';
-import { LocalDirectory, type ResolvedDirectory } from '../../bundle/local-directory.ts';
-import { positionOf } from '../../bundle/open-bundle.ts';
-import { asBundleContent, asFreshnessContent } from '../../bundle/shape.ts';
-import type { Snapshot } from '../../bundle/snapshot.ts';
-import { parseTime } from '../../bundle/times.ts';
+import { compileBundle } from '../../bundle/compile/compile.ts';
+import { applyFreshness } from '../../bundle/compile/freshness-statement.ts';
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import {
+  MAX_BUNDLE_BYTES,
+  MAX_FRESHNESS_BYTES,
+  parsePayload,
+  readDocument,
+} from '../../bundle/format/documents.ts';
+import { BUNDLE_FILE, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
+import { LocalDirectory, type ResolvedDirectory } from '../../bundle/format/local-directory.ts';
+import { positionOf } from '../../bundle/format/open-bundle.ts';
+import { asBundleContent, asFreshnessContent } from '../../bundle/format/shape.ts';
+import { parseTime } from '../../bundle/format/times.ts';
 import { usageError } from '../errors.ts';
 import { type LoadedBundle, warningsOf } from './loaded-bundle.ts';
 import type { ExplainSettings } from './settings.ts';

@@ -1,5 +1,5 @@
 /** What there is to explain by. */
-import type { Snapshot } from '../../bundle/snapshot.ts';
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { describeFault } from '../bundle/errors.ts';
 
 export interface LoadedBundle {

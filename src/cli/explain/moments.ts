@@ -1,5 +1,5 @@
 /** Moments as people and programs write them: RFC 3339 in UTC, with or without parts of a second. */
-import { parseTime } from '../../bundle/times.ts';
+import { parseTime } from '../../bundle/format/times.ts';
 
 const MOMENT = /^([0-9-]{10}T[0-9:]{8})(?:\.[0-9]{1,9})?Z$/;
 

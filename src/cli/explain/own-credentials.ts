@@ -6,7 +6,7 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../protocol/wire-names.ts';
-import type { Explanation } from '../../verifier/explain/explain.ts';
+import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   AUTHORIZATION_HEADER,

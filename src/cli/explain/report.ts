@@ -5,15 +5,15 @@
  */
 
 import { hash } from 'node:crypto';
-import { formatTime } from '../../bundle/times.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
 import { isKnownDetail } from '../../protocol/detail-codes.ts';
 import { type Denial, isDenial, REASONS } from '../../protocol/reasons.ts';
-import type { Verified } from '../../verifier/decide.ts';
-import type { Explanation } from '../../verifier/explain/explain.ts';
-import { type ComparedLine, HEADER_LINE } from '../../verifier/explain/transcript-lines.ts';
-import type { StepNumber } from '../../verifier/explain/verdicts.ts';
-import type { RequestFacts } from '../../verifier/request-facts.ts';
+import type { Verified } from '../../verifier/decision/decide.ts';
+import type { Explanation } from '../../verifier/decision/explain/explain.ts';
+import { type ComparedLine, HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
+import type { StepNumber } from '../../verifier/decision/explain/verdicts.ts';
+import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { callerMembers, credentialMembers } from './caller-members.ts';
 import { clockMembers, shownTime } from './clock.ts';
 import { differenceOf } from './difference.ts';

@@ -5,7 +5,7 @@
  */
 import { normalizeAuthority } from '../../protocol/request-target.ts';
 import { NOT_BOUND } from '../../protocol/transcript.ts';
-import { HEADER_LINE } from '../../verifier/explain/transcript-lines.ts';
+import { HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
 import { isCredentialName, looksLikeCredential } from './credential-looks.ts';
 import type { KnownTexts } from './known-texts.ts';
 import { quoted, veiled } from './veil.ts';

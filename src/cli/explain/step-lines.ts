@@ -1,5 +1,5 @@
 /** One step of the report as lines: its verdict, then what it looked at. */
-import type { Verdict } from '../../verifier/explain/verdicts.ts';
+import type { Verdict } from '../../verifier/decision/explain/verdicts.ts';
 import type { Difference } from './difference.ts';
 import type { ExplainReport } from './report.ts';
 

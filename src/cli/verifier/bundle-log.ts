@@ -1,11 +1,11 @@
 /** What happens to bundles and on the way to them, as log lines and metrics. */
-import type { StepKind } from '../../bundle/file-names.ts';
-import type { BundleListener } from '../../bundle/holder.ts';
-import type { MirroredMarkListener } from '../../bundle/mirrored-mark.ts';
-import type { RefreshListener } from '../../bundle/refresh/refresher.ts';
+import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { RefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import type { BundleListener } from '../../verifier/loading/holder.ts';
+import type { MirroredMarkListener } from '../../verifier/loading/mirrored-mark.ts';
+import type { RefreshListener } from '../../verifier/loading/refresh/refresher.ts';
 
 export function logBundleEvents(
   logger: Logger,

@@ -1,18 +1,19 @@
 /** Where the sidecar's bundle comes from: a directory, Control or both, over what the state directory remembers. */
-import { FileMark } from '../../bundle/high-water-mark.ts';
-import { BundleHolder } from '../../bundle/holder.ts';
-import { MirroredMark } from '../../bundle/mirrored-mark.ts';
-import type { ControlConnection } from '../../bundle/refresh/control-connection.ts';
-import { Refresher, type RefreshStatus } from '../../bundle/refresh/refresher.ts';
-import type { Snapshot } from '../../bundle/snapshot.ts';
-import { KeptChain } from '../../bundle/state/kept-chain.ts';
-import { type Occupancy, occupy } from '../../bundle/state/occupancy.ts';
-import { StateDirectory } from '../../bundle/state/state-directory.ts';
+
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import { FileMark } from '../../verifier/loading/high-water-mark.ts';
+import { BundleHolder } from '../../verifier/loading/holder.ts';
+import { MirroredMark } from '../../verifier/loading/mirrored-mark.ts';
+import type { ControlConnection } from '../../verifier/loading/refresh/control-connection.ts';
+import { Refresher, type RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
+import { KeptChain } from '../../verifier/loading/state/kept-chain.ts';
+import { type Occupancy, occupy } from '../../verifier/loading/state/occupancy.ts';
+import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
 import { systemErrorCode, usageError } from '../errors.ts';
 import { readPublicKeyFile } from '../key-files.ts';
 import { assertStateDirectory } from '../state-directory.ts';

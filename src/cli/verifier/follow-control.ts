@@ -1,7 +1,7 @@
 /** `--control-url` and what belongs to it: where a verifier's bundle comes from, and the token that it asks with. */
 import { isIP } from 'node:net';
-import type { ControlConnection } from '../../bundle/refresh/control-connection.ts';
-import { ControlFailure } from '../../bundle/refresh/control-failure.ts';
+import type { ControlConnection } from '../../verifier/loading/refresh/control-connection.ts';
+import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
 import { readBearerTokenFile } from '../bearer-token-file.ts';
 import { readCaFile } from '../ca-file.ts';
 import { CliError, usageError } from '../errors.ts';
@@ -26,7 +26,7 @@ export async function openControlConnection(
     throw usageError('control_token_file_missing', '--control-url needs --control-token-file');
   }
   // With its HTTP client it takes some MiB that a verifier without Control does not need.
-  const { ControlConnection } = await import('../../bundle/refresh/control-connection.ts');
+  const { ControlConnection } = await import('../../verifier/loading/refresh/control-connection.ts');
   return new ControlConnection({
     url,
     readToken: () => readToken(controlTokenFile),

@@ -1,5 +1,5 @@
 /** `--replay`: which store remembers the proofs that were presented. */
-import type { SharedMark } from '../../bundle/shared-mark.ts';
+import type { SharedMark } from '../../verifier/loading/shared-mark.ts';
 import type { RedisLogin } from '../../verifier/redis/endpoint.ts';
 import type { ReplayObserver, ReplayStore } from '../../verifier/replay/store.ts';
 import { readCaFile } from '../ca-file.ts';
@@ -99,14 +99,14 @@ export async function openReplayStore(
  */
 export async function openSharedMark(settings: VerifierSettings): Promise<SharedMark | undefined> {
   if (usesEmbeddedReplay(settings.replay)) return undefined;
-  const { createRedisSharedMark } = await import('../../verifier/redis/shared-mark.ts');
+  const { createRedisSharedMark } = await import('../../verifier/redis/redis-shared-mark.ts');
   const redis = await readRedisAccess(settings);
   return refusingBadSettings(() => createRedisSharedMark(redis));
 }
 
 /** The same for a command that names its Redis by `--redis`. @throws CliError `bad_replay_store` */
 export async function openSharedMarkAt(url: string, settings: RedisTrustSettings): Promise<SharedMark> {
-  const { createRedisSharedMark } = await import('../../verifier/redis/shared-mark.ts');
+  const { createRedisSharedMark } = await import('../../verifier/redis/redis-shared-mark.ts');
   const redis = { url, ...(await readRedisTrust(settings)) };
   return refusingBadSettings(() => createRedisSharedMark(redis), 'redis');
 }

@@ -1,5 +1,5 @@
 /** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
-import type { Snapshot } from '../../bundle/snapshot.ts';
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import {
   type AdminListener,
   type AdminOptions,
@@ -12,8 +12,8 @@ import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
 import { renderMetrics } from '../../telemetry/render-metrics.ts';
+import { staleGroups } from '../../verifier/decision/steps/freshness.ts';
 import type { ReplayStore } from '../../verifier/replay/store.ts';
-import { staleGroups } from '../../verifier/steps/freshness.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import { CliError, systemErrorCode, usageError } from '../errors.ts';
 import { type HostAndPort, parseHostAndPort } from '../listen-address.ts';

@@ -2,13 +2,14 @@
  * What `/readyz` and the gRPC health service say of the sidecar: what is wrong, and what to do about it.
  * Each text is a row in docs/enforcement.md "Run-book".
  */
-import type { BundleStatus } from '../../bundle/holder.ts';
-import type { RefreshStatus } from '../../bundle/refresh/refresher.ts';
-import type { FreshnessGroup, Snapshot } from '../../bundle/snapshot.ts';
+
+import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
+import { mostAgeSeconds, staleGroups } from '../../verifier/decision/steps/freshness.ts';
+import type { BundleStatus } from '../../verifier/loading/holder.ts';
+import type { RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
 import type { ReplayHealth } from '../../verifier/replay/store.ts';
-import { mostAgeSeconds, staleGroups } from '../../verifier/steps/freshness.ts';
 import type { AuditHealth } from './audit.ts';
 
 export interface ReadinessInputs {

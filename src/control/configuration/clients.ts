@@ -1,5 +1,5 @@
 /** Clients of a site. Their passports' issuer and trust domain are the site's. */
-import { MAX_CLIENTS } from '../../bundle/limits.ts';
+import { MAX_CLIENTS } from '../../bundle/format/bundle-limits.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ClientChange, ClientView, NewClient } from '../api/contract/clients.ts';

@@ -1,9 +1,9 @@
 /** Routes of a site. A route is kept before anybody may call it, and published once it has sources. */
-import { compileRoutes } from '../../bundle/compile-routes.ts';
-import { Faults } from '../../bundle/errors.ts';
-import { BUNDLE_FORMAT } from '../../bundle/limits.ts';
-import type { BundleContent } from '../../bundle/schema.ts';
-import { formatTime } from '../../bundle/times.ts';
+import { compileRoutes } from '../../bundle/compile/compile-routes.ts';
+import { Faults } from '../../bundle/format/bundle-error.ts';
+import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
+import type { BundleContent } from '../../bundle/format/schema.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import {
   type NewRoute,
   ROUTE_DEFINITION,

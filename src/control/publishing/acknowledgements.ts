@@ -3,7 +3,7 @@
  * thousand of them say it within seconds of a publication, so it is written down together: one transaction for all that
  * came within a twentieth of a second.
  */
-import type { Acknowledgement } from '../../bundle/distribution-contract.ts';
+import type { Acknowledgement } from '../../bundle/format/distribution-contract.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -2,9 +2,9 @@
  * Deltas: what changed of a site's clients and derived keys, carried to the end of its chain. Costs what changed.
  * Source: docs/bundle.md "Deltas"; docs/control.md "From key to traffic".
  */
-import { signDelta } from '../../bundle/publishing-documents.ts';
-import type { ClientContent, DerivedKeyContent } from '../../bundle/schema.ts';
-import { formatTime } from '../../bundle/times.ts';
+import { signDelta } from '../../bundle/authoring/publishing-documents.ts';
+import type { ClientContent, DerivedKeyContent } from '../../bundle/format/schema.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

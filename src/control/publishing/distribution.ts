@@ -4,14 +4,14 @@
  */
 import { setInterval } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { ChainPosition } from '../../bundle/chain.ts';
+import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type {
   Acknowledgement,
   DistributedBundle,
   PollAnswer,
   PollQuery,
-} from '../../bundle/distribution-contract.ts';
-import { MAX_STEPS } from '../../bundle/distribution-limits.ts';
+} from '../../bundle/format/distribution-contract.ts';
+import { MAX_STEPS } from '../../bundle/format/distribution-limits.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { TargetDistribution } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';

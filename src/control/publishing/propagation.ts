@@ -2,7 +2,7 @@
  * Where a site's publications have come: each target with how far it is behind, revocations with since when every target
  * has them. Source: docs/control.md "From key to traffic".
  */
-import { MAX_WAIT_SECONDS } from '../../bundle/distribution-limits.ts';
+import { MAX_WAIT_SECONDS } from '../../bundle/format/distribution-limits.ts';
 import type { SitePropagationView, TargetPropagationView } from '../api/contract/distribution.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { RowOf } from '../store/repositories/records.ts';

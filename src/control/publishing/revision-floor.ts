@@ -5,7 +5,7 @@
  * token may be stolen. Beyond that an operator decides.
  * Source: docs/bundle.md "Revision and head"; docs/control.md "Backup and restore".
  */
-import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/chain.ts';
+import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';

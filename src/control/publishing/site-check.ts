@@ -4,13 +4,13 @@
  * Source: docs/bundle.md "Rules that a load enforces".
  */
 import { LRUCache } from 'lru-cache';
-import { headOf } from '../../bundle/chain.ts';
-import { compileBundle } from '../../bundle/compile.ts';
-import type { KeyImporter } from '../../bundle/compile-keys.ts';
-import { BundleError, type BundleFault } from '../../bundle/errors.ts';
-import { BUNDLE_FILE } from '../../bundle/file-names.ts';
-import { asBundleContent } from '../../bundle/shape.ts';
-import { formatTime } from '../../bundle/times.ts';
+import { compileBundle } from '../../bundle/compile/compile.ts';
+import type { KeyImporter } from '../../bundle/compile/compile-keys.ts';
+import { BundleError, type BundleFault } from '../../bundle/format/bundle-error.ts';
+import { headOf } from '../../bundle/format/chain.ts';
+import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import { asBundleContent } from '../../bundle/format/shape.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { Refusal } from '../domain/refusal.ts';

@@ -3,9 +3,9 @@
  * whoever signs it (`publishing-documents.ts` of the bundle) and by {@link ../services.ts SiteCheck} when it is changed.
  * Source: docs/bundle.md "Content"; docs/control.md "From key to traffic".
  */
-import { BUNDLE_FORMAT } from '../../bundle/limits.ts';
-import type { BundleContent, ClientContent, DerivedKeyContent } from '../../bundle/schema.ts';
-import { formatTime } from '../../bundle/times.ts';
+import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
+import type { BundleContent, ClientContent, DerivedKeyContent } from '../../bundle/format/schema.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { parsePublicJwk } from '../../protocol/public-key.ts';

@@ -3,9 +3,9 @@
  * files. A thousand targets that wait cost the database one look for each publication, not a thousand.
  */
 import { LRUCache } from 'lru-cache';
-import type { ChainPosition } from '../../bundle/chain.ts';
-import type { DistributedFile, DistributedStep } from '../../bundle/distribution-contract.ts';
-import { MAX_STEPS } from '../../bundle/distribution-limits.ts';
+import type { ChainPosition } from '../../bundle/format/chain.ts';
+import type { DistributedFile, DistributedStep } from '../../bundle/format/distribution-contract.ts';
+import { MAX_STEPS } from '../../bundle/format/distribution-limits.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -7,7 +7,7 @@
  * turns, and neither forks the chain.
  * Source: docs/control.md "From key to traffic".
  */
-import { BundleError } from '../../bundle/errors.ts';
+import { BundleError } from '../../bundle/format/bundle-error.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type ChainLedger, currentLedger, isWorthWhole, withDelta } from './chain-ledger.ts';

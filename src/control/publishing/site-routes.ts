@@ -4,8 +4,8 @@
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
-import { accessOf } from '../../bundle/compile-routes.ts';
-import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/schema.ts';
+import { accessOf } from '../../bundle/compile/compile-routes.ts';
+import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/format/schema.ts';
 import { isCanonicalSubject } from '../../protocol/spiffe-id.ts';
 import { grantCovers } from '../domain/runtime.ts';
 import type { RowOf } from '../store/repositories/records.ts';

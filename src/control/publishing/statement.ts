@@ -3,8 +3,8 @@
  * that is not published: a revocation that is stuck lets freshness run out, and verifiers close.
  * Source: docs/bundle.md "Freshness".
  */
-import { signFreshness } from '../../bundle/publishing-documents.ts';
-import { formatTime } from '../../bundle/times.ts';
+import { signFreshness } from '../../bundle/authoring/publishing-documents.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

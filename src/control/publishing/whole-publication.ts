@@ -6,17 +6,17 @@
  * Source: docs/bundle.md "Revision and head".
  */
 import { hash } from 'node:crypto';
-import { MAX_REVISION_STEP } from '../../bundle/chain.ts';
-import { BUNDLE_FILE } from '../../bundle/file-names.ts';
 import {
   linkOf,
   type SignedWholeBundle,
   signLink,
   signWholeBundle,
-} from '../../bundle/publishing-documents.ts';
-import type { BundleContent } from '../../bundle/schema.ts';
-import { asBundleContent } from '../../bundle/shape.ts';
-import { formatTime } from '../../bundle/times.ts';
+} from '../../bundle/authoring/publishing-documents.ts';
+import { MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
+import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import type { BundleContent } from '../../bundle/format/schema.ts';
+import { asBundleContent } from '../../bundle/format/shape.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -3,7 +3,7 @@
  * established, is in docs/enforcement.md "What ext_authz really sends".
  */
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
-import type { BodyState, RequestFacts } from '../../verifier/request-facts.ts';
+import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { mergedHeaders } from './merged-headers.ts';
 import type { CheckRequest, HttpRequest } from './messages.ts';
 import { rawHeaders } from './raw-headers.ts';

@@ -1,5 +1,5 @@
 /** Decision in, CheckResponse out. */
-import type { AllowedDecision, DeniedDecision } from '../../verifier/decision.ts';
+import type { AllowedDecision, DeniedDecision } from '../../verifier/decision/decision.ts';
 import { problemOfDenial } from '../denial-problem.ts';
 import {
   type ContextHeaders,

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision.ts';
+import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decision.ts';
 import { otherNamesToRemove } from '../upstream-headers.ts';
 import { allowedResponse, deniedResponse } from './check-response.ts';
 import type { CheckResponse } from './messages.ts';

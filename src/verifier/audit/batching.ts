@@ -2,8 +2,9 @@
  * Best effort: events are handed over in batches, off the request path. So many bytes may wait; what finds no room is
  * counted, and the trail says where it is missing. Whoever carries the batches says what became of each.
  */
-import { RetryDelay } from '../../bundle/refresh/retry-delay.ts';
+
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
+import { RetryDelay } from '../loading/refresh/retry-delay.ts';
 import { type LineBatch, LineQueue } from './line-queue.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 

@@ -1,12 +1,12 @@
 /** Turns what the steps have seen of a request into its audit event. */
 import { hash } from 'node:crypto';
-import type { Snapshot } from '../../bundle/snapshot.ts';
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../telemetry/decision-event.ts';
 import { parseTraceparent } from '../../telemetry/traceparent.ts';
 import type { Asker } from '../asker.ts';
-import type { Evidence } from '../evaluation.ts';
-import type { RequestFacts } from '../request-facts.ts';
+import type { Evidence } from '../decision/evaluation.ts';
+import type { RequestFacts } from '../decision/request-facts.ts';
 
 /** A request, and how far the steps got with it. */
 export interface SeenRequest {

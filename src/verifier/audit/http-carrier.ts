@@ -5,7 +5,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { Agent, type Dispatcher, errors, request } from 'undici';
-import { parseRetryAfter } from '../../bundle/refresh/retry-delay.ts';
+import { parseRetryAfter } from '../loading/refresh/retry-delay.ts';
 import type { Carrier, Delivery } from './batching.ts';
 import type { LineBatch } from './line-queue.ts';
 import { failureCode } from './sink.ts';

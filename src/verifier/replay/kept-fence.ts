@@ -5,8 +5,8 @@
  * seconds at a time, never while a request waits.
  * Source: docs/protocol.md "Replay".
  */
-import { BundleError } from '../../bundle/errors.ts';
-import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../bundle/files.ts';
+import { BundleError } from '../../bundle/format/bundle-error.ts';
+import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../bundle/format/files.ts';
 import { hasExactMembers, isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
 
 export const FENCE_FILE = 'replay-fence.json';

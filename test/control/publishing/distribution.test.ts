@@ -1,6 +1,6 @@
 /** What a target is told, and what comes of what it says. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { PollQuery } from '../../../src/bundle/distribution-contract.ts';
+import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';

@@ -1,12 +1,12 @@
 /** A follower of a site's chain made of the verifier's own parts: opens, judges and applies what the store holds. */
 
-import { prepareStep } from '../../../src/bundle/apply-step.ts';
-import { judgeStep } from '../../../src/bundle/chain.ts';
-import { compileBundle, type LiveSnapshot } from '../../../src/bundle/compile.ts';
-import type { Signers } from '../../../src/bundle/documents.ts';
-import { openBundle } from '../../../src/bundle/open-bundle.ts';
-import { openStep } from '../../../src/bundle/open-step.ts';
-import { TimeSlice } from '../../../src/bundle/time-slice.ts';
+import { prepareStep } from '../../../src/bundle/compile/apply-step.ts';
+import { compileBundle, type LiveSnapshot } from '../../../src/bundle/compile/compile.ts';
+import { judgeStep } from '../../../src/bundle/format/chain.ts';
+import type { Signers } from '../../../src/bundle/format/documents.ts';
+import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
+import { openStep } from '../../../src/bundle/format/open-step.ts';
+import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
 import { type ControlWorld, SITE } from './world.ts';

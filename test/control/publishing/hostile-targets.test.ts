@@ -1,6 +1,6 @@
 /** What a target can do to Control and its neighbours when its token is in other hands. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { PollQuery } from '../../../src/bundle/distribution-contract.ts';
+import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { TargetAllowance } from '../../../src/control/publishing/target-allowance.ts';

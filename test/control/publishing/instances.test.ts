@@ -1,6 +1,6 @@
 /** Two instances of Control on one PostgreSQL: one publishes, both distribute, the other takes over. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import type { PollQuery } from '../../../src/bundle/distribution-contract.ts';
+import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';

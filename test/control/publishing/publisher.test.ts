@@ -1,7 +1,7 @@
 /** The job that publishes: what shares a revision, what is tried again, what a thousand waiting targets get. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { Agent, request } from 'undici';
-import { ACK_PATH, POLL_PATH } from '../../../src/bundle/distribution-limits.ts';
+import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/distribution-limits.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import { addTargets, ControlServer, eventually, type TestTarget } from './control-server.ts';
 import { Follower } from './follower.ts';

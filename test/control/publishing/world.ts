@@ -2,7 +2,7 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RouteContent } from '../../../src/bundle/schema.ts';
+import type { RouteContent } from '../../../src/bundle/format/schema.ts';
 import { newId } from '../../../src/control/domain/identifiers.ts';
 import type { SourceState } from '../../../src/control/domain/source.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/signing-keys.ts';

@@ -168,7 +168,7 @@ export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'docs/alerts.yaml': 'test/docs/alerts.test.ts',
   'docs/workload.yaml': 'test/docs/workloads.test.ts',
   'envoy/envoy.yaml': 'test/e2e/envoy-facts-shipped.test.ts',
-  'bundles/example.yaml': 'test/bundle/published.test.ts',
+  'bundles/example.yaml': 'test/bundle/format/published.test.ts',
   'bundles/minimal.yaml': 'test/docs/sessions',
   'bundles/site.yaml': 'test/docs/sessions',
   ...Object.fromEntries(

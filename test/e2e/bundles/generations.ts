@@ -5,8 +5,8 @@
  * Whole bundles are generations. In each, a route asks for a context that only this generation's client has, and another
  * route lets in one of two clients, turn by turn. One key ID stands for one of two keys, turn by turn, also by deltas.
  */
-import type { BundleContent, ClientContent, DerivedKeyContent } from '../../../src/bundle/schema.ts';
-import { formatTime } from '../../../src/bundle/times.ts';
+import type { BundleContent, ClientContent, DerivedKeyContent } from '../../../src/bundle/format/schema.ts';
+import { formatTime } from '../../../src/bundle/format/times.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
 

@@ -1,6 +1,6 @@
 /** A Control that publishes without a pause: whole bundles of a new generation, bundles that a link stands for, deltas. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChainPosition } from '../../../src/bundle/chain.ts';
+import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import { AUTH_SITE } from '../../fakes/bundle-content.ts';
 import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
 import { type CallerKeys, contentOf, type Generation, nowSeconds, turnKeyEntry } from './generations.ts';

@@ -2,8 +2,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { signBundle } from '../../../src/bundle/authoring.ts';
-import { formatTime } from '../../../src/bundle/times.ts';
+import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
+import { formatTime } from '../../../src/bundle/format/times.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import {
   generateSigningKey,

@@ -17,7 +17,7 @@ import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.t
 import { signRequest, withoutHeader } from '../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { createTestVerifier } from '../../fakes/test-verifier.ts';
-import { Random, TEXT_CHANGES, type TextChange } from '../../verifier/random.ts';
+import { Random, TEXT_CHANGES, type TextChange } from '../../verifier/decision/random.ts';
 
 const keys = newSiteKeys();
 const seed = Number(process.env.PROOFGATE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 32));

@@ -1,5 +1,5 @@
 /** New inputs from those that reached something: one to eight changes of bytes, words, numbers and parts. */
-import type { Random } from '../../verifier/random.ts';
+import type { Random } from '../../verifier/decision/random.ts';
 import type { ComparedPair } from './coverage.ts';
 
 export interface MutationSources {

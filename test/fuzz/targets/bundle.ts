@@ -5,16 +5,16 @@
  * them, what comes out is a snapshot or a BundleError.
  */
 import { hash } from 'node:crypto';
-import { prepareStep } from '../../../src/bundle/apply-step.ts';
-import { compileBundle } from '../../../src/bundle/compile.ts';
-import { DOCUMENT_TYPES, parsePayload, signDocument } from '../../../src/bundle/documents.ts';
-import { BundleError } from '../../../src/bundle/errors.ts';
-import { applyFreshness, openFreshness } from '../../../src/bundle/freshness.ts';
-import { openBundle } from '../../../src/bundle/open-bundle.ts';
-import { openStep } from '../../../src/bundle/open-step.ts';
-import { asBundleContent } from '../../../src/bundle/shape.ts';
-import { TimeSlice } from '../../../src/bundle/time-slice.ts';
-import { readBundleYaml } from '../../../src/bundle/yaml-source.ts';
+import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
+import { prepareStep } from '../../../src/bundle/compile/apply-step.ts';
+import { compileBundle } from '../../../src/bundle/compile/compile.ts';
+import { applyFreshness, openFreshness } from '../../../src/bundle/compile/freshness-statement.ts';
+import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
+import { DOCUMENT_TYPES, parsePayload, signDocument } from '../../../src/bundle/format/documents.ts';
+import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
+import { openStep } from '../../../src/bundle/format/open-step.ts';
+import { asBundleContent } from '../../../src/bundle/format/shape.ts';
+import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
 import { ed25519KeyOfSeed } from '../../protocol/fixtures.ts';
 import { NOW_SECONDS, SITE_CONTENT } from '../site.ts';

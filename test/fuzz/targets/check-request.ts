@@ -20,7 +20,7 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../../src/protocol/wire-names.ts';
-import type { RequestFacts } from '../../../src/verifier/request-facts.ts';
+import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
 import { decodeCheckResponse } from '../../fakes/check-client.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
 import { type HeaderLine, headersOfLines, type WireRequest } from '../../fakes/signed-request.ts';

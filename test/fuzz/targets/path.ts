@@ -2,8 +2,8 @@
  * Paths and templates: lines of templates, an empty line, a target. A second matcher, without a tree, must come to the same
  * route; and what is canonical must be read in one way only.
  */
-import { RouteTree } from '../../../src/bundle/route-table.ts';
-import type { Route } from '../../../src/bundle/snapshot.ts';
+import { RouteTree } from '../../../src/bundle/compile/route-table.ts';
+import type { Route } from '../../../src/bundle/compile/snapshot.ts';
 import {
   foldSegment,
   type PathTemplate,

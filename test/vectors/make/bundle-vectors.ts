@@ -1,6 +1,6 @@
 /** The bundles that requests are judged by: one whole and signed, the others as patches of it. */
-import { signWholeBundle } from '../../../src/bundle/publishing-documents.ts';
-import { asBundleContent } from '../../../src/bundle/shape.ts';
+import { signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
+import { asBundleContent } from '../../../src/bundle/format/shape.ts';
 import { siteContent } from '../../fakes/snapshot.ts';
 import type { BundleVariant } from './cases/vector-case.ts';
 import type { BundleVector } from './format.ts';

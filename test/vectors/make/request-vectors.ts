@@ -8,9 +8,9 @@ import {
 } from '../../fakes/bundle-content.ts';
 import type { CallerName, WireRequest } from '../../fakes/signed-request.ts';
 import { AUTOMATION_ISSUER, KEY_ID, type RouteId } from '../../fakes/snapshot.ts';
-import { BINDING_CASES } from '../../verifier/binding-cases.ts';
-import { CALLER_CASES } from '../../verifier/caller-cases.ts';
-import type { CaseGroup } from '../../verifier/request-cases.ts';
+import { BINDING_CASES } from '../../verifier/decision/binding-cases.ts';
+import { CALLER_CASES } from '../../verifier/decision/caller-cases.ts';
+import type { CaseGroup } from '../../verifier/decision/request-cases.ts';
 import { KEY_CASES } from './cases/keys.ts';
 import { PASSPORT_CASES } from './cases/passports.ts';
 import { PROOF_CASES } from './cases/proofs.ts';

@@ -11,7 +11,7 @@ import { scriptedReplayStore } from '../../fakes/replay-store.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier } from '../../fakes/test-verifier.ts';
-import { applyToContent, faultsOf, type TableCaller } from '../one-fault.ts';
+import { applyToContent, faultsOf, type TableCaller } from '../decision/one-fault.ts';
 
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));

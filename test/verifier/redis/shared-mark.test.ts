@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Mark, SharedMark } from '../../../src/bundle/shared-mark.ts';
+import type { Mark, SharedMark } from '../../../src/verifier/loading/shared-mark.ts';
 import {
   createRedisSharedMark,
   type RedisSharedMarkOptions,
-} from '../../../src/verifier/redis/shared-mark.ts';
+} from '../../../src/verifier/redis/redis-shared-mark.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
 import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';

@@ -1,5 +1,5 @@
 /** `proofgate bundle diff`: what changes from one bundle to another. */
-import type { Difference, MemberDifference } from '../../../bundle/diff.ts';
+import type { Difference, MemberDifference } from '../../../bundle/authoring/content-diff.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError, toCliError } from '../../errors.ts';
@@ -40,7 +40,7 @@ async function diff(
   settings: SettingValues<typeof TRUSTED_SIGNERS>,
   { output }: CliContext,
 ): Promise<void> {
-  const { diffContents } = await import('../../../bundle/diff.ts');
+  const { diffContents } = await import('../../../bundle/authoring/content-diff.ts');
   const { readDiffSource } = await import('../../bundle/diff-source.ts');
   const signers = await readTrustedSigners(settings);
   const before = await readDiffSource(sources.old, signers);

@@ -36,7 +36,7 @@ async function freshenDirectory(
   settings: SettingValues<typeof SETTINGS>,
   context: CliContext,
 ): Promise<void> {
-  const { freshen } = await import('../../../bundle/authoring.ts');
+  const { freshen } = await import('../../../bundle/authoring/authoring.ts');
   const { fromBundleError } = await import('../../bundle/errors.ts');
   const signingKeys = await readSigningKeys(settings.keys);
   const trusted = await readTrustedSigners(settings);

@@ -1,5 +1,10 @@
 /** `proofgate bundle inspect`: what is in a directory. */
-import type { BundleSummary, FreshnessSummary, SignerSummary, StepSummary } from '../../../bundle/inspect.ts';
+import type {
+  BundleSummary,
+  FreshnessSummary,
+  SignerSummary,
+  StepSummary,
+} from '../../../bundle/authoring/inspect-directory.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import type { JsonMembers } from '../../output.ts';
@@ -25,7 +30,7 @@ async function inspect(
   settings: SettingValues<typeof TRUSTED_SIGNERS>,
   { output }: CliContext,
 ): Promise<void> {
-  const { inspectBundle } = await import('../../../bundle/inspect.ts');
+  const { inspectBundle } = await import('../../../bundle/authoring/inspect-directory.ts');
   const { fromBundleError } = await import('../../bundle/errors.ts');
   const signers = await readTrustedSigners(settings);
   try {

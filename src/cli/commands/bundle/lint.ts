@@ -1,6 +1,7 @@
 /** `proofgate bundle lint`: what keeps a bundle from being signed or loaded, and what deserves a second look. */
-import type { BundleFault } from '../../../bundle/errors.ts';
-import type { Finding } from '../../../bundle/findings.ts';
+
+import type { Finding } from '../../../bundle/authoring/findings.ts';
+import type { BundleFault } from '../../../bundle/format/bundle-error.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/flags.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError } from '../../errors.ts';

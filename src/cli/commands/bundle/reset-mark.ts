@@ -1,7 +1,7 @@
 /** `proofgate bundle reset-mark`: the way out when a revision was accepted that should never have been. */
 import { hostname, userInfo } from 'node:os';
-import { type SharedMark, SharedMarkError } from '../../../bundle/shared-mark.ts';
-import type { ResetMark } from '../../../bundle/state/reset-mark.ts';
+import { type SharedMark, SharedMarkError } from '../../../verifier/loading/shared-mark.ts';
+import type { ResetMark } from '../../../verifier/loading/state/reset-mark.ts';
 import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
 import { CliError, usageError } from '../../errors.ts';
 import type { Environment } from '../../output.ts';
@@ -40,7 +40,7 @@ const SHARED_TIMEOUT_MS = 5000;
 async function reset(authSite: string, settings: Values, { env, output }: CliContext): Promise<void> {
   assertConfirmed(authSite, settings);
   const { assertStateDirectory } = await import('../../state-directory.ts');
-  const { resetMark } = await import('../../../bundle/state/reset-mark.ts');
+  const { resetMark } = await import('../../../verifier/loading/state/reset-mark.ts');
   const { fromBundleError } = await import('../../bundle/errors.ts');
   await assertStateDirectory(settings.stateDir);
   const shared = await openShared(settings);
@@ -56,7 +56,7 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
       throw fromSharedMarkError(fromBundleError(error));
     })
     .finally(() => shared?.close());
-  const { markMembers } = await import('../../../bundle/state/reset-mark.ts');
+  const { markMembers } = await import('../../../verifier/loading/state/reset-mark.ts');
   output.result(linesOf(authSite, cleared), {
     auth_site: authSite,
     own_mark: markMembers(cleared.own),

@@ -32,7 +32,7 @@ async function signFile(
   settings: SettingValues<typeof SETTINGS>,
   { output }: CliContext,
 ): Promise<void> {
-  const { signBundle } = await import('../../../bundle/authoring.ts');
+  const { signBundle } = await import('../../../bundle/authoring/authoring.ts');
   const { fromBundleError } = await import('../../bundle/errors.ts');
   const { readInputText } = await import('../../input-files.ts');
   const { out } = settings;

@@ -1,5 +1,5 @@
 /** `proofgate ctl approve|deny|revoke|detach|raise-floor|suspend|resume|retire`: an operator's decisions. */
-import { MAX_FLOOR_REVISION } from '../../../bundle/distribution-limits.ts';
+import { MAX_FLOOR_REVISION } from '../../../bundle/format/distribution-limits.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { revisionPath, sitePath } from '../../../client/operator/paths.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';

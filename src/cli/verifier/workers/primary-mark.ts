@@ -3,14 +3,14 @@
  * not taken. So a worker that is killed and started again finds the mark at or above all that it ever decided by.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChainPosition } from '../../../bundle/chain.ts';
-import { bundleError } from '../../../bundle/errors.ts';
+import { bundleError } from '../../../bundle/format/bundle-error.ts';
+import type { ChainPosition } from '../../../bundle/format/chain.ts';
 import {
   FileMark,
   type FileMarkOptions,
   type HighWaterMark,
   MARK_FILE,
-} from '../../../bundle/high-water-mark.ts';
+} from '../../../verifier/loading/high-water-mark.ts';
 
 const LOOK_INTERVAL_MS = 10;
 /** The primary compiles a large bundle at about the same time. */

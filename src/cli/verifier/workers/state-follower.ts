@@ -5,12 +5,12 @@
  */
 import { open, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Coalesced } from '../../../bundle/coalesced.ts';
-import { CURRENT_LINK, FRESHNESS_FILE } from '../../../bundle/file-names.ts';
-import type { BundleHolder } from '../../../bundle/holder.ts';
-import { ResolvedDirectory } from '../../../bundle/local-directory.ts';
-import { type StepDocument, stepKindOf } from '../../../bundle/open-step.ts';
-import { STEP_LOG_FILE } from '../../../bundle/state/step-log.ts';
+import { CURRENT_LINK, FRESHNESS_FILE } from '../../../bundle/format/file-names.ts';
+import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
+import { type StepDocument, stepKindOf } from '../../../bundle/format/open-step.ts';
+import { STEP_LOG_FILE } from '../../../bundle/format/step-log.ts';
+import { Coalesced } from '../../../verifier/loading/coalesced.ts';
+import type { BundleHolder } from '../../../verifier/loading/holder.ts';
 
 const POLL_INTERVAL_MS = 100;
 const MAX_RETRY_INTERVAL_MS = 10_000;

@@ -1,8 +1,9 @@
 /** The bundle of a worker: the directory, and what the primary keeps, both only read. */
-import { BundleHolder } from '../../../bundle/holder.ts';
+
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../../telemetry/refresh-metrics.ts';
+import { BundleHolder } from '../../../verifier/loading/holder.ts';
 import { nowSeconds, readSigners, type VerifierBundle } from '../bundle.ts';
 import { logBundleEvents } from '../bundle-log.ts';
 import type { VerifierSettings } from '../settings.ts';

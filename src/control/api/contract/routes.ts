@@ -3,7 +3,7 @@
  * Source: specification "Route policy", "Route source set"; docs/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';
-import { BUNDLE_CONTENT } from '../../../bundle/schema.ts';
+import { BUNDLE_CONTENT } from '../../../bundle/format/schema.ts';
 import { closed, identifier, object, VERSIONED } from './members.ts';
 
 const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;

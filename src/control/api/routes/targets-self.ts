@@ -5,8 +5,8 @@ import {
   POLL_ANSWER,
   POLL_QUERY,
   type PollAnswer,
-} from '../../../bundle/distribution-contract.ts';
-import { ACK_PATH, POLL_PATH } from '../../../bundle/distribution-limits.ts';
+} from '../../../bundle/format/distribution-contract.ts';
+import { ACK_PATH, POLL_PATH } from '../../../bundle/format/distribution-limits.ts';
 import type { TargetDistribution } from '../../services.ts';
 import { targetIdOf } from '../access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';

@@ -1,13 +1,13 @@
 /** A verifier's own way of following Control, in this process: state directory, refresh, acknowledgements. */
 import { mkdir, readFile } from 'node:fs/promises';
-import { FileMark } from '../../../../src/bundle/high-water-mark.ts';
-import { BundleHolder } from '../../../../src/bundle/holder.ts';
-import { ControlConnection } from '../../../../src/bundle/refresh/control-connection.ts';
-import { Refresher } from '../../../../src/bundle/refresh/refresher.ts';
-import { KeptChain } from '../../../../src/bundle/state/kept-chain.ts';
-import { StateDirectory } from '../../../../src/bundle/state/state-directory.ts';
 import { importPublicJwk } from '../../../../src/protocol/public-key.ts';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
+import { FileMark } from '../../../../src/verifier/loading/high-water-mark.ts';
+import { BundleHolder } from '../../../../src/verifier/loading/holder.ts';
+import { ControlConnection } from '../../../../src/verifier/loading/refresh/control-connection.ts';
+import { Refresher } from '../../../../src/verifier/loading/refresh/refresher.ts';
+import { KeptChain } from '../../../../src/verifier/loading/state/kept-chain.ts';
+import { StateDirectory } from '../../../../src/verifier/loading/state/state-directory.ts';
 import type { ControlStage } from '../control-stage.ts';
 import { SITE_ID } from '../site-declaration.ts';
 

@@ -1,5 +1,10 @@
 /** Every row of the decision table that a request can cause, by a derived key's holder and with a broker's passport. */
-import { applyToContent, type Fault, faultsOf, type TableCaller } from '../../../verifier/one-fault.ts';
+import {
+  applyToContent,
+  type Fault,
+  faultsOf,
+  type TableCaller,
+} from '../../../verifier/decision/one-fault.ts';
 import type { VectorCase } from './vector-case.ts';
 
 const CALLERS: readonly (readonly [TableCaller, string])[] = [

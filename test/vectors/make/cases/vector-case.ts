@@ -1,7 +1,7 @@
 /** A case of the tests' corpus, with what a published vector may need beside it. */
 import type { RequestEdits, RequestPlan } from '../../../fakes/signed-request.ts';
 import type { SiteContent } from '../../../fakes/snapshot.ts';
-import type { Case } from '../../../verifier/request-cases.ts';
+import type { Case } from '../../../verifier/decision/request-cases.ts';
 import { signSameEachTime } from '../deterministic.ts';
 import { TEST_SITE_KEYS } from '../test-keys.ts';
 

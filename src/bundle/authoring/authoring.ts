@@ -1,0 +1,254 @@
+/**
+ * Making bundles without a control plane: `bundle.yaml` becomes signed documents in a directory.
+ * Source: docs/bundle.md "Revision and head" and "Signed documents".
+ */
+import { mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SigningKey } from '../../protocol/signing.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
+import { AcceptedKeys } from '../compile/accepted-keys.ts';
+import { compileBundle } from '../compile/compile.ts';
+import { makeShards, type WrittenShard } from '../compile/key-shards.ts';
+import { bundleError } from '../format/bundle-error.ts';
+import { MAX_INLINE_DERIVED_KEYS } from '../format/bundle-limits.ts';
+import type { ChainPosition } from '../format/chain.ts';
+import { DOCUMENT_TYPES, parsePayload, type Signers, signDocument } from '../format/documents.ts';
+import { BUNDLE_FILE, FRESHNESS_FILE } from '../format/file-names.ts';
+import { fileError, writeFileAtomically } from '../format/files.ts';
+import { LocalDirectory } from '../format/local-directory.ts';
+import { type OpenedBundle, openBundle, positionOf } from '../format/open-bundle.ts';
+import type { BundleContent, DerivedKeyContent } from '../format/schema.ts';
+import { asBundleContent, asDerivedKey } from '../format/shape.ts';
+import { formatTime } from '../format/times.ts';
+import { readWholeChain } from './read-chain.ts';
+import { readBundleYaml } from './yaml-source.ts';
+
+/** How long a bundle is good for when its author does not say. */
+export const DEFAULT_BUNDLE_LIFETIME_SECONDS = 30 * 24 * 3600;
+
+export interface SignBundleOptions {
+  readonly yamlText: string;
+  /** Name of the YAML file, for errors. */
+  readonly fileName: string;
+  /** One signature each; at least one. */
+  readonly signingKeys: readonly SigningKey[];
+  /** Where the bundle before is: it must be signed by one of the trusted keys, and for the same site. */
+  readonly previousDirectory?: string | undefined;
+  /** Made when it is missing. */
+  readonly outDirectory: string;
+  /** Becomes `issued_at`. Whole seconds since the epoch. */
+  readonly nowSeconds: number;
+  /** Who may have signed the bundle before. Default: the signing keys. */
+  readonly trusted?: Signers | undefined;
+}
+
+/**
+ * Signs what a person wrote. Sets `issued_at`, `previous_head`, and where the file does not say them `revision` (one
+ * more than before, 1 in the first) and `expires_at` (in 30 days). Nothing is written unless a verifier would load it.
+ * Writes the shards, `bundle.jws` and a first `freshness.jws`.
+ * @throws BundleError
+ */
+export async function signBundle(options: SignBundleOptions): Promise<ChainPosition> {
+  const { fileName, signingKeys, outDirectory, nowSeconds } = options;
+  const trusted = options.trusted ?? anyOf(signingKeys, fileName);
+  const previous = await readPrevious(options, trusted);
+  const draft = completeDraft(readBundleYaml(options.yamlText, fileName), {
+    file: fileName,
+    nowSeconds,
+    previous,
+  });
+  const signed = await signContent(draft, { file: fileName, signingKeys });
+  checkSuccession(signed.content, previous, fileName);
+  await mkdir(outDirectory, { recursive: true }).catch((error: unknown) => {
+    throw fileError(error, outDirectory);
+  });
+  for (const { entry, bytes } of draft.shards) await writeFileAtomically(outDirectory, entry.file, bytes);
+  await writeFileAtomically(outDirectory, BUNDLE_FILE, signed.document);
+  const { auth_site: authSite } = signed.content;
+  const { position } = signed;
+  await writeFreshness({ directory: outDirectory, authSite, position, signingKeys, nowSeconds });
+  return signed.position;
+}
+
+/** The end of a chain that a trusted key signed throughout, deltas and links included. */
+interface SignedChain {
+  readonly authSite: string;
+  readonly position: ChainPosition;
+}
+
+/** @throws BundleError when there is none, or one with a document that not enough of the trusted keys signed */
+async function readSignedChain(directory: string, trusted: Signers): Promise<SignedChain> {
+  const { bundle, position } = await readWholeChain(directory, trusted);
+  return { authSite: bundle.content.auth_site, position };
+}
+
+async function readPrevious(options: SignBundleOptions, trusted: Signers): Promise<SignedChain | undefined> {
+  const { previousDirectory, outDirectory, fileName } = options;
+  if (previousDirectory !== undefined) return readSignedChain(previousDirectory, trusted);
+  const hasBundle = await stat(join(outDirectory, BUNDLE_FILE)).then(
+    () => true,
+    () => false,
+  );
+  if (hasBundle) {
+    // A second first revision would be refused by every verifier that knows the other one.
+    const text =
+      'the directory holds a bundle already: name it as the previous one, or choose another directory';
+    throw bundleError('previous_bundle', fileName, '', text);
+  }
+  return undefined;
+}
+
+/** @throws BundleError when there is none, or none that enough of the trusted keys signed. */
+export async function readSignedBundle(directory: string, trusted: Signers): Promise<OpenedBundle> {
+  const bytes = await new LocalDirectory(directory).read((files) => files.readBundle());
+  return openBundle(bytes, { file: BUNDLE_FILE, signers: trusted, authSite: undefined });
+}
+
+/** What is about to be signed. */
+export interface BundleDraft {
+  /** Shape not checked yet. */
+  readonly content: JsonObject;
+  readonly shards: readonly WrittenShard[];
+}
+
+export interface DraftOptions {
+  readonly file: string;
+  readonly nowSeconds: number;
+  /** Where the chain before it ends. */
+  readonly previous: { readonly position: ChainPosition } | undefined;
+}
+
+/** Fills in what an author may leave out, and moves derived keys to shards when they are too many. */
+export function completeDraft(written: JsonObject, options: DraftOptions): BundleDraft {
+  const { file, nowSeconds, previous } = options;
+  if (written.key_shards !== undefined) {
+    const text = 'made when there are many derived_keys, not written by hand';
+    throw bundleError('value_invalid', file, '/key_shards', text);
+  }
+  const chain = {
+    revision: written.revision ?? (previous === undefined ? 1 : previous.position.revision + 1),
+    issued_at: formatTime(nowSeconds),
+    expires_at: written.expires_at ?? formatTime(nowSeconds + DEFAULT_BUNDLE_LIFETIME_SECONDS),
+  };
+  const { previous_head: _, ...rest } = written;
+  const content: JsonObject = {
+    ...rest,
+    ...chain,
+    ...(previous === undefined ? {} : { previous_head: previous.position.head }),
+  };
+  const { derived_keys: derivedKeys, ...others } = content;
+  if (!Array.isArray(derivedKeys) || derivedKeys.length <= MAX_INLINE_DERIVED_KEYS) {
+    return { content, shards: [] };
+  }
+  const shards = makeShards(
+    derivedKeys.map(
+      (key: unknown, index): DerivedKeyContent => asDerivedKey(key, file, `/derived_keys/${index}`),
+    ),
+  );
+  return { content: { ...others, key_shards: shards.map(({ entry }) => entry) }, shards };
+}
+
+export interface SignContentOptions {
+  /** Where the content comes from, for errors. */
+  readonly file: string;
+  readonly signingKeys: readonly SigningKey[];
+  /** Kept by whoever signs again and again, lest every key be checked each time. */
+  readonly acceptedKeys?: AcceptedKeys | undefined;
+}
+
+export interface SignedBundle {
+  readonly content: BundleContent;
+  readonly position: ChainPosition;
+  /** Bytes of `bundle.jws`. */
+  readonly document: Buffer;
+}
+
+/**
+ * Checks content as a verifier would, rejects subjects that match no caller, then signs it.
+ * @throws BundleError with every fault in the content
+ */
+export async function signContent(draft: BundleDraft, options: SignContentOptions): Promise<SignedBundle> {
+  const { file, signingKeys } = options;
+  anyOf(signingKeys, file);
+  const payload = Buffer.from(JSON.stringify(draft.content));
+  // What is checked is what will be read, not what it was made from.
+  const content = asBundleContent(parsePayload(payload, file), file);
+  const position = positionOf(content, payload, file);
+  const keys = (options.acceptedKeys ?? new AcceptedKeys()).begin();
+  await compileBundle(content, {
+    file,
+    head: position.head,
+    readShard: (name) => readDraftShard(draft, name),
+    importKey: keys.importKey,
+    isBeingWritten: true,
+  });
+  keys.succeeded();
+  return { content, position, document: signDocument(DOCUMENT_TYPES.bundle, payload, signingKeys) };
+}
+
+async function readDraftShard(draft: BundleDraft, file: string): Promise<Buffer> {
+  const shard = draft.shards.find(({ entry }) => entry.file === file);
+  if (shard === undefined) throw bundleError('file_missing', file, '', 'no such shard');
+  return shard.bytes;
+}
+
+function checkSuccession(content: BundleContent, previous: SignedChain | undefined, file: string): void {
+  if (previous === undefined) return;
+  if (content.auth_site !== previous.authSite) {
+    throw bundleError('auth_site_mismatch', file, '/auth_site', 'not that of the previous bundle');
+  }
+  if (content.revision <= previous.position.revision) {
+    const text = `${content.revision} is not higher than ${previous.position.revision}, the previous bundle's`;
+    throw bundleError('revision_lower', file, '/revision', text);
+  }
+}
+
+/** Any one of these keys is enough. */
+function anyOf(signingKeys: readonly SigningKey[], file: string): Signers {
+  if (signingKeys.length === 0) throw bundleError('signing_key_missing', file, '', 'no key to sign with');
+  return { keys: signingKeys.map(({ publicKey }) => publicKey), threshold: 1 };
+}
+
+export interface FreshenOptions {
+  readonly directory: string;
+  readonly signingKeys: readonly SigningKey[];
+  /** Becomes `as_of`. Whole seconds since the epoch. */
+  readonly nowSeconds: number;
+  /** Who may have signed the bundle. Default: the signing keys. */
+  readonly trusted?: Signers | undefined;
+}
+
+export interface Freshened extends ChainPosition {
+  readonly asOfSeconds: number;
+}
+
+/**
+ * States that the directory's content, with its deltas and links, is the latest as of now. Not for one that somebody
+ * else signed, nor for one that a step beside it does not carry on: verifiers would not say the same of it.
+ * @throws BundleError
+ */
+export async function freshen(options: FreshenOptions): Promise<Freshened> {
+  const { directory, signingKeys, nowSeconds } = options;
+  const trusted = options.trusted ?? anyOf(signingKeys, FRESHNESS_FILE);
+  const { authSite, position } = await readSignedChain(directory, trusted);
+  await writeFreshness({ directory, authSite, position, signingKeys, nowSeconds });
+  return { ...position, asOfSeconds: nowSeconds };
+}
+
+interface Statement {
+  readonly directory: string;
+  readonly authSite: string;
+  readonly position: ChainPosition;
+  readonly signingKeys: readonly SigningKey[];
+  readonly nowSeconds: number;
+}
+
+async function writeFreshness(statement: Statement): Promise<void> {
+  const { authSite, directory, nowSeconds, position, signingKeys } = statement;
+  anyOf(signingKeys, FRESHNESS_FILE);
+  const { revision, head } = position;
+  const content = { auth_site: authSite, revision, head, as_of: formatTime(nowSeconds) };
+  const payload = Buffer.from(JSON.stringify(content));
+  const document = signDocument(DOCUMENT_TYPES.freshness, payload, signingKeys);
+  await writeFileAtomically(directory, FRESHNESS_FILE, document);
+}

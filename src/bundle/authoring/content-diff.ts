@@ -1,0 +1,224 @@
+/**
+ * What differs between two contents of a site, entry by entry, as people who review a change want to read it. Members
+ * that only place a document in its chain (`revision`, `previous_head`, `issued_at`) are not looked at, nor is the order of
+ * entries. An absent member counts as its default. Of keys only thumbprints are told.
+ * Source: docs/bundle.md "Content".
+ */
+
+import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
+import { thumbprintOf } from '../../protocol/public-key.ts';
+import { accessOf } from '../compile/compile-routes.ts';
+import { bundleError, showValue } from '../format/bundle-error.ts';
+import { DEFAULT_PASSPORT_TTL_SECONDS } from '../format/bundle-limits.ts';
+import type {
+  AllowedSourceContent,
+  ClientContent,
+  DerivedKeyContent,
+  IssuerContent,
+  IssuerKeyContent,
+  RouteContent,
+} from '../format/schema.ts';
+import type { SiteContent } from './site-content.ts';
+
+export const DIFFERENCE_KINDS = [
+  'setting',
+  'trust_anchor_source',
+  'issuer',
+  'issuer_key',
+  'client',
+  'grant',
+  'derived_key',
+  'route',
+  'route_source',
+] as const;
+export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
+
+/** One entry that one side has and the other has not, or has otherwise. */
+export interface Difference {
+  readonly change: 'added' | 'removed' | 'changed';
+  readonly kind: DifferenceKind;
+  /** What it is called; for what belongs to another entry the names of both, outer first. */
+  readonly name: readonly string[];
+  /** Those that differ; of what was added or removed all of them, with `null` for the side that has none. */
+  readonly members: readonly MemberDifference[];
+}
+
+export interface MemberDifference {
+  readonly member: string;
+  readonly before: MemberValue;
+  readonly after: MemberValue;
+}
+
+/** JSON text of a value; `null` when there is none. */
+export type MemberValue = string | null;
+
+/** An entry with its members as JSON texts: compared, and told, as those. */
+interface Entry {
+  readonly name: readonly string[];
+  readonly members: { readonly [member: string]: MemberValue };
+}
+
+export interface DiffOptions {
+  /** False where a side does not say when it expires: its signer will. Default true. */
+  readonly comparesExpiry?: boolean;
+}
+
+/**
+ * In the order of {@link DIFFERENCE_KINDS}, by name. Empty when both say the same.
+ * @throws BundleError `duplicate` for content with two entries of one name
+ */
+export function diffContents(
+  before: SiteContent,
+  after: SiteContent,
+  options: DiffOptions = {},
+): readonly Difference[] {
+  const [old, now] = [entriesOf(before, options), entriesOf(after, options)];
+  return DIFFERENCE_KINDS.flatMap((kind) => diffEntries(kind, old[kind], now[kind]));
+}
+
+function diffEntries(
+  kind: DifferenceKind,
+  before: ReadonlyMap<string, Entry>,
+  after: ReadonlyMap<string, Entry>,
+): readonly Difference[] {
+  const found: Difference[] = [];
+  const ids = [...new Set([...before.keys(), ...after.keys()])].sort();
+  for (const id of ids) {
+    const [old, now] = [before.get(id), after.get(id)];
+    const members = diffMembers(old?.members, now?.members);
+    const name = (now ?? old)?.name ?? [];
+    if (old === undefined) found.push({ change: 'added', kind, name, members });
+    else if (now === undefined) found.push({ change: 'removed', kind, name, members });
+    else if (members.length > 0) found.push({ change: 'changed', kind, name, members });
+  }
+  return found;
+}
+
+function diffMembers(before: Entry['members'] = {}, after: Entry['members'] = {}): MemberDifference[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names]
+    .map((member) => ({ member, before: before[member] ?? null, after: after[member] ?? null }))
+    .filter((difference) => difference.before !== difference.after);
+}
+
+type Entries = { readonly [K in DifferenceKind]: ReadonlyMap<string, Entry> };
+
+function entriesOf(content: SiteContent, options: DiffOptions): Entries {
+  const { bundle, clients, derivedKeys } = content;
+  const { issuers = [], route_sources: sources, routes, trust_anchor_sources: anchors = [] } = bundle;
+  return {
+    setting: byName(settingsOf(content, options)),
+    trust_anchor_source: byName(
+      anchors.map(({ id, revision, fingerprint }) => entry([id], { revision, fingerprint })),
+    ),
+    issuer: byName(issuers.map(issuerEntry)),
+    issuer_key: byName(issuers.flatMap(({ issuer, keys }) => keys.map((key) => issuerKeyEntry(issuer, key)))),
+    client: byName([...clients.values()].map(clientEntry)),
+    grant: byName(
+      [...clients.values()].flatMap(({ client_id: clientId, grants }) =>
+        grants.map(({ resource, access }) => entry([clientId, resource], { access })),
+      ),
+    ),
+    derived_key: byName([...derivedKeys.values()].map(derivedKeyEntry)),
+    route: byName(routes.map(routeEntry)),
+    route_source: byName(
+      sources.flatMap(({ route_id: routeId, allowed_sources: allowed }) =>
+        allowed.map((source) => sourceEntry(routeId, source)),
+      ),
+    ),
+  };
+}
+
+/** @throws BundleError `duplicate`: one of the two would not be looked at */
+function byName(entries: readonly Entry[]): ReadonlyMap<string, Entry> {
+  const map = new Map<string, Entry>();
+  for (const one of entries) {
+    const id = JSON.stringify(one.name);
+    if (map.has(id)) {
+      throw bundleError(
+        'duplicate',
+        'bundle',
+        '',
+        `two entries with the name ${showValue(one.name.join(' '))}`,
+      );
+    }
+    map.set(id, one);
+  }
+  return map;
+}
+
+function entry(name: readonly string[], members: { readonly [member: string]: unknown }): Entry {
+  const texts = Object.entries(members).map(([member, value]) => [member, asText(value)] as const);
+  return { name, members: Object.fromEntries(texts) };
+}
+
+/** JSON in which lists that are sets, and mappings, have one order. */
+function asText(value: unknown): MemberValue {
+  return value === undefined ? null : JSON.stringify(ordered(value));
+}
+
+function ordered(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(ordered).sort(byText);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([name, item]) => [name, ordered(item)] as const)
+      .sort(([a], [b]) => byText(a, b)),
+  );
+}
+
+function byText(a: unknown, b: unknown): number {
+  const [left, right] = [JSON.stringify(a), JSON.stringify(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+function settingsOf({ bundle }: SiteContent, { comparesExpiry = true }: DiffOptions): readonly Entry[] {
+  const settings = {
+    auth_site: bundle.auth_site,
+    ...(comparesExpiry ? { expires_at: bundle.expires_at } : {}),
+    skew_seconds: bundle.skew_seconds ?? DEFAULT_SKEW_SECONDS,
+    single_verifier: bundle.single_verifier ?? false,
+  };
+  return [
+    ...Object.entries(settings).map(([name, value]) => entry([name], { value })),
+    ...bundle.origins.map((origin) => entry(['origins', origin], {})),
+  ];
+}
+
+function issuerEntry(content: IssuerContent): Entry {
+  const { issuer, keys: _, max_passport_ttl_seconds: ttl, trust_domain: trustDomain, ...rest } = content;
+  const max_passport_ttl_seconds = ttl ?? DEFAULT_PASSPORT_TTL_SECONDS;
+  return entry([issuer, trustDomain], { ...rest, max_passport_ttl_seconds });
+}
+
+function issuerKeyEntry(issuer: string, { jwk, kid, ...rest }: IssuerKeyContent): Entry {
+  return entry([issuer, kid], { ...rest, thumbprint: thumbprintOf(jwk) });
+}
+
+function clientEntry({ client_id: clientId, context, grants: _, ...rest }: ClientContent): Entry {
+  return entry([clientId], { ...rest, context: context ?? {} });
+}
+
+function derivedKeyEntry({ jwk, key_id: keyId, provenance, ...rest }: DerivedKeyContent): Entry {
+  return entry([keyId], { ...rest, provenance: provenance ?? {}, thumbprint: thumbprintOf(jwk) });
+}
+
+function routeEntry({ route_id: routeId, ...route }: RouteContent): Entry {
+  const defaults = {
+    resource: routeId,
+    access: accessOf({ route_id: routeId, ...route }),
+    signed_headers: [],
+    body: 'bound',
+    required_provenance: {},
+    required_context: {},
+    forward_authorization: false,
+  };
+  return entry([routeId], { ...defaults, ...route });
+}
+
+/** Named by all that it says: there is nothing else to it, so it is never changed, only added and removed. */
+function sourceEntry(routeId: string, source: AllowedSourceContent): Entry {
+  const { issuer, required_key_binding: binding, subject_exact: exact, subject_prefix: prefix } = source;
+  const subject = exact === undefined ? `subject_prefix ${prefix ?? ''}` : `subject_exact ${exact}`;
+  return entry([routeId, `issuer ${issuer}`, `trust_domain ${source.trust_domain}`, subject, binding], {});
+}

@@ -1,0 +1,209 @@
+/**
+ * What is in a directory, for people: nothing secret, and nothing that is taken for granted. Whether signatures hold
+ * is only said of keys that the caller gives.
+ */
+
+import type { SignatureAlgorithm } from '../../protocol/public-key.ts';
+import { asBundleError, type BundleError, bundleError } from '../format/bundle-error.ts';
+import type { ChainPosition } from '../format/chain.ts';
+import {
+  checkSignatures,
+  DOCUMENT_TYPES,
+  type DocumentType,
+  MAX_FRESHNESS_BYTES,
+  parsePayload,
+  readDocument,
+  type Signers,
+  signatureHolds,
+  type UnverifiedDocument,
+} from '../format/documents.ts';
+import { FRESHNESS_FILE, type StepKind } from '../format/file-names.ts';
+import { asFreshnessContent } from '../format/shape.ts';
+import { parseTime } from '../format/times.ts';
+import { type ChainOnDisk, withChain } from './read-chain.ts';
+import { contentOfChain, type SiteContent } from './site-content.ts';
+
+export interface InspectOptions {
+  /** A bundle's, or a verifier's state directory. */
+  readonly directory: string;
+  /** Whole seconds since the epoch. */
+  readonly nowSeconds: number;
+  /** Who should have signed; without them nothing is verified. */
+  readonly signers?: Signers | undefined;
+}
+
+export interface BundleSummary {
+  readonly authSite: string;
+  /** Where the chain ends: of the last delta or link, or of the whole bundle. */
+  readonly revision: number;
+  readonly head: string;
+  /** Of the whole bundle. */
+  readonly previousHead: string | undefined;
+  readonly base: ChainPosition;
+  readonly steps: readonly StepSummary[];
+  /** Why the next step that is there does not carry the chain on. */
+  readonly chainProblem: BundleError | undefined;
+  /** Of the last document. */
+  readonly issuedAt: string;
+  readonly expiresAt: string;
+  readonly isExpired: boolean;
+  readonly singleVerifier: boolean;
+  readonly origins: readonly string[];
+  /** Of the whole bundle. */
+  readonly signers: readonly SignerSummary[];
+  /** Why a verifier with these signers would take nothing of it, or not all; undefined where none were given. */
+  readonly signatureProblem: BundleError | undefined;
+  /** With deltas applied, and with keys in shards. */
+  readonly counts: {
+    readonly routes: number;
+    readonly issuers: number;
+    readonly clients: number;
+    readonly derivedKeys: number;
+    readonly revokedKeys: number;
+  };
+  readonly freshness: FreshnessSummary | undefined;
+  readonly routes: readonly RouteSummary[];
+}
+
+export interface StepSummary extends ChainPosition {
+  readonly kind: StepKind;
+  readonly signers: readonly SignerSummary[];
+}
+
+export interface SignerSummary {
+  /** As the signature claims: a thumbprint. */
+  readonly keyId: string;
+  readonly algorithm: SignatureAlgorithm;
+  /** `unknown`: none of the given keys. */
+  readonly verdict: 'holds' | 'does_not_hold' | 'unknown';
+}
+
+export interface FreshnessSummary {
+  readonly revision: number;
+  readonly asOf: string;
+  readonly ageSeconds: number;
+  /** Whether it speaks of where the chain beside it ends. */
+  readonly fitsBundle: boolean;
+  readonly signers: readonly SignerSummary[];
+}
+
+export interface RouteSummary {
+  readonly routeId: string;
+  readonly method: string;
+  readonly pathTemplate: string;
+  readonly freshnessClass: string;
+}
+
+/** @throws BundleError when the directory holds no bundle, or one that is not in the format. */
+export function inspectBundle(options: InspectOptions): Promise<BundleSummary> {
+  const { directory, signers } = options;
+  return withChain(directory, undefined, async (chain) => {
+    const content = await contentOfChain(chain);
+    const freshness = await chain.files.readFreshness();
+    const { head } = chain.position;
+    const { keys } = signers ?? NOBODY;
+    const statement = freshness && summarizeFreshness(freshness, head, options.nowSeconds, keys);
+    return {
+      ...summarizeChain(chain, content, options),
+      signatureProblem: signers && (signatureProblemOf(chain, signers) ?? forgedStatement(statement)),
+      counts: countsOf(content),
+      freshness: statement,
+      routes: content.bundle.routes.map((route) => ({
+        routeId: route.route_id,
+        method: route.method,
+        pathTemplate: route.path_template,
+        freshnessClass: route.freshness_class,
+      })),
+    };
+  });
+}
+
+const NOBODY: Signers = { keys: [], threshold: 1 };
+
+function summarizeChain(
+  { bundle, position, refused, steps }: ChainOnDisk,
+  { bundle: content }: SiteContent,
+  { nowSeconds, signers: { keys } = NOBODY }: InspectOptions,
+) {
+  const last = steps.at(-1) ?? bundle;
+  return {
+    authSite: content.auth_site,
+    ...position,
+    previousHead: content.previous_head,
+    base: bundle.position,
+    steps: steps.map((step) => ({
+      kind: step.kind,
+      ...step.position,
+      signers: signersOf(step.document, DOCUMENT_TYPES[step.kind], keys),
+    })),
+    chainProblem: refused,
+    issuedAt: last.content.issued_at,
+    expiresAt: content.expires_at,
+    isExpired: nowSeconds >= (parseTime(content.expires_at) ?? 0),
+    singleVerifier: content.single_verifier ?? false,
+    origins: content.origins,
+    signers: signersOf(bundle.document, DOCUMENT_TYPES.bundle, keys),
+  };
+}
+
+/** As a verifier would find it. */
+function signatureProblemOf({ bundle, steps }: ChainOnDisk, signers: Signers): BundleError | undefined {
+  try {
+    for (const { document, file, kind } of [bundle, ...steps]) {
+      checkSignatures(document, { file, type: DOCUMENT_TYPES[kind] }, signers);
+    }
+    return undefined;
+  } catch (error) {
+    return asBundleError(error, bundle.file);
+  }
+}
+
+function signersOf(
+  document: UnverifiedDocument,
+  type: DocumentType,
+  keys: Signers['keys'],
+): readonly SignerSummary[] {
+  return document.signatures.map((signature) => {
+    const { keyId, algorithm } = signature;
+    const key = keys.find(({ thumbprint }) => thumbprint === keyId);
+    if (key === undefined) return { keyId, algorithm, verdict: 'unknown' };
+    const holds = signature.type === type && signatureHolds(document, signature, key);
+    return { keyId, algorithm, verdict: holds ? 'holds' : 'does_not_hold' };
+  });
+}
+
+/** It may be by a key for freshness, which nobody named: only one that claims a given key is held against it. */
+function forgedStatement(statement: FreshnessSummary | undefined): BundleError | undefined {
+  const forged = statement?.signers.find(({ verdict }) => verdict === 'does_not_hold');
+  if (forged === undefined) return undefined;
+  return bundleError('signature_invalid', FRESHNESS_FILE, '/signatures', 'a signature does not hold');
+}
+
+function countsOf({ bundle, clients, derivedKeys }: SiteContent): BundleSummary['counts'] {
+  let revokedKeys = 0;
+  for (const { status } of derivedKeys.values()) if (status === 'revoked') revokedKeys++;
+  return {
+    routes: bundle.routes.length,
+    issuers: bundle.issuers?.length ?? 0,
+    clients: clients.size,
+    derivedKeys: derivedKeys.size,
+    revokedKeys,
+  };
+}
+
+function summarizeFreshness(
+  bytes: Buffer,
+  head: string,
+  nowSeconds: number,
+  keys: Signers['keys'],
+): FreshnessSummary {
+  const document = readDocument({ file: FRESHNESS_FILE, bytes, maxBytes: MAX_FRESHNESS_BYTES });
+  const content = asFreshnessContent(parsePayload(document.payload, FRESHNESS_FILE), FRESHNESS_FILE);
+  return {
+    revision: content.revision,
+    asOf: content.as_of,
+    ageSeconds: nowSeconds - (parseTime(content.as_of) ?? 0),
+    fitsBundle: content.head === head,
+    signers: signersOf(document, DOCUMENT_TYPES.freshness, keys),
+  };
+}

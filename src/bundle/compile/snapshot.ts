@@ -1,0 +1,156 @@
+/**
+ * What a verifier decides from: a bundle compiled to one value. Documents become a snapshot in `compile.ts`; whoever
+ * holds a snapshot may keep it for as long as its request lasts. All of it is immutable but the key table, which deltas
+ * change in place, one whole entry at a time: see `key-table.ts`.
+ * Source: docs/bundle.md "Content" and "Life in the verifier".
+ */
+import type { BodyRule } from '../../protocol/body-binding.ts';
+import type { KeyBinding } from '../../protocol/identifiers.ts';
+import type { Attributes } from '../../protocol/passport.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import type { BundleFault } from '../format/bundle-error.ts';
+
+export interface Snapshot {
+  readonly authSite: string;
+  readonly revision: number;
+  /** base64url SHA-256 that names this revision and all before it. */
+  readonly head: string;
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+  /**
+   * The moment up to which this content is known to be the latest, seconds: the later of `issued_at` and
+   * the `as_of` of the newest accepted freshness statement.
+   */
+  readonly freshAsOfSeconds: number;
+  /** How far clocks may be apart, both ways, 1 to 60. */
+  readonly skewSeconds: number;
+  /** Whether one verifier process serves the site, so that the embedded replay store is allowed. */
+  readonly singleVerifier: boolean;
+  /** Those of an unknown class, which are denied at any age, are left out. */
+  readonly routesByFreshness: readonly FreshnessGroup[];
+  readonly routes: RouteTable;
+  readonly keys: KeyTable;
+  /** Rules and clients of the whole bundle that match no caller, at most 20. */
+  readonly warnings: readonly BundleFault[];
+}
+
+export interface RouteTable {
+  readonly size: number;
+  /**
+   * Finds the one route of a request. Costs the same however many routes there are.
+   * @param origin `scheme://authority`, canonical
+   * @param path canonical path without query
+   */
+  match(method: string, origin: string, path: string): RouteMatch;
+}
+
+export type RouteMatch =
+  | { readonly kind: 'route'; readonly route: Route }
+  | { readonly kind: 'no_route'; readonly detail: 'origin' | 'no_match' };
+
+export interface Route {
+  readonly routeId: string;
+  readonly method: string;
+  readonly pathTemplate: string;
+  readonly audience: string;
+  readonly freshness: FreshnessRule;
+  /** What a derived key's client must have been granted. */
+  readonly resource: string;
+  readonly access: Access;
+  /** `scheme://authority` that requests may be signed for. */
+  readonly origins: ReadonlySet<string>;
+  /** Headers that every transcript must sign, lower case, sorted. */
+  readonly signedHeaders: readonly string[];
+  readonly body: BodyRule;
+  readonly requiredProvenance: readonly RequiredAttribute[];
+  readonly requiredContext: readonly RequiredAttribute[];
+  /** Whether the upstream receives the passport. */
+  readonly forwardAuthorization: boolean;
+  readonly sources: readonly SourceRule[];
+}
+
+export type Access = 'read' | 'write';
+
+export type FreshnessRule =
+  | { readonly kind: 'bounded'; readonly maxStalenessSeconds: number }
+  | { readonly kind: 'realtime'; readonly maxStalenessSeconds: number | undefined }
+  | { readonly kind: 'unknown'; readonly freshnessClass: string };
+
+/** Routes with the same freshness rule. */
+export interface FreshnessGroup {
+  readonly rule: Exclude<FreshnessRule, { kind: 'unknown' }>;
+  readonly routeIds: readonly string[];
+}
+
+/** Sorted by name, in byte order, in its route. */
+export interface RequiredAttribute {
+  readonly name: string;
+  readonly allowed: ReadonlySet<string>;
+}
+
+export interface SourceRule {
+  /** Position in the route's `allowed_sources`, from 0: names the matched rule in audit events. */
+  readonly index: number;
+  readonly issuer: string;
+  readonly trustDomain: string;
+  readonly subject: SubjectRule;
+  readonly requiredKeyBinding: KeyBinding;
+}
+
+export interface SubjectRule {
+  readonly kind: 'exact' | 'prefix';
+  readonly value: string;
+  /** False for a SPIFFE ID that is not canonical: such a rule matches no caller. */
+  readonly isCanonical: boolean;
+}
+
+export interface KeyTable {
+  readonly size: number;
+  /** @param keyId `kid` of an issuer's key or `key_id` of a derived key; the two share one namespace */
+  get(keyId: string): BundleKey | undefined;
+}
+
+export type BundleKey = IssuerKey | DerivedKey;
+
+/** A broker's key: signs passports for others. */
+export interface IssuerKey {
+  readonly kind: 'issuer_key';
+  readonly keyId: string;
+  readonly key: PublicKey;
+  readonly notBeforeSeconds: number | undefined;
+  readonly notAfterSeconds: number | undefined;
+  readonly issuer: IssuerEntry;
+}
+
+export interface IssuerEntry {
+  readonly issuer: string;
+  readonly trustDomain: string;
+  /** What its keys may speak for; the empty prefix says: anything. */
+  readonly subjectPrefixes: readonly string[];
+  /** The strongest class that its keys may attest. */
+  readonly keyBinding: KeyBinding;
+  readonly maxPassportTtlSeconds: number;
+}
+
+/** A key that Control derived for a workload: signs its own passports, always of class `software`. */
+export interface DerivedKey {
+  readonly kind: 'derived_key';
+  readonly keyId: string;
+  readonly key: PublicKey;
+  readonly status: 'active' | 'revoked';
+  readonly expiresAtSeconds: number;
+  readonly clientId: string;
+  /** As of now: a delta may replace it while everything else of the key stays. */
+  readonly client: ClientEntry;
+  readonly provenance: Attributes;
+}
+
+export interface ClientEntry {
+  readonly clientId: string;
+  readonly issuer: string;
+  readonly trustDomain: string;
+  readonly subject: string;
+  readonly context: Attributes;
+  /** Strongest access granted, by resource; `write` includes `read`. */
+  readonly grants: ReadonlyMap<string, Access>;
+}

@@ -1,0 +1,161 @@
+/**
+ * Reading and writing whole files: regular ones of bounded size in, complete ones or none out.
+ */
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir, rename, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BundleError, bundleError } from './bundle-error.ts';
+
+export interface FileToRead {
+  readonly directory: string;
+  /** Without directory: errors show it. */
+  readonly file: string;
+  readonly maxBytes: number;
+}
+
+/**
+ * Follows links, then looks at what was opened, so that nothing can be put in its place in between.
+ * @throws BundleError `file_missing`, `file_unreadable`, `file_not_regular`, `file_too_large`
+ */
+export async function readRegularFile(file: FileToRead): Promise<Buffer> {
+  const { handle, sizeBytes } = await openRegularFile(file);
+  try {
+    return await readBytes(handle, sizeBytes, file.file);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** As {@link readRegularFile}, for files that are read piece by piece. The caller closes it. */
+export async function openRegularFile({
+  directory,
+  file,
+  maxBytes,
+}: FileToRead): Promise<{ readonly handle: FileHandle; readonly sizeBytes: number }> {
+  // Opening a named pipe without O_NONBLOCK waits for a writer.
+  const handle = await open(join(directory, file), constants.O_RDONLY | constants.O_NONBLOCK).catch(
+    (error: unknown) => {
+      throw fileError(error, file);
+    },
+  );
+  try {
+    const stat = await handle.stat();
+    if (!stat.isFile()) throw bundleError('file_not_regular', file, '', 'not a regular file');
+    if (stat.size > maxBytes) {
+      throw bundleError('file_too_large', file, '', `${stat.size} bytes, at most ${maxBytes}`);
+    }
+    return { handle, sizeBytes: stat.size };
+  } catch (error) {
+    await handle.close();
+    throw fileError(error, file);
+  }
+}
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** The file from its beginning, at most `maxBytes` of it. @throws BundleError `file_unreadable`, `file_too_large` */
+export async function* readChunks(
+  handle: FileHandle,
+  file: string,
+  maxBytes: number,
+): AsyncGenerator<Buffer> {
+  for (let position = 0; ; ) {
+    const { buffer, bytesRead } = await handle
+      .read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, position)
+      .catch((error: unknown) => {
+        throw fileError(error, file);
+      });
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    if (position > maxBytes) throw bundleError('file_too_large', file, '', `more than ${maxBytes} bytes`);
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+async function readBytes(handle: FileHandle, sizeBytes: number, file: string): Promise<Buffer> {
+  // One byte more than there should be, so that a file that grows meanwhile is noticed.
+  const buffer = Buffer.alloc(sizeBytes + 1);
+  let filled = 0;
+  for (;;) {
+    const { bytesRead } = await handle
+      .read(buffer, filled, buffer.length - filled, null)
+      .catch((error: unknown) => {
+        throw fileError(error, file);
+      });
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  if (filled !== sizeBytes) throw bundleError('file_unreadable', file, '', 'changed while being read');
+  return buffer.subarray(0, sizeBytes);
+}
+
+/** What the system said about a file, as one of our errors. */
+export function fileError(error: unknown, file: string): BundleError {
+  if (error instanceof BundleError) return error;
+  const code = systemErrorCode(error);
+  return code === 'ENOENT' || code === 'ENOTDIR'
+    ? bundleError('file_missing', file, '', 'no such file')
+    : bundleError('file_unreadable', file, '', `cannot be read: ${code}`);
+}
+
+/** Such as `EACCES`. */
+function systemErrorCode(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error
+    ? String(error.code)
+    : 'unknown error';
+}
+
+/**
+ * Writes a file that is whole whenever it is seen, and still there after a power cut: temporary file, fsync,
+ * rename, fsync of the directory.
+ * @throws BundleError `file_not_written`
+ */
+export async function writeFileAtomically(directory: string, file: string, bytes: Uint8Array): Promise<void> {
+  const target = join(directory, file);
+  const temporary = join(directory, `.${file}.${randomBytes(8).toString('hex')}`);
+  try {
+    await writeDurably(temporary, bytes);
+    await rename(temporary, target);
+    await syncDirectory(directory);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw fileNotWritten(error, file);
+  }
+}
+
+/** What writes that were cut off have left of a file; only for a directory that nobody else writes to. Never rejects. */
+export async function removeTemporaries(directory: string, file: string): Promise<void> {
+  const names = await readdir(directory).catch(() => []);
+  const left = names.filter((name) => name.startsWith(`.${file}.`) && TEMPORARY_SUFFIX.test(name));
+  for (const name of left) await unlink(join(directory, name)).catch(() => undefined);
+}
+
+const TEMPORARY_SUFFIX = /\.[0-9a-f]{16}$/;
+
+export function fileNotWritten(error: unknown, file: string): BundleError {
+  return bundleError('file_not_written', file, '', `cannot be written: ${systemErrorCode(error)}`);
+}
+
+/** A new file, on the disk when it returns; its directory may not know it yet. */
+export async function writeDurably(
+  path: string,
+  bytes: Uint8Array | AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const handle = await open(path, 'wx', 0o644);
+  try {
+    await writeFile(handle, bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Holds a parsed document against its schema and says in plain words what does not fit.
+ * Unknown members are refused everywhere: a misspelled restriction must not be a restriction that is missing.
+ */
+import {
+  type BundleError,
+  type BundleErrorCode,
+  bundleError,
+  Faults,
+  pointer,
+  showValue,
+} from './bundle-error.ts';
+import { PATTERN_WORDS } from './patterns.ts';
+import type {
+  BundleContent,
+  DeltaContent,
+  DerivedKeyContent,
+  FreshnessContent,
+  LinkContent,
+} from './schema.ts';
+import {
+  BUNDLE_SHAPE,
+  DELTA_SHAPE,
+  DERIVED_KEY_SHAPE,
+  FRESHNESS_SHAPE,
+  LINK_SHAPE,
+} from './schemas.generated.ts';
+import { type ShapeCheck, type ShapeError, shapeCheck } from './shape-check.ts';
+
+const bundleContent: ShapeCheck<BundleContent> = shapeCheck(BUNDLE_SHAPE);
+const freshnessContent: ShapeCheck<FreshnessContent> = shapeCheck(FRESHNESS_SHAPE);
+const deltaContent: ShapeCheck<DeltaContent> = shapeCheck(DELTA_SHAPE);
+const linkContent: ShapeCheck<LinkContent> = shapeCheck(LINK_SHAPE);
+const derivedKey: ShapeCheck<DerivedKeyContent> = shapeCheck(DERIVED_KEY_SHAPE);
+
+/** @throws BundleError for a value that is not shaped like a bundle's content. */
+export function asBundleContent(value: unknown, file: string): BundleContent {
+  if (bundleContent.holds(value)) return value;
+  throw shapeError(value, bundleContent.errors(value), file, '');
+}
+
+/** @throws BundleError for a value that is not shaped like a freshness statement. */
+export function asFreshnessContent(value: unknown, file: string): FreshnessContent {
+  if (freshnessContent.holds(value)) return value;
+  throw shapeError(value, freshnessContent.errors(value), file, '');
+}
+
+/** @throws BundleError for a value that is not shaped like a delta. */
+export function asDeltaContent(value: unknown, file: string): DeltaContent {
+  if (deltaContent.holds(value)) return value;
+  throw shapeError(value, deltaContent.errors(value), file, '');
+}
+
+/** @throws BundleError for a value that is not shaped like a link. */
+export function asLinkContent(value: unknown, file: string): LinkContent {
+  if (linkContent.holds(value)) return value;
+  throw shapeError(value, linkContent.errors(value), file, '');
+}
+
+/**
+ * @param path where the value stands in the file
+ * @throws BundleError for a value that is not shaped like a derived key.
+ */
+export function asDerivedKey(value: unknown, file: string, path: string): DerivedKeyContent {
+  if (derivedKey.holds(value)) return value;
+  throw shapeError(value, derivedKey.errors(value), file, path);
+}
+
+function shapeError(value: unknown, errors: readonly ShapeError[], file: string, path: string): BundleError {
+  const faults = new Faults(file);
+  const seen = new Set<string>();
+  for (const error of errors) {
+    for (const fault of faultsOf(error, value)) {
+      const key = `${fault.code} ${fault.path}`;
+      if (!seen.has(key)) faults.add(fault.code, path + fault.path, fault.text);
+      seen.add(key);
+    }
+  }
+  return faults.toError() ?? bundleError('value_invalid', file, path, 'not in the format');
+}
+
+interface ShapeFault {
+  readonly code: BundleErrorCode;
+  readonly path: string;
+  readonly text: string;
+}
+
+function faultsOf(error: ShapeError, document: unknown): readonly ShapeFault[] {
+  const path = error.instancePath;
+  // The schema's only choice is between kinds of key; what stands there is never shown.
+  const keyPath = /^(?:.*\/)?jwk(?=\/|$)/.exec(path)?.[0];
+  if (keyPath !== undefined) {
+    return [{ code: 'key_refused', path: keyPath, text: 'neither an Ed25519 nor a P-256 public JWK' }];
+  }
+  switch (error.keyword) {
+    case 'boolean':
+      // Comes beside each additionalProperties.
+      return [];
+    case 'additionalProperties':
+      return error.params.additionalProperties.map((name) => ({
+        code: 'unknown_member',
+        path: path + pointer(name),
+        text: 'unknown member',
+      }));
+    case 'required':
+      return error.params.requiredProperties.map((name) => ({
+        code: 'missing_member',
+        path: path + pointer(name),
+        text: 'missing',
+      }));
+    case 'uniqueItems':
+      return [{ code: 'duplicate', path, text: 'an entry occurs twice' }];
+    default: {
+      const text = `must be ${wantedBy(error)}, is ${showValue(valueAt(document, path))}`;
+      return [{ code: 'value_invalid', path, text }];
+    }
+  }
+}
+
+function wantedBy(error: ShapeError): string {
+  switch (error.keyword) {
+    case 'enum':
+      return error.params.allowedValues.map(showValue).join(' or ');
+    case 'const':
+      return showValue(error.params.allowedValue);
+    case 'pattern':
+      return PATTERN_WORDS.get(String(error.params.pattern)) ?? `like ${String(error.params.pattern)}`;
+    default:
+      return error.message.replace(/^must (?:be )?/, '');
+  }
+}
+
+function valueAt(document: unknown, path: string): unknown {
+  let value = document;
+  for (const step of path.split('/').slice(1)) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    value = Object.getOwnPropertyDescriptor(value, name)?.value;
+  }
+  return value;
+}

@@ -1,0 +1,63 @@
+/**
+ * Who a request says it comes from. For a derived key of the bundle that is the bundle's word, for anybody
+ * else the passport's, unverified: enough to deny on, never to allow on (docs/protocol.md, under the table).
+ */
+import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../bundle/compile/snapshot.ts';
+import type { KeyBinding } from '../../protocol/identifiers.ts';
+import type { Attributes, Passport, PassportClaims } from '../../protocol/passport.ts';
+
+export interface Caller {
+  readonly issuer: string;
+  readonly trustDomain: string;
+  readonly subject: string;
+  readonly keyId: string;
+  readonly keyBinding: KeyBinding;
+  readonly provenance: Attributes;
+  readonly context: Attributes;
+  /** Set for a derived key of the bundle. */
+  readonly derivedKey: DerivedKey | undefined;
+  /** The bundle's key of the passport's `kid`; undefined when there is none. */
+  readonly bundleKey: BundleKey | undefined;
+  /** The immutable record that says all of the above but `provenance` and the keys: the client, or the claims. */
+  readonly identity: ClientEntry | PassportClaims;
+}
+
+const NO_ATTRIBUTES: Attributes = new Map();
+
+export function identifyCaller(keys: KeyTable, passport: Passport): Caller {
+  const bundleKey = keys.get(passport.keyId);
+  return bundleKey?.kind === 'derived_key'
+    ? callerOfDerivedKey(bundleKey)
+    : claimedCaller(passport, bundleKey);
+}
+
+function callerOfDerivedKey(key: DerivedKey): Caller {
+  const { client } = key;
+  return {
+    issuer: client.issuer,
+    trustDomain: client.trustDomain,
+    subject: client.subject,
+    keyId: key.keyId,
+    keyBinding: 'software',
+    provenance: key.provenance,
+    context: client.context,
+    derivedKey: key,
+    bundleKey: key,
+    identity: client,
+  };
+}
+
+function claimedCaller({ keyId, claims }: Passport, bundleKey: BundleKey | undefined): Caller {
+  return {
+    issuer: claims.issuer,
+    trustDomain: claims.trustDomain,
+    subject: claims.subject,
+    keyId,
+    keyBinding: claims.keyBinding,
+    provenance: claims.provenance ?? NO_ATTRIBUTES,
+    context: claims.context ?? NO_ATTRIBUTES,
+    derivedKey: undefined,
+    bundleKey,
+    identity: claims,
+  };
+}

@@ -1,0 +1,58 @@
+/**
+ * Decides on a request before replay: runs {@link STEPS} and stops at the first denial. Pure: request, bundle and clock
+ * are arguments, a verdict comes out; nothing is consumed.
+ */
+import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { Credentials } from '../../protocol/credentials.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import type { Denial } from '../../protocol/reasons.ts';
+import type { Caller } from './caller.ts';
+import { type DecisionInputs, type Evaluation, type Evidence, found, newEvaluation } from './evaluation.ts';
+import type { RequestFacts } from './request-facts.ts';
+import { STEPS, type StepName } from './steps.ts';
+
+/** A request that passed steps 1 to 5. */
+export interface Verified {
+  readonly kind: 'verified';
+  readonly snapshot: Snapshot;
+  readonly route: Route;
+  readonly caller: Caller;
+  readonly credentials: Credentials;
+  readonly holder: PublicKey;
+}
+
+export interface DecideInputs extends DecisionInputs {
+  /** Called as each step begins, to measure it. */
+  readonly onStep?: (step: StepName) => void;
+}
+
+/** @param evidence filled in as the checks pass */
+export function decide(
+  facts: RequestFacts,
+  snapshot: Snapshot | undefined,
+  inputs: DecideInputs,
+  evidence: Evidence,
+): Verified | Denial {
+  const { onStep } = inputs;
+  const evaluation = newEvaluation(facts, snapshot, inputs, evidence);
+  for (const { name, checks } of STEPS) {
+    onStep?.(name);
+    for (const check of checks) {
+      const denial = check.run(evaluation);
+      if (denial !== undefined) return denial;
+    }
+  }
+  return verifiedOf(evaluation);
+}
+
+/** Of an evaluation of which every check passed. */
+export function verifiedOf({ evidence, holder, snapshot }: Evaluation): Verified {
+  return {
+    kind: 'verified',
+    snapshot: found(snapshot),
+    route: found(evidence.route),
+    caller: found(evidence.caller),
+    credentials: found(evidence.credentials),
+    holder: found(holder),
+  };
+}

@@ -1,0 +1,54 @@
+/** One request in evaluation: the inputs of the checks, and what each of them has found so far. */
+import type { BundleKey, Route, Snapshot, SourceRule } from '../../bundle/compile/snapshot.ts';
+import type { Credentials } from '../../protocol/credentials.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import type { Caller } from './caller.ts';
+import type { PassportCache } from './passport-cache.ts';
+import type { RequestFacts } from './request-facts.ts';
+
+/** What a decision needs besides the request and the bundle. */
+export interface DecisionInputs {
+  readonly nowSeconds: number;
+  /** Maximum age of the bundle for `realtime` routes, seconds. */
+  readonly realtimeStalenessSeconds: number;
+  readonly passports: PassportCache;
+}
+
+/** What the checks found that audit may say of a request, whatever the decision. */
+export interface Evidence {
+  route?: Route;
+  credentials?: Credentials;
+  caller?: Caller;
+  matchedRule?: SourceRule;
+}
+
+export interface Evaluation {
+  readonly facts: RequestFacts;
+  readonly snapshot: Snapshot | undefined;
+  readonly inputs: DecisionInputs;
+  readonly evidence: Evidence;
+  /** The request's authority in lower case, without the scheme's default port: as the transcript must state it. */
+  authority: string | undefined;
+  /** The bundle's key that the passport names. */
+  key: BundleKey | undefined;
+  /** The key in the passport's `cnf`; undefined when its point is not a valid public key. */
+  holder: PublicKey | undefined;
+}
+
+export function newEvaluation(
+  facts: RequestFacts,
+  snapshot: Snapshot | undefined,
+  inputs: DecisionInputs,
+  evidence: Evidence,
+): Evaluation {
+  return { facts, snapshot, inputs, evidence, authority: undefined, key: undefined, holder: undefined };
+}
+
+/**
+ * What an earlier check found. Checks run after those that they need, so a missing value is a fault of ours.
+ * @throws TypeError which the verifier answers with a denial
+ */
+export function found<T>(value: T | undefined): T {
+  if (value === undefined) throw new TypeError('a check ran before one that it needs');
+  return value;
+}

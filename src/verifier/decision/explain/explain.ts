@@ -1,0 +1,152 @@
+/**
+ * Why a request was allowed or denied: the verdict of every step and check, and what each of them compared. Nothing is
+ * consumed, so replay is not explained.
+ * Source: specification "Request evaluation order (adapter)".
+ */
+import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
+import type { Credentials } from '../../../protocol/credentials.ts';
+import { type Denial, isDenial } from '../../../protocol/reasons.ts';
+import type { Caller } from '../caller.ts';
+import { decide, type Verified, verifiedOf } from '../decide.ts';
+import { type DecisionInputs, type Evaluation, newEvaluation } from '../evaluation.ts';
+import { createPassportCache } from '../passport-cache.ts';
+import type { RequestFacts } from '../request-facts.ts';
+import { checkAttributes } from '../steps/attributes.ts';
+import { rebuildTranscript } from '../steps/binding.ts';
+import { mostAgeSeconds } from '../steps/freshness.ts';
+import { matchSource } from '../steps/source.ts';
+import { type ComparedLine, compareTranscripts } from './transcript-lines.ts';
+import { explainSteps, type StepVerdict } from './verdicts.ts';
+
+export type ExplainInputs = Omit<DecisionInputs, 'passports'>;
+
+export interface Explanation {
+  readonly nowSeconds: number;
+  readonly snapshot: Snapshot | undefined;
+  /** What the verifier decides; `verified`: allowed, if the `jti` is unused. */
+  readonly decision: Verified | Denial;
+  /** Of steps 1 to 7. */
+  readonly steps: readonly StepVerdict[];
+  readonly route: Route | undefined;
+  readonly credentials: Credentials | undefined;
+  readonly caller: Caller | undefined;
+  /** Each source rule of the route, compared alone. */
+  readonly rules: readonly ExplainedRule[];
+  readonly freshness: ExplainedFreshness | undefined;
+  readonly attributes: readonly ExplainedAttribute[];
+  /** Empty without a route, or without credentials that can be read. */
+  readonly transcript: readonly ComparedLine[];
+  /** For a denial about clocks: the decision at the time at which the proof says it was made. */
+  readonly whenMade: { readonly nowSeconds: number; readonly decision: Verified | Denial } | undefined;
+}
+
+export interface ExplainedRule {
+  readonly rule: SourceRule;
+  readonly denial: Denial | undefined;
+}
+
+export interface ExplainedFreshness {
+  /** Negative when the newest freshness statement is later than the explained time. */
+  readonly ageSeconds: number;
+  /** Undefined for an unknown freshness class. */
+  readonly limitSeconds: number | undefined;
+}
+
+export interface ExplainedAttribute extends RequiredAttribute {
+  readonly kind: 'provenance' | 'context';
+  readonly actual: string | undefined;
+  readonly denial: Denial | undefined;
+}
+
+export function explainRequest(
+  facts: RequestFacts,
+  snapshot: Snapshot | undefined,
+  inputs: ExplainInputs,
+): Explanation {
+  const evaluation = newEvaluation(facts, snapshot, withCache(inputs), {});
+  const steps = explainSteps(evaluation);
+  const decision = steps.find(({ verdict }) => verdict === 'failed')?.denial ?? verifiedOf(evaluation);
+  const { caller, credentials, route } = evaluation.evidence;
+  const isRouted = route !== undefined && caller !== undefined;
+  return {
+    nowSeconds: inputs.nowSeconds,
+    snapshot,
+    decision,
+    steps,
+    route,
+    credentials,
+    caller,
+    rules: isRouted ? explainRules(route, caller) : [],
+    freshness: route && snapshot && explainFreshness(route, snapshot, inputs),
+    attributes: isRouted ? explainAttributes(route, caller) : [],
+    transcript: explainTranscript(evaluation),
+    whenMade: decideWhenMade(facts, snapshot, inputs, { decision, credentials }),
+  };
+}
+
+/** An explanation does not rely on signatures that another one verified. */
+function withCache(inputs: ExplainInputs): DecisionInputs {
+  return { ...inputs, passports: createPassportCache() };
+}
+
+function explainRules(route: Route, caller: Caller): readonly ExplainedRule[] {
+  return route.sources.map((rule) => {
+    const answer = matchSource({ ...route, sources: [rule] }, caller);
+    return { rule, denial: isDenial(answer) ? answer : undefined };
+  });
+}
+
+function explainFreshness(
+  { freshness }: Route,
+  { freshAsOfSeconds }: Snapshot,
+  { nowSeconds, realtimeStalenessSeconds }: ExplainInputs,
+): ExplainedFreshness {
+  const limitSeconds =
+    freshness.kind === 'unknown' ? undefined : mostAgeSeconds(freshness, realtimeStalenessSeconds);
+  return { ageSeconds: nowSeconds - freshAsOfSeconds, limitSeconds };
+}
+
+function explainAttributes(route: Route, caller: Caller): readonly ExplainedAttribute[] {
+  const none = { requiredProvenance: [], requiredContext: [] };
+  const provenance = route.requiredProvenance.map((required): ExplainedAttribute => {
+    const denial = checkAttributes({ ...route, ...none, requiredProvenance: [required] }, caller);
+    return { ...required, kind: 'provenance', actual: caller.provenance.get(required.name), denial };
+  });
+  const context = route.requiredContext.map((required): ExplainedAttribute => {
+    const denial = checkAttributes({ ...route, ...none, requiredContext: [required] }, caller);
+    return { ...required, kind: 'context', actual: caller.context.get(required.name), denial };
+  });
+  return [...provenance, ...context];
+}
+
+function explainTranscript(evaluation: Evaluation): readonly ComparedLine[] {
+  const { credentials, route } = evaluation.evidence;
+  if (credentials === undefined || route === undefined) return [];
+  const { headers } = evaluation.facts;
+  return compareTranscripts(credentials.proof.transcript, rebuildTranscript(evaluation), headers);
+}
+
+/** Details of denials that depend on the clock. */
+const ABOUT_CLOCKS: ReadonlySet<string | undefined> = new Set([
+  'clock',
+  'expired',
+  'stale',
+  'key_not_yet_valid',
+  'key_expired',
+  'passport_not_yet_valid',
+  'passport_expired',
+  'proof_not_yet_valid',
+  'proof_expired',
+]);
+
+function decideWhenMade(
+  facts: RequestFacts,
+  snapshot: Snapshot | undefined,
+  inputs: ExplainInputs,
+  { decision, credentials }: Pick<Explanation, 'decision' | 'credentials'>,
+): Explanation['whenMade'] {
+  if (!isDenial(decision) || !ABOUT_CLOCKS.has(decision.detail) || credentials === undefined)
+    return undefined;
+  const nowSeconds = credentials.proof.transcript.issuedAtSeconds;
+  return { nowSeconds, decision: decide(facts, snapshot, withCache({ ...inputs, nowSeconds }), {}) };
+}

@@ -1,0 +1,144 @@
+/**
+ * Steps 1 to 5 of the specification, in its order, each a list of checks. The only place that knows this order:
+ * `decide.ts` runs them up to the first denial, `explain/` runs them all. Nothing here consumes anything; step 6, replay,
+ * is in `verifier.ts`.
+ * Source: specification "Request evaluation order (adapter)", docs/protocol.md "Decision: first fault wins".
+ */
+import { readCredentials } from '../../protocol/credentials.ts';
+import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
+import { identifyCaller } from './caller.ts';
+import { type Evaluation, found } from './evaluation.ts';
+import { checkAttributes } from './steps/attributes.ts';
+import { checkBinding } from './steps/binding.ts';
+import { checkFreshness } from './steps/freshness.ts';
+import {
+  checkAudience,
+  checkClaims,
+  checkKey,
+  checkPassportSignature,
+  checkPassportTimes,
+  checkProofSignature,
+  checkProofTimes,
+} from './steps/proof.ts';
+import { matchRoute } from './steps/route.ts';
+import { matchSource } from './steps/source.ts';
+
+export interface Step {
+  readonly number: 1 | 2 | 3 | 4 | 5;
+  readonly name: StepName;
+  readonly checks: readonly Check[];
+}
+
+export interface Check {
+  readonly name: CheckName;
+  /** Earlier checks that must have passed, or this one has nothing to look at. */
+  readonly needs: readonly CheckName[];
+  /** Records what it finds in the evaluation; undefined when the check passes. */
+  readonly run: (evaluation: Evaluation) => Denial | undefined;
+}
+
+export type StepName = 'route' | 'source' | 'freshness' | 'attributes' | 'proof';
+
+export type CheckName =
+  | 'bundle'
+  | 'route'
+  | 'credentials'
+  | 'source'
+  | 'freshness'
+  | 'attributes'
+  | ProofCheckName
+  | 'binding';
+
+/** Step 5 before the binding. Each needs the one before: claims that are not verified deserve no verdict. */
+export type ProofCheckName =
+  | 'key'
+  | 'passport_signature'
+  | 'claims'
+  | 'passport_times'
+  | 'audience'
+  | 'proof_signature'
+  | 'proof_times';
+
+export const STEPS: readonly Step[] = [
+  {
+    number: 1,
+    name: 'route',
+    checks: [
+      { name: 'bundle', needs: [], run: checkBundleIsLoaded },
+      { name: 'route', needs: ['bundle'], run: findRoute },
+      { name: 'credentials', needs: ['bundle'], run: findCredentials },
+    ],
+  },
+  {
+    number: 2,
+    name: 'source',
+    checks: [{ name: 'source', needs: ['route', 'credentials'], run: findSourceRule }],
+  },
+  {
+    number: 3,
+    name: 'freshness',
+    checks: [{ name: 'freshness', needs: ['route'], run: checkBundleIsFresh }],
+  },
+  {
+    number: 4,
+    name: 'attributes',
+    checks: [{ name: 'attributes', needs: ['route', 'credentials'], run: checkCallerAttributes }],
+  },
+  {
+    number: 5,
+    name: 'proof',
+    checks: [
+      { name: 'key', needs: ['route', 'credentials'], run: checkKey },
+      { name: 'passport_signature', needs: ['key'], run: checkPassportSignature },
+      { name: 'claims', needs: ['passport_signature'], run: checkClaims },
+      { name: 'passport_times', needs: ['claims'], run: checkPassportTimes },
+      { name: 'audience', needs: ['passport_times'], run: checkAudience },
+      { name: 'proof_signature', needs: ['audience'], run: checkProofSignature },
+      { name: 'proof_times', needs: ['proof_signature'], run: checkProofTimes },
+      { name: 'binding', needs: ['route', 'credentials'], run: checkBinding },
+    ],
+  },
+];
+
+function checkBundleIsLoaded({ snapshot }: Evaluation): Denial | undefined {
+  return snapshot === undefined ? deny('bundle_policy_missing') : undefined;
+}
+
+function findRoute(evaluation: Evaluation): Denial | undefined {
+  const { evidence, facts, snapshot } = evaluation;
+  const matched = matchRoute(facts, found(snapshot));
+  if (isDenial(matched)) return matched;
+  evidence.route = matched.route;
+  evaluation.authority = matched.authority;
+  return undefined;
+}
+
+function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Denial | undefined {
+  const { passports } = inputs;
+  const credentials = readCredentials(facts.headers, (sha256) => passports.get(sha256)?.passport);
+  if (isDenial(credentials)) return credentials;
+  evidence.credentials = credentials;
+  evidence.caller = identifyCaller(found(snapshot).keys, credentials.passport);
+  return undefined;
+}
+
+function findSourceRule({ evidence }: Evaluation): Denial | undefined {
+  const rule = matchSource(found(evidence.route), found(evidence.caller));
+  if (isDenial(rule)) return rule;
+  evidence.matchedRule = rule;
+  return undefined;
+}
+
+function checkBundleIsFresh({ evidence, inputs, snapshot }: Evaluation): Denial | undefined {
+  const { nowSeconds, realtimeStalenessSeconds } = inputs;
+  return checkFreshness(
+    found(evidence.route).freshness,
+    found(snapshot),
+    nowSeconds,
+    realtimeStalenessSeconds,
+  );
+}
+
+function checkCallerAttributes({ evidence }: Evaluation): Denial | undefined {
+  return checkAttributes(found(evidence.route), found(evidence.caller));
+}

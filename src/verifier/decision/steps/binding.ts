@@ -1,0 +1,74 @@
+/**
+ * The end of step 5: the transcript rebuilt from the request, the bundle and the passport equals the signed one,
+ * byte for byte.
+ */
+import type { Route } from '../../../bundle/compile/snapshot.ts';
+import { contentSha256 } from '../../../protocol/body-binding.ts';
+import { type Denial, deny } from '../../../protocol/reasons.ts';
+import {
+  firstDifference,
+  formatTranscript,
+  isComplete,
+  NOT_BOUND,
+  type RebuiltTranscript,
+  type Transcript,
+} from '../../../protocol/transcript.ts';
+import { type Evaluation, found } from '../evaluation.ts';
+import type { RequestFacts } from '../request-facts.ts';
+
+export function checkBinding(evaluation: Evaluation): Denial | undefined {
+  const { transcript, transcriptBytes } = found(evaluation.evidence.credentials).proof;
+  const rebuilt = rebuildTranscript(evaluation);
+  if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))
+    return undefined;
+  // A transcript has one spelling only, so texts that differ differ in a line.
+  return deny('request_binding_mismatch', firstDifference(transcript, rebuilt) ?? 'headers');
+}
+
+/** The transcript as the request, the bundle and the passport make it. */
+export function rebuildTranscript({ authority, evidence, facts, snapshot }: Evaluation): RebuiltTranscript {
+  const route = found(evidence.route);
+  const { passport, proof } = found(evidence.credentials);
+  return {
+    authSite: found(snapshot).authSite,
+    keyId: passport.keyId,
+    passportSha256: passport.sha256,
+    issuer: passport.claims.issuer,
+    subject: passport.claims.subject,
+    audience: route.audience,
+    routeId: route.routeId,
+    method: facts.method,
+    scheme: facts.scheme,
+    authority: found(authority),
+    target: facts.target,
+    jti: proof.transcript.jti,
+    issuedAtSeconds: proof.transcript.issuedAtSeconds,
+    expiresAtSeconds: proof.transcript.expiresAtSeconds,
+    contentSha256: boundBody(facts, route),
+    headers: rebuildHeaders(proof.transcript, route, facts),
+  };
+}
+
+const NO_BODY = new Uint8Array(0);
+
+/** undefined: the body is bound and not known exactly. */
+function boundBody({ method, body }: RequestFacts, route: Route): string | undefined {
+  switch (body.kind) {
+    case 'exact':
+      return contentSha256(method, route.body, body.bytes);
+    case 'none':
+      return contentSha256(method, route.body, NO_BODY);
+    case 'unknown':
+      return route.body === 'unbound' ? NOT_BOUND : undefined;
+  }
+}
+
+/** The caller's names and the route's, sorted. */
+function rebuildHeaders(sent: Transcript, route: Route, facts: RequestFacts): RebuiltTranscript['headers'] {
+  if (sent.headers.length === 0 && route.signedHeaders.length === 0) return [];
+  const names = new Set([...sent.headers.map(({ name }) => name), ...route.signedHeaders]);
+  return [...names].sort().map((name) => {
+    const header = facts.headers.lookup(name);
+    return { name, value: header.kind === 'single' ? header.value : undefined };
+  });
+}

@@ -1,0 +1,45 @@
+/** Step 3: the bundle is fresh enough for the route (docs/bundle.md "Freshness"). */
+import type { FreshnessGroup, FreshnessRule, Snapshot } from '../../../bundle/compile/snapshot.ts';
+import { type Denial, deny } from '../../../protocol/reasons.ts';
+import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
+
+/**
+ * @param realtimeStalenessSeconds most age of the bundle for `realtime` routes (`--realtime-staleness`)
+ */
+export function checkFreshness(
+  rule: FreshnessRule,
+  snapshot: Snapshot,
+  nowSeconds: number,
+  realtimeStalenessSeconds: number,
+): Denial | undefined {
+  if (rule.kind === 'unknown') return deny('bundle_freshness_unknown');
+  const { expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
+  // A clock that was set back would make a bundle fresh for as long as that.
+  if (!hasStarted(freshAsOfSeconds, nowSeconds, skewSeconds))
+    return deny('stale_bundle_fail_closed', 'clock');
+  if (hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)) return deny('stale_bundle_fail_closed', 'expired');
+  const ageSeconds = nowSeconds - freshAsOfSeconds;
+  return ageSeconds <= mostAgeSeconds(rule, realtimeStalenessSeconds)
+    ? undefined
+    : deny('stale_bundle_fail_closed', 'stale');
+}
+
+/** Those that {@link checkFreshness} denies now, by their rules. */
+export function staleGroups(
+  snapshot: Snapshot,
+  nowSeconds: number,
+  realtimeStalenessSeconds: number,
+): readonly FreshnessGroup[] {
+  return snapshot.routesByFreshness.filter(
+    ({ rule }) => checkFreshness(rule, snapshot, nowSeconds, realtimeStalenessSeconds) !== undefined,
+  );
+}
+
+/** How old the bundle may be on the route, seconds. */
+export function mostAgeSeconds(
+  rule: Exclude<FreshnessRule, { kind: 'unknown' }>,
+  realtimeStalenessSeconds: number,
+): number {
+  if (rule.kind === 'bounded') return rule.maxStalenessSeconds;
+  return Math.min(rule.maxStalenessSeconds ?? realtimeStalenessSeconds, realtimeStalenessSeconds);
+}

@@ -1,0 +1,124 @@
+/**
+ * The checks of passport and proof in step 5, in the order of `steps.ts`; the binding to the request comes after them.
+ * Source: docs/protocol.md "Decision: first fault wins", step 5.
+ */
+import type { BundleKey } from '../../../bundle/compile/snapshot.ts';
+import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../../protocol/limits.ts';
+import type { Passport } from '../../../protocol/passport.ts';
+import { importPublicKey, type PublicKey, thumbprintOf } from '../../../protocol/public-key.ts';
+import { type Denial, deny } from '../../../protocol/reasons.ts';
+import { verifySignature } from '../../../protocol/signature.ts';
+import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
+import { type Evaluation, found } from '../evaluation.ts';
+import { passportClaimsAllowed } from './passport-claims.ts';
+
+const NO_GRACE_SECONDS = 0;
+
+/** The bundle has the key and it is valid now: the site's skew applies to its start, its end has no grace. */
+export function checkKey(evaluation: Evaluation): Denial | undefined {
+  const { evidence, inputs, snapshot } = evaluation;
+  const { nowSeconds } = inputs;
+  const key = found(evidence.caller).bundleKey;
+  if (key === undefined) return deny('invalid_request_proof', 'key_unknown');
+  evaluation.key = key;
+  if (key.kind === 'derived_key') {
+    if (key.status === 'revoked') return deny('invalid_request_proof', 'key_revoked');
+    const isExpired = hasEnded(key.expiresAtSeconds, nowSeconds, NO_GRACE_SECONDS);
+    return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
+  }
+  const { notAfterSeconds, notBeforeSeconds } = key;
+  const { skewSeconds } = found(snapshot);
+  if (notBeforeSeconds !== undefined && !hasStarted(notBeforeSeconds, nowSeconds, skewSeconds)) {
+    return deny('invalid_request_proof', 'key_not_yet_valid');
+  }
+  const isExpired = notAfterSeconds !== undefined && hasEnded(notAfterSeconds, nowSeconds, NO_GRACE_SECONDS);
+  return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
+}
+
+export function checkPassportSignature(evaluation: Evaluation): Denial | undefined {
+  const { passport } = found(evaluation.evidence.credentials);
+  const verified = verifyPassport(passport, found(evaluation.key), evaluation);
+  if (verified === undefined) return deny('invalid_request_proof', 'passport_signature');
+  evaluation.holder = verified.holder;
+  return undefined;
+}
+
+/** The holder key of a passport with a valid signature; undefined when the signature is invalid. */
+function verifyPassport(
+  passport: Passport,
+  bundleKey: BundleKey,
+  { inputs }: Evaluation,
+): { readonly holder: PublicKey | undefined } | undefined {
+  const { nowSeconds, passports } = inputs;
+  const { key } = bundleKey;
+  if (passport.algorithm !== key.algorithm) return undefined;
+  const known = passports.get(passport.sha256);
+  if (known?.verifiedByThumbprint === key.thumbprint) return known;
+  if (!verifySignature(key, passport.signingInput, passport.signature)) return undefined;
+  const { holderJwk } = passport.claims;
+  const isOwnKey = thumbprintOf(holderJwk) === key.thumbprint;
+  // A derived key can sign any number of passports: other holders' points are not worth checking, and a passport whose
+  // claims are not allowed is not worth a place in the cache.
+  if (bundleKey.kind === 'derived_key' && !isOwnKey) return NO_HOLDER;
+  const holder = isOwnKey ? key : importPublicKey(holderJwk);
+  const verified = { passport, verifiedByThumbprint: key.thumbprint, holder };
+  if (bundleKey.kind === 'issuer_key' || passportClaimsAllowed(passport, bundleKey, key)) {
+    passports.remember(verified, nowSeconds);
+  }
+  return verified;
+}
+
+const NO_HOLDER = { holder: undefined };
+
+export function checkClaims({ evidence, holder, key }: Evaluation): Denial | undefined {
+  const { passport } = found(evidence.credentials);
+  return holder !== undefined && passportClaimsAllowed(passport, found(key), holder)
+    ? undefined
+    : deny('invalid_request_proof', 'claims_not_allowed');
+}
+
+export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
+  const { claims } = found(evaluation.evidence.credentials).passport;
+  const key = found(evaluation.key);
+  const { skewSeconds } = found(evaluation.snapshot);
+  const { nowSeconds } = evaluation.inputs;
+  const ttlSeconds = claims.expiresAtSeconds - claims.issuedAtSeconds;
+  const maxSeconds =
+    key.kind === 'derived_key' ? DERIVED_KEY_PASSPORT_TTL_SECONDS : key.issuer.maxPassportTtlSeconds;
+  if (ttlSeconds < 1 || ttlSeconds > maxSeconds) return deny('invalid_request_proof', 'passport_ttl');
+  const startSeconds = Math.max(claims.issuedAtSeconds, claims.notBeforeSeconds ?? 0);
+  if (!hasStarted(startSeconds, nowSeconds, skewSeconds)) {
+    return deny('invalid_request_proof', 'passport_not_yet_valid');
+  }
+  return hasEnded(claims.expiresAtSeconds, nowSeconds, skewSeconds)
+    ? deny('invalid_request_proof', 'passport_expired')
+    : undefined;
+}
+
+export function checkAudience({ evidence }: Evaluation): Denial | undefined {
+  const { claims } = found(evidence.credentials).passport;
+  return claims.audience === found(evidence.route).audience
+    ? undefined
+    : deny('invalid_request_proof', 'audience');
+}
+
+export function checkProofSignature({ evidence, holder }: Evaluation): Denial | undefined {
+  const { signature, transcriptBytes } = found(evidence.credentials).proof;
+  return verifySignature(found(holder), transcriptBytes, signature)
+    ? undefined
+    : deny('invalid_request_proof', 'proof_signature');
+}
+
+export function checkProofTimes({ evidence, inputs, snapshot }: Evaluation): Denial | undefined {
+  const { issuedAtSeconds, expiresAtSeconds } = found(evidence.credentials).proof.transcript;
+  const { skewSeconds } = found(snapshot);
+  const { nowSeconds } = inputs;
+  const ttlSeconds = expiresAtSeconds - issuedAtSeconds;
+  if (ttlSeconds < 1 || ttlSeconds > MAX_PROOF_TTL_SECONDS) return deny('invalid_request_proof', 'proof_ttl');
+  if (!hasStarted(issuedAtSeconds, nowSeconds, skewSeconds)) {
+    return deny('invalid_request_proof', 'proof_not_yet_valid');
+  }
+  return hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)
+    ? deny('invalid_request_proof', 'proof_expired')
+    : undefined;
+}

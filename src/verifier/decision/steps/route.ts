@@ -1,0 +1,21 @@
+/** Step 1: the route matches a policy in the loaded bundle (specification "Request evaluation order"). */
+import type { Route, Snapshot } from '../../../bundle/compile/snapshot.ts';
+import { type Denial, deny } from '../../../protocol/reasons.ts';
+import { isCanonicalTarget, normalizeAuthority, pathOf } from '../../../protocol/request-target.ts';
+import type { RequestFacts } from '../request-facts.ts';
+
+export interface MatchedRoute {
+  readonly route: Route;
+  /** Lower case, without the scheme's default port: as the transcript must state it. */
+  readonly authority: string;
+}
+
+/** Path, origin, method and template lead to one route. */
+export function matchRoute(facts: RequestFacts, snapshot: Snapshot): MatchedRoute | Denial {
+  if (!isCanonicalTarget(facts.target)) return deny('bundle_route_missing', 'path_not_canonical');
+  const authority = normalizeAuthority(facts.scheme, facts.authority);
+  const match = snapshot.routes.match(facts.method, `${facts.scheme}://${authority}`, pathOf(facts.target));
+  return match.kind === 'route'
+    ? { route: match.route, authority }
+    : deny('bundle_route_missing', match.detail);
+}

@@ -1,0 +1,271 @@
+/**
+ * What is loaded, and the two ways in which it changes: a whole bundle with the steps found beside it takes its place,
+ * or steps carry it on. Whatever is refused on the way leaves it as it was.
+ * Source: docs/bundle.md "Life in the verifier" and "Revision and head".
+ */
+
+import { AcceptedKeys } from '../../bundle/compile/accepted-keys.ts';
+import { prepareStep } from '../../bundle/compile/apply-step.ts';
+import { compileBundle, type LiveSnapshot } from '../../bundle/compile/compile.ts';
+import { reusingKeysOf } from '../../bundle/compile/compile-keys.ts';
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import { asBundleError, type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
+import { type ChainPosition, judgeChain } from '../../bundle/format/chain.ts';
+import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
+import { type OpenedBundle, openBundleInSteps } from '../../bundle/format/open-bundle.ts';
+import type { OpenedStep, StepDocument } from '../../bundle/format/open-step.ts';
+import { TimeSlice } from '../../bundle/format/time-slice.ts';
+import { importPublicKey } from '../../protocol/public-key.ts';
+import { type ChainTrust, cutWalk, openNext, type Walk, walkChain } from './chain-walk.ts';
+import { beforeExpiry, judgeExpiry } from './expiry-rule.ts';
+import type { BundleChange, BundleSource, FoundChain, LoadOutcome, StepRecord } from './found-chain.ts';
+import type { HighWaterMark } from './high-water-mark.ts';
+
+export interface ActiveBundleOptions extends ChainTrust {
+  readonly mark: HighWaterMark;
+  /** Whole seconds since the epoch, rounded down. */
+  readonly nowSeconds: () => number;
+  /** The verifier's own conditions, asked at every load: a reason refuses, undefined takes the snapshot. */
+  readonly acceptSnapshot?: ((snapshot: Snapshot) => string | undefined) | undefined;
+  /** Where steps are recorded before they are used; without it the mark alone remembers them. */
+  readonly stepRecord?: StepRecord | undefined;
+  /** Told of each change, after it. Must not throw. */
+  readonly onChange: (change: BundleChange) => void;
+}
+
+/** Derived keys stay for five minutes after they lapsed, so that `key_expired` can be told from `key_unknown`. */
+export const LAPSED_KEYS_KEPT_SECONDS = 300;
+
+/** Whoever calls sees to it that no two calls overlap. */
+export class ActiveBundle {
+  readonly #options: ActiveBundleOptions;
+  #acceptedKeys = new AcceptedKeys();
+  #snapshot: LiveSnapshot | undefined;
+  #source: BundleSource | undefined;
+  #loadedAtSeconds: number | undefined;
+
+  constructor(options: ActiveBundleOptions) {
+    this.#options = options;
+  }
+
+  get snapshot(): LiveSnapshot | undefined {
+    return this.#snapshot;
+  }
+
+  get source(): BundleSource | undefined {
+    return this.#source;
+  }
+
+  /** When the whole bundle was loaded. */
+  get loadedAtSeconds(): number | undefined {
+    return this.#loadedAtSeconds;
+  }
+
+  /** The same content, known to be the latest up to another moment. */
+  freshen(snapshot: LiveSnapshot): void {
+    this.#snapshot = snapshot;
+  }
+
+  /** Lets go of derived keys that lapsed a while ago; some of them, so that it takes no time to speak of. */
+  forgetLapsedKeys(most: number): void {
+    this.#snapshot?.keys.forgetLapsed(this.#forgetBeforeSeconds(), most);
+  }
+
+  #forgetBeforeSeconds(): number {
+    return this.#options.nowSeconds() - LAPSED_KEYS_KEPT_SECONDS;
+  }
+
+  /** @throws BundleError when nothing of it is taken */
+  async load(found: FoundChain): Promise<LoadOutcome> {
+    const startedMs = performance.now();
+    const { authSite, bundleSigners, mark } = this.#options;
+    // Without a mark to hold it against nothing is loaded: that is known before the work.
+    if (this.#snapshot === undefined) await mark.position();
+    const bytes = await found.files.readBundle();
+    const opened = await new TimeSlice().run(
+      openBundleInSteps(bytes, { file: BUNDLE_FILE, signers: bundleSigners, authSite }),
+    );
+    const walk = await walkChain(opened.position, found, this.#options);
+    const known = this.#placeOf(walk, found.source);
+    if (known !== undefined) return known === 'superseded' ? superseded() : this.#goOn(found, walk, known);
+    await this.#judge(walk, walk.refused);
+    const compiled = await this.compile(opened, found.files);
+    const { snapshot, taken, refused } = await this.#applySteps(compiled, walk, found);
+    if (taken < walk.positions.length - 1) await this.#judge(cutWalk(walk, taken), refused);
+    const expired = judgeExpiry(this.#snapshot, snapshot, this.#options.nowSeconds(), BUNDLE_FILE);
+    if (expired !== undefined) throw refused ?? expired;
+    await found.keep?.({ opened, bytes, positions: walk.positions.slice(1, taken + 1) });
+    // Before the swap: what was decided from must not be forgotten.
+    await mark.raise(snapshot);
+    this.#acceptedKeys = new AcceptedKeys();
+    this.#snapshot = snapshot;
+    this.#source = found.source;
+    this.#loadedAtSeconds = this.#options.nowSeconds();
+    const { signers } = opened;
+    const durationMs = performance.now() - startedMs;
+    this.#options.onChange({ kind: 'loaded', snapshot, source: found.source, durationMs, signers });
+    return { kind: 'loaded', refused };
+  }
+
+  /** Applies every rule to a whole bundle and changes nothing. @throws BundleError */
+  async compile(opened: OpenedBundle, files: ResolvedDirectory): Promise<LiveSnapshot> {
+    const keys = this.#acceptedKeys.begin();
+    const snapshot = await compileBundle(opened.content, {
+      file: BUNDLE_FILE,
+      head: opened.position.head,
+      readShard: (file) => files.readShard(file),
+      importKey: reusingKeysOf(this.#snapshot?.keys, keys.importKey),
+      forgetBeforeSeconds: this.#forgetBeforeSeconds(),
+    });
+    const refusal = this.#options.acceptSnapshot?.(snapshot);
+    if (refusal !== undefined) throw bundleError('refused_by_policy', BUNDLE_FILE, '', refusal);
+    keys.succeeded();
+    return snapshot;
+  }
+
+  /** Where on the chain we are; undefined when we are not on it. */
+  #placeOf({ positions }: Walk, source: BundleSource): number | 'superseded' | undefined {
+    const loaded = this.#snapshot;
+    if (loaded === undefined) return undefined;
+    const index = positions.findIndex(
+      ({ revision, head }) => revision === loaded.revision && head === loaded.head,
+    );
+    if (index !== -1) return index;
+    const end = positions.at(-1);
+    const isOlder = end !== undefined && end.revision < loaded.revision;
+    return isOlder && source === 'directory' && source !== this.#source ? 'superseded' : undefined;
+  }
+
+  async #goOn(found: FoundChain, walk: Walk, from: number): Promise<LoadOutcome> {
+    const documents: StepDocument[] = [];
+    let index = 0;
+    for await (const document of found.steps(walk.positions[0].revision)) {
+      if (index >= from && index < walk.positions.length - 1) documents.push(document);
+      index++;
+    }
+    if (documents.length === 0) return { kind: 'nothing_to_do', refused: walk.refused };
+    const refused = await this.advance(documents, found.source);
+    return { kind: 'advanced', refused: refused ?? walk.refused };
+  }
+
+  /** @throws BundleError when the mark forbids the chain; the fault that cut it short says more than that. */
+  async #judge({ positions }: Walk, cutBy: BundleError | undefined): Promise<void> {
+    const verdict = judgeChain(await this.#options.mark.position(), positions, BUNDLE_FILE);
+    if (verdict.kind === 'refuse') throw cutBy ?? verdict.error;
+  }
+
+  /** Onto a table that nobody decides from yet, so that nothing has to be undone. */
+  async #applySteps(compiled: LiveSnapshot, walk: Walk, found: FoundChain) {
+    const most = walk.positions.length - 1;
+    let snapshot = compiled;
+    let taken = 0;
+    const slice = new TimeSlice();
+    try {
+      for await (const document of found.steps(compiled.revision)) {
+        if (taken >= most) break;
+        const prepared = await this.#prepare(snapshot, openNext(snapshot, document, this.#options), slice);
+        snapshot = prepared.commit();
+        taken++;
+        if (slice.isUsedUp) await slice.next();
+      }
+      return { snapshot, taken, refused: walk.refused };
+    } catch (error) {
+      return { snapshot, taken, refused: asBundleError(error, BUNDLE_FILE) };
+    }
+  }
+
+  #prepare(snapshot: LiveSnapshot, step: OpenedStep, slice: TimeSlice) {
+    return prepareStep(snapshot, step, {
+      importKey: reusingKeysOf(snapshot.keys, importPublicKey),
+      forgetBeforeSeconds: this.#forgetBeforeSeconds(),
+      slice,
+    });
+  }
+
+  /**
+   * Takes as many steps as continue what is loaded and are sound.
+   * @returns why the rest was not taken
+   */
+  async advance(documents: readonly StepDocument[], source: BundleSource): Promise<BundleError | undefined> {
+    const startedMs = performance.now();
+    const before = this.#snapshot;
+    if (before === undefined) return bundleError('chain_broken', BUNDLE_FILE, '', 'nothing is loaded yet');
+    const { steps: opened, refused: notOpened } = this.#openAll(before, documents);
+    const { steps, refused: expired } = beforeExpiry(before, opened, this.#options.nowSeconds());
+    const { taken, refused: notTaken } = await this.#take(steps);
+    const snapshot = this.#snapshot;
+    if (taken > 0 && snapshot !== undefined) {
+      this.#source = source;
+      const kinds = steps.slice(0, taken).map(({ step }) => step.kind);
+      const durationMs = performance.now() - startedMs;
+      this.#options.onChange({ kind: 'advanced', snapshot, source, durationMs, steps: kinds });
+    }
+    return notTaken ?? expired ?? notOpened;
+  }
+
+  #openAll(from: ChainPosition, documents: readonly StepDocument[]) {
+    const steps: OpenedDocument[] = [];
+    let position = from;
+    try {
+      for (const document of documents) {
+        const step = openNext(position, document, this.#options);
+        steps.push({ step, bytes: document.bytes });
+        position = step.position;
+      }
+      return { steps, refused: undefined };
+    } catch (error) {
+      return { steps, refused: asBundleError(error, BUNDLE_FILE) };
+    }
+  }
+
+  async #take(
+    steps: readonly OpenedDocument[],
+  ): Promise<{ taken: number; refused: BundleError | undefined }> {
+    const { mark, stepRecord } = this.#options;
+    let taken = 0;
+    let recorded = 0;
+    try {
+      await stepRecord?.append(
+        steps.map(({ step, bytes }) => ({ document: bytes, position: step.position })),
+      );
+      recorded = stepRecord === undefined ? 0 : steps.length;
+      const slice = new TimeSlice();
+      for (const { step } of steps) {
+        const snapshot = this.#snapshot;
+        if (snapshot === undefined) break;
+        const prepared = await this.#prepare(snapshot, step, slice);
+        // The record remembers each step already, so the mark may wait for the last one.
+        if (recorded === 0 || taken === steps.length - 1) await mark.raise(step.position);
+        this.#snapshot = prepared.commit();
+        taken++;
+      }
+      return { taken, refused: undefined };
+    } catch (error) {
+      const refused = asBundleError(error, BUNDLE_FILE);
+      await this.#undoRecord(recorded - taken);
+      return { taken, refused };
+    }
+  }
+
+  /** What cannot be dropped is refused again at the next start, as it was now. */
+  async #undoRecord(count: number): Promise<void> {
+    const { mark, stepRecord } = this.#options;
+    if (count <= 0 || this.#snapshot === undefined) return;
+    try {
+      await stepRecord?.dropLast(count);
+      await mark.raise(this.#snapshot);
+    } catch {
+      // The step's own fault is the one to tell.
+    }
+  }
+}
+
+interface OpenedDocument {
+  readonly step: OpenedStep;
+  readonly bytes: Buffer;
+}
+
+function superseded(): LoadOutcome {
+  return { kind: 'superseded', refused: undefined };
+}

@@ -1,0 +1,58 @@
+/**
+ * A chain that was found, followed as far as it goes: every step is opened and held against the one before it, and nothing
+ * is applied.
+ * Source: docs/bundle.md "Revision and head".
+ */
+
+import { asBundleError, type BundleError } from '../../bundle/format/bundle-error.ts';
+import { type ChainPosition, judgeStep } from '../../bundle/format/chain.ts';
+import type { Signers } from '../../bundle/format/documents.ts';
+import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import { type OpenedStep, openStep, type StepDocument } from '../../bundle/format/open-step.ts';
+import { TimeSlice } from '../../bundle/format/time-slice.ts';
+import type { FoundChain } from './found-chain.ts';
+
+/** Whose steps are taken. */
+export interface ChainTrust {
+  readonly authSite: string;
+  readonly bundleSigners: Signers;
+}
+
+export interface Walk {
+  readonly positions: readonly [ChainPosition, ...ChainPosition[]];
+  /** Why it ends where it does, unless there is no more. */
+  readonly refused: BundleError | undefined;
+}
+
+export async function walkChain(base: ChainPosition, found: FoundChain, trust: ChainTrust): Promise<Walk> {
+  const positions: [ChainPosition, ...ChainPosition[]] = [base];
+  const slice = new TimeSlice();
+  let from = base;
+  try {
+    for await (const document of found.steps(base.revision)) {
+      from = openNext(from, document, trust).position;
+      positions.push(from);
+      if (slice.isUsedUp) await slice.next();
+    }
+    return { positions, refused: undefined };
+  } catch (error) {
+    return { positions, refused: asBundleError(error, BUNDLE_FILE) };
+  }
+}
+
+/** @throws BundleError when it does not continue the position, or is not signed as it must be */
+export function openNext(
+  from: ChainPosition,
+  { kind, file, bytes }: StepDocument,
+  { authSite, bundleSigners: signers }: ChainTrust,
+): OpenedStep {
+  const step = openStep(kind, bytes, { file, signers, authSite });
+  const error = judgeStep(from, step, file);
+  if (error !== undefined) throw error;
+  return step;
+}
+
+/** The same chain, without what comes after so many steps. */
+export function cutWalk({ positions: [base, ...steps], refused }: Walk, stepCount: number): Walk {
+  return { positions: [base, ...steps.slice(0, stepCount)], refused };
+}

@@ -1,0 +1,310 @@
+/**
+ * A bundle's life in the verifier: found in a directory, in the state directory or at Control; verified, validated,
+ * compiled, swapped in. Whatever fails on the way leaves the last-known-good in place, and says so.
+ * Source: docs/bundle.md "Life in the verifier" and "Freshness".
+ */
+
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import { asBundleError, type BundleError } from '../../bundle/format/bundle-error.ts';
+import type { ChainPosition } from '../../bundle/format/chain.ts';
+import type { Signers } from '../../bundle/format/documents.ts';
+import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import { LocalDirectory, ResolvedDirectory } from '../../bundle/format/local-directory.ts';
+import { openBundleInSteps } from '../../bundle/format/open-bundle.ts';
+import type { StepDocument } from '../../bundle/format/open-step.ts';
+import { TimeSlice } from '../../bundle/format/time-slice.ts';
+import { ActiveBundle } from './active-bundle.ts';
+import { Coalesced } from './coalesced.ts';
+import { DirectorySource } from './directory-source.ts';
+import { DirectoryWatch } from './directory-watch.ts';
+import type { BundleChange, BundleSource, FoundChain, LoadOutcome } from './found-chain.ts';
+import type { HighWaterMark } from './high-water-mark.ts';
+import type { BundleListener, BundleStatus } from './holder-events.ts';
+import { OneAtATime } from './one-at-a-time.ts';
+import { ProblemRecord } from './problem-record.ts';
+import type { KeptChain } from './state/kept-chain.ts';
+import type { IncomingBase } from './state/state-directory.ts';
+import { Statements } from './statements.ts';
+
+export type { BundleListener, BundleLoad, BundleStatus } from './holder-events.ts';
+export type { BundleProblem } from './problem-record.ts';
+
+export interface BundleHolderOptions {
+  readonly authSite: string;
+  /** Undefined where bundles come from Control alone. */
+  readonly directory: string | undefined;
+  /** Where there is one, all that is loaded is kept in it, and found there at the next start. */
+  readonly kept?: KeptChain | undefined;
+  readonly bundleSigners: Signers;
+  readonly freshnessSigners: Signers;
+  readonly mark: HighWaterMark;
+  /** Whole seconds since the epoch, rounded down. */
+  readonly nowSeconds: () => number;
+  /** The verifier's own conditions, asked at every load: a reason refuses, undefined takes the snapshot. */
+  readonly acceptSnapshot?: (snapshot: Snapshot) => string | undefined;
+  readonly listener?: BundleListener;
+  /** Default 1000. */
+  readonly pollIntervalMs?: number;
+}
+
+const DEFAULT_POLL_INTERVAL_MS = 1000;
+/** Longest time between attempts at files that have not changed. */
+const MAX_RETRY_INTERVAL_MS = 60_000;
+/** Between rounds of what has to be done now and then. */
+const ROUND_INTERVAL_MS = 1000;
+/** Lapsed keys that leave at a time: well below a millisecond. */
+const FORGET_AT_A_TIME = 500;
+
+export class BundleHolder {
+  readonly #options: BundleHolderOptions;
+  readonly #active: ActiveBundle;
+  readonly #directory: LocalDirectory | undefined;
+  readonly #source: DirectorySource | undefined;
+  readonly #problems: { readonly [S in BundleSource]: ProblemRecord };
+  readonly #statements: Statements;
+  /** Everything that changes what is loaded. */
+  readonly #changes = new OneAtATime();
+  readonly #bundlePass = new Coalesced(() => this.#runBundlePass());
+  readonly #freshnessPass = new Coalesced(() => this.#runFreshnessPass());
+  #watch: DirectoryWatch | undefined;
+  #rounds: NodeJS.Timeout | undefined;
+  #startingAgain: Promise<void> | undefined;
+
+  constructor(options: BundleHolderOptions) {
+    const { listener, nowSeconds } = options;
+    this.#options = options;
+    const problemOf = (source: BundleSource) =>
+      new ProblemRecord(nowSeconds, (error) => listener?.refused?.(error, source));
+    this.#problems = {
+      directory: problemOf('directory'),
+      state: problemOf('state'),
+      control: problemOf('control'),
+    };
+    this.#active = new ActiveBundle({
+      ...options,
+      stepRecord: options.kept,
+      onChange: (change) => this.#changed(change),
+    });
+    this.#statements = new Statements(this.#active, {
+      ...options,
+      hasDirectory: options.directory !== undefined,
+    });
+    if (options.directory !== undefined) {
+      this.#directory = new LocalDirectory(options.directory);
+      this.#source = this.#newSource(this.#directory, options.kept);
+    }
+  }
+
+  #newSource(directory: LocalDirectory, kept: KeptChain | undefined): DirectorySource {
+    return new DirectorySource({
+      directory,
+      active: this.#active,
+      problem: this.#problems.directory,
+      retryFirstMs: this.#pollIntervalMs,
+      retryMostMs: MAX_RETRY_INTERVAL_MS,
+      keep: kept && ((files, steps) => (chain) => kept.keepCopy(files, steps, chain)),
+    });
+  }
+
+  get #pollIntervalMs(): number {
+    return this.#options.pollIntervalMs ?? DEFAULT_POLL_INTERVAL_MS;
+  }
+
+  /** Whose bundles this takes. */
+  get bundleTrust() {
+    const { bundleSigners: signers, authSite } = this.#options;
+    return { signers, authSite };
+  }
+
+  /** What to decide from now. A request keeps the one that it began with. */
+  get snapshot(): Snapshot | undefined {
+    return this.#active.snapshot;
+  }
+
+  /** Where the chain of what is loaded stands. */
+  get position(): ChainPosition | undefined {
+    const snapshot = this.#active.snapshot;
+    return snapshot && { revision: snapshot.revision, head: snapshot.head };
+  }
+
+  status(): BundleStatus {
+    const { directory, state, control } = this.#problems;
+    return {
+      snapshot: this.#active.snapshot,
+      loadedAtSeconds: this.#active.loadedAtSeconds,
+      problem: control.current ?? state.current ?? directory.current,
+      freshnessProblem: this.#statements.problem,
+      freshnessIgnored: this.#statements.ignored,
+    };
+  }
+
+  /** Loads what was kept and what is in the directory, then keeps watching. Never rejects: see {@link BundleHolder.status}. */
+  async start(): Promise<void> {
+    if (this.#options.kept !== undefined) await this.#changes.run(() => this.#loadKept());
+    this.#rounds ??= setInterval(() => this.#goRound(), ROUND_INTERVAL_MS).unref();
+    if (this.#options.directory !== undefined) {
+      this.#watch ??= new DirectoryWatch({
+        directory: this.#options.directory,
+        pollIntervalMs: this.#pollIntervalMs,
+        onTick: () => void this.#look(),
+      });
+    }
+    await this.#look();
+  }
+
+  /** Looks at the files now, also at ones that failed a moment ago. Never rejects. */
+  async reload(): Promise<void> {
+    this.#source?.retryNow();
+    await this.#look();
+  }
+
+  /** Statements are read while a large bundle is still being compiled, lest what is loaded grow stale meanwhile. */
+  async #look(): Promise<void> {
+    await this.#freshnessPass.run();
+    await this.#bundlePass.run();
+  }
+
+  close(): void {
+    this.#watch?.close();
+    this.#watch = undefined;
+    clearInterval(this.#rounds);
+    this.#rounds = undefined;
+  }
+
+  #goRound(): void {
+    this.#active.forgetLapsedKeys(FORGET_AT_A_TIME);
+    if (this.#active.snapshot !== undefined || !this.#lacksMark || this.#startingAgain !== undefined) return;
+    this.#startingAgain = this.#startAgain().finally(() => {
+      this.#startingAgain = undefined;
+    });
+  }
+
+  /** Whether nothing could be loaded, sound or not, since nothing could be said of the mark. */
+  get #lacksMark(): boolean {
+    const { directory, state } = this.#problems;
+    return [directory, state].some(({ current }) => current?.error.code === 'mark_unavailable');
+  }
+
+  async #startAgain(): Promise<void> {
+    await this.#changes.run(() => this.#loadKept());
+    await this.reload();
+  }
+
+  async #loadKept(): Promise<void> {
+    const { kept } = this.#options;
+    if (this.#active.snapshot !== undefined) return;
+    try {
+      const found = await kept?.found();
+      if (found === undefined) return;
+      const { control: keeper } = this.#statements;
+      await kept?.freshness().then(
+        (bytes) => keeper.offer(bytes),
+        (error: unknown) => keeper.fail(error),
+      );
+      const { refused } = await this.#active.load(found);
+      this.#problems.state.settle(refused);
+    } catch (error) {
+      this.#problems.state.set(asBundleError(error, BUNDLE_FILE));
+    }
+  }
+
+  async #runBundlePass(): Promise<void> {
+    const [directory, source] = [this.#directory, this.#source];
+    if (directory === undefined || source === undefined) return;
+    await this.#changes.run(async () => {
+      try {
+        await directory.read(async (files) => {
+          this.#watch?.follow(files.path);
+          await source.look(files);
+        });
+      } catch (error) {
+        this.#problems.directory.set(asBundleError(error, BUNDLE_FILE));
+      }
+    });
+  }
+
+  async #runFreshnessPass(): Promise<void> {
+    if (this.#directory !== undefined) {
+      const { directory: keeper } = this.#statements;
+      await this.#directory
+        .read((files) => files.readFreshness())
+        .then(
+          (bytes) => keeper.offer(bytes),
+          (error: unknown) => keeper.fail(error),
+        );
+    }
+    if (this.#statements.apply()) this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
+  }
+
+  #changed(change: BundleChange): void {
+    this.#statements.apply();
+    // What was kept has been replaced, or carried on.
+    if (change.source !== 'state') this.#problems.state.clear();
+    this.#tell((listener, snapshot) => {
+      if (change.kind === 'loaded') listener.loaded?.(snapshot, change);
+      else listener.advanced?.(snapshot, change.steps, change.durationMs);
+    });
+  }
+
+  #tell(tell: (listener: BundleListener, snapshot: Snapshot) => void): void {
+    const { snapshot } = this.#active;
+    if (this.#options.listener !== undefined && snapshot !== undefined)
+      tell(this.#options.listener, snapshot);
+  }
+
+  /** Steps from Control that continue what is loaded. @returns why they were not all taken */
+  advance(documents: readonly StepDocument[]): Promise<BundleError | undefined> {
+    return this.#changes.run(async () => {
+      const refused = await this.#active.advance(documents, 'control');
+      this.#problems.control.settle(refused);
+      return refused;
+    });
+  }
+
+  /**
+   * A whole bundle from Control, with the steps after it.
+   * @returns why it was not taken, or not all of the steps were
+   */
+  replace(incoming: IncomingBase, documents: readonly StepDocument[]): Promise<BundleError | undefined> {
+    const { kept } = this.#options;
+    const found: FoundChain = {
+      source: 'control',
+      files: new ResolvedDirectory(incoming.path),
+      steps: () => documents,
+      keep: kept && ((chain) => kept.keepDownloaded(incoming, chain, documents)),
+    };
+    return this.#changes.run(async () => {
+      const refused = await this.#active.load(found).then(
+        (outcome: LoadOutcome) => outcome.refused,
+        (error: unknown) => asBundleError(error, BUNDLE_FILE),
+      );
+      this.#problems.control.settle(refused);
+      return refused;
+    });
+  }
+
+  /**
+   * A newer base for what is loaded already. Compiled, so that the next start does not find out that it is unsound, and
+   * beside whatever else goes on.
+   * @returns false when it is no part of what is loaded
+   * @throws BundleError when it is refused or cannot be kept
+   */
+  async rebase(incoming: IncomingBase): Promise<boolean> {
+    const { authSite, bundleSigners: signers, kept } = this.#options;
+    if (kept === undefined) return false;
+    const files = new ResolvedDirectory(incoming.path);
+    const slice = new TimeSlice();
+    const bytes = await files.readBundle();
+    const opened = await slice.run(openBundleInSteps(bytes, { file: BUNDLE_FILE, signers, authSite }));
+    await this.#active.compile(opened, files);
+    return this.#changes.run(() => kept.rebase(incoming, opened));
+  }
+
+  /** A statement from Control; kept when it makes what is loaded younger. Never rejects. */
+  async offerStatement(bytes: Buffer): Promise<void> {
+    const { control: keeper } = this.#statements;
+    if (!keeper.offer(bytes) || !this.#statements.apply()) return;
+    this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
+    await this.#options.kept?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
+  }
+}

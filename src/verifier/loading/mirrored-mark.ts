@@ -1,0 +1,185 @@
+/**
+ * A verifier's own high-water mark, mirrored in the one that the site's verifiers share. The own one always counts; the
+ * shared one binds only a verifier that has none: a newcomer, or one that lost its state directory. The shared one is
+ * raised in the background after each change, so nothing waits for it, and said again from time to time, so one that
+ * was lost comes back.
+ * Source: docs/bundle.md "The shared mark".
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
+import type { ChainPosition } from '../../bundle/format/chain.ts';
+import { Backoff } from './backoff.ts';
+import { type HighWaterMark, MARK_FILE } from './high-water-mark.ts';
+import { type SharedMark, SharedMarkError } from './shared-mark.ts';
+
+/** Must not throw. Each is told once for each change, not at every attempt. */
+export interface MirroredMarkListener {
+  /** This verifier has no mark of its own: it goes by the shared one, until it has loaded something. */
+  bound?(position: ChainPosition): void;
+  /** The shared mark could not be raised; it is tried again. */
+  raiseFailed?(error: SharedMarkError): void;
+  raiseWorksAgain?(): void;
+  /** Another verifier of the site accepted another content as this revision. */
+  disagrees?(own: ChainPosition, shared: ChainPosition): void;
+}
+
+export interface MirroredMarkOptions {
+  readonly own: HighWaterMark;
+  readonly shared: SharedMark;
+  readonly authSite: string;
+  readonly listener?: MirroredMarkListener;
+  /** Most time that a load waits for the shared mark, and one raise for its answer. Default 2000. */
+  readonly timeoutMs?: number;
+  /** Between raises: many steps a second come to one. Default 1000. */
+  readonly raiseIntervalMs?: number;
+  /** After which the shared mark is raised again though nothing changed. Default 60,000. */
+  readonly repeatIntervalMs?: number;
+}
+
+const DEFAULT_TIMEOUT_MS = 2000;
+const DEFAULT_RAISE_INTERVAL_MS = 1000;
+const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
+const MOST_RETRY_INTERVAL_MS = 30_000;
+/** While it waits to try again: how often it looks whether it may. */
+const LOOK_INTERVAL_MS = 250;
+
+export class MirroredMark implements HighWaterMark {
+  readonly #options: MirroredMarkOptions;
+  readonly #backoff: Backoff;
+  readonly #stop = new AbortController();
+  /** To be told to the shared mark. */
+  #pending: ChainPosition | undefined;
+  #raising: Promise<void> | undefined;
+  #repeat: NodeJS.Timeout | undefined;
+  #boundTo: ChainPosition | undefined;
+  #raiseProblem: string | undefined;
+  #disagreesAbout: string | undefined;
+
+  constructor(options: MirroredMarkOptions) {
+    this.#options = options;
+    this.#backoff = new Backoff(this.#raiseIntervalMs, MOST_RETRY_INTERVAL_MS);
+  }
+
+  /**
+   * Begins to keep the shared mark up with the own one, also where nothing changes. A mark of its own that cannot be
+   * read is not told: loads say so.
+   */
+  async start(): Promise<void> {
+    const { own, repeatIntervalMs = DEFAULT_REPEAT_INTERVAL_MS } = this.#options;
+    const tellOwn = async () => {
+      const position = await own.position().catch(() => undefined);
+      if (position !== undefined) this.#offer(position);
+    };
+    this.#repeat ??= setInterval(() => void tellOwn(), repeatIntervalMs).unref();
+    await tellOwn();
+  }
+
+  /**
+   * The own mark; without one the shared one, asked for at each call: it may have been reset.
+   * @throws BundleError `mark_unavailable` while it cannot be asked for: without either there is nothing to hold a
+   *   bundle against, so nothing is loaded; `mark_corrupt`, `mark_of_another_site`
+   */
+  async position(): Promise<ChainPosition | undefined> {
+    const own = await this.#options.own.position();
+    if (own !== undefined) return own;
+    const shared = await this.#readShared();
+    if (shared !== undefined && shared.head !== this.#boundTo?.head) this.#options.listener?.bound?.(shared);
+    this.#boundTo = shared;
+    return shared;
+  }
+
+  /** Returns when the own mark is kept; the shared one follows. @throws BundleError `file_not_written` */
+  async raise(position: ChainPosition): Promise<void> {
+    await this.#options.own.raise(position);
+    this.#offer(position);
+  }
+
+  /** Tells the shared mark what it was not told yet, once, unless that failed a moment ago. Never rejects. */
+  async close(): Promise<void> {
+    clearInterval(this.#repeat);
+    this.#stop.abort();
+    await this.#raising;
+    if (this.#pending !== undefined && this.#raiseProblem === undefined) {
+      await this.#raiseShared(this.#pending);
+    }
+    this.#pending = undefined;
+  }
+
+  get #raiseIntervalMs(): number {
+    return this.#options.raiseIntervalMs ?? DEFAULT_RAISE_INTERVAL_MS;
+  }
+
+  get #timeoutMs(): number {
+    return this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  }
+
+  async #readShared(): Promise<ChainPosition | undefined> {
+    const { authSite, shared } = this.#options;
+    try {
+      return await shared.read(authSite, this.#timeoutMs);
+    } catch (error) {
+      throw asMarkError(error);
+    }
+  }
+
+  #offer({ revision, head }: ChainPosition): void {
+    if (this.#stop.signal.aborted) return;
+    if (this.#pending === undefined || revision > this.#pending.revision) this.#pending = { revision, head };
+    this.#raising ??= this.#raisePending().finally(() => {
+      this.#raising = undefined;
+    });
+  }
+
+  async #raisePending(): Promise<void> {
+    const { signal } = this.#stop;
+    while (this.#pending !== undefined && !signal.aborted) {
+      const position = this.#pending;
+      const isDone = this.#backoff.isDue && (await this.#raiseShared(position));
+      if (isDone && this.#pending === position) this.#pending = undefined;
+      const pauseMs = isDone ? this.#raiseIntervalMs : Math.min(LOOK_INTERVAL_MS, this.#raiseIntervalMs);
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  /** @returns whether the shared mark is at the position, or above it */
+  async #raiseShared(position: ChainPosition): Promise<boolean> {
+    const { authSite, listener, shared } = this.#options;
+    try {
+      const kept = await shared.raise(authSite, position, this.#timeoutMs);
+      this.#backoff.reset();
+      if (this.#raiseProblem !== undefined) listener?.raiseWorksAgain?.();
+      this.#raiseProblem = undefined;
+      this.#compare(position, kept);
+      return true;
+    } catch (error) {
+      this.#backoff.failed();
+      const problem = asSharedMarkError(error);
+      if (problem.message !== this.#raiseProblem) listener?.raiseFailed?.(problem);
+      this.#raiseProblem = problem.message;
+      return false;
+    }
+  }
+
+  #compare(own: ChainPosition, shared: ChainPosition): void {
+    if (own.revision !== shared.revision || own.head === shared.head) return;
+    if (this.#disagreesAbout !== own.head) this.#options.listener?.disagrees?.(own, shared);
+    this.#disagreesAbout = own.head;
+  }
+}
+
+/** What is not the adapter's own is a fault of ours, and its text may hold anything. */
+function asSharedMarkError(error: unknown): SharedMarkError {
+  if (error instanceof SharedMarkError) return error;
+  const name = error instanceof Error ? error.name : typeof error;
+  return new SharedMarkError('unavailable', `unexpected ${name}`);
+}
+
+function asMarkError(error: unknown): BundleError {
+  const { fault, message } = asSharedMarkError(error);
+  if (fault === 'corrupt') {
+    const text = `the shared mark: ${message}; nothing is loaded until it is reset (proofgate bundle reset-mark)`;
+    return bundleError('mark_corrupt', MARK_FILE, '', text);
+  }
+  const text = `there is none, and the shared one cannot be asked for: ${message}; nothing is loaded until it can`;
+  return bundleError('mark_unavailable', MARK_FILE, '', text);
+}

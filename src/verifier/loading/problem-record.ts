@@ -1,0 +1,46 @@
+/** What is wrong with one thing, since when: told once for each change, not at every look. */
+import type { BundleError } from '../../bundle/format/bundle-error.ts';
+
+export interface Problem<E> {
+  readonly error: E;
+  /** When it was first seen. */
+  readonly sinceSeconds: number;
+}
+
+export type BundleProblem = Problem<BundleError>;
+
+export class ProblemRecord<E extends { readonly code: string; readonly message: string } = BundleError> {
+  readonly #nowSeconds: () => number;
+  readonly #tell: (error: E) => void;
+  #current: Problem<E> | undefined;
+
+  /** @param tell called for each new problem; must not throw */
+  constructor(nowSeconds: () => number, tell: (error: E) => void) {
+    this.#nowSeconds = nowSeconds;
+    this.#tell = tell;
+  }
+
+  get current(): Problem<E> | undefined {
+    return this.#current;
+  }
+
+  set(error: E): void {
+    const before = this.#current?.error;
+    if (error.code === before?.code && error.message === before.message) return;
+    this.#current = { error, sinceSeconds: this.#nowSeconds() };
+    this.#tell(error);
+  }
+
+  /** @returns whether there was one */
+  clear(): boolean {
+    const was = this.#current !== undefined;
+    this.#current = undefined;
+    return was;
+  }
+
+  /** {@link ProblemRecord.set}, or {@link ProblemRecord.clear} without an error. */
+  settle(error: E | undefined): void {
+    if (error === undefined) this.clear();
+    else this.set(error);
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Whole bundles from Control: at once where nothing else leads on, and beside everything else where the steps on top of
+ * the base that is kept have become many.
+ * Source: docs/bundle.md "Distribution".
+ */
+
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BundleError } from '../../../bundle/format/bundle-error.ts';
+import type { DistributedBundle } from '../../../bundle/format/distribution-contract.ts';
+import type { StepDocument } from '../../../bundle/format/open-step.ts';
+import type { BundleHolder } from '../holder.ts';
+import { PASSING } from '../passing-faults.ts';
+import type { KeptChain } from '../state/kept-chain.ts';
+import type { IncomingBase } from '../state/state-directory.ts';
+import type { ControlConnection } from './control-connection.ts';
+import { ControlFailure } from './control-failure.ts';
+import { downloadBundle, type KnownFiles } from './download-bundle.ts';
+import type { RetryDelay } from './retry-delay.ts';
+
+export interface BaseFetcherOptions {
+  readonly connection: Pick<ControlConnection, 'download'>;
+  readonly holder: BundleHolder;
+  readonly kept: KeptChain;
+  readonly signal: AbortSignal;
+  readonly retry: RetryDelay;
+  readonly onFailure: (error: unknown) => void;
+  readonly onFetched: (revision: number, bytesFetched: number) => void;
+}
+
+export class BaseFetcher {
+  readonly #options: BaseFetcherOptions;
+  #fetching: Promise<void> | undefined;
+  /** Of a base that could not take the place of the one before, whatever was tried. */
+  #unfit: string | undefined;
+
+  constructor(options: BaseFetcherOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Fetches a whole bundle and loads it.
+   * @returns why it was refused
+   * @throws ControlFailure, BundleError when it could not be fetched or kept
+   */
+  async replace(whole: DistributedBundle, steps: readonly StepDocument[]): Promise<BundleError | undefined> {
+    return this.#fetch(whole, async (incoming) => this.#options.holder.replace(incoming, steps));
+  }
+
+  /** Returns at once. Takes a newer base when it is worth it, and when none is on its way. */
+  offer(whole: DistributedBundle | undefined): void {
+    const { kept } = this.#options;
+    const isNewer = whole !== undefined && whole.revision > (kept.base?.revision ?? Number.MAX_SAFE_INTEGER);
+    if (!isNewer || !kept.isLong || whole.head === this.#unfit) return;
+    this.#fetching ??= this.#rebase(whole).finally(() => {
+      this.#fetching = undefined;
+    });
+  }
+
+  /** Returns when nothing is on its way. */
+  async idle(): Promise<void> {
+    await this.#fetching;
+  }
+
+  async #rebase(whole: DistributedBundle): Promise<void> {
+    const { holder, onFailure, onFetched, retry, signal } = this.#options;
+    try {
+      await this.#fetch(whole, async (incoming, bytesFetched) => {
+        if (await holder.rebase(incoming)) onFetched(whole.revision, bytesFetched);
+        else this.#unfit = whole.head;
+      });
+      retry.reset();
+    } catch (error) {
+      if (signal.aborted) return;
+      onFailure(error);
+      if (error instanceof BundleError && !PASSING.has(error.code)) this.#unfit = whole.head;
+      // The offer comes again with the next answer; this keeps it from being taken at once.
+      const retryAfterMs = error instanceof ControlFailure ? error.retryAfterMs : undefined;
+      await sleep(retry.failed(retryAfterMs), undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #fetch<T>(
+    whole: DistributedBundle,
+    use: (incoming: IncomingBase, bytesFetched: number) => Promise<T>,
+  ): Promise<T> {
+    const { connection, holder, kept, signal } = this.#options;
+    const incoming = await kept.newBase();
+    try {
+      const known = await knownShards(kept);
+      const { bytesFetched } = await downloadBundle(whole, {
+        connection,
+        incoming,
+        known,
+        trust: holder.bundleTrust,
+        signal,
+      });
+      return await use(incoming, bytesFetched);
+    } finally {
+      // Once it is the current base it lies elsewhere.
+      await kept.discard(incoming);
+    }
+  }
+}
+
+/** By the hashes that the current base, which was verified when it was loaded, names them with. */
+async function knownShards({ base, currentFiles, shards }: KeptChain): Promise<KnownFiles> {
+  if (base === undefined || currentFiles === undefined) return new Map();
+  return new Map(shards.map(({ file, sha256 }) => [sha256, join(currentFiles.path, file)]));
+}

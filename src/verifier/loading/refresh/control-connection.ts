@@ -1,0 +1,208 @@
+/**
+ * HTTP to Control as a target speaks it: polls, acknowledgements, files. Everything that comes back is bounded and
+ * checked for its shape; redirects are not followed; the token is read anew for each request, so that it can be
+ * rotated under way, and stays in its header.
+ * Source: `distribution-contract.ts`.
+ */
+import { Agent, type Dispatcher, errors, request } from 'undici';
+import type {
+  Acknowledgement,
+  DistributedFile,
+  PollAnswer,
+  PollQuery,
+} from '../../../bundle/format/distribution-contract.ts';
+import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../../bundle/format/distribution-limits.ts';
+import { POLL_ANSWER_SHAPE } from '../../../bundle/format/schemas.generated.ts';
+import { type ShapeCheck, shapeCheck } from '../../../bundle/format/shape-check.ts';
+import { hasAtMostParts } from './answer-structure.ts';
+import { ControlFailure } from './control-failure.ts';
+import { parseRetryAfter } from './retry-delay.ts';
+
+export interface ControlConnectionOptions {
+  /** Origin, without a path. */
+  readonly url: URL;
+  /** The target's bearer token. @throws ControlFailure `control_token_unusable` */
+  readonly readToken: () => Promise<string>;
+  /** PEM; default: what the system trusts. */
+  readonly certificateAuthorities?: string | undefined;
+  /** Milliseconds. */
+  readonly connectTimeoutMs?: number;
+  /** Longest silence, milliseconds, beside what a poll asks Control to wait. */
+  readonly answerTimeoutMs?: number;
+}
+
+/** Most bytes of an answer to a poll: some thousand usual steps, or a few of the largest. */
+export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** Twice the most steps, each an object of three members, and the files of a bundle; with room to spare. */
+const MAX_ANSWER_PARTS = 16 * MAX_STEPS;
+const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
+const DEFAULT_ANSWER_TIMEOUT_MS = 15_000;
+const FILES_PATH = '/v1/targets/self/bundles/';
+
+export type PollResult =
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'answer'; readonly answer: PollAnswer; readonly etag: string | undefined };
+
+const pollAnswer: ShapeCheck<PollAnswer> = shapeCheck(POLL_ANSWER_SHAPE);
+
+export class ControlConnection {
+  readonly #options: ControlConnectionOptions;
+  readonly #agent: Agent;
+
+  constructor(options: ControlConnectionOptions) {
+    this.#options = options;
+    const timeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
+    const ca = options.certificateAuthorities;
+    this.#agent = new Agent({
+      connect: { timeout: timeoutMs, rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) },
+    });
+  }
+
+  /**
+   * @param etag of the answer that was taken in full
+   * @throws ControlFailure
+   */
+  async poll(query: PollQuery, etag: string | undefined, signal: AbortSignal): Promise<PollResult> {
+    const url = new URL(POLL_PATH, this.#options.url);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+    const response = await this.#send(url, {
+      headers: etag === undefined ? {} : { 'if-none-match': etag },
+      headersTimeout: this.#answerTimeoutMs + (query.wait_seconds ?? 0) * 1000,
+      signal,
+    });
+    if (response.statusCode === 304) {
+      await response.body.dump();
+      return { kind: 'unchanged' };
+    }
+    await refuseUnless(200, response);
+    const answer: unknown = parseJson(await this.#readBody(response, MAX_ANSWER_BYTES));
+    if (!pollAnswer.holds(answer)) throw invalid('its answer is not in the format');
+    return { kind: 'answer', answer, etag: headerOf(response, 'etag') };
+  }
+
+  /** @throws ControlFailure */
+  async acknowledge(acknowledgement: Acknowledgement, signal: AbortSignal): Promise<void> {
+    const response = await this.#send(new URL(ACK_PATH, this.#options.url), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(acknowledgement),
+      signal,
+    });
+    const { statusCode } = response;
+    if (statusCode >= 200 && statusCode < 300) await response.body.dump();
+    else await refuseUnless(204, response);
+  }
+
+  /** The bytes of a file, as they come. @throws ControlFailure, also while it is being read */
+  async *download(file: DistributedFile, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const url = new URL(file.path, this.#options.url);
+    if (url.origin !== this.#options.url.origin || !url.pathname.startsWith(FILES_PATH)) {
+      throw invalid(`its path for ${file.name} leads elsewhere`);
+    }
+    const response = await this.#send(url, { signal });
+    await refuseUnless(200, response);
+    yield* bounded(response, file.bytes, `${file.name} is larger than Control said`);
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  get #answerTimeoutMs(): number {
+    return this.#options.answerTimeoutMs ?? DEFAULT_ANSWER_TIMEOUT_MS;
+  }
+
+  async #send(url: URL, options: SendOptions): Promise<Dispatcher.ResponseData> {
+    const token = await this.#options.readToken();
+    try {
+      return await request(url, {
+        dispatcher: this.#agent,
+        bodyTimeout: this.#answerTimeoutMs,
+        headersTimeout: this.#answerTimeoutMs,
+        ...options,
+        headers: { ...options.headers, authorization: `Bearer ${token}`, accept: 'application/json' },
+      });
+    } catch (error) {
+      throw asFailure(error);
+    }
+  }
+
+  async #readBody(response: Dispatcher.ResponseData, maxBytes: number): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of bounded(response, maxBytes, `its answer is larger than ${maxBytes} bytes`)) {
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks);
+  }
+}
+
+interface SendOptions {
+  readonly method?: 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly headersTimeout?: number;
+  readonly signal: AbortSignal;
+}
+
+async function* bounded(
+  response: Dispatcher.ResponseData,
+  maxBytes: number,
+  text: string,
+): AsyncGenerator<Buffer> {
+  let received = 0;
+  try {
+    for await (const chunk of response.body) {
+      if (!(chunk instanceof Uint8Array)) throw invalid('its answer is no stream of bytes');
+      received += chunk.length;
+      if (received > maxBytes) throw new ControlFailure('control_answer_too_large', text);
+      yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+    }
+  } catch (error) {
+    throw asFailure(error);
+  }
+}
+
+function parseJson(bytes: Buffer): unknown {
+  if (!hasAtMostParts(bytes, MAX_ANSWER_PARTS)) throw invalid('its answer has too many parts');
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw invalid('its answer is not JSON');
+  }
+}
+
+async function refuseUnless(status: number, response: Dispatcher.ResponseData): Promise<void> {
+  const { statusCode } = response;
+  if (statusCode === status) return;
+  // What an error says is not for our log: it may echo what we sent.
+  response.body.on('error', () => undefined);
+  response.body.destroy();
+  const retryAfterMs = parseRetryAfter(headerOf(response, 'retry-after'), Date.now());
+  const text = `it answered ${statusCode}`;
+  if (statusCode === 401 || statusCode === 403)
+    throw new ControlFailure('control_unauthorized', text, retryAfterMs);
+  if (statusCode === 429) throw new ControlFailure('control_throttled', text, retryAfterMs);
+  if (statusCode >= 500) throw new ControlFailure('control_unavailable', text, retryAfterMs);
+  throw new ControlFailure('control_status', text, retryAfterMs);
+}
+
+function headerOf({ headers }: Dispatcher.ResponseData, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function invalid(text: string): ControlFailure {
+  return new ControlFailure('control_answer_invalid', text);
+}
+
+/** By class and system code; messages of libraries may hold what was sent. */
+function asFailure(error: unknown): Error {
+  if (error instanceof ControlFailure) return error;
+  const isTimeout =
+    error instanceof errors.HeadersTimeoutError ||
+    error instanceof errors.BodyTimeoutError ||
+    error instanceof errors.ConnectTimeoutError;
+  if (isTimeout) return new ControlFailure('control_timeout', 'it did not answer in time');
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'error';
+  return new ControlFailure('control_unreachable', `it cannot be reached: ${code}`);
+}

@@ -1,0 +1,281 @@
+/**
+ * Follows Control in the background: polls, applies what comes, acknowledges it or says why not. Nothing here is on the
+ * way of a request, and Control being away changes nothing until freshness runs out.
+ * Source: docs/bundle.md "Distribution".
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { asBundleError, type BundleError } from '../../../bundle/format/bundle-error.ts';
+import type { ChainPosition } from '../../../bundle/format/chain.ts';
+import type { DistributedStep, PollAnswer, PollQuery } from '../../../bundle/format/distribution-contract.ts';
+import { MAX_WAIT_SECONDS } from '../../../bundle/format/distribution-limits.ts';
+import { BUNDLE_FILE, stepFile } from '../../../bundle/format/file-names.ts';
+import type { StepDocument } from '../../../bundle/format/open-step.ts';
+import type { HighWaterMark } from '../high-water-mark.ts';
+import type { BundleHolder } from '../holder.ts';
+import { PASSING } from '../passing-faults.ts';
+import { type Problem, ProblemRecord } from '../problem-record.ts';
+import type { KeptChain } from '../state/kept-chain.ts';
+import { Acknowledger } from './acknowledger.ts';
+import { BaseFetcher } from './base-fetcher.ts';
+import type { ControlConnection } from './control-connection.ts';
+import { ControlFailure } from './control-failure.ts';
+import { RetryDelay } from './retry-delay.ts';
+
+export interface RefresherOptions {
+  readonly authSite: string;
+  readonly connection: ControlConnection;
+  readonly holder: BundleHolder;
+  readonly kept: KeptChain;
+  readonly mark: HighWaterMark;
+  /** Whole seconds since the epoch. */
+  readonly nowSeconds: () => number;
+  readonly listener?: RefreshListener;
+  /** What polls ask Control to wait; default {@link MAX_WAIT_SECONDS}. */
+  readonly waitSeconds?: number;
+  /** First and longest wait after failures, milliseconds; default 250 and 30,000. */
+  readonly retryFirstMs?: number;
+  readonly retryMostMs?: number;
+}
+
+/** Must not throw. */
+export interface RefreshListener {
+  polled?(outcome: 'changed' | 'unchanged' | 'failed'): void;
+  /** Told once for each change of what is wrong. */
+  failed?(activity: RefreshActivity, code: string, text: string): void;
+  recovered?(activity: RefreshActivity): void;
+  acknowledged?(position: ChainPosition, outcome: 'accepted' | 'refused'): void;
+  /** A base was fetched and put in the place of the one before. */
+  rebased?(revision: number, bytesFetched: number): void;
+}
+
+export interface RefreshStatus {
+  /** When Control last answered as it should; undefined while it never has. */
+  readonly lastContactSeconds: number | undefined;
+  /** What is wrong with the first of polls, fetches and acknowledgements that fail. */
+  readonly problem: Problem<ControlFailure | BundleError> | undefined;
+}
+
+export type RefreshActivity = 'poll' | 'fetch' | 'acknowledge';
+
+/** Shortest time between polls that bring nothing, should Control not wait as it was asked to. */
+const IDLE_ROUND_MS = 250;
+/** Statements in a row that make nothing younger and are answered by another poll at once. */
+const MOST_IDLE_STATEMENTS = 8;
+
+export class Refresher {
+  readonly #options: RefresherOptions;
+  readonly #stop = new AbortController();
+  readonly #problems: { readonly [A in RefreshActivity]: ProblemRecord<ControlFailure | BundleError> };
+  readonly #retry: RetryDelay;
+  readonly #acknowledger: Acknowledger;
+  readonly #bases: BaseFetcher;
+  #running: Promise<void> | undefined;
+  #lastContactSeconds: number | undefined;
+  /** Of the answer that was taken in full. */
+  #etag: string | undefined;
+  /** Of the last answer, whatever became of it. */
+  #lastStatement: string | undefined;
+  /** Of the statements before it that made nothing younger. */
+  #idleStatements = 0;
+  /** Control's steps lead nowhere from here: it is asked as if nothing were loaded. */
+  #needsWhole = false;
+  /** Where an answer would have led that was refused for what is in it; the same again is not worth the work. */
+  #refusedEnd: ChainPosition | undefined;
+
+  constructor(options: RefresherOptions) {
+    const { connection, listener, nowSeconds } = options;
+    this.#options = options;
+    this.#retry = newRetry(options);
+    const recordOf = (activity: RefreshActivity) =>
+      new ProblemRecord<ControlFailure | BundleError>(nowSeconds, ({ code, message }) =>
+        listener?.failed?.(activity, code, message),
+      );
+    this.#problems = {
+      poll: recordOf('poll'),
+      fetch: recordOf('fetch'),
+      acknowledge: recordOf('acknowledge'),
+    };
+    const { signal } = this.#stop;
+    this.#acknowledger = new Acknowledger({
+      connection,
+      signal,
+      retry: newRetry(options),
+      onFailure: (error) => this.#failed('acknowledge', error),
+      onSent: ({ revision, head, outcome }) => {
+        this.#succeeded('acknowledge');
+        listener?.acknowledged?.({ revision, head }, outcome);
+      },
+    });
+    this.#bases = new BaseFetcher({
+      ...options,
+      signal,
+      retry: newRetry(options),
+      onFailure: (error) => this.#failed('fetch', error),
+      onFetched: (revision, bytesFetched) => {
+        this.#succeeded('fetch');
+        listener?.rebased?.(revision, bytesFetched);
+      },
+    });
+  }
+
+  status(): RefreshStatus {
+    const { poll, fetch, acknowledge } = this.#problems;
+    return {
+      lastContactSeconds: this.#lastContactSeconds,
+      problem: poll.current ?? fetch.current ?? acknowledge.current,
+    };
+  }
+
+  /** Returns at once. What is loaded at the start is acknowledged. */
+  start(): void {
+    const { position } = this.#options.holder;
+    if (position !== undefined) this.#acknowledger.send({ ...position, outcome: 'accepted' });
+    this.#running ??= this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all([this.#running, this.#acknowledger.idle(), this.#bases.idle()]);
+    await this.#options.connection.close();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      let waitMs = 0;
+      const startedMs = performance.now();
+      try {
+        const isIdle = await this.#round();
+        this.#retry.reset();
+        if (isIdle) waitMs = IDLE_ROUND_MS - (performance.now() - startedMs);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#etag = undefined;
+        this.#options.listener?.polled?.('failed');
+        this.#failed('poll', error);
+        waitMs = this.#retry.failed(error instanceof ControlFailure ? error.retryAfterMs : undefined);
+      }
+      if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** One poll and what it brings. @returns whether it brought nothing */
+  async #round(): Promise<boolean> {
+    const { connection, holder, listener, mark, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
+    // Where nothing is loaded Control is told what was, so that it publishes above it. A mark that cannot be read lets
+    // nothing be loaded: then nothing is fetched either.
+    const standing = holder.position ?? (await mark.position());
+    const told = this.#needsWhole ? undefined : standing;
+    const query: PollQuery = {
+      ...told,
+      ...this.#baseRevision(),
+      wait_seconds: this.#etag === undefined ? 0 : waitSeconds,
+    };
+    const result = await connection.poll(query, this.#etag, this.#stop.signal);
+    this.#lastContactSeconds = this.#options.nowSeconds();
+    this.#succeeded('poll');
+    listener?.polled?.(result.kind === 'answer' ? 'changed' : 'unchanged');
+    if (result.kind === 'unchanged') return true;
+    return this.#take(result.answer, result.etag, told);
+  }
+
+  #baseRevision(): Pick<PollQuery, 'base_revision'> {
+    const base = this.#needsWhole ? undefined : this.#options.kept.base;
+    return base === undefined ? {} : { base_revision: base.revision };
+  }
+
+  async #take(
+    answer: PollAnswer,
+    etag: string | undefined,
+    told: ChainPosition | undefined,
+  ): Promise<boolean> {
+    const { authSite, holder } = this.#options;
+    if (answer.auth_site !== authSite) {
+      throw new ControlFailure('control_answer_invalid', 'it speaks for another Auth Site');
+    }
+    const before = holder.position;
+    // Another source may have moved on while Control was asked.
+    const isStale = before !== undefined && !this.#needsWhole && !isSame(before, told);
+    const isNew = !isStale && !isSame(answer, before) && !isSame(answer, this.#refusedEnd);
+    const isRefused = isNew && (await this.#follow(answer, before));
+    const after = holder.position;
+    if (after !== undefined && !isSame(after, before) && !isRefused) {
+      this.#acknowledger.send({ ...after, outcome: 'accepted' });
+    }
+    const { freshness } = answer;
+    const isNews = await this.#offerStatement(freshness);
+    const isSettled = isSame(answer, after) || isSame(answer, this.#refusedEnd);
+    this.#etag = isSettled ? etag : undefined;
+    if (isSame(answer, after)) this.#bases.offer(answer.whole);
+    return isSame(after, before) && !isNews;
+  }
+
+  /** @returns whether another may follow at once: not for ever, when none of them is of any use */
+  async #offerStatement(freshness: string | undefined): Promise<boolean> {
+    const { holder } = this.#options;
+    const before = holder.snapshot?.freshAsOfSeconds;
+    if (freshness !== undefined) await holder.offerStatement(Buffer.from(freshness));
+    const isYounger = holder.snapshot?.freshAsOfSeconds !== before;
+    this.#idleStatements = isYounger ? 0 : this.#idleStatements + 1;
+    const isAnother = freshness !== this.#lastStatement;
+    this.#lastStatement = freshness;
+    return isYounger || (isAnother && this.#idleStatements <= MOST_IDLE_STATEMENTS);
+  }
+
+  /**
+   * Takes the shortest way to where the answer leads.
+   * @returns whether any of it was refused
+   * @throws ControlFailure, BundleError when it could not be tried
+   */
+  async #follow(answer: PollAnswer, from: ChainPosition | undefined): Promise<boolean> {
+    const { steps, whole } = answer;
+    const needsWhole = from === undefined || this.#needsWhole || whole?.required === true;
+    if (!needsWhole && steps.length > 0) {
+      const refused = await this.#options.holder.advance(steps.map(asDocument));
+      if (refused !== undefined) this.#refused(answer, refused, 'steps');
+      return refused !== undefined;
+    }
+    if (whole === undefined) {
+      if (this.#needsWhole) throw new ControlFailure('control_answer_invalid', 'it offers no whole bundle');
+      this.#needsWhole = true;
+      return false;
+    }
+    const refused = await this.#bases.replace(whole, whole.steps.map(asDocument));
+    this.#needsWhole = false;
+    if (refused !== undefined) this.#refused(answer, refused, 'whole');
+    return refused !== undefined;
+  }
+
+  /** @throws BundleError of a kind that passes by itself: then the same is tried again */
+  #refused(answer: PollAnswer, error: BundleError, what: 'steps' | 'whole'): void {
+    const { revision, head } = answer;
+    const detail = error.message.slice(0, MOST_DETAIL_CHARACTERS);
+    this.#acknowledger.send({ revision, head, outcome: 'refused', code: error.code, detail });
+    if (PASSING.has(error.code)) throw error;
+    if (what === 'steps') this.#needsWhole = true;
+    else this.#refusedEnd = { revision, head };
+  }
+
+  #succeeded(activity: RefreshActivity): void {
+    if (this.#problems[activity].clear()) this.#options.listener?.recovered?.(activity);
+  }
+
+  #failed(activity: RefreshActivity, error: unknown): void {
+    const isOurs = error instanceof ControlFailure;
+    this.#problems[activity].set(isOurs ? error : asBundleError(error, BUNDLE_FILE));
+  }
+}
+
+const MOST_DETAIL_CHARACTERS = 512;
+
+function newRetry({ retryFirstMs = 250, retryMostMs = 30_000 }: RefresherOptions): RetryDelay {
+  return new RetryDelay({ firstMs: retryFirstMs, mostMs: retryMostMs });
+}
+
+function asDocument({ kind, revision, document }: DistributedStep): StepDocument {
+  return { kind, file: stepFile(kind, revision), bytes: Buffer.from(document) };
+}
+
+function isSame(a: ChainPosition | undefined, b: ChainPosition | undefined): boolean {
+  return a?.revision === b?.revision && a?.head === b?.head;
+}

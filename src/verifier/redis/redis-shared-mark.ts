@@ -1,0 +1,201 @@
+/**
+ * The mark that a site's verifiers share, in the Redis that remembers their proofs. Source: `src/verifier/loading/shared-mark.ts`.
+ */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
+import { type Mark, type SharedMark, SharedMarkError } from '../loading/shared-mark.ts';
+import { parseRedisEndpoint, type RedisLogin } from './endpoint.ts';
+import type { DeclaredFailoverSettings } from './failover-settings.ts';
+import { classifyFault, describeRefusal, describeSilence } from './faults.ts';
+import type { RedisLink } from './link.ts';
+import { openPrimaries } from './open-primaries.ts';
+import type { Primaries } from './primaries.ts';
+import { type RedisScript, redisScript } from './script.ts';
+
+const DEFAULT_CONNECT_TIMEOUT_MS = 2_000;
+/** Marks are asked for seldom, and whoever asks says how long it waits. */
+const COMMAND_TIMEOUT_MS = 2_000;
+const RECHECK_INTERVAL_MS = 5_000;
+/** How often it is looked whether there is a connection now. */
+const LOOK_INTERVAL_MS = 20;
+
+/** Key: the mark. Arguments: revision, head. Answers what is kept after it; what cannot be read stays. */
+const RAISE = redisScript(
+  `
+local kept = redis.call('GET', KEYS[1])
+if kept then
+  local revision = string.match(kept, '^([1-9]%d*) ')
+  if not revision or tonumber(revision) >= tonumber(ARGV[1]) then return kept end
+end
+local mark = ARGV[1] .. ' ' .. ARGV[2]
+redis.call('SET', KEYS[1], mark)
+return mark
+`,
+  1,
+);
+
+/** Key: the mark. Answers what was kept, of whatever type, or nil. */
+const RESET = redisScript(
+  `
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind == 'none' then return false end
+local kept = kind == 'string' and redis.call('GET', KEYS[1]) or ''
+redis.call('DEL', KEYS[1])
+return kept
+`,
+  1,
+);
+
+export interface RedisSharedMarkOptions {
+  /** See `parseRedisEndpoint`. */
+  readonly url: string;
+  /** For one attempt to connect. Default 2,000. */
+  readonly connectTimeoutMs?: number;
+  /** Certificates (PEM) of the authorities to trust over TLS. Default: the system's. */
+  readonly certificateAuthorities?: string;
+  /** For Sentinels that want a login of their own. Default: none. */
+  readonly sentinelLogin?: RedisLogin;
+  /** For servers that refuse `CONFIG GET`. Default: nothing is known of those. */
+  readonly declaredFailoverSettings?: DeclaredFailoverSettings;
+}
+
+/**
+ * Starts to connect at once, and goes on trying until `close`.
+ * Errors: `RedisSettingError` for a URL that cannot be used.
+ */
+export function createRedisSharedMark(options: RedisSharedMarkOptions): SharedMark {
+  return new RedisSharedMark(
+    openPrimaries({
+      endpoint: parseRedisEndpoint(options.url),
+      commandTimeoutMs: COMMAND_TIMEOUT_MS,
+      connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
+      recheckIntervalMs: RECHECK_INTERVAL_MS,
+      certificateAuthorities: options.certificateAuthorities,
+      declaredFailoverSettings: options.declaredFailoverSettings ?? {},
+      sentinelLogin: options.sentinelLogin,
+      prepare: async () => undefined,
+    }),
+  );
+}
+
+class RedisSharedMark implements SharedMark {
+  readonly #primaries: Primaries;
+  #isClosed = false;
+
+  constructor(primaries: Primaries) {
+    this.#primaries = primaries;
+  }
+
+  async read(authSite: string, timeoutMs: number): Promise<Mark | undefined> {
+    const kept = await this.#ask(authSite, timeoutMs, (link, key) => link.call('GET', key));
+    return kept === null ? undefined : parseMark(kept);
+  }
+
+  async raise(authSite: string, mark: Mark, timeoutMs: number): Promise<Mark> {
+    const kept = await this.#run(RAISE, authSite, timeoutMs, [`${mark.revision}`, mark.head]);
+    return parseMark(kept);
+  }
+
+  async reset(authSite: string, timeoutMs: number): Promise<Mark | 'unreadable' | undefined> {
+    const kept = await this.#run(RESET, authSite, timeoutMs, []);
+    if (kept === null) return undefined;
+    return readMark(kept) ?? 'unreadable';
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#primaries.close();
+  }
+
+  #run(script: RedisScript, authSite: string, timeoutMs: number, words: readonly string[]): Promise<unknown> {
+    return this.#ask(authSite, timeoutMs, (link, key) => link.runScriptInFull(script, [key, ...words]));
+  }
+
+  /** @throws SharedMarkError */
+  async #ask(
+    authSite: string,
+    timeoutMs: number,
+    ask: (link: RedisLink, key: string) => Promise<unknown>,
+  ): Promise<unknown> {
+    const deadlineMs = performance.now() + timeoutMs;
+    const shard = shardOf(authSite, this.#primaries.tags.length);
+    const link = await this.#servingLink(shard, deadlineMs);
+    const key = `proofgate:{${this.#primaries.tags[shard]}}:mark:${authSite}`;
+    const answer = ask(link, key).catch((error: unknown) => {
+      throw this.#faultOf(error, link);
+    });
+    return await withinDeadline(answer, deadlineMs, link);
+  }
+
+  async #servingLink(shard: number, deadlineMs: number): Promise<RedisLink> {
+    for (;;) {
+      const link = this.#primaries.linkOf(shard);
+      if (link?.isServing === true) return link;
+      if (this.#isClosed) throw unavailable('the connection to Redis is closed');
+      if (performance.now() >= deadlineMs) {
+        throw unavailable(link?.problem ?? this.#primaries.problem() ?? 'Redis is not there');
+      }
+      await sleep(LOOK_INTERVAL_MS);
+    }
+  }
+
+  #faultOf(error: unknown, link: RedisLink): SharedMarkError {
+    const fault = classifyFault(error);
+    if (fault.kind === 'refused' && fault.code === 'WRONGTYPE') return corrupt();
+    link.suspect();
+    this.#primaries.suspect(link);
+    return unavailable(
+      fault.kind === 'refused' ? describeRefusal(fault.code, link.label) : describeSilence(link.label),
+    );
+  }
+}
+
+/** Any shard does, as long as it is always the same one. */
+function shardOf(authSite: string, shardCount: number): number {
+  return (createHash('sha256').update(authSite).digest()[0] ?? 0) % shardCount;
+}
+
+async function withinDeadline(
+  answer: Promise<unknown>,
+  deadlineMs: number,
+  link: RedisLink,
+): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<never>((_, reject) => {
+    const leftMs = Math.max(0, deadlineMs - performance.now());
+    timer = setTimeout(() => reject(unavailable(describeSilence(link.label))), leftMs);
+  });
+  try {
+    return await Promise.race([answer, timeUp]);
+  } finally {
+    clearTimeout(timer);
+    // It may still be rejected, with nobody listening.
+    answer.catch(() => undefined);
+  }
+}
+
+/** @throws SharedMarkError `corrupt` */
+function parseMark(kept: unknown): Mark {
+  const mark = readMark(kept);
+  if (mark === undefined) throw corrupt();
+  return mark;
+}
+
+function readMark(kept: unknown): Mark | undefined {
+  const [, revisionText, head] =
+    typeof kept === 'string' ? (/^([1-9][0-9]{0,15}) ([^ ]+)$/.exec(kept) ?? []) : [];
+  const revision = Number(revisionText);
+  if (head === undefined || !Number.isSafeInteger(revision) || !isBase64urlOf32Bytes(head)) {
+    return undefined;
+  }
+  return { revision, head };
+}
+
+function corrupt(): SharedMarkError {
+  return new SharedMarkError('corrupt', 'what Redis keeps as the shared mark cannot be read as one');
+}
+
+function unavailable(message: string): SharedMarkError {
+  return new SharedMarkError('unavailable', message);
+}

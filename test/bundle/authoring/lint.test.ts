@@ -1,0 +1,174 @@
+import { describe, expect, it } from '@jest/globals';
+import { lintBundle } from '../../../src/bundle/authoring/lint-content.ts';
+import { asBundleContent } from '../../../src/bundle/format/shape.ts';
+import {
+  BROKER_ISSUER,
+  bundleContent,
+  CLIENT_ISSUER,
+  type Edit,
+  edited,
+  newTestKeys,
+  TRUST_DOMAIN,
+} from '../../fakes/bundle-content.ts';
+
+const keys = newTestKeys();
+const sound = bundleContent(keys);
+
+function findings(...edits: readonly Edit[]): readonly string[] {
+  const content = asBundleContent(edited(sound, ...edits), 'bundle.yaml');
+  return lintBundle(content).map(({ severity, code, path }) => `${severity} ${code} ${path}`);
+}
+
+const source = { issuer: CLIENT_ISSUER, trust_domain: TRUST_DOMAIN, required_key_binding: 'software' };
+const addRoute = (id: string, method: string, template: string) => [
+  { at: '/routes/-', put: { ...sound.routes[0], route_id: id, method, path_template: template } },
+  {
+    at: '/route_sources/-',
+    put: { route_id: id, allowed_sources: [{ ...source, subject_exact: 'client:billing' }] },
+  },
+];
+
+describe('lint', () => {
+  it('finds nothing in sound content', () => {
+    // The broker's rule on orders-read is reachable, and all that is granted exists.
+    expect(findings()).toEqual([]);
+  });
+
+  const cases: readonly { name: string; edits: readonly Edit[]; found: readonly string[] }[] = [
+    {
+      name: 'what is no canonical SPIFFE ID, in a bundle that is signed already',
+      edits: [
+        { at: '/issuers/0/subject_prefixes/-', put: 'spiffe://shop.example/%2e/' },
+        {
+          at: '/clients/-',
+          put: { ...sound.clients?.[0], client_id: 'odd', subject: 'spiffe://shop.example//', grants: [] },
+        },
+      ],
+      found: [
+        'warning subject_not_canonical /issuers/0/subject_prefixes/1',
+        'warning subject_not_canonical /clients/1/subject',
+      ],
+    },
+    {
+      name: 'a body that the proof does not cover',
+      edits: [{ at: '/routes/1/body', put: 'unbound' }],
+      found: ['warning body_unbound /routes/1/body'],
+    },
+    {
+      name: 'a passport for the upstream',
+      edits: [{ at: '/routes/0/forward_authorization', put: true }],
+      found: ['warning forward_authorization /routes/0/forward_authorization'],
+    },
+    {
+      name: 'a freshness class that is not known',
+      edits: [{ at: '/routes/0/freshness_class', put: 'sometimes' }],
+      found: ['warning freshness_class_unknown /routes/0/freshness_class'],
+    },
+    {
+      name: 'long staleness',
+      edits: [{ at: '/routes/0/max_staleness_seconds', put: 3601 }],
+      found: ['notice staleness_long /routes/0/max_staleness_seconds'],
+    },
+    {
+      name: 'a long life',
+      edits: [{ at: '/expires_at', put: '2027-11-21T04:00:00Z' }],
+      found: ['notice lifetime_long /expires_at'],
+    },
+    {
+      name: 'an origin in the clear',
+      edits: [{ at: '/origins/-', put: 'http://api.shop.example' }],
+      found: ['warning origin_not_https /origins/1'],
+    },
+    {
+      name: 'an issuer for anyone',
+      edits: [{ at: '/issuers/0/subject_prefixes/-', put: '' }],
+      found: ['warning issuer_speaks_for_anyone /issuers/0/subject_prefixes'],
+    },
+    {
+      name: 'a method in lower case',
+      edits: [{ at: '/routes/1/method', put: 'post' }],
+      found: ['warning method_not_upper_case /routes/1/method'],
+    },
+    {
+      name: 'a rule that no key can satisfy: binding',
+      edits: [{ at: '/issuers/0/key_binding', put: 'software' }],
+      found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
+    },
+    {
+      name: 'a rule that no key can satisfy: trust domain',
+      edits: [{ at: '/route_sources/0/allowed_sources/0/trust_domain', put: 'other.example' }],
+      found: ['warning source_unreachable /route_sources/0/allowed_sources/0'],
+    },
+    {
+      name: 'a rule that no key can satisfy: subject',
+      edits: [{ at: '/route_sources/0/allowed_sources/0/subject_exact', put: 'client:biling' }],
+      found: ['warning source_unreachable /route_sources/0/allowed_sources/0'],
+    },
+    {
+      name: 'a rule that no key can satisfy: not spoken for',
+      edits: [{ at: '/issuers/0/subject_prefixes/0', put: 'spiffe://shop.example/ns/test/' }],
+      found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
+    },
+    {
+      name: 'a route that nobody can call: the client was not granted enough',
+      edits: [{ at: '/clients/0/grants/0/access', put: 'read' }],
+      found: [
+        'warning source_unreachable /route_sources/1/allowed_sources/0',
+        'warning route_unreachable /route_sources/1/allowed_sources',
+      ],
+    },
+    {
+      name: 'a broker that no route asks for',
+      edits: [{ at: '/route_sources/0/allowed_sources/1' }],
+      found: ['notice issuer_unused /issuers/0'],
+    },
+    {
+      name: 'a grant of nothing',
+      edits: [{ at: '/clients/0/grants/-', put: { resource: 'odrers', access: 'read' } }],
+      found: ['notice grant_unused /clients/0/grants/1/resource'],
+    },
+    {
+      name: 'two clients of one identity',
+      edits: [{ at: '/clients/-', put: { ...sound.clients?.[0], client_id: 'second' } }],
+      found: ['warning client_identity_shared /clients/1/subject'],
+    },
+    {
+      name: 'shadowed: the literal ends before the template does',
+      edits: [
+        ...addRoute('items', 'GET', '/v1/orders/{id}/items'),
+        ...addRoute('search', 'GET', '/v1/orders/search'),
+      ].map((edit) =>
+        edit.at === '/routes/-' ? { ...edit, put: { ...edit.put, resource: 'orders' } } : edit,
+      ),
+      found: ['notice route_shadowed /routes/2/path_template'],
+    },
+    {
+      name: 'shadowed: another method',
+      edits: addRoute('search', 'POST', '/v1/orders/search'),
+      found: ['notice route_shadowed /routes/0/path_template'],
+    },
+    {
+      name: 'not shadowed: the literal is a route of the same method',
+      edits: addRoute('search', 'GET', '/v1/orders/search'),
+      found: [],
+    },
+    {
+      name: 'shadowed: {name*}',
+      edits: [...addRoute('files', 'GET', '/files/{path*}'), ...addRoute('index', 'GET', '/files/index')],
+      found: ['notice route_shadowed /routes/2/path_template'],
+    },
+  ];
+  it.each(cases)('$name', ({ edits, found }) => {
+    expect(findings(...edits)).toEqual(found);
+  });
+
+  it('says which request matches nothing', () => {
+    const content = asBundleContent(edited(sound, ...addRoute('search', 'POST', '/v1/orders/search')), 'f');
+    expect(lintBundle(content)[0]?.text).toContain('/v1/orders/search');
+  });
+
+  it('names issuers, not keys', () => {
+    const content = asBundleContent(edited(sound, { at: '/issuers/0/subject_prefixes', put: [''] }), 'f');
+    expect(lintBundle(content)[0]?.text).toContain(BROKER_ISSUER);
+  });
+});

@@ -1,0 +1,108 @@
+/** The decision table of docs/protocol.md: every row, its precedence over every later row, and its boundaries. */
+import { describe, expect, it } from '@jest/globals';
+import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
+import { REASONS } from '../../../src/protocol/reasons.ts';
+import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import { scriptedReplayStore } from '../../fakes/replay-store.ts';
+import { bothEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { applyToContent, canMeet, FAULTS, type Fault, faultsOf, type TableCaller } from './one-fault.ts';
+
+const keys = newSiteKeys();
+const sound = await compileSite(siteContent(keys));
+const CALLERS: readonly TableCaller[] = ['billing', 'broker'];
+
+interface Answer {
+  readonly outcome: string;
+  readonly claimsOnReplayStore: number;
+}
+
+/** What becomes of a request that has all of the faults. */
+async function answerTo(caller: TableCaller, faults: readonly Fault[]): Promise<Answer> {
+  const plan: RequestPlan = { caller, route: 'everything' };
+  const edits = faults.map(({ request }) => request ?? {}).reduce(bothEdits, {});
+  const replay = faults.find((fault) => fault.replay !== undefined)?.replay ?? CONSUMED;
+  const store = scriptedReplayStore(() => replay);
+  const snapshot = await snapshotWith(faults);
+  const { internalErrors, verifier } = createTestVerifier({ snapshot, store });
+  const outcome = outcomeOf(checkNow(verifier, signRequest(keys, plan, edits).facts));
+  expect(internalErrors).toEqual([]);
+  return { outcome, claimsOnReplayStore: store.claims.length };
+}
+
+async function snapshotWith(faults: readonly Fault[]): Promise<Snapshot | undefined> {
+  if (faults.some(({ noBundle }) => noBundle === true)) return undefined;
+  if (!faults.some(({ content }) => content !== undefined)) return sound;
+  return compileSite(applyToContent(siteContent(keys), faults));
+}
+
+describe('the decision table', () => {
+  it('has a row for every reason but those about the verifier itself', () => {
+    const reasons = new Set(FAULTS.map(({ outcome }) => outcome.split(/[/ ]/, 1)[0]));
+    expect([...reasons].sort()).toEqual(REASONS.filter((name) => name !== 'verifier_unavailable').sort());
+    expect(new Set(FAULTS.map(({ outcome }) => outcome)).size).toBe(FAULTS.length);
+    expect(FAULTS.map(({ step }) => step)).toEqual(FAULTS.map(({ step }) => step).sort());
+  });
+
+  describe.each(CALLERS)('%s', (caller) => {
+    it('is allowed without a fault', async () => {
+      expect(await answerTo(caller, [])).toEqual({ outcome: 'allowed', claimsOnReplayStore: 1 });
+    });
+
+    it.each(faultsOf(caller))('step $step: $outcome', async (fault) => {
+      const claimsOnReplayStore = fault.step === 6 ? 1 : 0;
+      expect(await answerTo(caller, [fault])).toEqual({ outcome: fault.outcome, claimsOnReplayStore });
+    });
+  });
+});
+
+describe('of two faults the first in the table wins', () => {
+  describe.each(CALLERS)('%s', (caller) => {
+    const faults = faultsOf(caller);
+    const tooClose: string[] = [];
+
+    it.each(faults.slice(0, -1))('$outcome', async (first) => {
+      for (const second of faults.slice(faults.indexOf(first) + 1)) {
+        if (!canMeet(first, second)) {
+          tooClose.push(`${first.outcome} + ${second.outcome}`);
+          continue;
+        }
+        const { outcome } = await answerTo(caller, [first, second]);
+        expect({ first: first.outcome, second: second.outcome, outcome }).toEqual({
+          first: first.outcome,
+          second: second.outcome,
+          outcome: first.outcome,
+        });
+      }
+    });
+
+    it('and only these could not be put together', () => {
+      expect(tooClose).toEqual(
+        TOO_CLOSE.map(([first, second]) => `${first} + ${second}`).filter(isOf(faults)),
+      );
+    });
+  });
+});
+
+function isOf(faults: readonly Fault[]) {
+  const outcomes = new Set(faults.map(({ outcome }) => outcome));
+  return (pair: string) => pair.split(' + ').every((outcome) => outcomes.has(outcome));
+}
+
+/** They change the same thing. */
+const TOO_CLOSE = [
+  ['source_subject_mismatch/not_granted 403', 'invalid_request_proof/key_unknown 401'],
+  ['stale_bundle_fail_closed/clock 503', 'stale_bundle_fail_closed/expired 503'],
+  ['stale_bundle_fail_closed/clock 503', 'stale_bundle_fail_closed/stale 503'],
+  ['invalid_request_proof/key_unknown 401', 'invalid_request_proof/claims_not_allowed 401'],
+  ['invalid_request_proof/key_not_yet_valid 401', 'invalid_request_proof/key_expired 401'],
+  ['invalid_request_proof/proof_not_yet_valid 401', 'invalid_request_proof/proof_expired 401'],
+  ['request_binding_mismatch/content-sha256 403', 'request_binding_mismatch/body_unavailable 403'],
+  ['jti_replay 403', 'replay_store_unavailable/store 503'],
+  ['jti_replay 403', 'replay_store_unavailable/fenced 503'],
+  ['jti_replay 403', 'replay_store_unavailable/quota 503'],
+  ['replay_store_unavailable/store 503', 'replay_store_unavailable/fenced 503'],
+  ['replay_store_unavailable/store 503', 'replay_store_unavailable/quota 503'],
+  ['replay_store_unavailable/fenced 503', 'replay_store_unavailable/quota 503'],
+] as const;

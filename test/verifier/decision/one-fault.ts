@@ -1,0 +1,241 @@
+/**
+ * Every row of the decision table (docs/protocol.md "Decision: first fault wins"), as one fault each, in the table's
+ * order. Faults can be put together: each says what it changes, at the place where it is changed.
+ */
+import { formatTime } from '../../../src/bundle/format/times.ts';
+import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
+import { type ReplayOutcome, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
+import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
+import { type RequestEdits, withHeader, withoutHeader } from '../../fakes/signed-request.ts';
+import {
+  entriesWhere,
+  MAX_STALENESS_SECONDS,
+  routeContentOf,
+  type SiteContent,
+  SKEW_SECONDS,
+  sourcesOf,
+} from '../../fakes/snapshot.ts';
+import { STEP_5 } from './one-fault-step-5.ts';
+
+/** Who makes the request: a derived key's holder, or one with a broker's passport. */
+export type TableCaller = 'billing' | 'broker';
+
+export interface Fault {
+  readonly step: 1 | 2 | 3 | 4 | 5 | 6;
+  /** `reason/detail status` */
+  readonly outcome: string;
+  /** Default: both. */
+  readonly only?: TableCaller;
+  /** Faults that share one of these words would undo one another. */
+  readonly sharesPlace?: readonly string[];
+  readonly noBundle?: true;
+  readonly content?: (content: SiteContent) => void;
+  readonly request?: RequestEdits;
+  readonly replay?: ReplayOutcome;
+}
+
+const STEP_1: readonly Fault[] = [
+  { step: 1, outcome: 'bundle_policy_missing 503', noBundle: true },
+  {
+    step: 1,
+    outcome: 'bundle_route_missing/path_not_canonical 403',
+    request: { received: (request) => ({ ...request, target: '/v1/./everything/17' }) },
+  },
+  {
+    step: 1,
+    outcome: 'bundle_route_missing/origin 403',
+    request: { received: (request) => ({ ...request, authority: 'api.shop.example:8443' }) },
+  },
+  {
+    step: 1,
+    outcome: 'bundle_route_missing/no_match 403',
+    request: { received: (request) => ({ ...request, method: 'post' }) },
+  },
+  {
+    step: 1,
+    outcome: 'invalid_request_proof/authorization_missing 401',
+    request: { received: (request) => withoutHeader(request, 'authorization') },
+  },
+  {
+    step: 1,
+    outcome: 'invalid_request_proof/authorization_scheme 401',
+    request: {
+      received: (request) =>
+        withHeader(request, 'authorization', (value) => value.replace('Passport', 'Bearer')),
+    },
+  },
+  {
+    step: 1,
+    outcome: 'invalid_request_proof/passport_malformed 401',
+    request: { received: (request) => withHeader(request, 'authorization', (value) => `${value}.`) },
+  },
+  {
+    step: 1,
+    outcome: 'invalid_request_proof/proof_missing 401',
+    request: { received: (request) => withoutHeader(request, SIGNATURE_HEADER) },
+  },
+  {
+    step: 1,
+    outcome: 'invalid_request_proof/proof_malformed 401',
+    request: { received: (request) => withHeader(request, TRANSCRIPT_HEADER, (value) => `${value}=`) },
+  },
+];
+
+const STEP_2: readonly Fault[] = [
+  {
+    step: 2,
+    outcome: 'source_issuer_mismatch 403',
+    content: (content) => {
+      for (const source of sourcesOf(content, 'everything')) source.issuer = 'https://other.example';
+    },
+  },
+  {
+    step: 2,
+    outcome: 'source_trust_domain_mismatch 403',
+    content: (content) => {
+      for (const source of sourcesOf(content, 'everything')) {
+        source.trust_domain = 'other.example';
+        source.subject_prefix &&= source.subject_prefix.replace('shop.example', 'other.example');
+      }
+    },
+  },
+  {
+    step: 2,
+    outcome: 'source_subject_mismatch 403',
+    content: (content) => {
+      for (const source of sourcesOf(content, 'everything')) {
+        source.subject_exact &&= `${source.subject_exact}:other`;
+        source.subject_prefix &&= source.subject_prefix.replace('/ns/prod/', '/ns/dev/');
+      }
+    },
+  },
+  {
+    step: 2,
+    outcome: 'insufficient_key_binding 403',
+    content: (content) => {
+      for (const source of sourcesOf(content, 'everything'))
+        source.required_key_binding = 'attested_workload';
+    },
+    request: {
+      claims: (claims) => {
+        claims.key_binding = 'software';
+      },
+    },
+  },
+  {
+    step: 2,
+    outcome: 'source_subject_mismatch/not_granted 403',
+    only: 'billing',
+    sharesPlace: ['whether the key is in the bundle'],
+    content: (content) => {
+      for (const client of content.clients ?? []) {
+        for (const grant of client.grants) grant.access = 'read';
+      }
+    },
+  },
+];
+
+const STEP_3: readonly Fault[] = [
+  {
+    step: 3,
+    outcome: 'bundle_freshness_unknown 503',
+    content: (content) => {
+      routeContentOf(content, 'everything').freshness_class = 'eventual';
+    },
+  },
+  {
+    step: 3,
+    outcome: 'stale_bundle_fail_closed/clock 503',
+    sharesPlace: ['issued_at', 'expires_at'],
+    content: (content) => {
+      content.issued_at = formatTime(NOW_SECONDS + SKEW_SECONDS + 1);
+    },
+  },
+  {
+    step: 3,
+    outcome: 'stale_bundle_fail_closed/expired 503',
+    sharesPlace: ['expires_at'],
+    content: (content) => {
+      content.issued_at = formatTime(NOW_SECONDS - SKEW_SECONDS - 1);
+      content.expires_at = formatTime(NOW_SECONDS - SKEW_SECONDS);
+    },
+  },
+  {
+    step: 3,
+    outcome: 'stale_bundle_fail_closed/stale 503',
+    sharesPlace: ['issued_at'],
+    content: (content) => {
+      content.issued_at = formatTime(NOW_SECONDS - MAX_STALENESS_SECONDS - 1);
+    },
+  },
+];
+
+/** Changes what a derived key's entry and client say, and what passports claim, alike. */
+function attributesFault(
+  outcome: string,
+  kind: 'provenance' | 'context',
+  change: (attributes: { [name: string]: string }) => void,
+): Fault {
+  return {
+    step: 4,
+    outcome,
+    content: (content) => {
+      const entries = kind === 'context' ? content.clients : content.derived_keys;
+      for (const entry of entries ?? []) {
+        const attributes = (entry as { [K in typeof kind]?: { [name: string]: string } })[kind];
+        if (attributes !== undefined) change(attributes);
+      }
+    },
+    request: {
+      claims: (claims) => {
+        const attributes = claims[kind];
+        if (attributes !== undefined) change(attributes);
+      },
+    },
+  };
+}
+
+const STEP_4: readonly Fault[] = [
+  attributesFault('missing_provenance/zone 403', 'provenance', (provenance) => {
+    delete provenance.zone;
+  }),
+  attributesFault('provenance_mismatch/image 403', 'provenance', (provenance) => {
+    provenance.image = 'sha256:cccc';
+  }),
+  attributesFault('missing_context/team 403', 'context', (context) => {
+    delete context.team;
+  }),
+  attributesFault('context_mismatch/environment 403', 'context', (context) => {
+    context.environment = 'staging';
+  }),
+];
+
+const STEP_6: readonly Fault[] = [
+  { step: 6, outcome: 'jti_replay 403', sharesPlace: ['replay'], replay: { kind: 'replayed' } },
+  ...(['store', 'fenced', 'quota'] as const).map(
+    (why): Fault => ({
+      step: 6,
+      outcome: `replay_store_unavailable/${why} 503`,
+      sharesPlace: ['replay'],
+      replay: UNAVAILABLE[why],
+    }),
+  ),
+];
+
+export const FAULTS: readonly Fault[] = [...STEP_1, ...STEP_2, ...STEP_3, ...STEP_4, ...STEP_5, ...STEP_6];
+
+/** Faults that this caller's request can have. */
+export function faultsOf(caller: TableCaller): readonly Fault[] {
+  return FAULTS.filter(({ only }) => only === undefined || only === caller);
+}
+
+export function canMeet(first: Fault, second: Fault): boolean {
+  return !first.sharesPlace?.some((place) => second.sharesPlace?.includes(place));
+}
+
+/** Fails when a fault finds nothing to change: the table would test something else. */
+export function applyToContent(content: SiteContent, faults: readonly Fault[]): SiteContent {
+  entriesWhere(content.routes, ({ route_id }) => route_id === 'everything');
+  for (const fault of faults) fault.content?.(content);
+  return content;
+}

@@ -1,0 +1,216 @@
+/**
+ * Two properties of the order of evaluation: nothing that steps 1 to 5 deny touches the replay store, and no change
+ * of one thing in a valid request is allowed. The seed of a run is in its failure; PROOFGATE_TEST_SEED runs it again.
+ */
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { factsOfCheckRequest } from '../../../src/enforcement/ext-authz-grpc/check-request.ts';
+import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
+import { recordingReplayStore, scriptedReplayStore } from '../../fakes/replay-store.ts';
+import {
+  bothEdits,
+  factsOfWire,
+  type RequestPlan,
+  signRequest,
+  type WireRequest,
+} from '../../fakes/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { byLane } from '../../lane.ts';
+import { MUTATIONS, type Mutation, otherEs256Signature, type Victim } from './mutations.ts';
+import { applyToContent, canMeet, faultsOf, type TableCaller } from './one-fault.ts';
+import { Random } from './random.ts';
+
+/** The mutation tests ask for fewer by `PROOFGATE_TEST_MUTATIONS`. */
+const RUNS = Number(process.env.PROOFGATE_TEST_MUTATIONS ?? byLane({ fast: 20_000, extended: 100_000 }));
+const keys = newSiteKeys();
+const site = await compileSite(siteContent(keys));
+
+const CREDENTIALS = ['authorization', 'x-proofgate-transcript', 'x-proofgate-signature'];
+
+const PLANS: readonly RequestPlan[] = (
+  [
+    { caller: 'billing', route: 'orders-read' },
+    { caller: 'billing', route: 'orders-write' },
+    { caller: 'billing', route: 'orders-cancel' },
+    { caller: 'billing', route: 'uploads' },
+    { caller: 'billing', route: 'tenants' },
+    { caller: 'billing', route: 'everything' },
+    { caller: 'billing', route: 'partners' },
+    { caller: 'billing', route: 'internal' },
+    { caller: 'reporting', route: 'orders-read' },
+    { caller: 'reporting', route: 'forward' },
+    { caller: 'broker', route: 'attested' },
+    { caller: 'broker', route: 'everything', holder: newSigningKey() },
+    { caller: 'broker', route: 'tenants', holder: newSigningKey('ES256') },
+    { caller: 'brokerEc', route: 'orders-write', holder: newSigningKey() },
+    { caller: 'brokerEc', route: 'orders-read' },
+    { caller: 'automation', route: 'prices' },
+  ] as const
+).map((plan, index) => ({ ...plan, item: `item-${index}`, ...bodyOf(plan.route, index) }));
+
+/** Of its own in every request, so that no request is as good as another. */
+function bodyOf(route: RequestPlan['route'], index: number): { readonly body?: Uint8Array } {
+  return ['orders-write', 'everything', 'uploads'].includes(route)
+    ? { body: Buffer.from(`{"amount":${index + 1}}`) }
+    : {};
+}
+
+function newVictims(): readonly Victim[] {
+  return PLANS.map((plan) => {
+    const request = signRequest(keys, plan);
+    const names = request.wire.headers.map(({ name }) => name);
+    return { plan, request, signedNames: names.filter((name) => !CREDENTIALS.includes(name)) };
+  });
+}
+
+const DOORS: readonly ((request: WireRequest) => RequestFacts)[] = [
+  (request) => factsOfCheckRequest(rawCheckRequest(request), 'buffered'),
+  (request) => factsOfCheckRequest(mergedCheckRequest(request), 'buffered'),
+  factsOfWire,
+];
+
+/**
+ * What the protocol says of a request, whatever its spelling: the authority without capitals and without the
+ * default port, header values without white space around them, the scheme's name without capitals, no body and an empty one.
+ */
+function meaningOf(request: WireRequest, { plan, signedNames }: Victim): string {
+  const { body, headers, method, scheme, target } = request;
+  const authority = request.authority.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  const bytes = body.kind === 'exact' ? Buffer.from(body.bytes).toString('hex') : '';
+  return JSON.stringify({
+    method,
+    scheme,
+    target,
+    authority: authority.replace(scheme === 'https' ? /:443$/ : /:80$/, ''),
+    body: plan.route === 'uploads' ? 'unbound' : body.kind === 'unknown' ? 'unknown' : bytes,
+    headers: [...CREDENTIALS, ...signedNames].map((wanted) =>
+      headers
+        .filter(({ name }) => name === wanted)
+        .map(({ value }) => value.replace(/^[ \t]+|[ \t]+$/g, ''))
+        .map((value) => value.replace(/^passport /i, 'Passport ')),
+    ),
+  });
+}
+
+describe('no change of one thing in a valid request is allowed', () => {
+  const seed = Number(process.env.PROOFGATE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 32));
+  const random = new Random(seed);
+  const counts = new Map<string, number>(MUTATIONS.map(({ kind }) => [kind, 0]));
+  const victims = newVictims();
+  const meanings = new Map(victims.map((victim) => [victim, meaningOf(victim.request.wire, victim)]));
+  const { internalErrors, store, verifier } = createTestVerifier({ snapshot: site });
+  const unchanged: { readonly kind: string; readonly facts: RequestFacts }[] = [];
+
+  function mutateOnce(run: number): void {
+    const victim = random.pick(victims);
+    const other = random.pick(victims.filter((candidate) => candidate !== victim));
+    const mutation: Mutation = random.pick(MUTATIONS.filter(({ applies }) => applies?.(victim) ?? true));
+    const wire = mutation.apply({ keys, victim, other, random });
+    const facts = random.pick(DOORS)(wire);
+    if (meaningOf(wire, victim) === meanings.get(victim)) {
+      unchanged.push({ kind: mutation.kind, facts });
+      return;
+    }
+    counts.set(mutation.kind, (counts.get(mutation.kind) ?? 0) + 1);
+    const decision = checkNow(verifier, facts);
+    if (decision.kind === 'denied' && store.claims.length === 0) return;
+    const { kind } = mutation;
+    const request = { ...wire, plan: victim.plan };
+    throw new Error(`seed ${seed}, run ${run}, ${kind}: ${outcomeOf(decision)} ${JSON.stringify(request)}`);
+  }
+
+  it(`${RUNS} changes`, () => {
+    for (let run = 0; total(counts) < RUNS; run += 1) mutateOnce(run);
+    expect(total(counts)).toBe(RUNS);
+    expect(internalErrors).toEqual([]);
+  }, 180_000);
+
+  it('of every kind', () => {
+    expect(counts.size).toBe(MUTATIONS.length);
+    const rare = [...counts].filter(([, count]) => count < RUNS / MUTATIONS.length / 20);
+    expect({ seed, rare }).toEqual({ seed, rare: [] });
+  });
+
+  it('of which some changed nothing, and those are allowed', () => {
+    const lenient = createTestVerifier({
+      snapshot: site,
+      store: scriptedReplayStore(() => CONSUMED),
+    }).verifier;
+    const denied = unchanged.filter(({ facts }) => checkNow(lenient, facts).kind === 'denied');
+    expect({ seed, denied: denied.map(({ kind }) => kind) }).toEqual({ seed, denied: [] });
+    expect(unchanged.length).toBeGreaterThan(0);
+    expect(unchanged.length).toBeLessThan(RUNS / 20);
+  });
+
+  it('and each request that was tampered with passes afterwards, once', () => {
+    for (const [index, { request }] of victims.entries()) {
+      expect(outcomeOf(checkNow(verifier, factsOfWire(request.wire)))).toBe('allowed');
+      expect(store.claims).toHaveLength(2 * index + 1);
+      expect(
+        outcomeOf(checkNow(verifier, factsOfCheckRequest(mergedCheckRequest(request.wire), 'buffered'))),
+      ).toBe('jti_replay 403');
+    }
+  });
+
+  it('the other ES256 signature of a proof is the same proof', () => {
+    const { request } = victimOf('reporting');
+    const other = otherEs256Signature(request.signature).toString('base64url');
+    const headers = request.wire.headers.map((line) =>
+      line.name === 'x-proofgate-signature' ? { ...line, value: other } : line,
+    );
+    expect(outcomeOf(checkNow(verifier, factsOfWire({ ...request.wire, headers })))).toBe('jti_replay 403');
+  });
+
+  function victimOf(caller: RequestPlan['caller']): Victim {
+    const found = victims.find(({ plan }) => plan.caller === caller);
+    if (found === undefined) throw new Error(`nobody calls as ${caller}`);
+    return found;
+  }
+});
+
+function total(counts: ReadonlyMap<string, number>): number {
+  let sum = 0;
+  for (const count of counts.values()) sum += count;
+  return sum;
+}
+
+describe('no denial of steps 1 to 5 consumes a jti', () => {
+  const CALLERS: readonly TableCaller[] = ['billing', 'broker'];
+
+  it('whatever faults come together', async () => {
+    const junk = fc.constantFrom(...CALLERS).chain((caller) => {
+      const faults = faultsOf(caller).filter(({ step }) => step <= 5);
+      return fc.record({
+        caller: fc.constant(caller),
+        faults: fc.subarray([...faults], { minLength: 1, maxLength: 3 }),
+      });
+    });
+    await fc.assert(
+      fc.asyncProperty(junk, async ({ caller, faults }) => {
+        fc.pre(faults.every((fault, at) => faults.slice(at + 1).every((next) => canMeet(fault, next))));
+        const plan: RequestPlan = { caller, route: 'everything' };
+        const victim = signRequest(keys, plan);
+        const burn = {
+          transcript: (draft: { jti: string }) => void Object.assign(draft, { jti: victim.jti }),
+        };
+        const edits = faults.map(({ request }) => request ?? {}).reduce(bothEdits, burn);
+        const spoiled = await compileSite(applyToContent(siteContent(keys), faults));
+        const hasBundle = faults.every(({ noBundle }) => noBundle === undefined);
+        let snapshot = hasBundle ? spoiled : undefined;
+        const store = recordingReplayStore(NOW_SECONDS);
+        const { verifier } = createTestVerifier({ currentSnapshot: () => snapshot, store });
+        const first = checkNow(verifier, signRequest(keys, plan, edits).facts);
+        expect(outcomeOf(first)).toBe(faults[0]?.outcome);
+        expect(store.claims).toEqual([]);
+        snapshot = site;
+        expect(outcomeOf(checkNow(verifier, victim.facts))).toBe('allowed');
+        expect(outcomeOf(checkNow(verifier, victim.facts))).toBe('jti_replay 403');
+      }),
+      { numRuns: 400 },
+    );
+  }, 60_000);
+});

@@ -1,0 +1,88 @@
+/** Routes with many rules remember who matched: never longer than route, client and claims are what they were. */
+import { describe, expect, it } from '@jest/globals';
+import { LiveKeyTable } from '../../../src/bundle/compile/key-table.ts';
+import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
+import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import { scriptedReplayStore } from '../../fakes/replay-store.ts';
+import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
+import { compileSite, newSiteKeys, type SiteContent, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+
+const keys = newSiteKeys();
+
+/** The site, with rules in front of the real ones that fit nobody. */
+function contentWithManyRules(): SiteContent {
+  const content = siteContent(keys);
+  const rules = sourcesOf(content, 'orders-read');
+  const [first] = rules;
+  if (first === undefined) throw new Error('no rule to go by');
+  const { subject_prefix: _, ...exact } = first;
+  const nobodys = Array.from({ length: 30 }, (_, i) => ({ ...exact, subject_exact: `client:nobody-${i}` }));
+  rules.unshift(...nobodys);
+  return content;
+}
+
+async function siteWith(change: (content: SiteContent) => void): Promise<Snapshot> {
+  const content = contentWithManyRules();
+  change(content);
+  return compileSite(content);
+}
+
+const BILLING: RequestPlan = { caller: 'billing', route: 'orders-read' };
+const BROKER: RequestPlan = { caller: 'broker', route: 'orders-read' };
+
+function verifierOf(first: Snapshot) {
+  let snapshot = first;
+  const store = scriptedReplayStore(() => CONSUMED);
+  const { verifier } = createTestVerifier({ currentSnapshot: () => snapshot, store });
+  const requests = new Map([BILLING, BROKER].map((plan) => [plan, signRequest(keys, plan).facts] as const));
+  return {
+    outcome: (plan: RequestPlan) => {
+      const facts = requests.get(plan);
+      if (facts === undefined) throw new Error('no such request');
+      return outcomeOf(checkNow(verifier, facts));
+    },
+    swap: (next: Snapshot) => {
+      snapshot = next;
+    },
+  };
+}
+
+describe('a route with many rules', () => {
+  it('admits those that a rule fits, however often they ask', async () => {
+    const { outcome } = verifierOf(await siteWith(() => undefined));
+    for (let time = 0; time < 3; time += 1) {
+      expect([outcome(BILLING), outcome(BROKER)]).toEqual(['allowed', 'allowed']);
+    }
+  });
+
+  it('refuses whom the next bundle has no rule for, and admits again whom it has', async () => {
+    const withRules = await siteWith(() => undefined);
+    const withoutRules = await siteWith((content) => {
+      const rules = sourcesOf(content, 'orders-read');
+      rules.splice(30, rules.length);
+    });
+    const { outcome, swap } = verifierOf(withRules);
+    expect(outcome(BILLING)).toBe('allowed');
+    swap(withoutRules);
+    expect(outcome(BILLING)).toBe('source_subject_mismatch 403');
+    expect(outcome(BROKER)).toBe('source_issuer_mismatch 403');
+    swap(withRules);
+    expect([outcome(BILLING), outcome(BROKER)]).toEqual(['allowed', 'allowed']);
+  });
+
+  it('refuses a client whose grants a delta took away', async () => {
+    const snapshot = await siteWith(() => undefined);
+    const { outcome } = verifierOf(snapshot);
+    expect(outcome(BILLING)).toBe('allowed');
+    const key = snapshot.keys.get('dk_billing');
+    if (key?.kind !== 'derived_key') throw new Error('no such key');
+    const table = snapshot.keys;
+    if (!(table instanceof LiveKeyTable)) throw new Error('a table that deltas do not change');
+    const { client } = key;
+    table.putClient({ ...client, grants: new Map() });
+    expect(outcome(BILLING)).toBe('source_subject_mismatch/not_granted 403');
+    table.putClient(client);
+    expect(outcome(BILLING)).toBe('allowed');
+  });
+});

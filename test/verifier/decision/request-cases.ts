@@ -1,0 +1,25 @@
+/** What cases are made of: a plan, what is changed of it, and what must become of it. Fixed keys: the published vectors are made of the same cases. */
+import type { RequestEdits, RequestPlan, WireRequest } from '../../fakes/signed-request.ts';
+import { TEST_SITE_KEYS } from '../../vectors/make/test-keys.ts';
+
+export const keys = TEST_SITE_KEYS;
+
+export interface Case {
+  readonly name: string;
+  readonly plan: RequestPlan;
+  readonly edits?: RequestEdits;
+  /** `allowed`, or `reason/detail status` */
+  readonly outcome: string;
+}
+
+export interface CaseGroup {
+  readonly title: string;
+  readonly cases: readonly Case[];
+}
+
+export const received = (change: Partial<WireRequest>): RequestEdits => ({
+  received: (request) => ({ ...request, ...change }),
+});
+export const read: RequestPlan = { caller: 'billing', route: 'orders-read' };
+export const write: RequestPlan = { caller: 'billing', route: 'orders-write' };
+export const everything: RequestPlan = { caller: 'broker', route: 'everything' };

@@ -1,0 +1,265 @@
+/** Deltas and links beside a bundle in a local directory. */
+import { rm, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import {
+  linkOf,
+  signDelta,
+  signLink,
+  signWholeBundle,
+} from '../../../src/bundle/authoring/publishing-documents.ts';
+import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
+import { stepFile } from '../../../src/bundle/format/file-names.ts';
+import { LocalDirectory, ResolvedDirectory } from '../../../src/bundle/format/local-directory.ts';
+import type { BundleContent, DeltaContent } from '../../../src/bundle/format/schema.ts';
+import { ActiveBundle } from '../../../src/verifier/loading/active-bundle.ts';
+import { DirectorySource } from '../../../src/verifier/loading/directory-source.ts';
+import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
+import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
+import { ProblemRecord } from '../../../src/verifier/loading/problem-record.ts';
+import { freshnessDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
+import { deltaAfter, keyNamed } from '../../bundle/deltas.ts';
+import {
+  AUTH_SITE,
+  bundleContent,
+  NOW_SECONDS,
+  newSigningKey,
+  newTestKeys,
+} from '../../fakes/bundle-content.ts';
+
+const keys = newTestKeys();
+const { jwk } = newSigningKey('ES256').publicKey;
+const content = (more: Partial<BundleContent> = {}): BundleContent => ({ ...bundleContent(keys), ...more });
+const keyPut = (keyId: string) => ({ keys_put: [keyNamed(keyId, 'billing', jwk)] });
+
+const holders: BundleHolder[] = [];
+afterEach(() => {
+  for (const holder of holders.splice(0)) holder.close();
+});
+
+function newHolder(directory: string, stateDirectory: string) {
+  const told: (readonly unknown[])[] = [];
+  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
+  const holder = new BundleHolder({
+    authSite: AUTH_SITE,
+    directory,
+    bundleSigners: signers,
+    freshnessSigners: signers,
+    mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
+    nowSeconds: () => NOW_SECONDS,
+    listener: {
+      loaded: ({ revision }) => told.push(['loaded', revision]),
+      advanced: ({ revision }, steps) => told.push(['advanced', revision, ...steps]),
+      refused: ({ code, file }) => told.push(['refused', code, file]),
+    },
+  });
+  holders.push(holder);
+  return { holder, told };
+}
+
+/** A directory with a bundle of revision 1, and a holder that has not looked yet. */
+async function world() {
+  const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
+  const position = await putBundle(directory, content(), keys.bundle);
+  return { directory, stateDirectory, position, ...newHolder(directory, stateDirectory) };
+}
+
+async function putDelta(
+  directory: string,
+  previous: ChainPosition,
+  more: Partial<DeltaContent> = {},
+  signer = keys.bundle,
+): Promise<ChainPosition> {
+  const delta = deltaAfter(previous, more);
+  const { document, position } = signDelta(delta, [signer]);
+  await writeFile(join(directory, stepFile('delta', delta.revision)), document);
+  return position;
+}
+
+describe('a directory with deltas and links', () => {
+  it('is loaded to its end, and carried on by what is added', async () => {
+    const { directory, holder, position, told } = await world();
+    const second = await putDelta(directory, position, keyPut('dk_1'));
+    const third = await putDelta(directory, second, { keys_removed: ['dk_billing'] });
+    await writeFile(
+      join(directory, 'freshness.jws'),
+      freshnessDocument({ authSite: AUTH_SITE, ...third, asOfSeconds: NOW_SECONDS + 3 }, keys.bundle),
+    );
+    await holder.reload();
+    expect(holder.snapshot).toMatchObject({ ...third, freshAsOfSeconds: NOW_SECONDS + 3 });
+    const keysBefore = holder.snapshot?.keys;
+    const fourth = await putDelta(directory, third, keyPut('dk_4'));
+    await putDelta(directory, fourth, keyPut('dk_5'));
+    await holder.reload();
+    await holder.reload();
+    expect(told).toEqual([
+      ['loaded', 3],
+      ['advanced', 5, 'delta', 'delta'],
+    ]);
+    expect(holder.snapshot?.keys).toBe(keysBefore);
+    expect(['dk_1', 'dk_4', 'dk_5', 'dk_billing'].map((id) => keysBefore?.get(id)?.kind)).toEqual([
+      'derived_key',
+      'derived_key',
+      'derived_key',
+      undefined,
+    ]);
+  });
+
+  it('knows the whole bundle that a link stood for', async () => {
+    const { directory, holder, position, told } = await world();
+    await holder.reload();
+    const whole = content({ revision: 2, previous_head: position.head });
+    const signed = signWholeBundle(whole, [keys.bundle]);
+    const link = linkOf(whole, signed);
+    if (link === undefined) throw new Error('no link');
+    await writeFile(join(directory, stepFile('link', 2)), signLink(link, [keys.bundle]).document);
+    await holder.reload();
+    await writeFile(join(directory, 'bundle.jws'), signed.document);
+    await unlink(join(directory, stepFile('link', 2)));
+    await holder.reload();
+    expect(told).toEqual([
+      ['loaded', 1],
+      ['advanced', 2, 'link'],
+    ]);
+    expect(holder.status().problem).toBeUndefined();
+  });
+
+  it('passes over steps that a newer bundle left behind', async () => {
+    const { directory, holder, position, told } = await world();
+    await putDelta(directory, position, keyPut('dk_1'));
+    const newer = await putBundle(directory, content({ revision: 7 }), keys.bundle);
+    await putDelta(directory, newer, keyPut('dk_8'));
+    await holder.reload();
+    expect(told).toEqual([['loaded', 8]]);
+    expect(holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+  });
+
+  it.each<[what: string, code: string, put: (directory: string, from: ChainPosition) => Promise<unknown>]>([
+    ['by a stranger', 'signatures_insufficient', (d, from) => putDelta(d, from, {}, newSigningKey())],
+    [
+      'after another head',
+      'chain_broken',
+      (d, { revision }) => putDelta(d, { revision, head: 'A'.repeat(43) }),
+    ],
+    ['that is unsound', 'client_in_use', (d, from) => putDelta(d, from, { clients_removed: ['billing'] })],
+    ['that is no document', 'document_malformed', (d) => writeFile(join(d, 'delta-3.jws'), 'x')],
+  ])(
+    'stops before a delta %s (%s), says so once, and goes on when it is replaced',
+    async (_what, code, put) => {
+      for (const isLoadedBefore of [true, false]) {
+        const { directory, holder, position, told } = await world();
+        if (isLoadedBefore) await holder.reload();
+        const second = await putDelta(directory, position, keyPut('dk_1'));
+        await put(directory, second);
+        await holder.reload();
+        await holder.reload();
+        expect(told.filter(([event]) => event === 'refused')).toEqual([['refused', code, 'delta-3.jws']]);
+        expect(holder.snapshot).toMatchObject(second);
+        expect(holder.status().problem?.error.code).toBe(code);
+        const third = await putDelta(directory, second, keyPut('dk_3'));
+        await holder.reload();
+        expect(holder.snapshot).toMatchObject(third);
+        expect(holder.status().problem).toBeUndefined();
+      }
+    },
+  );
+});
+
+describe('the high-water mark', () => {
+  it('is that of the chain’s end: without its steps the bundle is refused', async () => {
+    const { directory, holder, position, stateDirectory } = await world();
+    const second = await putDelta(directory, position, keyPut('dk_1'));
+    await holder.reload();
+    await rm(join(directory, 'delta-2.jws'));
+    const again = newHolder(directory, stateDirectory);
+    await again.holder.reload();
+    expect(again.told).toEqual([['refused', 'revision_lower', 'bundle.jws']]);
+    expect(again.holder.snapshot).toBeUndefined();
+    // With another delta in its place it is a fork.
+    const fork = await putDelta(directory, position, keyPut('dk_other'));
+    await again.holder.reload();
+    expect(again.told.at(-1)).toEqual(['refused', 'revision_conflict', 'bundle.jws']);
+    // So is one that leads past the mark.
+    await putDelta(directory, fork, keyPut('dk_3'));
+    await again.holder.reload();
+    expect(again.holder.snapshot).toBeUndefined();
+    await rm(join(directory, 'delta-3.jws'));
+    await putDelta(directory, position, keyPut('dk_1'));
+    await again.holder.reload();
+    expect(again.holder.snapshot).toMatchObject(second);
+  });
+});
+
+describe('a directory that changes while it is read', () => {
+  /** A source whose steps are read, and then something happens before it looks at the files again. */
+  async function changingWorld() {
+    const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
+    const position = await putBundle(directory, content(), keys.bundle);
+    let meanwhile = async (): Promise<void> => undefined;
+    class WatchedBundle extends ActiveBundle {
+      override async advance(...steps: Parameters<ActiveBundle['advance']>) {
+        const refused = await super.advance(...steps);
+        await meanwhile();
+        meanwhile = async () => undefined;
+        return refused;
+      }
+      override async load(...found: Parameters<ActiveBundle['load']>) {
+        const outcome = await super.load(...found);
+        await meanwhile();
+        meanwhile = async () => undefined;
+        return outcome;
+      }
+    }
+    const active = new WatchedBundle({
+      authSite: AUTH_SITE,
+      bundleSigners: { keys: [keys.bundle.publicKey], threshold: 1 },
+      mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
+      nowSeconds: () => NOW_SECONDS,
+      onChange: () => undefined,
+    });
+    const source = new DirectorySource({
+      directory: new LocalDirectory(directory),
+      active,
+      problem: new ProblemRecord(
+        () => NOW_SECONDS,
+        () => undefined,
+      ),
+      // What is taken, is taken because it changed.
+      retryFirstMs: 3_600_000,
+      retryMostMs: 3_600_000,
+    });
+    return {
+      directory,
+      position,
+      look: async () => {
+        await source.look(new ResolvedDirectory(directory));
+        return active.snapshot?.revision;
+      },
+      once: (happens: () => Promise<unknown>) => {
+        meanwhile = async () => void (await happens());
+      },
+    };
+  }
+
+  it('takes a delta that came while the bundle was loaded', async () => {
+    const { directory, look, once, position } = await changingWorld();
+    once(() => putDelta(directory, position, keyPut('dk_1')));
+    expect([await look(), await look()]).toEqual([1, 2]);
+  });
+
+  it('takes a delta that came while the one before it was applied', async () => {
+    const { directory, look, once, position } = await changingWorld();
+    await look();
+    const second = await putDelta(directory, position, keyPut('dk_1'));
+    once(() => putDelta(directory, second, keyPut('dk_2')));
+    expect([await look(), await look()]).toEqual([2, 3]);
+  });
+
+  it('takes a delta that was still being written when it was read', async () => {
+    const { directory, look, once, position } = await changingWorld();
+    await look();
+    await writeFile(join(directory, stepFile('delta', 2)), '{"payload":"');
+    once(() => putDelta(directory, position, keyPut('dk_1')));
+    expect([await look(), await look()]).toEqual([1, 2]);
+  });
+});

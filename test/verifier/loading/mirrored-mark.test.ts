@@ -1,0 +1,225 @@
+/** The mark that a site's verifiers share: whom it binds, how it is kept up, and what happens when it cannot be asked for. */
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
+import type { BundleContent } from '../../../src/bundle/format/schema.ts';
+import { FileMark, type HighWaterMark, MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
+import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
+import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/mirrored-mark.ts';
+import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { bundleDocument, newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
+import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
+import { FakeSharedMark } from '../../fakes/shared-mark.ts';
+
+const keys = newTestKeys();
+const revision = (number: number, more: Partial<BundleContent> = {}): BundleContent => ({
+  ...bundleContent(keys),
+  revision: number,
+  ...more,
+});
+const at = (number: number, letter = 'A'): ChainPosition => ({ revision: number, head: letter.repeat(43) });
+
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+function mirrored(shared: FakeSharedMark, more: Partial<MirroredMarkOptions> = {}) {
+  const told: unknown[][] = [];
+  const mark = new MirroredMark({
+    own: new MemoryMark(),
+    shared,
+    authSite: AUTH_SITE,
+    raiseIntervalMs: 5,
+    listener: {
+      bound: (position) => told.push(['bound', position.revision]),
+      raiseFailed: ({ fault }) => told.push(['raiseFailed', fault]),
+      raiseWorksAgain: () => told.push(['raiseWorksAgain']),
+      disagrees: (own, other) => told.push(['disagrees', own.head, other.head]),
+    },
+    ...more,
+  });
+  closing.push(() => mark.close());
+  return { mark, told };
+}
+
+/** A verifier's bundle as far as marks go. */
+async function startHolder(directory: string, mark: HighWaterMark, kept?: KeptChain) {
+  const refused: string[] = [];
+  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
+  const holder = new BundleHolder({
+    authSite: AUTH_SITE,
+    directory,
+    kept,
+    bundleSigners: signers,
+    freshnessSigners: signers,
+    mark,
+    nowSeconds: () => NOW_SECONDS,
+    pollIntervalMs: 3_600_000,
+    listener: { refused: ({ code }, source) => refused.push(`${source} ${code}`) },
+  });
+  closing.push(() => holder.close());
+  await holder.start();
+  return { holder, refused };
+}
+
+describe('a verifier without a mark of its own', () => {
+  it('goes by the shared one: nothing lower is loaded, and no other content of that revision', async () => {
+    const directory = await newDirectory();
+    const shared = new FakeSharedMark();
+    for (const [mark, content, code] of [
+      [at(6), revision(5), 'revision_lower'],
+      [at(5), revision(5), 'revision_conflict'],
+    ] as const) {
+      shared.put(AUTH_SITE, mark);
+      await putBundle(directory, content, keys.bundle);
+      const one = mirrored(shared);
+      const { holder, refused } = await startHolder(directory, one.mark);
+      expect([holder.snapshot, refused]).toEqual([undefined, [`directory ${code}`]]);
+      expect(one.told).toEqual([['bound', mark.revision]]);
+    }
+  });
+
+  it('loads what the shared one names, and what is higher', async () => {
+    const directory = await newDirectory();
+    for (const higher of [0, 1]) {
+      const shared = new FakeSharedMark();
+      const { position } = bundleDocument(revision(5), keys.bundle);
+      shared.put(AUTH_SITE, position);
+      const loaded = await putBundle(directory, revision(5 + higher), keys.bundle);
+      const { mark } = mirrored(shared);
+      const { holder } = await startHolder(directory, mark);
+      expect(holder.position).toEqual(loaded);
+      await until(() => shared.raised.length > 0);
+      expect(await shared.read(AUTH_SITE, 0)).toEqual(loaded);
+    }
+  });
+
+  it('loads nothing while the shared one cannot be asked for, and by itself once it can', async () => {
+    const directory = await newDirectory();
+    await putBundle(directory, revision(5), keys.bundle);
+    const shared = new FakeSharedMark();
+    shared.problem = 'connection refused';
+    const { mark } = mirrored(shared);
+    const { holder, refused } = await startHolder(directory, mark);
+    expect([holder.snapshot, refused]).toEqual([undefined, ['directory mark_unavailable']]);
+    shared.problem = undefined;
+    await until(() => holder.snapshot?.revision === 5 && holder.status().problem === undefined);
+  });
+
+  it('so also for what its state directory kept', async () => {
+    const [directory, state] = [await newDirectory(), await newDirectory()];
+    await putBundle(directory, revision(5), keys.bundle);
+    const before = new KeptChain(new StateDirectory(state));
+    const first = await startHolder(directory, new MemoryMark(), before);
+    first.holder.close();
+    await before.close();
+    const shared = new FakeSharedMark();
+    shared.problem = 'connection refused';
+    const kept = new KeptChain(new StateDirectory(state));
+    closing.push(() => kept.close());
+    const empty = await newDirectory();
+    const { holder, refused } = await startHolder(empty, mirrored(shared).mark, kept);
+    expect(holder.snapshot).toBeUndefined();
+    expect(refused).toContain('state mark_unavailable');
+    shared.problem = undefined;
+    await until(() => holder.snapshot?.revision === 5);
+  });
+
+  it('loads nothing while the shared one is no mark, and says how to go on', async () => {
+    const directory = await newDirectory();
+    await putBundle(directory, revision(5), keys.bundle);
+    const shared = new FakeSharedMark();
+    shared.put(AUTH_SITE, 'unreadable');
+    const { holder, refused } = await startHolder(directory, mirrored(shared).mark);
+    expect([holder.snapshot, refused]).toEqual([undefined, ['directory mark_corrupt']]);
+    expect(holder.status().problem?.error.message).toContain('reset-mark');
+    await shared.reset(AUTH_SITE, 0);
+    await holder.reload();
+    expect(holder.snapshot?.revision).toBe(5);
+  });
+});
+
+describe('a verifier with a mark of its own', () => {
+  it('is not bound by the shared one, higher, lower or away: it does not even ask', async () => {
+    const [directory, state] = [await newDirectory(), await newDirectory()];
+    const own = () => new FileMark({ stateDirectory: state, authSite: AUTH_SITE });
+    const position = await putBundle(directory, revision(5), keys.bundle);
+    await own().raise(position);
+    for (const problem of [undefined, 'connection refused']) {
+      const shared = new FakeSharedMark();
+      shared.put(AUTH_SITE, at(9));
+      shared.problem = problem;
+      const { mark } = mirrored(shared, { own: own() });
+      const { holder } = await startHolder(directory, mark);
+      expect([holder.position, shared.reads]).toEqual([position, 0]);
+    }
+  });
+
+  it('that cannot be read is not replaced by the shared one', async () => {
+    const own: HighWaterMark = {
+      position: () => Promise.reject(new Error('unreadable')),
+      raise: async () => undefined,
+    };
+    const { mark } = mirrored(new FakeSharedMark(), { own });
+    await mark.start();
+    await expect(mark.position()).rejects.toThrow('unreadable');
+  });
+});
+
+describe('the shared mark', () => {
+  it('is raised at the start, and again from time to time: one that was lost comes back', async () => {
+    const own = new MemoryMark();
+    await own.raise(at(5));
+    const shared = new FakeSharedMark();
+    const { mark } = mirrored(shared, { own, repeatIntervalMs: 10 });
+    await mark.start();
+    await until(() => shared.raised.length === 1);
+    await shared.reset(AUTH_SITE, 0);
+    const before = shared.raised.length;
+    await until(() => shared.raised.length > before);
+    expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5));
+  });
+
+  it('never keeps a load waiting, and of many steps is told the last', async () => {
+    const shared = new FakeSharedMark();
+    const { mark } = mirrored(shared, { raiseIntervalMs: 50 });
+    for (let number = 1; number <= 30; number++) await mark.raise(at(number));
+    expect(await mark.position()).toEqual(at(30));
+    await until(() => shared.raised.at(-1) === 30);
+    expect(shared.raised.length).toBeLessThanOrEqual(3);
+  });
+
+  it('is raised once it can be, told once as a problem and once as over', async () => {
+    const shared = new FakeSharedMark();
+    shared.problem = 'connection refused';
+    const { mark, told } = mirrored(shared);
+    await mark.raise(at(5));
+    await until(() => shared.raised.length > 2);
+    shared.problem = undefined;
+    await until(() => told.length === 2);
+    expect(told).toEqual([['raiseFailed', 'unavailable'], ['raiseWorksAgain']]);
+    expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5));
+  });
+
+  it('does not fall, and another content of the same revision is told', async () => {
+    const shared = new FakeSharedMark();
+    shared.put(AUTH_SITE, at(5, 'B'));
+    const { mark, told } = mirrored(shared);
+    await mark.raise(at(4));
+    await mark.raise(at(5));
+    await until(() => told.length > 0);
+    expect(told).toEqual([['disagrees', at(5).head, at(5, 'B').head]]);
+    expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5, 'B'));
+  });
+
+  it('is told the last step when the verifier ends', async () => {
+    const shared = new FakeSharedMark();
+    const { mark } = mirrored(shared, { raiseIntervalMs: 3_600_000 });
+    await mark.raise(at(1));
+    await until(() => shared.raised.length === 1);
+    await mark.raise(at(2));
+    await mark.close();
+    expect(await shared.read(AUTH_SITE, 0)).toEqual(at(2));
+  });
+});

@@ -1,0 +1,103 @@
+/** A verifier's bundle that follows a fake Control, without the rest of a verifier. */
+import { afterEach } from '@jest/globals';
+import type { BundleContent } from '../../../src/bundle/format/schema.ts';
+import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
+import { BundleHolder, type BundleHolderOptions } from '../../../src/verifier/loading/holder.ts';
+import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
+import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
+import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
+import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
+
+export const keys = newTestKeys();
+
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+/** The small bundle of the tests, without its place in a chain. */
+export function siteContent(
+  more: Partial<BundleContent> = {},
+): Omit<BundleContent, 'revision' | 'previous_head'> {
+  const { revision: _, ...content } = { ...bundleContent(keys), ...more };
+  return content;
+}
+
+export async function newControl(): Promise<FakeControl> {
+  const options = { authSite: AUTH_SITE, signer: keys.bundle, nowSeconds: () => NOW_SECONDS };
+  const control = await startFakeControl(options);
+  closing.push(() => control.close());
+  return control;
+}
+
+export type Told = readonly [event: string, ...details: unknown[]];
+
+export interface Follower {
+  readonly holder: BundleHolder;
+  readonly refresher: Refresher;
+  readonly kept: KeptChain;
+  readonly told: Told[];
+  /** Ends it, as a stop of its process would. */
+  stop(): Promise<void>;
+}
+
+export interface FollowerOptions extends Partial<BundleHolderOptions> {
+  readonly stateDirectory: string;
+  readonly url: string;
+  readonly readToken?: () => Promise<string>;
+}
+
+/** Starts a holder from its state directory, and a refresher. */
+export async function startFollower(options: FollowerOptions): Promise<Follower> {
+  const { stateDirectory, url, readToken = async () => 'target-token', ...more } = options;
+  const told: Told[] = [];
+  const kept = new KeptChain(new StateDirectory(stateDirectory));
+  const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
+  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
+  const nowSeconds = () => NOW_SECONDS;
+  const holder = new BundleHolder({
+    authSite: AUTH_SITE,
+    directory: undefined,
+    kept,
+    bundleSigners: signers,
+    freshnessSigners: signers,
+    mark,
+    nowSeconds,
+    listener: {
+      loaded: ({ revision }, { source }) => told.push(['loaded', revision, source]),
+      advanced: ({ revision }, steps) => told.push(['advanced', revision, ...steps]),
+      refused: ({ code }, source) => told.push(['refused', code, source]),
+      freshnessRefused: ({ code }) => told.push(['freshnessRefused', code]),
+    },
+    ...more,
+  });
+  await holder.start();
+  const refresher = new Refresher({
+    authSite: AUTH_SITE,
+    connection: new ControlConnection({ url: new URL(url), readToken, answerTimeoutMs: 2000 }),
+    holder,
+    kept,
+    mark,
+    nowSeconds,
+    retryFirstMs: 10,
+    retryMostMs: 100,
+    listener: {
+      failed: (activity, code) => activity !== 'acknowledge' && told.push(['failed', code]),
+      recovered: (activity) => activity !== 'acknowledge' && told.push(['recovered']),
+      rebased: (revision) => told.push(['rebased', revision]),
+    },
+  });
+  refresher.start();
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= refresher.close().then(async () => {
+      holder.close();
+      await kept.close();
+    });
+    return stopped;
+  };
+  closing.push(stop);
+  return { holder, refresher, kept, told, stop };
+}

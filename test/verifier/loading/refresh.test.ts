@@ -1,0 +1,392 @@
+/** Following Control: what is applied, kept, acknowledged and refused, and what happens when Control is away. */
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { formatTime } from '../../../src/bundle/format/times.ts';
+import { newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
+import { clientNamed, keyNamed } from '../../bundle/deltas.ts';
+import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
+import { keys, newControl, siteContent, startFollower } from './refresh-world.ts';
+
+const { jwk } = newSigningKey().publicKey;
+const newKey = (keyId: string) => keyNamed(keyId, 'billing', jwk);
+
+async function following(more: Parameters<typeof startFollower>[0] | object = {}) {
+  const control = await newControl();
+  control.publishWhole(siteContent());
+  const stateDirectory = await newDirectory();
+  const follower = await startFollower({ stateDirectory, url: control.url, ...more });
+  const reaches = (revision: number) =>
+    until(() =>
+      control.acknowledgements.some((ack) => ack.revision === revision && ack.outcome === 'accepted'),
+    );
+  await reaches(1);
+  return { control, stateDirectory, reaches, ...follower };
+}
+
+describe('a verifier that follows Control', () => {
+  it('takes the whole bundle, then deltas, links and statements, and acknowledges each', async () => {
+    const { control, holder, reaches, told } = await following();
+    control.publishDelta({ keys_put: [newKey('dk_1')], clients_put: [clientNamed('reporting')] });
+    await reaches(2);
+    expect(holder.snapshot?.keys.get('dk_1')).toMatchObject({ status: 'active' });
+    control.publishLinked(siteContent());
+    await reaches(3);
+    control.publishDelta({ keys_removed: ['dk_1'] });
+    await reaches(4);
+    expect(holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+    control.freshen(NOW_SECONDS + 4);
+    await until(() => holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 4);
+    expect(holder.position).toEqual(control.position);
+    expect(told).toEqual([
+      ['loaded', 1, 'control'],
+      ['advanced', 2, 'delta'],
+      ['advanced', 3, 'link'],
+      ['advanced', 4, 'delta'],
+    ]);
+    expect(control.acknowledgements.map(({ revision, outcome }) => [revision, outcome])).toEqual([
+      [1, 'accepted'],
+      [2, 'accepted'],
+      [3, 'accepted'],
+      [4, 'accepted'],
+    ]);
+  });
+
+  it('fetches a whole bundle when only that leads on, without the shards that it has', async () => {
+    const { control, holder, reaches } = await following();
+    control.publishWhole(siteContent(), true);
+    await reaches(2);
+    expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws', 'keys-0001.jsonl']);
+    control.publishWhole(siteContent({ skew_seconds: 9 }), true);
+    await reaches(3);
+    expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws', 'keys-0001.jsonl', 'bundle.jws']);
+    expect(holder.snapshot).toMatchObject({ skewSeconds: 9, revision: 3 });
+    expect(holder.snapshot?.keys.get('dk_billing')?.kind).toBe('derived_key');
+  });
+
+  it('fetches a shard that it has when its bytes are no longer those', async () => {
+    const { control, reaches, stateDirectory } = await following();
+    control.publishWhole(siteContent(), true);
+    await reaches(2);
+    const [base = ''] = await readdir(join(stateDirectory, 'bases'));
+    await writeFile(join(stateDirectory, 'bases', base, 'keys-0001.jsonl'), 'x');
+    control.publishWhole(siteContent({ skew_seconds: 9 }), true);
+    await reaches(3);
+    expect(control.filesSent.filter((name) => name === 'keys-0001.jsonl')).toHaveLength(2);
+  });
+
+  it('starts from its state directory while Control is away, and goes on when it is back', async () => {
+    const first = await following();
+    first.control.publishDelta({ keys_put: [newKey('dk_1')] });
+    await first.reaches(2);
+    first.control.freshen(NOW_SECONDS + 3);
+    await until(() => first.holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 3);
+    await first.stop();
+    const { port } = first.control;
+    await first.control.close();
+    const again = await startFollower({
+      stateDirectory: first.stateDirectory,
+      url: `http://127.0.0.1:${port}`,
+    });
+    await until(() => again.refresher.status().problem !== undefined);
+    expect(again.refresher.status().problem?.error.code).toBe('control_unreachable');
+    expect(again.holder.snapshot).toMatchObject({ revision: 2, freshAsOfSeconds: NOW_SECONDS + 3 });
+    expect(again.holder.snapshot?.keys.get('dk_1')?.kind).toBe('derived_key');
+    first.control.publishDelta({ keys_removed: ['dk_1'] });
+    await first.control.listen(port);
+    await first.reaches(3);
+    expect(again.holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+    expect(again.told).toEqual([
+      ['loaded', 2, 'state'],
+      ['failed', 'control_unreachable'],
+      ['recovered'],
+      ['advanced', 3, 'delta'],
+    ]);
+  });
+
+  it('accepts a whole bundle above its revision from a Control that was restored', async () => {
+    const { control, holder, reaches, told } = await following();
+    const backup = control.position;
+    control.publishDelta({ keys_put: [newKey('dk_1')] });
+    await reaches(2);
+    control.restoreTo(backup);
+    // What Control offers meanwhile is lower, and refused.
+    await until(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
+    expect(control.polls.at(-1)).toMatchObject({ revision: 2, base_revision: 1 });
+    expect(holder.snapshot?.revision).toBe(2);
+    control.skipTo(2);
+    control.publishWhole(siteContent());
+    await reaches(3);
+    expect(holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+    expect(told.at(-1)).toEqual(['loaded', 3, 'control']);
+  });
+
+  it('replaces its base in the background when its steps have become many, and nothing waits for it', async () => {
+    const { control, holder, reaches, stateDirectory, stop } = await following();
+    const wide = Array.from({ length: 40 }, (_, index) => clientNamed(`c${index}`));
+    control.publishDelta({ clients_put: wide });
+    await reaches(2);
+    control.publishLinked(siteContent({ clients: [...(siteContent().clients ?? []), ...wide] }));
+    control.publishDelta({ keys_put: [newKey('dk_1')] });
+    await reaches(4);
+    const bases = join(stateDirectory, 'bases');
+    await until(() => control.filesSent.length === 2);
+    control.publishDelta({ keys_put: [newKey('dk_2')] });
+    await reaches(5);
+    await stop();
+    const [base] = await readdir(bases);
+    expect(base).toMatch(/^3-/);
+    const again = await startFollower({ stateDirectory, url: control.url });
+    expect(again.told[0]).toEqual(['loaded', 5, 'state']);
+    expect(again.holder.position).toEqual(holder.position);
+    expect(again.holder.snapshot?.keys.size).toBe(4);
+  });
+
+  it('takes what is higher, its own directory or Control, and keeps both', async () => {
+    const directory = await newDirectory();
+    const control = await newControl();
+    control.publishWhole(siteContent());
+    const higher = await putBundle(directory, { ...siteContent(), revision: 7 }, keys.bundle);
+    const stateDirectory = await newDirectory();
+    const follower = await startFollower({ stateDirectory, url: control.url, directory });
+    await until(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
+    expect(follower.holder.position).toEqual(higher);
+    control.skipTo(7);
+    control.publishWhole(siteContent());
+    await until(() => follower.holder.snapshot?.revision === 8);
+    await follower.holder.reload();
+    expect(follower.holder.status().problem).toBeUndefined();
+    await follower.stop();
+    const again = await startFollower({ stateDirectory, url: control.url, directory });
+    expect(again.holder.snapshot?.revision).toBe(8);
+    expect(again.holder.status().problem).toBeUndefined();
+  });
+
+  it('keeps what its own directory brought, for a start without it', async () => {
+    const directory = await newDirectory();
+    const control = await newControl();
+    const position = await putBundle(directory, { ...siteContent(), revision: 7 }, keys.bundle);
+    const stateDirectory = await newDirectory();
+    const first = await startFollower({ stateDirectory, url: control.url, directory });
+    await first.stop();
+    const again = await startFollower({ stateDirectory, url: control.url });
+    expect(again.holder.position).toEqual(position);
+  });
+});
+
+it('a base that is unsound is not taken for the one that is kept, nor fetched again', async () => {
+  const { control, holder, reaches, stateDirectory, told } = await following();
+  control.publishDelta({ clients_put: Array.from({ length: 40 }, (_, index) => clientNamed(`c${index}`)) });
+  await reaches(2);
+  control.publishLinked(siteContent({ routes: [] }));
+  await reaches(3);
+  await until(() => told.some(([event]) => event === 'failed'));
+  expect(told.find(([event]) => event === 'failed')).toEqual(['failed', 'route_unknown']);
+  for (const revision of [4, 5]) {
+    control.publishDelta({});
+    await reaches(revision);
+  }
+  expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws']);
+  expect(holder.snapshot?.revision).toBe(5);
+  const [base] = await readdir(join(stateDirectory, 'bases'));
+  expect(base).toMatch(/^1-/);
+});
+
+it('a mark that cannot be read lets nothing be fetched, and says so', async () => {
+  const control = await newControl();
+  control.publishWhole(siteContent());
+  const stateDirectory = await newDirectory();
+  await writeFile(join(stateDirectory, 'high-water-mark.json'), '{');
+  const { holder, told } = await startFollower({ stateDirectory, url: control.url });
+  await until(() => told.some(([event]) => event === 'failed'));
+  expect(told).toEqual([['failed', 'mark_corrupt']]);
+  expect([holder.snapshot, control.filesSent]).toEqual([undefined, []]);
+});
+
+describe('what Control sends is refused', () => {
+  it.each<[what: string, code: string, publish: (control: Awaited<ReturnType<typeof newControl>>) => void]>([
+    [
+      'a delta by a stranger',
+      'signatures_insufficient',
+      (control) => control.publishDelta({}, newSigningKey()),
+    ],
+    [
+      'a delta for another site',
+      'auth_site_mismatch',
+      (control) => control.publishDelta({ auth_site: 'other' }),
+    ],
+    [
+      'a delta after another head',
+      'chain_broken',
+      (control) => control.publishDelta({ previous_head: 'A'.repeat(43) }),
+    ],
+    ['a step too long', 'revision_step', (control) => control.publishDelta({ revision: 1_000_002 })],
+    [
+      'a key of no client',
+      'client_unknown',
+      (control) => control.publishDelta({ keys_put: [keyNamed('x', 'y', jwk)] }),
+    ],
+    [
+      'a whole bundle that contradicts itself',
+      'route_unknown',
+      (control) => control.publishWhole(siteContent({ routes: [] })),
+    ],
+  ])('%s: %s', async (_what, code, publish) => {
+    const { control, holder, reaches, told } = await following();
+    const good = holder.snapshot;
+    publish(control);
+    await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
+    expect(control.acknowledgements.find(({ outcome }) => outcome === 'refused')).toMatchObject({
+      ...control.position,
+      code,
+    });
+    expect(told).toContainEqual(['refused', code, 'control']);
+    expect(holder.snapshot).toBe(good);
+    expect(holder.status().problem?.error.code).toBeDefined();
+    control.publishWhole(siteContent());
+    await reaches(control.position.revision);
+    expect(holder.status().problem).toBeUndefined();
+  });
+
+  it('once, and not fetched again and again', async () => {
+    const { control } = await following();
+    control.publishWhole(siteContent({ routes: [] }));
+    await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
+    const { length } = control.polls;
+    control.freshen(NOW_SECONDS + 1);
+    await until(() => control.polls.length > length + 1);
+    control.freshen(NOW_SECONDS + 2);
+    await until(() => control.polls.length > length + 2);
+    expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws']);
+    expect(control.acknowledgements.filter(({ outcome }) => outcome === 'refused')).toHaveLength(1);
+  });
+
+  it('a statement by a stranger', async () => {
+    const { control, holder, told } = await following();
+    control.freshen(NOW_SECONDS + 2);
+    await until(() => holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 2);
+    const statement = JSON.parse(control.freshness ?? '');
+    const [signature] = statement.signatures;
+    signature.signature = `A${signature.signature.slice(1)}`;
+    control.sendFreshness(JSON.stringify(statement));
+    await until(() => told.some(([event]) => event === 'freshnessRefused'));
+    expect(told.at(-1)).toEqual(['freshnessRefused', 'signature_invalid']);
+    expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
+  });
+});
+
+describe('what can go wrong on the way', () => {
+  const answer = (more: object) =>
+    JSON.stringify({ auth_site: 'shop-eu-1', revision: 9, head: 'A'.repeat(43), steps: [], ...more });
+  const file = {
+    name: 'bundle.jws',
+    bytes: 10,
+    sha256: 'A'.repeat(43),
+    path: '/v1/targets/self/bundles/1/b',
+  };
+  const whole = (files: object[]) =>
+    answer({ whole: { revision: 9, head: 'A'.repeat(43), files, steps: [], required: true } });
+
+  it.each<
+    [what: string, code: string, fault: Parameters<Awaited<ReturnType<typeof newControl>>['failNext']>[1]]
+  >([
+    ['500', 'control_unavailable', { kind: 'status', status: 500 }],
+    ['401', 'control_unauthorized', { kind: 'status', status: 401 }],
+    ['404', 'control_status', { kind: 'status', status: 404 }],
+    [
+      'a redirect',
+      'control_status',
+      { kind: 'status', status: 302, headers: { location: 'http://127.0.0.1:1/' } },
+    ],
+    ['429', 'control_throttled', { kind: 'status', status: 429, headers: { 'retry-after': '0' } }],
+    ['no answer', 'control_unreachable', { kind: 'reset' }],
+    ['no JSON', 'control_answer_invalid', { kind: 'body', body: '{' }],
+    ['another shape', 'control_answer_invalid', { kind: 'body', body: answer({ x: 1 }) }],
+    ['another site', 'control_answer_invalid', { kind: 'body', body: answer({ auth_site: 'other' }) }],
+    [
+      'no bundle among the files',
+      'control_answer_invalid',
+      { kind: 'body', body: whole([{ ...file, name: 'keys-0001.jsonl' }]) },
+    ],
+    ['a file twice', 'control_answer_invalid', { kind: 'body', body: whole([file, file]) }],
+    [
+      'a path that leads elsewhere',
+      'control_answer_invalid',
+      { kind: 'body', body: whole([{ ...file, path: '/v1/targets/self/bundles/../../x' }]) },
+    ],
+    [
+      'a file too large to begin with',
+      'control_answer_too_large',
+      { kind: 'body', body: whole([{ ...file, bytes: 2 ** 40 }]) },
+    ],
+    ['a file that is not there', 'control_status', { kind: 'body', body: whole([file]) }],
+    [
+      'a file with other bytes',
+      'control_file_mismatch',
+      {
+        kind: 'body',
+        body: whole([{ ...file, path: '/v1/targets/self/bundles/1/bundle.jws', bytes: 100_000 }]),
+      },
+    ],
+    [
+      'a file larger than said',
+      'control_answer_too_large',
+      { kind: 'body', body: whole([{ ...file, path: '/v1/targets/self/bundles/1/bundle.jws' }]) },
+    ],
+  ])('%s: %s', async (_what, code, fault) => {
+    const { control, holder, reaches, stateDirectory, told } = await following();
+    control.failNext('poll', fault);
+    // Ends the poll that waits.
+    control.freshen(NOW_SECONDS + 1);
+    await until(() => told.some(([event]) => event === 'failed'));
+    expect(told.filter(([event]) => event === 'failed')).toEqual([['failed', code]]);
+    expect(holder.snapshot?.revision).toBe(1);
+    control.publishDelta({ keys_put: [newKey('dk_1')] });
+    await reaches(2);
+    expect(told).toContainEqual(['recovered']);
+    expect(await readdir(join(stateDirectory, 'bases'))).toHaveLength(1);
+  });
+
+  it('an acknowledgement whose answer is lost is sent again', async () => {
+    const { control, reaches } = await following();
+    control.failNext('ack', { kind: 'lose_answer' });
+    control.publishDelta({});
+    await reaches(2);
+    await until(() => control.acknowledgements.filter(({ revision }) => revision === 2).length === 2);
+  });
+
+  it('a token is read anew for each request, and shown nowhere', async () => {
+    let token = 'target-token';
+    const { control, reaches, told } = await following({ readToken: async () => token });
+    control.token = 'rotated-token';
+    control.freshen(NOW_SECONDS + 1);
+    await until(() => told.some(([event]) => event === 'failed'));
+    token = 'rotated-token';
+    control.publishDelta({});
+    await reaches(2);
+    expect(JSON.stringify(told)).not.toMatch(/(target|rotated)-token/);
+  });
+
+  it('a Control that answers at once, whatever it is asked, is not asked without pause', async () => {
+    const { control } = await following();
+    const same = { kind: 'body', body: answer({ revision: 1, head: control.position.head }) } as const;
+    for (let i = 0; i < 200; i++) control.failNext('poll', same);
+    control.freshen(NOW_SECONDS + 1);
+    const before = control.faultsLeft;
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    expect(before - control.faultsLeft).toBeLessThan(10);
+  });
+});
+
+it('what is kept holds no secret, and times are those of the documents', async () => {
+  const { control, reaches, stateDirectory, holder } = await following();
+  control.publishDelta({ issued_at: formatTime(NOW_SECONDS + 2) });
+  await reaches(2);
+  expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
+  const texts: string[] = [];
+  for (const entry of await readdir(stateDirectory, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) texts.push(await readFile(join(entry.parentPath, entry.name), 'utf8'));
+  }
+  expect(texts.length).toBeGreaterThanOrEqual(3);
+  expect(texts.join('')).not.toContain('target-token');
+});

@@ -1,0 +1,98 @@
+/** A verifier's bundle that has taken the whole chain, and the ways for further documents to come to it. */
+import { appendFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BundleHolder } from '../../../../../src/verifier/loading/holder.ts';
+import { newDirectory } from '../../../../bundle/bundle-directory.ts';
+import type { MisusedStep } from '../misuse.ts';
+import { type SignedChain, TARGETS } from '../signed-chain.ts';
+import { asText, ControlScript, stepsUpTo } from './control-script.ts';
+import { startFollower } from './control-station.ts';
+import { newWriter } from './directory-station.ts';
+import { HostileControl } from './hostile-control.ts';
+import { baseOf, newStateDirectory, withStarted } from './state-station.ts';
+import { newHolder } from './station.ts';
+
+export interface Standing {
+  /** Each returns when the document has been looked at. */
+  whole(bytes: Buffer): Promise<BundleHolder>;
+  step(step: Pick<MisusedStep, 'bytes' | 'kind' | 'revision'>): Promise<BundleHolder>;
+  statement(bytes: Buffer): Promise<BundleHolder>;
+  close(): Promise<void>;
+}
+
+const STEP_FILES = ['delta-3.jws', 'link-4.jws'] as const;
+
+export async function standingByDirectory(chain: SignedChain): Promise<Standing> {
+  const directory = await newDirectory();
+  const put = newWriter(directory);
+  for (const name of TARGETS) await put(name, chain.documents[name]);
+  const holder = newHolder(chain, { stateDirectory: await newDirectory(), directory });
+  await holder.start();
+  const look = async () => {
+    await holder.reload();
+    return holder;
+  };
+  return {
+    async whole(bytes) {
+      for (const name of STEP_FILES) await rm(join(directory, name), { force: true });
+      await put('bundle.jws', bytes);
+      return look();
+    },
+    async step({ bytes, kind, revision }) {
+      await put(`${kind}-${revision}.jws`, bytes);
+      await look();
+      await rm(join(directory, `${kind}-${revision}.jws`));
+      return holder;
+    },
+    async statement(bytes) {
+      await put('freshness.jws', bytes);
+      return look();
+    },
+    close: async () => holder.close(),
+  };
+}
+
+export async function standingByControl(chain: SignedChain): Promise<Standing> {
+  const control = await HostileControl.start();
+  const { holder, stop } = await startFollower(chain, control.url, await newDirectory());
+  const script = new ControlScript(chain, control);
+  await control.say(script.leadTo('link-4.jws', chain.end));
+  await holder.offerStatement(chain.documents['freshness.jws']);
+  const documents = new Map(TARGETS.map((name) => [name, chain.documents[name]]));
+  const said = async (...args: Parameters<HostileControl['say']>) => {
+    await control.say(...args);
+    return holder;
+  };
+  return {
+    whole: (bytes) => said(script.offer(new Map(documents).set('bundle.jws', bytes), 'bundle.jws')),
+    step({ bytes, kind, revision }) {
+      const step = { kind, revision, document: asText(bytes) };
+      const steps = [...stepsUpTo(documents, 'link-4.jws'), step];
+      return said(script.stepThenWhole(documents, [step], steps));
+    },
+    statement: (bytes) => said(script.offer(new Map(documents).set('freshness.jws', bytes), 'freshness.jws')),
+    async close() {
+      await stop();
+      await control.close();
+    },
+  };
+}
+
+/** Each document is found at a start of its own. */
+export async function standingByState(chain: SignedChain): Promise<Standing> {
+  const started = async (change: (base: string) => Promise<void>) => {
+    const stateDirectory = await newStateDirectory(chain);
+    await change(await baseOf(stateDirectory));
+    return withStarted(chain, { stateDirectory }, (holder) => holder);
+  };
+  return {
+    whole: (bytes) =>
+      started(async (base) => {
+        await truncate(join(base, 'steps.jsonl'));
+        await writeFile(join(base, 'bundle.jws'), bytes);
+      }),
+    step: ({ bytes }) => started((base) => appendFile(join(base, 'steps.jsonl'), bytes)),
+    statement: (bytes) => started((base) => writeFile(join(base, 'freshness.jws'), bytes)),
+    close: async () => undefined,
+  };
+}
