@@ -1,14 +1,37 @@
-/** Control's services, routes and jobs, put together over one store. */
+/** Composition of Control: its services, routes and jobs over one store. */
 import { type ControlApp, createControlApp } from '../../control/api/app.ts';
 import { registerOpenApiRoute } from '../../control/api/openapi.ts';
 import { registerConfigurationRoutes } from '../../control/api/routes/configuration.ts';
 import { registerEnrollmentPlaneRoutes } from '../../control/api/routes/enrollment-plane.ts';
 import { registerHealthRoutes } from '../../control/api/routes/health.ts';
+import { registerRuntimeRoutes } from '../../control/api/routes/runtime.ts';
+import { registerSessionRoutes } from '../../control/api/routes/session.ts';
+import { registerTargetSelfRoutes } from '../../control/api/routes/targets-self.ts';
+import { found } from '../../control/configuration/change.ts';
+import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
+import { IssuerFetcher } from '../../control/issuers/outbound-fetch.ts';
+import { browserCookies } from '../../control/operators/browser-cookies.ts';
+import { IdentityProvider } from '../../control/operators/identity-provider.ts';
+import { startOperatorJobs } from '../../control/operators/operator-jobs.ts';
+import { createOperators } from '../../control/operators/operators.ts';
+import { signInSteps } from '../../control/operators/sealed-sign-in.ts';
+import { createSessions } from '../../control/operators/sessions.ts';
+import { SignIns } from '../../control/operators/sign-in.ts';
+import { createTokenUsage } from '../../control/operators/token-usage.ts';
+import { Distribution } from '../../control/publishing/distribution.ts';
+import { Publisher } from '../../control/publishing/publisher.ts';
+import { keyReadiness } from '../../control/publishing/readiness.ts';
+import { SiteSigningKeys } from '../../control/publishing/signing-keys.ts';
+import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
 import { createSiteCheck } from '../../control/publishing/site-check.ts';
-import { openEnrollmentPlane } from './enrollment.ts';
-import { type OperatorParts, openOperatorParts } from './operators.ts';
-import { type ControlPartsOptions, reportFailure } from './parts-options.ts';
-import { openPublishingParts, type PublishingParts } from './publishing.ts';
+import {
+  type ControlPartsOptions,
+  reportFailure,
+  reportIdentityProvider,
+  reportKeySet,
+  reportPublished,
+  reportRefused,
+} from './control-reports.ts';
 import { countRequests } from './request-metrics.ts';
 
 export interface ControlParts {
@@ -21,13 +44,15 @@ export interface ControlParts {
 }
 
 export async function openControlParts(options: ControlPartsOptions): Promise<ControlParts> {
-  const { store, nowMs } = options;
-  const operators = openOperatorParts(options);
-  const publishing = openPublishingParts(options);
-  const enrollment = openEnrollmentPlane(options, publishing.forEnrollment);
-  const { signingKeys } = publishing;
-  const app = await createApp(options, operators, publishing);
-  operators.register(app);
+  const { store, nowMs, masterKey } = options;
+  const operators = openOperators(options);
+  const signingKeys = new SiteSigningKeys(masterKey);
+  const publisher = openPublisher(options, signingKeys);
+  const onFault = (error: unknown) => reportFailure(options, 'distribution', error);
+  const distribution = new Distribution({ store, nowMs, onFault });
+  const enrollment = openEnrollment(options);
+  const app = await openApp(options, operators, distribution);
+  registerSessionRoutes(app, operators);
   registerConfigurationRoutes(app, {
     store,
     nowMs,
@@ -36,41 +61,105 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
     keyring: signingKeys,
   });
   registerEnrollmentPlaneRoutes(app, enrollment);
-  publishing.register(app);
+  registerTargetSelfRoutes(app, distribution);
+  registerRuntimeRoutes(app, { store, nowMs });
   registerHealthRoutes(app, () => options.readiness.isReady());
   registerOpenApiRoute(app);
   const stops: (() => Promise<void>)[] = [];
   return {
     app,
     startJobs() {
-      publishing.startJobs();
-      stops.push(
-        enrollment.startJobs(),
-        operators.startJobs((error) => reportFailure(options, 'operators', error)),
-      );
+      publisher.start();
+      stops.push(enrollment.startJobs(), operators.startJobs());
     },
     drain: (timeoutMs) => drain(app, timeoutMs),
     async close() {
       await Promise.all(stops.map((stop) => stop()));
-      await publishing.close();
-      await operators.close();
+      await publisher.close();
+      await distribution.close();
+      await operators.identityProvider?.close();
     },
   };
 }
 
-async function createApp(
-  options: ControlPartsOptions,
-  operators: OperatorParts,
-  { distribution }: PublishingParts,
+type OperatorParts = ReturnType<typeof openOperators>;
+
+function openOperators(options: ControlPartsOptions) {
+  const { plan, settings, store, masterKey, nowMs } = options;
+  const tokenUsage = createTokenUsage(store, nowMs);
+  const identityProvider = plan.identityProvider && new IdentityProvider({ ...plan.identityProvider, nowMs });
+  const sessions = createSessions({ store, lifetimeMs: settings.sessionLifetimeMs, nowMs });
+  const steps = signInSteps(store, masterKey, nowMs);
+  return {
+    store,
+    sessions,
+    identityProvider,
+    publicUrls: plan.publicUrls,
+    cookies: browserCookies(plan.publicUrls),
+    signIns: new SignIns({ identityProvider, steps, sessions }),
+    operators: createOperators({ store, tokenUsage, nowMs }),
+    startJobs() {
+      // Signing in may begin later; who set this up wants to know now.
+      identityProvider?.probe().catch((error: unknown) => reportIdentityProvider(options, error));
+      const report = (error: unknown) => reportFailure(options, 'operators', error);
+      return startOperatorJobs({ store, nowMs, tokenUsage, report });
+    },
+  };
+}
+
+function openPublisher(options: ControlPartsOptions, signingKeys: SiteSigningKeys): Publisher {
+  const { store, nowMs } = options;
+  return new Publisher({
+    store,
+    signingKeys,
+    nowMs,
+    onPublished: (publication) => reportPublished(options, publication),
+    onFault: (activity, siteId, error) => reportFailure(options, `publishing_${activity}`, error, siteId),
+  });
+}
+
+function openEnrollment(options: ControlPartsOptions): EnrollmentPlane {
+  const { plan, settings, store, nowMs, masterKey } = options;
+  const { issuerNetworks: openedNetworks, issuerCa, publicUrls } = plan;
+  const { workloadCaConfigmap: enrollCaConfigMap } = settings;
+  return createEnrollmentPlane({
+    store,
+    nowMs,
+    masterKey,
+    fetcher: new IssuerFetcher({
+      openedNetworks,
+      ...(issuerCa === undefined ? {} : { privateCa: issuerCa }),
+    }),
+    publicUrls,
+    profilesOfClient: enrolledProfiles,
+    // As its workload is told: over all attached targets.
+    readinessOfKey: (keyId) =>
+      store.read(async (tx) => {
+        const key = found(await tx.keys.find(keyId));
+        const { ready, conditions } = await keyReadiness(tx, key, undefined, nowMs());
+        return { ready, conditions };
+      }),
+    report: (error) => reportFailure(options, 'enrollment', error),
+    reportKeySet: (event) => reportKeySet(options, event),
+    reportRefused: (refused) => reportRefused(options, refused),
+    enrollImage: settings.workloadImage,
+    ...(enrollCaConfigMap === undefined ? {} : { enrollCaConfigMap }),
+    retention: { auditMs: settings.auditRetentionMs, endedKeysMs: settings.keyRetentionMs },
+  });
+}
+
+async function openApp(
+  { plan, settings, store, metrics, logger }: ControlPartsOptions,
+  { operators, cookies }: OperatorParts,
+  distribution: Distribution,
 ): Promise<ControlApp> {
-  const { plan, settings, store, metrics, logger } = options;
   const app = await createControlApp({
     store,
-    operators: operators.operators,
+    operators,
     targets: distribution,
     log: logger,
     origins: plan.publicUrls.map((url) => new URL(url).origin),
-    sessionCookieName: operators.cookies.session,
+    sessionCookieName: cookies.session,
     limits: {
       workloadRequestsPerSecondPerAddress: settings.addressRate,
       enrollmentsPerSecondPerPolicy: settings.policyRate,
