@@ -10,7 +10,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
 import { Refusal, type RefusalCode } from '../domain/refusal.ts';
 import { mayDo, type Permission, type Place } from '../domain/roles.ts';
-import type { Operators, Principal, TargetDistribution } from '../services.ts';
+import type { Distribution } from '../publishing/distribution.ts';
+import type { Operators, Principal } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import type { FailedSignIns, RequestLimits } from './limits.ts';
 import { assertSameOrigin } from './origin-check.ts';
@@ -69,7 +70,7 @@ export function comesAsWorkload({ headers }: FastifyRequest): boolean {
 export interface AccessOptions {
   readonly store: ControlStore;
   readonly operators: Operators;
-  readonly targets: Pick<TargetDistribution, 'authenticate'>;
+  readonly targets: Pick<Distribution, 'authenticate'>;
   readonly sessionCookieName: string;
   /** Origins that browsers know this Control under, `scheme://authority`. */
   readonly origins: readonly string[];

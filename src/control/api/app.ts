@@ -35,7 +35,8 @@ import fastify, {
   type RawRequestDefaultExpression,
   type RawServerDefault,
 } from 'fastify';
-import type { Operators, TargetDistribution } from '../services.ts';
+import type { Distribution } from '../publishing/distribution.ts';
+import type { Operators } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';
 import { authenticator, authorizer, requireDeclaredAccess } from './access.ts';
 import { logAnswer } from './access-log.ts';
@@ -64,7 +65,7 @@ export type ControlApp = FastifyInstance<
 export interface ControlAppOptions {
   readonly store: ControlStore;
   readonly operators: Operators;
-  readonly targets: Pick<TargetDistribution, 'authenticate'>;
+  readonly targets: Pick<Distribution, 'authenticate'>;
   readonly log: FastifyBaseLogger;
   /** Origins that browsers know this Control under, `scheme://authority`: of its --public-url values. */
   readonly origins: readonly string[];

@@ -5,46 +5,14 @@ import type {
   SigningKeyRotation,
 } from '../api/contract/signing-keys.ts';
 import type { Operation } from '../operation.ts';
+import type { SigningKeyView, SiteSigningKeys } from '../publishing/signing-keys.ts';
 import type { ControlStore } from '../store/port.ts';
-import type { Transaction } from '../store/transaction.ts';
 import { audited, found, momentOf } from './change.ts';
-
-type Purpose = SigningKeyRotation['purpose'];
-
-/** A key as the publisher tells of it: nothing of the private half. */
-export interface PublicSigningKey {
-  readonly id: string;
-  readonly purpose: Purpose;
-  readonly state: 'active' | 'retiring' | 'retired';
-  readonly thumbprint: string;
-  readonly jwk: { readonly kty: string; readonly x: string };
-  readonly createdAtMs: number;
-  readonly retireAtMs: number | undefined;
-}
-
-/** The publisher's side. */
-export interface SiteKeyring {
-  ofSite(tx: Transaction, siteId: string): Promise<readonly PublicSigningKey[]>;
-  /** @returns the new key; the one before goes on for `retiringMs` */
-  rotate(
-    tx: Transaction,
-    siteId: string,
-    purpose: Purpose,
-    options: { readonly nowMs: number; readonly retiringMs?: number },
-  ): Promise<PublicSigningKey>;
-  /** @throws Refusal `not_found`, `signing_key_state_conflict` */
-  retire(
-    tx: Transaction,
-    siteId: string,
-    id: string,
-    options: { readonly nowMs: number; readonly retiringMs: number },
-  ): Promise<{ readonly before: PublicSigningKey; readonly after: PublicSigningKey }>;
-}
 
 export interface SigningKeysDeps {
   readonly store: ControlStore;
   readonly nowMs: () => number;
-  readonly keyring: SiteKeyring;
+  readonly keyring: SiteSigningKeys;
 }
 
 export class SigningKeyAdministration {
@@ -97,7 +65,7 @@ export class SigningKeyAdministration {
   }
 }
 
-function signingKeyView(key: PublicSigningKey): SigningKeyResource {
+function signingKeyView(key: SigningKeyView): SigningKeyResource {
   return {
     signing_key_id: key.id,
     purpose: key.purpose,

@@ -19,11 +19,7 @@ import { DerivedKeys } from './keys.ts';
 import { EnrollmentPolicies } from './policies.ts';
 import { type RefusedEnrollment, RefusedEnrollments } from './refused-enrollments.ts';
 import { Submissions } from './submissions.ts';
-import {
-  ControlWorkloadEnrollments,
-  type ProfilesOfClient,
-  type ReadinessOfKey,
-} from './workload-enrollments.ts';
+import { type ProfilesOfClient, type ReadinessOfKey, WorkloadEnrollments } from './workload-enrollments.ts';
 
 /** The image that the generated snippet names, unless Control is told another. */
 export const DEFAULT_ENROLL_IMAGE = 'proofgate';
@@ -54,7 +50,7 @@ export interface EnrollmentPlane {
   readonly commands: EnrollCommands;
   readonly decisions: EnrollmentDecisions;
   readonly keys: DerivedKeys;
-  readonly workloads: ControlWorkloadEnrollments;
+  readonly workloads: WorkloadEnrollments;
   /** Jobs run while this instance leads them. @returns how to stop; resolves when nothing is under way */
   startJobs(): () => Promise<void>;
 }
@@ -96,7 +92,7 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
     }),
     decisions,
     keys: new DerivedKeys(store, nowMs),
-    workloads: new ControlWorkloadEnrollments({
+    workloads: new WorkloadEnrollments({
       store,
       nowMs,
       challenges,

@@ -15,7 +15,6 @@ import { READINESS_CONDITIONS } from '../api/contract/enrollment.ts';
 import { momentOf } from '../configuration/change.ts';
 import { keyStateAt } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { WorkloadEnrollments } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -47,7 +46,8 @@ export interface WorkloadEnrollmentsOptions {
   readonly readinessOfKey: ReadinessOfKey;
 }
 
-export class ControlWorkloadEnrollments implements WorkloadEnrollments {
+/** What a workload does: without an operator's permission, with its own proofs instead. */
+export class WorkloadEnrollments {
   readonly #options: WorkloadEnrollmentsOptions;
 
   constructor(options: WorkloadEnrollmentsOptions) {

@@ -13,7 +13,6 @@ import type {
 } from '../../bundle/format/distribution-contract.ts';
 import { MAX_STEPS } from '../../bundle/format/distribution-limits.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { TargetDistribution } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { raiseFloor } from './revision-floor.ts';
@@ -28,6 +27,10 @@ export interface DistributionOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
+export type PollOutcome =
+  | { readonly kind: 'answer'; readonly answer: PollAnswer; readonly etag: string }
+  | { readonly kind: 'not_modified'; readonly etag: string | undefined };
+
 /** What another instance published and whose notice was lost. */
 const LOOK_EVERY_MS = 1000;
 const MAX_CACHED_FILE_BYTES = 64 * 1024 * 1024;
@@ -37,7 +40,7 @@ const MAX_KEPT_ANSWERS = 16;
 
 type Answers = LRUCache<string, Promise<PollAnswer | undefined>>;
 
-export class Distribution implements TargetDistribution {
+export class Distribution {
   readonly #options: DistributionOptions;
   readonly #tokens: TargetTokens;
   readonly #acknowledgements: Acknowledgements;
@@ -68,18 +71,24 @@ export class Distribution implements TargetDistribution {
     this.#looking = this.#lookAgainAndAgain();
   }
 
+  /** @param authorization the header's value @returns the target's ID @throws Refusal `authentication_required` */
   async authenticate(authorization: string | undefined): Promise<string> {
     const target = await this.#tokens.owner(authorization);
     this.#targets.set(target.targetId, target);
     return target.targetId;
   }
 
+  /**
+   * Waits until there is something that the target lacks, or its time is up.
+   * @param etag as the target sent it in If-None-Match
+   * @param signal ends the wait: the target went away, or Control stops
+   */
   async poll(
     targetId: string,
     query: PollQuery,
     etag: string | undefined,
     signal: AbortSignal,
-  ): ReturnType<TargetDistribution['poll']> {
+  ): Promise<PollOutcome> {
     const target = await this.#target(targetId);
     const feed = this.#feed(target.siteId);
     const endMs = performance.now() + (query.wait_seconds ?? 0) * 1000;
@@ -150,6 +159,7 @@ export class Distribution implements TargetDistribution {
     await this.#acknowledgements.add(target, acknowledgement);
   }
 
+  /** A file of a whole bundle. @throws Refusal `not_found` */
   async file(targetId: string, revision: number, name: string): Promise<Buffer> {
     const { siteId } = await this.#target(targetId);
     const { base } = await this.#feed(siteId).state();

@@ -9,9 +9,10 @@ import { Grants } from '../../configuration/grants.ts';
 import { RoleGrants } from '../../configuration/role-grants.ts';
 import { RouteSources } from '../../configuration/route-sources.ts';
 import { Routes } from '../../configuration/routes.ts';
-import { SigningKeyAdministration, type SiteKeyring } from '../../configuration/signing-keys.ts';
+import { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import { type CreateSiteKeys, Sites } from '../../configuration/sites.ts';
 import { Targets } from '../../configuration/targets.ts';
+import type { SiteSigningKeys } from '../../publishing/signing-keys.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAuditEventRoutes } from './audit-events.ts';
 import { registerBrokerRoutes } from './brokers.ts';
@@ -25,7 +26,7 @@ import { registerTargetRoutes } from './targets.ts';
 
 export interface ConfigurationRoutesDeps extends ConfigurationDeps {
   readonly createSiteKeys: CreateSiteKeys;
-  readonly keyring: SiteKeyring;
+  readonly keyring: SiteSigningKeys;
 }
 
 export function registerConfigurationRoutes(app: ControlApp, deps: ConfigurationRoutesDeps): void {

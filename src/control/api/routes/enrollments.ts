@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
-import type { ControlWorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
+import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
 import { comesAsWorkload, type PlaceOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
 import {
@@ -32,7 +32,7 @@ const enrollmentInPath: PlaceOf = async (request, tx) => {
 };
 
 export interface EnrollmentRoutesDeps {
-  readonly workloads: ControlWorkloadEnrollments;
+  readonly workloads: WorkloadEnrollments;
   readonly decisions: EnrollmentDecisions;
 }
 
@@ -68,7 +68,7 @@ const TOKEN_PROBLEMS = [
   'issuer_keys_unavailable',
 ] as const;
 
-function registerWorkloadRoutes(app: ControlApp, workloads: ControlWorkloadEnrollments): void {
+function registerWorkloadRoutes(app: ControlApp, workloads: WorkloadEnrollments): void {
   app.post(
     '/v1/enrollments/challenges',
     {

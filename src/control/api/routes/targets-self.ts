@@ -7,10 +7,13 @@ import {
   type PollAnswer,
 } from '../../../bundle/format/distribution-contract.ts';
 import { ACK_PATH, POLL_PATH } from '../../../bundle/format/distribution-limits.ts';
-import type { TargetDistribution } from '../../services.ts';
+import type { Distribution } from '../../publishing/distribution.ts';
 import { targetIdOf } from '../access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';
 import { nothing, parameters } from '../contract/members.ts';
+
+/** What a target asks for. */
+type TargetSide = Pick<Distribution, 'authenticate' | 'poll' | 'acknowledge' | 'file'>;
 
 const tags = ['Distribution'];
 const FILE_PATH = {
@@ -33,7 +36,7 @@ function textOf(answer: PollAnswer): string {
   return text;
 }
 
-export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetDistribution): void {
+export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSide): void {
   app.get(
     POLL_PATH,
     {
@@ -77,7 +80,7 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetDi
   registerFileRoute(app, distribution);
 }
 
-function registerFileRoute(app: ControlApp, distribution: TargetDistribution): void {
+function registerFileRoute(app: ControlApp, distribution: TargetSide): void {
   app.get(
     '/v1/targets/self/bundles/:revision/:file',
     {
