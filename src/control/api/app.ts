@@ -1,22 +1,14 @@
 /**
- * The API's application: everything that is the same for every route. Routes come in modules, one for each resource:
- *
- * ```ts
- * export function registerWidgetRoutes(app: ControlApp, widgets: Widgets): void {
- *   app.get('/v1/sites/:site_id/widgets/:widget_id', {
- *     config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },     // ./places.ts
- *     schema: { operationId: 'getWidget', tags: ['Widgets'], summary: '…', params: WIDGET_PATH,
- *               response: { 200: WIDGET } },
- *   }, async (request, reply) => sendVersioned(request, reply, await widgets.get(request.params.widget_id)));
- * }
- * ```
+ * The API's application: everything that is the same for every route. Routes come in modules, one for each resource. A
+ * resource declares its operations to `registerResource` (./resource-routes.ts); what is no resource registers its routes
+ * with Fastify itself.
  *
  * - `config.access` is required: see {@link RouteAccess}. A route without it throws when it is registered.
  * - Schemas are TypeBox, closed (`additionalProperties: false`); `$id` makes a named schema of the OpenAPI document.
  *   Params, query and body are checked before `place` and the handler see them; an answer that does not fit its schema
  *   is a 500. A route without `querystring` or `body` takes none.
  * - Throw `Refusal`; nothing else is told to the caller. List each code in `config.problems` for the document.
- * - Creations and mutations: `operationOf` (./request-operation.ts) with `createOnce`. Versions: ./versions.ts. Lists:
+ * - Creations and mutations outside a resource: `operationOf` (./request-operation.ts) with `createOnce`. Lists:
  *   ./pagination.ts. Long-polls: {@link longPollSignal}. Bodies over 64 KiB: `bodyLimit` of the route.
  *
  * Source: docs/control.md "API".
