@@ -1,4 +1,4 @@
-/** docs/alerts.yaml against the metrics that there are: names, labels and their values, counters, and where to read on. */
+/** docs/alerts.yaml uses existing metrics, labels and values, and its run-book links work. */
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { REASONS } from '../../src/protocol/reasons.ts';
@@ -27,7 +27,7 @@ interface Metric {
   readonly words: readonly string[];
 }
 
-/** As the reference has them, which test/e2e/metrics-reference.test.ts holds against a running verifier. */
+/** As the reference has them, which test/e2e/metrics-reference.test.ts compares with a running verifier. */
 const metrics = new Map<string, Metric>(
   tableNamed(page, 'metrics').map(([name, type = '', text]) => [
     codesIn(name)[0] ?? '',
@@ -62,7 +62,7 @@ function valuesOf(name: string, label: string): readonly string[] {
   return metrics.get(name)?.words ?? [];
 }
 
-it('has a rule for each thing that an operator must hear of', () => {
+it('has a rule for each condition that needs an operator', () => {
   const watched = new Set(rules.flatMap(({ expr }) => selectorsOf(expr).map(({ name }) => name)));
   const needed =
     'proofgate_ready proofgate_replay_links proofgate_replay_unavailable_total proofgate_replay_fences_total ' +
@@ -76,7 +76,7 @@ it('has a rule for each thing that an operator must hear of', () => {
 describe.each(rules.map((rule) => [rule.alert, rule] as const))('%s', (_alert, rule) => {
   const selectors = selectorsOf(rule.expr);
 
-  it('asks for metrics, labels and values that there are', () => {
+  it('uses existing metrics, labels and values', () => {
     expect(selectors).not.toEqual([]);
     for (const { matchers, name } of selectors) {
       expect([...metrics.keys()]).toContain(name);
@@ -87,19 +87,19 @@ describe.each(rules.map((rule) => [rule.alert, rule] as const))('%s', (_alert, r
     }
   });
 
-  it('asks for the increase of counters, and of nothing else', () => {
+  it('uses the increase of counters only', () => {
     const rising = [...rule.expr.matchAll(/(?:increase|rate)\(([a-z_]+)/g)].map(([, name = '']) => name);
     expect(rising.filter((name) => metrics.get(name)?.type !== 'counter')).toEqual([]);
     const counters = selectors.filter(({ name }) => metrics.get(name)?.type === 'counter');
     expect(counters.filter(({ name }) => !rising.includes(name))).toEqual([]);
   });
 
-  it('says how grave it is, what it is about, and where to read on', () => {
+  it('has a severity, known labels in its summary, and a run-book link', () => {
     const { annotations, labels } = rule;
     expect(['critical', 'warning', 'info']).toContain(labels.severity);
     const known = [...TARGET_LABELS, ...selectors.flatMap(({ name }) => metrics.get(name)?.labels ?? [])];
-    const told = [...annotations.summary.matchAll(/\$labels\.(\w+)/g)].map(([, label = '']) => label);
-    expect(told.filter((label) => !known.includes(label))).toEqual([]);
+    const usedLabels = [...annotations.summary.matchAll(/\$labels\.(\w+)/g)].map(([, label = '']) => label);
+    expect(usedLabels.filter((label) => !known.includes(label))).toEqual([]);
     const [document, anchor] = annotations.runbook.split('#');
     expect([document, headings(page).map(anchorOf)]).toEqual([
       'docs/enforcement.md',

@@ -1,4 +1,4 @@
-/** Every command, every flag of `ctl`, and every code that a command line ends with is where people read about them. */
+/** Every command, every flag of `ctl`, and every error code of the command line is documented. */
 import { expect, it } from '@jest/globals';
 import { startInProcess } from '../cli/in-process.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
@@ -9,7 +9,7 @@ interface Command {
   readonly flags: readonly string[];
 }
 
-/** As the program itself tells them: whoever adds a command has nothing to add here. */
+/** From the program's own help, so that a new command needs no change here. */
 async function commandsBelow(path: readonly string[]): Promise<readonly Command[]> {
   const { exitCode, stdout } = await startInProcess([...path, '--help']).ended;
   expect(exitCode).toBe(0);

@@ -1,4 +1,4 @@
-/** Every flag of `proofgate control` is explained, with its default where that is a value, where people read about it. */
+/** Every flag of `proofgate control` is in docs/control.md, with its default where that is a value. */
 import { expect, it } from '@jest/globals';
 import { CONTROL_SETTINGS } from '../../src/cli/control/settings.ts';
 import { readText } from './markdown.ts';
@@ -16,7 +16,7 @@ it.each(Object.values(CONTROL_SETTINGS).map(({ flag, description }) => [flag, de
   },
 );
 
-it('names no flag that there is not', () => {
+it('names no unknown flag', () => {
   const known = new Set(Object.values(CONTROL_SETTINGS).map(({ flag }) => flag));
   const named = [...document.matchAll(/^\| `--[^|]*\|/gm)].flatMap(([cells]) =>
     [...cells.matchAll(/`--([a-z][a-z-]*[a-z])/g)].map(([, flag = '']) => flag),

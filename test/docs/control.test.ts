@@ -1,4 +1,4 @@
-/** What docs/control.md says of codes, states, events and the signed texts is what the code does. */
+/** Codes, states, events, limits and signed texts in docs/control.md match the code. */
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/format/bundle-limits.ts';
@@ -34,7 +34,7 @@ import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 const document = readText('docs/control.md');
 const rowsOf = (name: string) => tableNamed(document, name);
 
-it('has every code that Control refuses with, once, with its status', () => {
+it('has every problem code of Control, once, with its status', () => {
   const described = rowsOf('problems').flatMap(([codes, status]) =>
     codesIn(codes).map((code) => `${code} ${status}`),
   );
@@ -101,7 +101,7 @@ it('has every event of the log', () => {
   expect(described.toSorted()).toEqual([...new Set(logged)].toSorted());
 });
 
-it('has the limits that hold', () => {
+it('has the limits', () => {
   const bundle: { readonly properties: { readonly key_shards: { readonly maxItems: number } } } = JSON.parse(
     readText('docs/schema/bundle.schema.json'),
   );
@@ -129,7 +129,7 @@ it('has the limits that hold', () => {
   ]);
 });
 
-it('has the rates that hold unless flags say otherwise', () => {
+it('has the default rates', () => {
   const rates = rowsOf('rates').flatMap(([, rate = '']) => /^\d+/.exec(rate) ?? []);
   expect(rates.map(Number)).toEqual(Object.values(DEFAULT_LIMITS));
 });

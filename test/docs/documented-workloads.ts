@@ -1,4 +1,4 @@
-/** docs/workload.yaml as somebody uses it. */
+/** docs/workload.yaml with the choices of a user. */
 import { readText } from './markdown.ts';
 
 export interface WorkloadChoices {

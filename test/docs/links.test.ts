@@ -1,4 +1,4 @@
-/** What the documents say of the checkout is there, and what the code names is in the documents. */
+/** Links, paths and sections in the documents exist; flags, reasons, metrics and headers of the code are documented. */
 import { posix } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import type { Setting } from '../../src/cli/settings.ts';
@@ -21,12 +21,12 @@ const DOCUMENTS = filesOfCheckout('.', '.md');
 describe.each(DOCUMENTS)('%s', (document) => {
   const markdown = readText(document);
 
-  it('links to what is there', () => {
+  it('has no broken links', () => {
     const broken = relativeLinks(markdown).filter((link) => !leadsSomewhere(document, link));
     expect(broken).toEqual([]);
   });
 
-  it('names paths that are there', () => {
+  it('names existing paths', () => {
     expect(sourcePaths(markdown).filter((path) => !isInCheckout(path))).toEqual([]);
   });
 });
@@ -41,7 +41,7 @@ function leadsSomewhere(document: string, link: string): boolean {
 describe('comments in the code', () => {
   const sources = [...filesOfCheckout('src', '.ts'), ...filesOfCheckout('proto', '.proto')];
 
-  it('name documents and tests that are there', () => {
+  it('name existing documents and tests', () => {
     const missing = sources.flatMap((file) =>
       sourcePaths(readText(file))
         .filter((path) => /^(docs|test)\//.test(path) && !isInCheckout(path))
@@ -87,8 +87,8 @@ describe('docs/cli.md', () => {
     (flag, setting) => {
       const row = section.split('\n').find((line) => flagOf(line) === flag) ?? '';
       const byDefault = /\(default: ([\w./:-]+)\)$/.exec(setting.description)?.[1];
-      const told = setting.absent.kind === 'required' ? 'required' : (byDefault ?? '');
-      expect(row.split('|')[2]).toContain(told);
+      const expected = setting.absent.kind === 'required' ? 'required' : (byDefault ?? '');
+      expect(row.split('|')[2]).toContain(expected);
     },
   );
 

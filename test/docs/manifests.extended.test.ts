@@ -1,4 +1,4 @@
-/** Objects of Kubernetes in the documents, and in files to copy from, against the schemas of every version of it. */
+/** Kubernetes objects in the documents and in files to copy from validate against the schemas of every supported version. */
 import { expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { describeChart } from '../helm/chart.ts';
@@ -34,7 +34,7 @@ describeChart('what is Kubernetes’', () => {
     expect(faults.filter(([, fault]) => fault !== '')).toEqual([]);
   });
 
-  it('would not with a member that nobody knows', () => {
+  it('fails for an unknown member', () => {
     const broken = readText('docs/workload.yaml').replace('restartPolicy: Always', 'restartPolice: Always');
     expect(misfitsIn(broken)).toContain('restartPolice');
   });

@@ -1,4 +1,4 @@
-/** The checkout's Markdown files, and what of them can be held against the checkout: links, paths, headings. */
+/** Reads the checkout's Markdown files: links, paths, headings, tables, codes. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -67,7 +67,7 @@ function withoutCodeBlocks(markdown: string): string {
   return markdown.replace(/^```[\s\S]*?^```/gm, '');
 }
 
-/** What stands below a heading, up to the next one of its level or above. @throws Error when there is no such heading */
+/** The text below a heading, up to the next one of its level or above. @throws Error when there is no such heading */
 export function sectionOf(markdown: string, heading: string): string {
   const lines = markdown.split('\n');
   const start = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
@@ -104,7 +104,7 @@ export function tableNamed(markdown: string, name: string): readonly (readonly s
   return parts.flatMap((part) => tableRows(/^(?:\|.*\n?)*/.exec(part)?.[0] ?? ''));
 }
 
-/** What a cell says as code: `` `a`, `b` ``. */
+/** Code spans of a cell: `` `a`, `b` ``. */
 export function codesIn(cell: string | undefined): readonly string[] {
   return [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
 }

@@ -1,4 +1,4 @@
-/** What docs/cli.md says of a verifier that ends at its start against what its settings can be refused for: one list, and all of it. */
+/** docs/cli.md lists every error code with which a verifier ends at its start, and no other. */
 import { expect, it } from '@jest/globals';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 

@@ -24,7 +24,7 @@ function visit(node: ts.Node, look: (node: ts.Node) => void): void {
   ts.forEachChild(node, (child) => visit(child, look));
 }
 
-/** @throws Error when nobody could tell what the log will say */
+/** @throws Error for a log line without a constant text */
 function textOf(message: ts.Expression | undefined): string {
   if (message !== undefined && ts.isStringLiteralLike(message)) return message.text;
   if (message !== undefined && ts.isTemplateExpression(message) && message.head.text !== '') {

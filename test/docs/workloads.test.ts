@@ -1,4 +1,4 @@
-/** docs/workloads.md and docs/workload.yaml against the command line that they tell of. */
+/** docs/workloads.md and docs/workload.yaml match the command line. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { AGENT_SETTINGS, agentPlanOf } from '../../src/cli/agent/settings.ts';

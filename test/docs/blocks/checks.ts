@@ -1,4 +1,4 @@
-/** What data and texts in the documents are held against: what the program reads, writes or publishes. Each answers what is wrong. */
+/** Checks of data and texts in the documents against what the program reads, writes or publishes. Each returns the fault. */
 import Schema from 'typebox/schema';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { importPublicJwk, thumbprintOf } from '../../../src/protocol/public-key.ts';

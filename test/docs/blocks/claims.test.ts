@@ -1,4 +1,4 @@
-/** Every code block of the documents, and every file to copy from, has a row in the table of claims, and every row does something. */
+/** Every code block of the documents, and every file to copy from, has a row in the table of claims, and every row is used. */
 import { describe, expect, it } from '@jest/globals';
 import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
 import { SESSIONS } from '../sessions/sessions.ts';
@@ -19,7 +19,7 @@ it('has no claim without a code block', () => {
   expect(Object.keys(CLAIMS).filter((file) => !DOCUMENTS.includes(file))).toEqual([]);
 });
 
-it('would notice a block that nobody claims, and a claim of a block that went', () => {
+it('fails for a block without a claim, and for a claim without a block', () => {
   const { 'docs/ctl.md': _taken, ...others } = CLAIMS;
   expect(matchClaims(DOCUMENTS, others).unclaimed).toEqual([expect.stringMatching(/^docs\/ctl\.md:\d+ /)]);
   const more = {
@@ -85,7 +85,7 @@ describe('what a test of its own holds', () => {
   });
 });
 
-it('leaves no file to copy from without somebody who holds it', () => {
+it('has a test for each file to copy from', () => {
   expect(MANIFESTS.filter((file) => !(file in MANIFEST_CLAIMS))).toEqual([]);
   expect(Object.keys(MANIFEST_CLAIMS).filter((file) => !MANIFESTS.includes(file))).toEqual([]);
 });

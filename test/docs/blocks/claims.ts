@@ -4,13 +4,13 @@
  *
  *     pasted(session)          shell: pasted, with the session's other blocks, into one real shell (../sessions/)
  *     copied(session, path)    data: the session has it as this file, and a pasted block uses it
- *     shown(session, command)  output: what the session's command says, or what its own pasted block before said
- *     loaded(check)            data or text: held against what the program reads, writes and publishes (checks.ts)
- *     manifest                 objects of Kubernetes: held against its schemas and those of custom resources (manifests.extended.test.ts)
- *     held(test)               held by a test of its own, byte for byte
+ *     shown(session, command)  output: of the session's command, or of the pasted block before it
+ *     loaded(check)            data or text: checked with what the program reads, writes and publishes (checks.ts)
+ *     manifest                 objects of Kubernetes: validated against its schemas and those of custom resources (manifests.extended.test.ts)
+ *     held(test)               checked by a test of its own
  *     followed                 shell: pasted, in the document's order, into one shell before a real API server (test/kubernetes/release-suite.ts)
  *     saved(path)              data: that shell has it as this file
- *     drawing                  a picture: what it names is there, and no command is in it (checks.ts)
+ *     drawing                  a picture: without commands, and what it names exists (checks.ts)
  */
 import { MANIFEST_SETS } from '../../gateways/manifest-sets.ts';
 import type { SessionName } from '../sessions/sessions.ts';

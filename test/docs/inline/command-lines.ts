@@ -41,7 +41,7 @@ export function linesIn(span: Span): readonly Line[] {
 
 export async function faultOf({ program, words }: Line): Promise<string | undefined> {
   const check = PROGRAMS[program];
-  if (check === undefined) return `programs.ts does not say what ${program} is held against`;
+  if (check === undefined) return `programs.ts has no check for ${program}`;
   return typeof check === 'function' ? check(words) : undefined;
 }
 

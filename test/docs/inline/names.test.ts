@@ -1,4 +1,4 @@
-/** What sentences and tables name is there: flags, variables, metrics, values of the chart, files, operations of the API. */
+/** Flags, variables, metrics, chart values, files and API operations that sentences and tables name exist. */
 import { describe, expect, it } from '@jest/globals';
 import { blocksOf, DOCUMENTS } from '../blocks/blocks.ts';
 import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
@@ -127,7 +127,7 @@ describe('values of the chart', () => {
     expect(places).toEqual([]);
   });
 
-  it("are so in the chart's own README where they are not told from the top", () => {
+  it("are in its schema where the chart's own README shortens them", () => {
     const named = spansOf('helm/proofgate/README.md')
       .map(({ text }) => text.replace(/: .*$/, ''))
       .filter((text) => /^[a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+$/.test(text) && !FILES.test(text));

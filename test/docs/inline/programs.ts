@@ -1,4 +1,4 @@
-/** Command lines of others than `proofgate`, each held against the program itself where there is one here. */
+/** Checks command lines of other programs than `proofgate`, with the program itself if it is installed. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ const HELM = checkoutPath('.cache', 'helm', 'bin', 'helm');
 const EGCTL = checkoutPath('.cache', 'gateways', 'egctl');
 const KUBECTL = checkoutPath('.cache', 'kubernetes', 'bin', 'kubectl');
 
-/** Each program of which a document may say a command line. One that nothing is held against is read only, with the reason. */
+/** Programs whose command lines may occur in documents. One without a check has the reason. */
 export const PROGRAMS: { readonly [name: string]: LineCheck | { readonly readOnly: string } } = {
   proofgate: faultOfLine,
   'bin/proofgate': faultOfLine,
@@ -98,7 +98,7 @@ function faultOfNpm([command = '', ...words]: readonly string[]): Fault {
   return files.find((file) => !isInCheckout(file));
 }
 
-/** Held against what the program says of itself. */
+/** Checked with the program's own help. */
 function unknownFlag(words: readonly string[], program: string, help: readonly string[]): Fault {
   const { status, stderr, stdout } = spawnSync(program, help, { encoding: 'utf8' });
   if (status !== 0) return `${program} ${help.join(' ')} ends with ${status}`;

@@ -1,7 +1,7 @@
 # A real kube-apiserver over a real etcd, as test/kubernetes has it, with the custom resources that manifests name, for helm and kubectl
 # as they stand. No controllers and no kubelet: cluster-hands.mjs says what they would say of what the lines wait for.
-# What is not run for want of more than that: lines of kubectl that reach into a container are held against their flags and against the
-# object that they name, lines of helm that reach a registry against their flags.
+# Not run: kubectl lines that reach into a container (their flags and object are checked), and helm lines that reach a registry (their
+# flags are checked).
 kubernetes=$CHECKOUT/.cache/kubernetes
 export PATH=$kubernetes/bin:$CHECKOUT/.cache/helm/bin:$PATH KUBECONFIG=$SESSION/home/kubeconfig
 certificates

@@ -1,5 +1,5 @@
-# Without an engine a build is held against what it asks for: the Dockerfile's own arguments, its base, processors that lay-out.mjs knows,
-# and what BuildKit's exporter takes. The Dockerfile's steps are run by test/image.
+# There is no container engine. The build's arguments are checked instead: the Dockerfile's ARGs, its base, the processors of lay-out.mjs and
+# the options of BuildKit's exporter. The Dockerfile's steps are run by test/image.
 cd "$CHECKOUT"
 refused() { echo "docker: $*" >&2; return 1; }
 build_argument() {
@@ -10,7 +10,7 @@ build_argument() {
   esac
 }
 docker() {
-  [ "$1 $2" = 'buildx build' ] || refused "$1 $2 is not held against anything" || return
+  [ "$1 $2" = 'buildx build' ] || refused "$1 $2 has no check" || return
   shift 2
   local one given=' ' known
   known=$(sed -n 's/^ \* Usage: lay-out.mjs \(\S*\) .*/\1/p' scripts/image/lay-out.mjs)

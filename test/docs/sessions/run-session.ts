@@ -27,7 +27,7 @@ export interface SessionRun {
   readonly failures: readonly string[];
   /** Whether it came to its end. */
   readonly isWhole: boolean;
-  /** All of it, for whoever looks for a fault. */
+  /** All output, for debugging. */
   readonly transcript: string;
 }
 

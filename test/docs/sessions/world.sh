@@ -26,7 +26,7 @@ certificates() {
   export NODE_EXTRA_CA_CERTS=$PWD/ca.crt CURL_CA_BUNDLE=$PWD/ca.crt
 }
 
-# What runs until it is told to end is started, asked whether it is ready, looked at (`meanwhile`) and told to end, in order.
+# Starts a server, waits until it is ready, runs `meanwhile`, and stops it with SIGTERM.
 proofgate() {
   case " $* " in
     *' verifier '*) served 9192 "$@" ;;
