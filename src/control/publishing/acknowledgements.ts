@@ -3,7 +3,9 @@
  * thousand of them say it within seconds of a publication, so it is written down together: one transaction for all that
  * came within a twentieth of a second.
  */
+
 import type { Acknowledgement } from '../../bundle/format/distribution-contract.ts';
+import { audited, placeInSite } from '../configuration/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -184,17 +186,17 @@ async function noteRefused(
   };
   await tx.targets.note(row.id, set);
   if ((isRefusing(row) && row.refusedCode === code) || !mayAudit(row.id)) return;
-  await tx.audit.append(
+  const entry = audited(
+    { actor: `target:${row.id}` },
     {
-      kind: 'proofgate.control.target.refuse_bundle',
-      actor: `target:${row.id}`,
-      resource: { kind: 'target', id: row.id },
-      place: (await tx.hierarchy.placeOfSite(row.siteId)) ?? { siteId: row.siteId },
+      what: 'target.refuse_bundle',
+      id: row.id,
+      place: await placeInSite(tx, row.siteId),
       before: { acked_revision: row.ackedRevision },
       after: { refused_revision: revision, refused_code: code },
     },
-    nowMs,
   );
+  await tx.audit.append(entry, nowMs);
 }
 
 /** Whether the last that it said of a revision is that it refuses it. */

@@ -5,10 +5,11 @@
  * token may be stolen. Beyond that an operator decides.
  * Source: docs/bundle.md "Revision and head"; docs/control.md "Backup and restore".
  */
+
 import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
+import { audited, placeInSite } from '../configuration/change.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { Place } from '../domain/roles.ts';
-import type { AuditEntry, ControlStore } from '../store/port.ts';
+import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -51,29 +52,14 @@ export async function raiseFloor(
     await tx.targets.note(targetId, { raisedRevisions: target.raisedRevisions + raisedBy });
     await tx.hierarchy.advance(siteId, { floorRevision, wholeNeeded: 1 });
     tx.notify({ topic: 'site_changed', reference: siteId });
-    await tx.audit.append(
-      auditOf(await tx.hierarchy.placeOfSite(siteId), site, targetId, floorRevision),
-      nowMs,
-    );
+    const place = await placeInSite(tx, siteId);
+    const before = { revision: site.revision, floor_revision: site.floorRevision };
+    const after = { floor_revision: floorRevision };
+    const change = { what: 'site.raise_floor', id: siteId, place, before, after } as const;
+    await tx.audit.append(audited({ actor: `target:${targetId}` }, change), nowMs);
     return false;
   });
   if (isTooFar) throw new Refusal('revision_out_of_range');
-}
-
-function auditOf(
-  place: Place | undefined,
-  site: RowOf<'site'>,
-  targetId: string,
-  floorRevision: number,
-): AuditEntry {
-  return {
-    kind: 'proofgate.control.site.raise_floor',
-    actor: `target:${targetId}`,
-    resource: { kind: 'site', id: site.id },
-    place: place ?? { siteId: site.id },
-    before: { revision: site.revision, floor_revision: site.floorRevision },
-    after: { floor_revision: floorRevision },
-  };
 }
 
 /** Whether nothing that is published leads on from there. */

@@ -3,6 +3,7 @@
  * wait for. The revision that was active before is superseded in the same transaction.
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
+import { audited, BY_CONTROL, placeInSite } from '../configuration/change.ts';
 import { move } from '../domain/machine.ts';
 import { SOURCE_MACHINE, type SourceEvent } from '../domain/source.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
@@ -84,12 +85,11 @@ async function moveRevision(
   const moved = move(SOURCE_MACHINE, row.state, event);
   if (moved.kind === 'refused') throw new Error(`source ${row.sourceId} is ${row.state}: not ${event}`);
   await tx.sourceRevisions.change(row, { state: moved.to, stateSinceMs: nowMs }, nowMs);
-  return {
-    kind: `proofgate.control.source_revision.${event === 'acknowledged' ? 'acknowledge' : 'supersede'}`,
-    actor: 'control',
-    resource: { kind: 'source_revision', id: `${row.sourceId}/${row.revision}` },
-    place: (await tx.hierarchy.placeOfSite(row.siteId)) ?? { siteId: row.siteId },
+  return audited(BY_CONTROL, {
+    what: event === 'acknowledged' ? 'source_revision.acknowledge' : 'source_revision.supersede',
+    id: `${row.sourceId}/${row.revision}`,
+    place: await placeInSite(tx, row.siteId),
     before: { revision: row.revision, state: row.state },
     after: { revision: row.revision, state: moved.to },
-  };
+  });
 }
