@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests run are there (redis-server, openssl, PostgreSQL 14 or later, libfaketime): from the system's
+# Makes sure that the programs the tests run are there (redis-server, openssl, PostgreSQL 14 or later, libfaketime, venv): from the system's
 # packages where the rights are, otherwise with one clear line each.
 set -euo pipefail
 
@@ -24,6 +24,8 @@ missing_packages() {
   done
   has_postgres || echo postgresql
   has_faketime || echo libfaketime
+  # Envoy is installed into a virtual environment of Python.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
 }
 
 mapfile -t missing < <(missing_packages)
