@@ -10,6 +10,8 @@ const layers = {
   enforcement: ['protocol', 'bundle', 'telemetry', 'verifier', 'runtime-internals'],
   control: ['protocol', 'bundle', 'telemetry'],
   client: ['protocol'],
+  program: ['protocol', 'client'],
+  workload: ['protocol', 'telemetry', 'client', 'program'],
   'gateway-lint': [],
 };
 
@@ -60,6 +62,12 @@ module.exports = {
   forbidden: [
     ...layerRules,
     ...partRules,
+    {
+      name: 'only-cli-imports-main',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/(cli|main)/' },
+      to: { path: '^src/main/' },
+    },
     {
       name: 'nobody-imports-the-cli',
       severity: 'error',

@@ -6,9 +6,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { startControl } from '../dist/cli/control/process.js';
-import { CONTROL_SETTINGS } from '../dist/cli/control/settings.js';
-import { settingValues } from '../dist/cli/setting-sources.js';
+import { startControl } from '../dist/main/control/control-process.js';
+import { CONTROL_SETTINGS } from '../dist/main/control/control-settings.js';
+import { settingValues } from '../dist/program/setting-sources.js';
 import { createLogger } from '../dist/telemetry/logger.js';
 
 const FILE = 'docs/openapi.json';

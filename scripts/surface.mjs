@@ -12,9 +12,9 @@ import { parse } from 'yaml';
 
 /** Where things are today; a commit that moves or renames one edits its line. Nothing of this is printed. */
 const { buildProgram } = await import('../dist/cli/program.js');
-const { Output } = await import('../dist/cli/output.js');
-const { memberOf, variableOf } = await import('../dist/cli/setting-sources.js');
-const { EXIT_CODES } = await import('../dist/cli/errors.js');
+const { Output } = await import('../dist/program/output.js');
+const { memberOf, variableOf } = await import('../dist/program/setting-sources.js');
+const { EXIT_CODES } = await import('../dist/program/errors.js');
 const { REASONS, STATUS_OF_REASON } = await import('../dist/protocol/reasons.js');
 const { REFUSALS: PROBLEMS } = await import('../dist/control/domain/refusal.js');
 const { AUDITED } = await import('../dist/control/domain/audit-kinds.js');

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ResponseHead } from '../client/send-request.ts';
+import { CliError } from '../program/errors.ts';
+import type { JsonMembers, Output } from '../program/output.ts';
 import { REASON_HEADER } from '../protocol/wire-names.ts';
-import { CliError } from './errors.ts';
-import type { JsonMembers, Output } from './output.ts';
 
 export interface AnswerOptions {
   readonly output: Output;

@@ -1,7 +1,7 @@
 /** What the client refuses, as errors of the command line: its codes are ours, with an exit code each. */
 import { ClientError, type ClientErrorCode } from '../client/client-error.ts';
 import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
-import { CliError, type FailureKind } from './errors.ts';
+import { CliError, type FailureKind } from '../program/errors.ts';
 
 /** Codes that are not wrong usage. */
 const KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {

@@ -3,16 +3,22 @@
  * all their sources first. Commander parses; what a value means is for `settings.ts` alone.
  */
 import { Command, Option } from 'commander';
-import { usageError } from './errors.ts';
-import { type CliContext, OUTPUT_FORMATS } from './output.ts';
-import { CONFIG_SETTING, collectTexts, settingValue, settingValues, variableOf } from './setting-sources.ts';
+import { usageError } from '../program/errors.ts';
+import { type CliContext, OUTPUT_FORMATS } from '../program/output.ts';
+import {
+  CONFIG_SETTING,
+  collectTexts,
+  settingValue,
+  settingValues,
+  variableOf,
+} from '../program/setting-sources.ts';
 import {
   choice,
   type Setting,
   type SettingDeclarations,
   type SettingValues,
   withDefault,
-} from './settings.ts';
+} from '../program/settings.ts';
 
 export type { CliContext };
 

@@ -1,6 +1,6 @@
 /** Where the process begins: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
-import { EXIT_CODES, systemErrorCode, toCliError, usageError } from './errors.ts';
-import { Output } from './output.ts';
+import { EXIT_CODES, systemErrorCode, toCliError, usageError } from '../program/errors.ts';
+import { Output } from '../program/output.ts';
 import { runCli } from './program.ts';
 import { packageVersion } from './version.ts';
 

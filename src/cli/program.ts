@@ -1,25 +1,25 @@
 /** The program: its commands, and how whatever goes wrong in them comes out. */
 import { CommanderError } from 'commander';
+import { type CliError, EXIT_CODES, toCliError, usageError } from '../program/errors.ts';
+import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../program/output.ts';
 import { type CliContext, ProofgateCommand } from './define-command.ts';
-import { type CliError, EXIT_CODES, toCliError, usageError } from './errors.ts';
-import { type Environment, OUTPUT_FORMATS, type OutputFormat } from './output.ts';
 
 type Register = (program: ProofgateCommand, context: CliContext) => void;
 
 /** In the order of the help. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
-  ['keygen', async () => (await import('./commands/keygen.ts')).registerKeygen],
-  ['enroll', async () => (await import('./commands/enroll.ts')).registerEnroll],
-  ['agent', async () => (await import('./commands/agent.ts')).registerAgent],
-  ['status', async () => (await import('./commands/status.ts')).registerStatus],
-  ['sign', async () => (await import('./commands/sign.ts')).registerSign],
-  ['request', async () => (await import('./commands/request.ts')).registerRequest],
-  ['bundle', async () => (await import('./commands/bundle.ts')).registerBundle],
-  ['verifier', async () => (await import('./commands/verifier.ts')).registerVerifier],
-  ['envoy', async () => (await import('./commands/envoy.ts')).registerEnvoy],
-  ['explain', async () => (await import('./commands/explain.ts')).registerExplain],
-  ['control', async () => (await import('./commands/control.ts')).registerControl],
-  ['ctl', async () => (await import('./commands/ctl.ts')).registerCtl],
+  ['keygen', async () => (await import('./commands/keygen-command.ts')).registerKeygen],
+  ['enroll', async () => (await import('./commands/enroll-command.ts')).registerEnroll],
+  ['agent', async () => (await import('./commands/agent-command.ts')).registerAgent],
+  ['status', async () => (await import('./commands/status-command.ts')).registerStatus],
+  ['sign', async () => (await import('./commands/sign-command.ts')).registerSign],
+  ['request', async () => (await import('./commands/request-command.ts')).registerRequest],
+  ['bundle', async () => (await import('./commands/bundle-command.ts')).registerBundle],
+  ['verifier', async () => (await import('./commands/verifier-command.ts')).registerVerifier],
+  ['envoy', async () => (await import('./commands/envoy-command.ts')).registerEnvoy],
+  ['explain', async () => (await import('./commands/explain-command.ts')).registerExplain],
+  ['control', async () => (await import('./commands/control-command.ts')).registerControl],
+  ['ctl', async () => (await import('./commands/ctl-command.ts')).registerCtl],
 ]);
 
 /**

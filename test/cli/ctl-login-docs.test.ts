@@ -1,6 +1,6 @@
 /** What docs/ctl.md says of signing in is what there is. */
 import { expect, it } from '@jest/globals';
-import { LOGIN_SETTINGS } from '../../src/cli/commands/ctl/login.ts';
+import { LOGIN_SETTINGS } from '../../src/cli/commands/ctl/ctl-login.ts';
 import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
 
 const document = readText('docs/ctl.md');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { OperatorWorld } from '../control/operators/world.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import type { Browser, Page } from '../fakes/browser.ts';
-import { type ApiAnswer, type ApiCall, callApi } from './control-program.ts';
+import { type ApiAnswer, type ApiCall, callApi } from '../main/control/control-program.ts';
 import { type RunningCli, runInProcess, startInProcess } from './in-process.ts';
 import type { CliRun } from './run-cli.ts';
 

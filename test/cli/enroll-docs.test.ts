@@ -1,8 +1,8 @@
 /** What docs/cli.md says of enrolling is what there is. */
 import { describe, expect, it } from '@jest/globals';
-import { STATUS_SETTINGS } from '../../src/cli/commands/status.ts';
-import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/cli/enroll/settings.ts';
-import type { Setting } from '../../src/cli/settings.ts';
+import { STATUS_SETTINGS } from '../../src/cli/commands/status-command.ts';
+import type { Setting } from '../../src/program/settings.ts';
+import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/workload/enroll-settings.ts';
 import { readText } from '../docs/markdown.ts';
 
 const [, rest = ''] = readText('docs/cli.md').split('\n## Enrolling\n');

@@ -1,9 +1,9 @@
 /** What a long wait shows: one line that is written over in a terminal, log lines elsewhere. */
 import { Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { EnrollProgress } from '../../src/cli/enroll/progress.ts';
-import { CliError } from '../../src/cli/errors.ts';
-import { Output, type OutputFormat } from '../../src/cli/output.ts';
+import { EnrollProgress } from '../../src/cli/enroll/enroll-progress.ts';
+import { CliError } from '../../src/program/errors.ts';
+import { Output, type OutputFormat } from '../../src/program/output.ts';
 
 class Screen extends Writable {
   readonly isTTY: boolean;

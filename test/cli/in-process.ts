@@ -1,7 +1,7 @@
 /** Runs a command line within the test: for commands that talk to a server of the test's own, or run on. */
 import { Writable } from 'node:stream';
-import { type Environment, Output } from '../../src/cli/output.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { type Environment, Output } from '../../src/program/output.ts';
 import type { CliRun } from './run-cli.ts';
 
 class Memory extends Writable {

@@ -5,9 +5,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
-import { ENROLL_SETTINGS } from '../../src/cli/enroll/settings.ts';
-import type { Setting } from '../../src/cli/settings.ts';
-import { SIGNING_SETTINGS } from '../../src/cli/signing/flags.ts';
+import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-flags.ts';
 import { DERIVED_KEY } from '../../src/control/api/contract/derived-keys.ts';
 import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/control/api/contract/enrollment.ts';
 import { ENROLLMENT_POLICY } from '../../src/control/api/contract/enrollment-policies.ts';
@@ -23,7 +21,9 @@ import {
 } from '../../src/control/domain/enrollment.ts';
 import { READINESS_CONDITIONS } from '../../src/control/domain/runtime.ts';
 import { holdsSlot, SOURCE_KINDS, SOURCE_MACHINE, SOURCE_STATES } from '../../src/control/domain/source.ts';
+import type { Setting } from '../../src/program/settings.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
+import { ENROLL_SETTINGS } from '../../src/workload/enroll-settings.ts';
 import { runInProcess } from '../cli/in-process.ts';
 
 interface Shape {

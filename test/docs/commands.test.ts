@@ -49,7 +49,7 @@ it.each(ofCtl.map(({ name, flags }) => [name, flags] as const))('docs/ctl.md has
 });
 
 it('docs/ctl.md has every kind that get shows', () => {
-  const source = readText('src/cli/commands/ctl/get.ts');
+  const source = readText('src/cli/commands/ctl/ctl-get.ts');
   const [, kinds = ''] = /const KINDS[^=]*= \{\n([\s\S]*?)\n\};/.exec(source) ?? [];
   const known = [...kinds.matchAll(/^ {2}'?([a-z-]+)'?: \{/gm)].map(([, kind]) => kind);
   const described = tableNamed(ctl, 'get-kinds').flatMap(([cell]) => codesIn(cell));
@@ -63,9 +63,14 @@ const RAISED =
 const KINDS = ['usage', 'refused', 'pending'];
 
 it('every code that the command line raises is in a document', () => {
-  const files = ['src/cli', 'src/client/operator', 'src/client/enroll'].flatMap((folder) =>
-    filesOfCheckout(folder, '.ts'),
-  );
+  const files = [
+    'src/cli',
+    'src/main',
+    'src/program',
+    'src/workload',
+    'src/client/operator',
+    'src/client/enroll',
+  ].flatMap((folder) => filesOfCheckout(folder, '.ts'));
   const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)].map(([, code = '']) => code));
   const lines = filesOfCheckout('docs', '.md').flatMap((file) => readText(file).split('\n'));
   const described = new Set(lines.flatMap(codesIn));

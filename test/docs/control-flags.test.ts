@@ -1,6 +1,6 @@
 /** Every flag of `proofgate control` is in docs/control.md, with its default where that is a value. */
 import { expect, it } from '@jest/globals';
-import { CONTROL_SETTINGS } from '../../src/cli/control/settings.ts';
+import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
 import { readText } from './markdown.ts';
 
 const document = readText('docs/control.md');

@@ -93,7 +93,9 @@ it('has the conditions of readiness, in their order', () => {
 });
 
 it('has every event of the log', () => {
-  const files = ['src/control', 'src/cli/control'].flatMap((folder) => filesOfCheckout(folder, '.ts'));
+  const files = ['src/control', 'src/main/control', 'src/program'].flatMap((folder) =>
+    filesOfCheckout(folder, '.ts'),
+  );
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
   );

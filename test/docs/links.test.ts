@@ -1,8 +1,8 @@
 /** Links, paths and sections in the documents exist; flags, reasons, metrics and headers of the code are documented. */
 import { posix } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import type { Setting } from '../../src/cli/settings.ts';
-import { VERIFIER_SETTINGS } from '../../src/cli/verifier/settings.ts';
+import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
+import type { Setting } from '../../src/program/settings.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';

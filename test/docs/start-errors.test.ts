@@ -10,12 +10,20 @@ const documented = tableNamed(cli, 'verifier-start-errors').flatMap(([cell]) => 
 const general = new Set(codesOf('error-codes').filter((code) => !documented.includes(code)));
 
 /** Beside the verifier's own folder: what it shares with other commands. */
-const SHARED = ['src/cli/bearer-token-file.ts', 'src/cli/state-directory.ts', 'src/cli/input-files.ts'];
+const SHARED = [
+  'src/program/bearer-token-file.ts',
+  'src/program/existing-directory.ts',
+  'src/program/input-files.ts',
+];
 const RAISED = /(?:usageError\(\s*|new CliError\(\s*'usage',\s*)(?:'([a-z0-9_]+)'|`([^`]+)`)/g;
 
 /** Codes as they stand there, and as patterns where a part is put in. */
 function raisedCodes(): { readonly codes: ReadonlySet<string>; readonly patterns: readonly RegExp[] } {
-  const files = [...filesOfCheckout('src/cli/verifier', '.ts'), 'src/cli/commands/verifier.ts', ...SHARED];
+  const files = [
+    ...filesOfCheckout('src/main/verifier', '.ts'),
+    'src/cli/commands/verifier-command.ts',
+    ...SHARED,
+  ];
   const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)]);
   const templates = raised.flatMap(([, , template]) => template ?? []);
   return {

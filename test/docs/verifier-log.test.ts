@@ -13,7 +13,7 @@ interface LogLine {
 }
 
 /** Control and the agent have tables of their own. */
-const OTHERS = /^src\/(?:control|cli\/control|cli\/agent)\//;
+const OTHERS = /^src\/(?:control|main\/control|main\/agent|workload)\//;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map((file) => {
   return ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);

@@ -1,12 +1,12 @@
 /** docs/workloads.md and docs/workload.yaml match the command line. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
-import { AGENT_SETTINGS, agentPlanOf } from '../../src/cli/agent/settings.ts';
-import { ENROLL_SETTINGS, planOf } from '../../src/cli/enroll/settings.ts';
-import { collectTexts, settingValues } from '../../src/cli/setting-sources.ts';
-import type { Setting } from '../../src/cli/settings.ts';
 import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command.ts';
+import { AGENT_SETTINGS, agentPlanOf } from '../../src/main/agent/agent-settings.ts';
+import { collectTexts, settingValues } from '../../src/program/setting-sources.ts';
+import type { Setting } from '../../src/program/settings.ts';
 import { createAgentMetrics } from '../../src/telemetry/agent-metrics.ts';
+import { ENROLL_SETTINGS, planOf } from '../../src/workload/enroll-settings.ts';
 import { documentedWorkloads } from './documented-workloads.ts';
 import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed, tableRows } from './markdown.ts';
 
@@ -42,7 +42,7 @@ describe('docs/workloads.md', () => {
   });
 
   it('has every event of the log', () => {
-    const logged = filesOfCheckout('src/cli/agent', '.ts').flatMap((file) =>
+    const logged = filesOfCheckout('src/main/agent', '.ts').flatMap((file) =>
       [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
     );
     const described = tableNamed(document, 'log').flatMap(([cell]) => codesIn(cell));

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { CONTROL_SETTINGS } from '../../src/cli/control/settings.ts';
-import type { SettingDeclarations } from '../../src/cli/settings.ts';
-import { VERIFIER_SETTINGS } from '../../src/cli/verifier/settings.ts';
+import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
+import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
+import type { SettingDeclarations } from '../../src/program/settings.ts';
 import { anchorOf, filesOfCheckout, headings, readText } from '../docs/markdown.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 

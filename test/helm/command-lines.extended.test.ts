@@ -1,10 +1,10 @@
 /** Each rendered command line is one that the program takes: its flags, their values, and the variables beside them. */
 import { expect, it } from '@jest/globals';
-import { CONTROL_SETTINGS } from '../../src/cli/control/settings.ts';
-import { ENROLL_SETTINGS } from '../../src/cli/enroll/settings.ts';
-import { collectTexts, settingValues, variableOf } from '../../src/cli/setting-sources.ts';
-import type { SettingDeclarations } from '../../src/cli/settings.ts';
-import { VERIFIER_SETTINGS } from '../../src/cli/verifier/settings.ts';
+import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
+import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
+import { collectTexts, settingValues, variableOf } from '../../src/program/setting-sources.ts';
+import type { SettingDeclarations } from '../../src/program/settings.ts';
+import { ENROLL_SETTINGS } from '../../src/workload/enroll-settings.ts';
 import { type Container, containersOf, describeChart, podsOf, render, VALUE_FILES } from './chart.ts';
 
 const COMMANDS: { readonly [command: string]: SettingDeclarations } = {

@@ -1,6 +1,6 @@
 /** Objects of the API server, by the kind that their manifests name; and all that there are. */
 import { Agent } from 'node:https';
-import type { ApiAnswer } from '../cli/control-program.ts';
+import type { ApiAnswer } from '../main/control/control-program.ts';
 import type { Cluster } from './cluster.ts';
 
 /** As it is read, or as it is to be made. */

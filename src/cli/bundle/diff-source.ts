@@ -13,7 +13,7 @@ import { readBundleYaml } from '../../bundle/authoring/yaml-source.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
 import { asBundleContent } from '../../bundle/format/shape.ts';
-import { readInputText } from '../input-files.ts';
+import { readInputText } from '../../program/input-files.ts';
 
 export interface DiffSource {
   readonly content: SiteContent;

@@ -10,7 +10,7 @@ import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import { LocalDirectory } from '../../bundle/format/local-directory.ts';
 import { positionOf } from '../../bundle/format/open-bundle.ts';
 import { asBundleContent } from '../../bundle/format/shape.ts';
-import { readInputText } from '../input-files.ts';
+import { readInputText } from '../../program/input-files.ts';
 
 export interface LintReport {
   readonly findings: readonly Finding[];

@@ -1,6 +1,6 @@
 /** Opens a page in the person's browser, where that can be done; whoever calls has shown its address too. */
 import { spawn } from 'node:child_process';
-import type { Environment } from '../output.ts';
+import type { Environment } from '../../program/output.ts';
 
 const OPENERS: Partial<Record<NodeJS.Platform, string>> = {
   darwin: 'open',

@@ -6,10 +6,10 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
 import { isSessionToken } from '../../client/operator/session-token.ts';
-import { CliError, systemErrorCode, usageError } from '../errors.ts';
-import { readInputBytes } from '../input-files.ts';
-import type { Environment } from '../output.ts';
-import { replaceFile } from '../output-files.ts';
+import { CliError, systemErrorCode, usageError } from '../../program/errors.ts';
+import { readInputBytes } from '../../program/input-files.ts';
+import type { Environment } from '../../program/output.ts';
+import { replaceFile } from '../../program/output-files.ts';
 
 const MAX_SESSION_BYTES = 4096;
 

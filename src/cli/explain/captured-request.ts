@@ -4,9 +4,9 @@
  * Source: docs/explain.md "The request".
  */
 import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc/messages.ts';
+import { usageError } from '../../program/errors.ts';
 import { isBodyBearing } from '../../protocol/body-binding.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { usageError } from '../errors.ts';
 import { readCheckRequest } from './check-request-json.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
 import { parseMoment } from './moments.ts';

@@ -3,9 +3,9 @@ import { cp, mkdir, mkdtemp, readlink, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { CURRENT_LINK } from '../../bundle/format/file-names.ts';
+import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { MARK_FILE } from '../../verifier/loading/high-water-mark.ts';
 import { BASES_FOLDER } from '../../verifier/loading/state/state-directory.ts';
-import { systemErrorCode, usageError } from '../errors.ts';
 
 const ATTEMPTS = 5;
 

@@ -1,17 +1,17 @@
 /** From settings to a report: reads the capture, loads the bundle, asks the verifier's own steps. */
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
+import { usageError } from '../../program/errors.ts';
+import { readInputText, readStandardInput } from '../../program/input-files.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { explainRequest } from '../../verifier/decision/explain/explain.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
-import { usageError } from '../errors.ts';
-import { readInputText, readStandardInput } from '../input-files.ts';
 import { type CapturedRequest, parseCapturedRequest } from './captured-request.ts';
+import type { ExplainSettings } from './explain-settings.ts';
 import { knownTextsOf } from './known-texts.ts';
 import { loadBundle } from './load-bundle.ts';
 import { parseMoment } from './moments.ts';
 import { credentialsOf } from './own-credentials.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
-import type { ExplainSettings } from './settings.ts';
 import { Showing } from './shown-values.ts';
 
 /** A body of 4 MiB in base64, with the headers. */

@@ -2,8 +2,9 @@
  * Reads the members of objects in a captured request; a fault is `request_invalid` and names the JSON path. Values are
  * never quoted, nor names that the format does not have: the capture holds credentials, and they may stand anywhere.
  */
+
+import { type CliError, usageError } from '../../program/errors.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import { type CliError, usageError } from '../errors.ts';
 import { isWellKnownMember } from './well-known-names.ts';
 
 export function requestInvalid(path: string, problem: string): CliError {

@@ -12,17 +12,17 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
 import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
 import { LocalDirectory } from '../../bundle/format/local-directory.ts';
+import { usageError } from '../../program/errors.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { FileMark, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
 import { BundleHolder } from '../../verifier/loading/holder.ts';
 import { KeptChain } from '../../verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
-import { readBundleKeys, readTrustedSigners } from '../bundle/flags.ts';
-import { usageError } from '../errors.ts';
+import { readBundleKeys, readTrustedSigners } from '../bundle/bundle-flags.ts';
 import { copyStateDirectory } from './copy-state.ts';
+import type { ExplainSettings } from './explain-settings.ts';
 import { loadUnverified } from './load-unverified.ts';
 import { type LoadedBundle, warningsOf } from './loaded-bundle.ts';
-import type { ExplainSettings } from './settings.ts';
 
 /**
  * @param momentSeconds what is explained: keys that lapsed since then are still there

@@ -13,9 +13,9 @@ import { LocalDirectory, type ResolvedDirectory } from '../../bundle/format/loca
 import { positionOf } from '../../bundle/format/open-bundle.ts';
 import { asBundleContent, asFreshnessContent } from '../../bundle/format/shape.ts';
 import { parseTime } from '../../bundle/format/times.ts';
-import { usageError } from '../errors.ts';
+import { usageError } from '../../program/errors.ts';
+import type { ExplainSettings } from './explain-settings.ts';
 import { type LoadedBundle, warningsOf } from './loaded-bundle.ts';
-import type { ExplainSettings } from './settings.ts';
 
 /** @throws CliError `bundle_key_missing`; BundleError */
 export async function loadUnverified({ bundle, stateDir }: ExplainSettings): Promise<LoadedBundle> {

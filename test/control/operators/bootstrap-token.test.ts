@@ -3,7 +3,6 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type SecretFile, secretFile } from '../../../src/cli/control/secret-files.ts';
 import {
   disableBootstrapToken,
   establishBootstrapToken,
@@ -11,6 +10,7 @@ import {
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import { establishMasterKey } from '../../../src/control/secrets/installation-key.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
+import { type SecretFile, secretFile } from '../../../src/program/secret-files.ts';
 import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
 
 class Killed extends Error {}

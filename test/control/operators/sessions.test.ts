@@ -1,7 +1,7 @@
 /** What a session is good for, and for how long. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type ApiCall, callApi } from '../../cli/control-program.ts';
 import type { Browser, Page } from '../../fakes/browser.ts';
+import { type ApiCall, callApi } from '../../main/control/control-program.ts';
 import { OperatorWorld } from './world.ts';
 
 const SESSION_COOKIE = '__Host-proofgate_session';

@@ -1,9 +1,9 @@
 /** The program's own parser, asked about command lines without running one. */
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
-import { Output } from '../../../src/cli/output.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
-import { variableOf } from '../../../src/cli/setting-sources.ts';
+import { Output } from '../../../src/program/output.ts';
+import { variableOf } from '../../../src/program/setting-sources.ts';
 
 async function program(): Promise<Command> {
   const output = new Output(new PassThrough(), new PassThrough(), {});

@@ -1,10 +1,10 @@
 /** A real Envoy before a verifier that follows Control, and callers whose keys Control issued. */
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readEnrolledKeyFile } from '../../../src/cli/enroll/state-file.ts';
 import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';
 import { signRequest } from '../../../src/client/sign-request.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import { readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { patient } from '../harness/envoy-config.ts';

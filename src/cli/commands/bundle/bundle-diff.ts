@@ -1,0 +1,100 @@
+/** `proofgate bundle diff`: what changes from one bundle to another. */
+import type { Difference, MemberDifference } from '../../../bundle/authoring/content-diff.ts';
+import { CliError, toCliError } from '../../../program/errors.ts';
+import type { JsonMembers, Output } from '../../../program/output.ts';
+import type { SettingValues } from '../../../program/settings.ts';
+import { visibleText } from '../../../program/visible-text.ts';
+import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+
+/** As of diff(1): 0 says that both are the same, 2 that something went wrong. */
+const EXIT_DIFFERENT = 1;
+
+export function registerBundleDiff(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'diff',
+    summary: 'Show what changes from one bundle to another',
+    positionals: {
+      old: 'bundle in YAML, directory with a signed one, or state directory',
+      new: 'the same',
+    },
+    settings: TRUSTED_SIGNERS,
+    examples: [
+      'proofgate bundle diff bundle bundle.yaml',
+      'proofgate bundle diff /var/lib/proofgate bundle --bundle-key signer.jwk.json --output json',
+    ],
+    run: async ({ settings, positionals }) => {
+      try {
+        await diff(positionals, settings, context);
+      } catch (error) {
+        const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
+        const { code, message } = toCliError(fromBundleError(error));
+        throw new CliError('usage', code, message);
+      }
+    },
+  });
+}
+
+async function diff(
+  sources: { readonly old: string; readonly new: string },
+  settings: SettingValues<typeof TRUSTED_SIGNERS>,
+  { output }: CliContext,
+): Promise<void> {
+  const { diffContents } = await import('../../../bundle/authoring/content-diff.ts');
+  const { readDiffSource } = await import('../../bundle/diff-source.ts');
+  const signers = await readTrustedSigners(settings);
+  const before = await readDiffSource(sources.old, signers);
+  const after = await readDiffSource(sources.new, signers);
+  const comparesExpiry = before.saysExpiry && after.saysExpiry;
+  const differences = diffContents(before.content, after.content, { comparesExpiry });
+  output.result(differences.flatMap(linesOf), {
+    old: sideMembers(before),
+    new: sideMembers(after),
+    differences: differences.map(membersOf),
+  });
+  noteUnchecked([before, after], output);
+  if (differences.length > 0) output.endWith(EXIT_DIFFERENT);
+}
+
+interface Side {
+  readonly position: { readonly revision: number; readonly head: string } | undefined;
+  readonly signatures: 'none' | 'hold' | 'not_checked';
+}
+
+function noteUnchecked(sides: readonly Side[], output: Output): void {
+  if (sides.some(({ signatures }) => signatures === 'not_checked')) {
+    output.note('signatures_not_checked', 'signatures were not checked: --bundle-key names who may sign');
+  }
+}
+
+function sideMembers({ position, signatures }: Side): JsonMembers {
+  return { revision: position?.revision ?? null, head: position?.head ?? null, signatures };
+}
+
+const SIGNS: { readonly [C in Difference['change']]: string } = { added: '+', removed: '-', changed: '~' };
+
+/** One for the entry, and where it was changed one for each member. */
+function linesOf(difference: Difference): readonly string[] {
+  const { change, kind, members, name } = difference;
+  const head = `${SIGNS[change]} ${kind} ${name.join(' ')}`;
+  if (change === 'changed') return [head, ...members.map(changedLine)].map(visibleText);
+  const values = members.map(({ member, before, after }) => `${member} ${after ?? before}`);
+  return [visibleText(values.length === 0 ? head : `${head}: ${values.join(', ')}`)];
+}
+
+function changedLine({ member, before, after }: MemberDifference): string {
+  return `    ${member}: ${before ?? 'absent'} -> ${after ?? 'absent'}`;
+}
+
+function membersOf({ change, kind, name, members }: Difference): JsonMembers {
+  return { change, kind, name, members: members.map(memberMembers) };
+}
+
+function memberMembers({ member, before, after }: MemberDifference): JsonMembers {
+  return { member, before: parsed(before), after: parsed(after) };
+}
+
+/** The texts are JSON of our own making. */
+function parsed(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text);
+}

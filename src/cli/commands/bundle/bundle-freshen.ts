@@ -1,0 +1,94 @@
+/** `proofgate bundle freshen`: states that a directory's bundle is the latest, once or again and again. */
+
+import { toCliError } from '../../../program/errors.ts';
+import { duration, optional, type SettingValues } from '../../../program/settings.ts';
+import {
+  readSigningKeys,
+  readTrustedSigners,
+  SIGNING_KEYS,
+  TRUSTED_SIGNERS,
+} from '../../bundle/bundle-flags.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+
+const MAX_INTERVAL_MS = 3_600_000;
+
+const SETTINGS = {
+  ...SIGNING_KEYS,
+  everyMs: optional(
+    duration('--every <duration>', 'do so again and again until SIGTERM, 1s to 1h', {
+      minMs: 1000,
+      maxMs: MAX_INTERVAL_MS,
+    }),
+  ),
+  ...TRUSTED_SIGNERS,
+};
+
+export function registerBundleFreshen(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'freshen',
+    summary: 'Sign a statement that the bundle in a directory is the latest',
+    positionals: { directory: 'where the bundle is' },
+    settings: SETTINGS,
+    examples: [
+      'proofgate bundle freshen bundle --key signer.pem',
+      'proofgate bundle freshen bundle --key freshness.pem --bundle-key signer.jwk.json --every 3s',
+    ],
+    run: ({ settings, positionals }) => freshenDirectory(positionals.directory, settings, context),
+  });
+}
+
+async function freshenDirectory(
+  directory: string,
+  settings: SettingValues<typeof SETTINGS>,
+  context: CliContext,
+): Promise<void> {
+  const { freshen } = await import('../../../bundle/authoring/authoring.ts');
+  const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
+  const signingKeys = await readSigningKeys(settings.keys);
+  const trusted = await readTrustedSigners(settings);
+  const statement = async () => {
+    try {
+      return await freshen({ directory, signingKeys, trusted, nowSeconds: Math.floor(Date.now() / 1000) });
+    } catch (error) {
+      throw fromBundleError(error);
+    }
+  };
+  if (settings.everyMs === undefined) return showStatement(await statement(), context);
+  await freshenUntilStopped(statement, settings.everyMs, context);
+}
+
+interface Statement {
+  readonly revision: number;
+  readonly head: string;
+  readonly asOfSeconds: number;
+}
+
+function showStatement({ revision, head, asOfSeconds }: Statement, { output }: CliContext): void {
+  const asOf = new Date(asOfSeconds * 1000).toISOString().replace('.000Z', 'Z');
+  output.result([`revision ${revision} is the latest as of ${asOf}`], { revision, head, as_of: asOf });
+}
+
+/** Shows each failure, and each success that begins a row of them; a failure ends nothing. */
+async function freshenUntilStopped(
+  statement: () => Promise<Statement>,
+  everyMs: number,
+  context: CliContext,
+): Promise<void> {
+  const { setTimeout: sleep } = await import('node:timers/promises');
+  const { untilStopped } = await import('../../../program/stop-signal.ts');
+  let shownRevision: number | undefined;
+  await untilStopped(async (stop) => {
+    while (!stop.aborted) {
+      try {
+        const made = await statement();
+        if (made.revision !== shownRevision) showStatement(made, context);
+        shownRevision = made.revision;
+      } catch (error) {
+        shownRevision = undefined;
+        context.output.error(toCliError(error));
+      }
+      // Rejects when it is to stop, and the loop ends.
+      await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
+    }
+  });
+}

@@ -1,0 +1,153 @@
+/** `proofgate bundle inspect`: what is in a directory. */
+import type {
+  BundleSummary,
+  FreshnessSummary,
+  SignerSummary,
+  StepSummary,
+} from '../../../bundle/authoring/inspect-directory.ts';
+import type { JsonMembers } from '../../../program/output.ts';
+import type { SettingValues } from '../../../program/settings.ts';
+import { visibleText } from '../../../program/visible-text.ts';
+import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+
+export function registerBundleInspect(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'inspect',
+    summary: 'Show what a signed bundle says',
+    positionals: { directory: "where the bundle is, or a verifier's state directory" },
+    settings: TRUSTED_SIGNERS,
+    examples: [
+      'proofgate bundle inspect bundle',
+      'proofgate bundle inspect bundle --bundle-key signer.jwk.json --output json',
+    ],
+    run: ({ settings, positionals }) => inspect(positionals.directory, settings, context),
+  });
+}
+
+async function inspect(
+  directory: string,
+  settings: SettingValues<typeof TRUSTED_SIGNERS>,
+  { output }: CliContext,
+): Promise<void> {
+  const { inspectBundle } = await import('../../../bundle/authoring/inspect-directory.ts');
+  const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
+  const signers = await readTrustedSigners(settings);
+  try {
+    const summary = await inspectBundle({ directory, signers, nowSeconds: Math.floor(Date.now() / 1000) });
+    output.result(linesOf(summary).map(visibleText), membersOf(summary));
+    const problem = summary.signatureProblem ?? summary.chainProblem;
+    if (problem !== undefined) throw problem;
+  } catch (error) {
+    throw fromBundleError(error);
+  }
+}
+
+function linesOf(summary: BundleSummary): readonly string[] {
+  const { counts } = summary;
+  return [
+    `auth site      ${summary.authSite}`,
+    `revision       ${summary.revision}`,
+    `head           ${summary.head}`,
+    `previous head  ${summary.previousHead ?? '-'}`,
+    `whole bundle   ${baseText(summary)}`,
+    `issued at      ${summary.issuedAt}`,
+    `expires at     ${summary.expiresAt}${summary.isExpired ? ' (expired)' : ''}`,
+    `signed by      ${signerText(summary.signers)}`,
+    `freshness      ${freshnessText(summary.freshness)}`,
+    `verifiers      ${summary.singleVerifier ? 'one' : 'any number'}`,
+    `origins        ${summary.origins.join(', ')}`,
+    `holds          ${counts.routes} routes, ${counts.issuers} issuers, ${counts.clients} clients, ` +
+      `${counts.derivedKeys} derived keys (${counts.revokedKeys} revoked)`,
+    ...summary.routes.map(
+      ({ routeId, method, pathTemplate, freshnessClass }) =>
+        `route          ${routeId}: ${method} ${pathTemplate} (${freshnessClass})`,
+    ),
+  ];
+}
+
+/** What the chain that is shown begins with, and how it goes on. */
+function baseText({ base, steps }: BundleSummary): string {
+  if (steps.length === 0) return `revision ${base.revision}`;
+  const verdicts = new Set(steps.flatMap(({ signers }) => signers.map(({ verdict }) => VERDICTS[verdict])));
+  const deltas = steps.filter(({ kind }) => kind === 'delta').length;
+  const parts = `${deltas} deltas and ${steps.length - deltas} links`;
+  return `revision ${base.revision}, carried on by ${parts} (${[...verdicts].join(', ')})`;
+}
+
+const VERDICTS: { readonly [V in SignerSummary['verdict']]: string } = {
+  holds: 'holds',
+  does_not_hold: 'DOES NOT HOLD',
+  unknown: 'not checked',
+};
+
+function signerText(signers: readonly SignerSummary[]): string {
+  return signers
+    .map(({ keyId, algorithm, verdict }) => `${keyId} (${algorithm}, ${VERDICTS[verdict]})`)
+    .join(', ');
+}
+
+function freshnessText(freshness: FreshnessSummary | undefined): string {
+  if (freshness === undefined) return '-';
+  const { asOf, ageSeconds, fitsBundle, revision, signers } = freshness;
+  const subject = fitsBundle ? 'this bundle' : `another bundle, revision ${revision},`;
+  return `${subject} as of ${asOf}, ${ageSeconds} s ago, signed by ${signerText(signers)}`;
+}
+
+function membersOf(summary: BundleSummary): JsonMembers {
+  const { counts, freshness } = summary;
+  return {
+    auth_site: summary.authSite,
+    revision: summary.revision,
+    head: summary.head,
+    previous_head: summary.previousHead ?? null,
+    base: { revision: summary.base.revision, head: summary.base.head },
+    steps: summary.steps.map(stepMembers),
+    chain_problem: summary.chainProblem?.code ?? null,
+    signature_problem: summary.signatureProblem?.code ?? null,
+    issued_at: summary.issuedAt,
+    expires_at: summary.expiresAt,
+    expired: summary.isExpired,
+    single_verifier: summary.singleVerifier,
+    origins: summary.origins,
+    signers: summary.signers.map(signerMembers),
+    counts: {
+      routes: counts.routes,
+      issuers: counts.issuers,
+      clients: counts.clients,
+      derived_keys: counts.derivedKeys,
+      revoked_keys: counts.revokedKeys,
+    },
+    freshness: freshness === undefined ? null : freshnessMembers(freshness),
+    routes: summary.routes.map(({ routeId, method, pathTemplate, freshnessClass }) => ({
+      route_id: routeId,
+      method,
+      path_template: pathTemplate,
+      freshness_class: freshnessClass,
+    })),
+  };
+}
+
+function stepMembers({ head, kind, revision, signers }: StepSummary): JsonMembers {
+  return { kind, revision, head, signers: signers.map(signerMembers) };
+}
+
+function freshnessMembers({
+  revision,
+  asOf,
+  ageSeconds,
+  fitsBundle,
+  signers,
+}: FreshnessSummary): JsonMembers {
+  return {
+    revision,
+    as_of: asOf,
+    age_seconds: ageSeconds,
+    fits_bundle: fitsBundle,
+    signers: signers.map(signerMembers),
+  };
+}
+
+function signerMembers({ keyId, algorithm, verdict }: SignerSummary): JsonMembers {
+  return { kid: keyId, alg: algorithm, verdict };
+}

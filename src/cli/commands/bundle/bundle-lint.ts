@@ -1,0 +1,75 @@
+/** `proofgate bundle lint`: what keeps a bundle from being signed or loaded, and what deserves a second look. */
+
+import type { Finding } from '../../../bundle/authoring/findings.ts';
+import type { BundleFault } from '../../../bundle/format/bundle-error.ts';
+import { CliError } from '../../../program/errors.ts';
+import type { Output } from '../../../program/output.ts';
+import { type SettingValues, toggle } from '../../../program/settings.ts';
+import { visibleText } from '../../../program/visible-text.ts';
+import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+
+const SETTINGS = {
+  ...TRUSTED_SIGNERS,
+  strict: toggle('--strict', 'fail on warnings too', false),
+};
+type Values = SettingValues<typeof SETTINGS>;
+
+export function registerBundleLint(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'lint',
+    summary: 'Check a bundle, as YAML or signed',
+    positionals: { source: 'bundle in YAML, or directory with a signed one' },
+    settings: SETTINGS,
+    examples: [
+      'proofgate bundle lint bundle.yaml --strict',
+      'proofgate bundle lint bundle --bundle-key signer.jwk.json --output json',
+    ],
+    run: ({ settings, positionals }) => lint(positionals.source, settings, context),
+  });
+}
+
+async function lint(source: string, settings: Values, { output }: CliContext): Promise<void> {
+  const { fromBundleError, isRefusedBundle } = await import('../../bundle/bundle-errors.ts');
+  const { lintSource } = await import('../../bundle/lint-source.ts');
+  const signers = await readTrustedSigners(settings);
+  try {
+    const report = await lintSource(source, signers);
+    showFindings(report.findings.map(rowOfFinding), output);
+    if (report.signatures === 'not_checked') {
+      output.note('signatures_not_checked', 'signatures were not checked: --bundle-key names who may sign');
+    }
+    const warnings = report.findings.filter(({ severity }) => severity === 'warning');
+    if (settings.strict && warnings.length > 0) {
+      throw new CliError('refused', 'bundle_warnings', `${warnings.length} warnings, and --strict is given`);
+    }
+  } catch (error) {
+    if (isRefusedBundle(error)) showFindings(error.faults.map(rowOfFault), output);
+    throw fromBundleError(error);
+  }
+}
+
+interface Row {
+  readonly severity: 'error' | 'warning' | 'notice';
+  readonly code: string;
+  /** JSON Pointer (RFC 6901); empty for the whole document. */
+  readonly path: string;
+  readonly text: string;
+}
+
+function rowOfFinding({ severity, code, path, text }: Finding): Row {
+  return { severity, code, path, text };
+}
+
+function rowOfFault({ code, path, text }: BundleFault): Row {
+  return { severity: 'error', code, path, text };
+}
+
+function showFindings(rows: readonly Row[], output: Output): void {
+  output.result(
+    rows.map(({ severity, code, path, text }) =>
+      visibleText(`${severity} ${code} ${path === '' ? '/' : path}: ${text}`),
+    ),
+    { findings: rows },
+  );
+}

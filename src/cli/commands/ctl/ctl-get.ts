@@ -1,0 +1,233 @@
+/** `proofgate ctl get`: what Control holds, a list or one. */
+
+import { usageError } from '../../../program/errors.ts';
+import { optional, type SettingValues, text } from '../../../program/settings.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+
+const SETTINGS = {
+  ...CTL_SETTINGS,
+  site: optional(text('--site <site>', 'Auth Site, for what belongs to one')),
+};
+type Values = SettingValues<typeof SETTINGS>;
+
+interface KindOfThing {
+  /** Path of the list; `site`: percent-encoded. */
+  readonly list?: (site: string) => string;
+  /** Path of one; its name percent-encoded. */
+  readonly one?: (site: string, name: string) => string;
+  /** A list that goes on for ever: its newest page is shown. */
+  readonly newestOnly?: true;
+  readonly needsSite: 'list' | 'always' | 'never';
+  /** Members that a list shows, in this order. */
+  readonly columns: readonly string[];
+}
+
+const ofSite = (resource: string) => (site: string) => `/v1/sites/${site}/${resource}`;
+const inSite = (resource: string) => (site: string, name: string) => `/v1/sites/${site}/${resource}/${name}`;
+const byId = (resource: string) => (_site: string, id: string) => `/v1/${resource}/${id}`;
+
+const KINDS: { readonly [kind: string]: KindOfThing } = {
+  environments: {
+    list: () => '/v1/environments',
+    one: byId('environments'),
+    needsSite: 'never',
+    columns: ['environment_id', 'name'],
+  },
+  sites: {
+    list: () => '/v1/sites',
+    one: byId('sites'),
+    needsSite: 'never',
+    columns: ['site_id', 'display_name'],
+  },
+  targets: {
+    list: ofSite('targets'),
+    one: byId('targets'),
+    needsSite: 'list',
+    columns: ['target_id', 'name', 'state', 'ahead_revision', 'created_at'],
+  },
+  clients: {
+    list: ofSite('clients'),
+    one: inSite('clients'),
+    needsSite: 'always',
+    columns: ['client_id', 'subject'],
+  },
+  routes: {
+    list: ofSite('routes'),
+    one: inSite('routes'),
+    needsSite: 'always',
+    columns: ['route_id', 'definition', 'published'],
+  },
+  brokers: {
+    list: ofSite('brokers'),
+    one: inSite('brokers'),
+    needsSite: 'always',
+    columns: ['issuer', 'definition'],
+  },
+  sources: {
+    list: ofSite('sources'),
+    one: byId('sources'),
+    needsSite: 'list',
+    columns: ['source_id', 'display_name', 'states', 'waiting_for'],
+  },
+  policies: {
+    list: ofSite('enrollment-policies'),
+    one: byId('enrollment-policies'),
+    needsSite: 'list',
+    columns: ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'refuses_with', 'reference'],
+  },
+  enrollments: {
+    list: ofSite('enrollments'),
+    one: byId('enrollments'),
+    needsSite: 'list',
+    columns: ['enrollment_id', 'client_id', 'state', 'verified_subject', 'created_at'],
+  },
+  keys: {
+    list: ofSite('derived-keys'),
+    one: byId('derived-keys'),
+    needsSite: 'list',
+    columns: ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject'],
+  },
+  'blocked-subjects': {
+    list: ofSite('blocked-subjects'),
+    needsSite: 'always',
+    columns: ['issuer', 'subject', 'blocked_at', 'blocked_by'],
+  },
+  profiles: {
+    list: ofSite('signing-profiles'),
+    needsSite: 'always',
+    columns: ['client_id', 'route_id', 'state'],
+  },
+  command: {
+    one: (_site, policy) => `/v1/enrollment-policies/${policy}/command`,
+    needsSite: 'never',
+    columns: [],
+  },
+  readiness: { one: (_site, key) => `/v1/derived-keys/${key}/readiness`, needsSite: 'never', columns: [] },
+  propagation: { one: (_site, site) => `/v1/sites/${site}/propagation`, needsSite: 'never', columns: [] },
+  audit: {
+    list: (site) => (site === '' ? '/v1/audit-events' : `/v1/audit-events?site_id=${site}`),
+    newestOnly: true,
+    needsSite: 'never',
+    columns: ['at', 'kind', 'actor', 'resource_id'],
+  },
+};
+
+/** What to name where there is no list. */
+const NAMED: { readonly [kind: string]: string } = {
+  command: 'a policy, by its ID',
+  readiness: 'a key, by its key ID',
+  propagation: 'a site',
+};
+
+export function registerCtlGet(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'get',
+    summary: `Show what Control holds: ${Object.keys(KINDS).join(', ')}`,
+    positionals: { kind: 'what to show', 'name?': 'one of them, by its ID or name; without it: all' },
+    settings: SETTINGS,
+    examples: [
+      'proofgate ctl get keys --site shop-eu-1 --control-url https://control.example --token-file token',
+      'proofgate ctl get command ep_06cz… --control-url https://control.example --token-file token',
+    ],
+    run: ({ settings, positionals }) => get(positionals.kind, positionals.name, settings, context),
+  });
+}
+
+async function get(
+  kindName: string,
+  name: string | undefined,
+  values: Values,
+  context: CliContext,
+): Promise<void> {
+  const kind = Object.hasOwn(KINDS, kindName) ? KINDS[kindName] : undefined;
+  if (kind === undefined) {
+    throw usageError('kind_unknown', `there is no kind ${kindName}; kinds: ${Object.keys(KINDS).join(', ')}`);
+  }
+  if (values.site === undefined && (kind.needsSite === 'always' || (kind.needsSite === 'list' && !name))) {
+    throw usageError('site_required', `name the Auth Site of the ${kindName} with --site`);
+  }
+  const site = encodeURIComponent(values.site ?? '');
+  const { output } = context;
+  await withControl(values, context, async (api) => {
+    if (name !== undefined) {
+      if (kind.one === undefined)
+        throw usageError('list_only', `${kindName}: shown as a list only; leave the name out`);
+      const { body } = await api.get(kind.one(site, encodeURIComponent(name)));
+      return output.result(detailLines(kindName, body), body);
+    }
+    if (kind.list === undefined)
+      throw usageError('name_required', `name what the ${kindName} is of: ${NAMED[kindName] ?? 'its ID'}`);
+    const path = kind.list(site);
+    const items = await (kind.newestOnly ? api.newest(path) : api.list(path));
+    output.result(table(kind.columns, items.map(withStates).map(withResourceId)), { items });
+  });
+}
+
+/** Takes the states of a source, and the targets that it waits for, from its revisions. */
+function withStates(item: JsonObject): JsonObject {
+  if (!Array.isArray(item.revisions)) return item;
+  const states = item.revisions.map(
+    ({ revision, state }: JsonObject) => `${String(revision)}:${String(state)}`,
+  );
+  const awaited = item.revisions.flatMap(({ waiting_for: targets }: JsonObject) =>
+    isListOfObjects(targets) ? targets.map(({ name }) => String(name)) : [],
+  );
+  return { ...item, states: states.join(' '), waiting_for: awaited.join(', ') || undefined };
+}
+
+/** An audit event names what it is about as an object. */
+function withResourceId(item: JsonObject): JsonObject {
+  return isJsonObject(item.resource) ? { ...item, resource_id: item.resource.id } : item;
+}
+
+function table(columns: readonly string[], items: readonly JsonObject[]): readonly string[] {
+  if (items.length === 0) return ['none'];
+  const rows = [
+    columns.map((column) => column.toUpperCase()),
+    ...items.map((item) => columns.map((column) => shown(item[column]))),
+  ];
+  const widths = columns.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+function detailLines(kindName: string, body: JsonObject): readonly string[] {
+  if (kindName === 'command') {
+    const pairs = [
+      [body.command, body.init_container],
+      [body.agent_command, body.native_sidecar],
+    ];
+    return pairs.flatMap(([command, parts]) => [String(command), '', ...String(parts).split('\n')]);
+  }
+  const width = Math.max(...Object.keys(body).map((member) => member.length));
+  return Object.entries(body).flatMap(([member, value]) =>
+    isListOfObjects(value)
+      ? [`${member}:`, ...table(columnsOf(value), value).map((line) => `  ${line}`)]
+      : [`${member.padEnd(width)}  ${shown(value)}`],
+  );
+}
+
+function isListOfObjects(value: unknown): value is readonly JsonObject[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isJsonObject);
+}
+
+/** Every member that one of them has, in the order in which they first come. */
+function columnsOf(items: readonly JsonObject[]): readonly string[] {
+  return [...new Set(items.flatMap((item) => Object.keys(item)))];
+}
+
+function shown(value: unknown): string {
+  if (value === undefined || value === null) return '-';
+  return printable(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+/** Names are other people's: nothing of them may act in a terminal. */
+function printable(text: string): string {
+  return text.replace(/\p{C}/gu, '?');
+}

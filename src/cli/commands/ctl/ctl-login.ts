@@ -1,0 +1,115 @@
+/** `proofgate ctl login`: signs in with the browser, and keeps the session for the other commands. */
+import type { ControlUrl } from '../../../client/enroll/control-url.ts';
+import type { SignedIn } from '../../../client/operator/sign-in.ts';
+import { oneLine } from '../../../program/errors.ts';
+import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
+import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
+import { prepareSessionFile, sessionPath, writeSession } from '../../ctl/session-file.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+
+const MAX_PORT = 65_535;
+
+export const LOGIN_SETTINGS = {
+  ...CONTROL_SETTINGS,
+  browser: toggle('--browser', 'open the browser; otherwise its page is shown alone', true),
+  redirectPort: withDefault(
+    integer('--redirect-port <port>', 'loopback port that the browser comes back to; 0 is a free one', {
+      min: 0,
+      max: MAX_PORT,
+    }),
+    '0',
+  ),
+  timeoutMs: withDefault(
+    duration('--timeout <duration>', 'how long to wait for the browser', { minMs: 1000 }),
+    '5m',
+  ),
+};
+type Values = SettingValues<typeof LOGIN_SETTINGS>;
+
+export function registerCtlLogin(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'login',
+    summary: 'Sign in with the browser; the session is kept for the other commands',
+    settings: LOGIN_SETTINGS,
+    examples: [
+      'proofgate ctl login --control-url https://control.example',
+      'proofgate ctl login --control-url https://control.example --no-browser --redirect-port 8250',
+    ],
+    run: ({ settings }) => login(settings, context),
+  });
+}
+
+async function login(values: Values, context: CliContext): Promise<void> {
+  const { untilStopped } = await import('../../../program/stop-signal.ts');
+  const url = await readControlUrl(values);
+  const path = sessionPath(values, url, context.env);
+  await prepareSessionFile(path);
+  const token = await untilStopped((stop) => beginSession(values, url, stop, context));
+  const signedIn = await keepSession(values, { url, token }, path);
+  report(signedIn, path, context);
+}
+
+/** @returns the session's token */
+async function beginSession(
+  values: Values,
+  url: ControlUrl,
+  stop: AbortSignal,
+  { env, output }: CliContext,
+): Promise<string> {
+  const { signIn } = await import('../../../client/operator/sign-in.ts');
+  const { openBrowser } = await import('../../ctl/open-browser.ts');
+  return withConnection(values, { url, token: undefined }, (api) =>
+    signIn({
+      api,
+      controlUrl: url.text,
+      port: values.redirectPort,
+      timeoutMs: values.timeoutMs,
+      stop,
+      show(page, code) {
+        output.note('sign_in_url', `Sign in with the browser: ${page}`);
+        output.note('sign_in_code', `Allow it there only if it shows this code: ${code}`);
+        if (values.browser) openBrowser(page, env);
+      },
+      onStrayAnswer: () =>
+        output.note('sign_in_state_mismatch', 'An answer to another sign-in came and was refused'),
+    }),
+  );
+}
+
+/** What is not kept is ended. */
+async function keepSession(
+  values: Values,
+  connection: { readonly url: ControlUrl; readonly token: string },
+  path: string,
+): Promise<SignedIn> {
+  const { readSignedIn, signOut } = await import('../../../client/operator/sign-in.ts');
+  return withConnection(values, connection, async (api) => {
+    try {
+      const signedIn = await readSignedIn(api);
+      await writeSession(path, connection.token);
+      return signedIn;
+    } catch (error) {
+      // The first error counts; when this fails too, the session ends at its time.
+      await signOut(api).catch(() => {});
+      throw error;
+    }
+  });
+}
+
+function report(
+  { actor, displayName, expiresAt, roles }: SignedIn,
+  path: string,
+  { output }: CliContext,
+): void {
+  if (roles.length === 0) {
+    output.note('no_roles', 'Nobody has granted you a role yet: an admin does, with POST /v1/role-grants');
+  }
+  // Names are other people's: nothing of them may act in a terminal.
+  output.result([oneLine(`signed in as ${displayName} (${actor}) until ${expiresAt}`)], {
+    actor,
+    display_name: displayName,
+    expires_at: expiresAt,
+    roles,
+    session_file: path,
+  });
+}

@@ -1,0 +1,84 @@
+/** `proofgate ctl signing-keys`: the public keys that a site's verifiers must pin, as the files that they take. */
+import { join } from 'node:path';
+import { sitePath } from '../../../client/operator/paths.ts';
+import { CliError } from '../../../program/errors.ts';
+import { replaceFile } from '../../../program/output-files.ts';
+import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
+import { importPublicJwk } from '../../../protocol/public-key.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+
+const SETTINGS = {
+  ...CTL_SETTINGS,
+  site: required(text('--site <site>', 'Auth Site')),
+  outDir: optional(
+    text('--out-dir <directory>', 'write them there: bundle-<n>.jwk.json, freshness-<n>.jwk.json'),
+  ),
+};
+
+export function registerCtlSigningKeys(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'signing-keys',
+    summary: "Show or write the public keys that a site's verifiers pin (--bundle-key, --freshness-key)",
+    settings: SETTINGS,
+    examples: [
+      'proofgate ctl signing-keys --site shop-eu-1 --out-dir keys --control-url https://control.example --token-file token',
+    ],
+    run: ({ settings }) => showSigningKeys(settings, context),
+  });
+}
+
+async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: CliContext): Promise<void> {
+  const { output } = context;
+  await withControl(values, context, async (api) => {
+    // A handful: this list has no pages.
+    const { body } = await api.get(`${sitePath(values.site)}/signing-keys`);
+    if (!Array.isArray(body.items)) throw unexpectedAnswer();
+    const keys = body.items.filter(isJsonObject).filter(({ state }) => state !== 'retired');
+    const pins = pinsOf(keys);
+    if (values.outDir !== undefined) {
+      for (const { file, jwk } of pins) {
+        const path = join(values.outDir, file);
+        await replaceFile({ path, content: `${JSON.stringify(jwk)}\n`, mode: 0o644 });
+      }
+    }
+    output.result(
+      pins.map(({ file, thumbprint, state, id }) => `${file}  ${thumbprint}  ${state}  ${id}`),
+      { keys },
+    );
+  });
+}
+
+/** What a verifier pins, and what people compare it by. */
+interface Pin {
+  readonly file: string;
+  readonly jwk: object;
+  /** RFC 7638, of this very key: whoever compares it compares what is written. */
+  readonly thumbprint: string;
+  readonly state: string;
+  /** What Control calls it. */
+  readonly id: string;
+}
+
+/** @throws CliError `answer_unexpected` unless each is a key, and the one that Control calls it */
+function pinsOf(keys: readonly JsonObject[]): readonly Pin[] {
+  const counts = new Map<string, number>();
+  return keys.map(({ jwk, purpose, thumbprint, state, signing_key_id: id }) => {
+    const key = importPublicJwk(jwk);
+    const isOurs = (purpose === 'bundle' || purpose === 'freshness') && key?.thumbprint === thumbprint;
+    if (key === undefined || !isOurs || !isWord(state) || !isWord(id)) throw unexpectedAnswer();
+    const number = (counts.get(purpose) ?? 0) + 1;
+    counts.set(purpose, number);
+    return { file: `${purpose}-${number}.jwk.json`, jwk: key.jwk, thumbprint: key.thumbprint, state, id };
+  });
+}
+
+/** Nothing that acts in a terminal. */
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && /^[a-z0-9_]{1,128}$/.test(value);
+}
+
+function unexpectedAnswer(): CliError {
+  return new CliError('unreachable', 'answer_unexpected', 'the list of keys is not what Control answers');
+}

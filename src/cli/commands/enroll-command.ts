@@ -1,0 +1,86 @@
+/** `proofgate enroll`: a key of this workload's own becomes a derived key. */
+import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../client/enroll/enrollment-state.ts';
+import { formatMoment } from '../../client/enroll/moments.ts';
+import { formatDurationMs } from '../../program/durations.ts';
+import type { Output } from '../../program/output.ts';
+import {
+  DEFAULT_REFRESH_SKEW_MS,
+  ENROLL_SETTINGS,
+  type EnrollPlan,
+  type EnrollValues,
+  planOf,
+} from '../../workload/enroll-settings.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+
+export function registerEnroll(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'enroll',
+    summary: "Enroll a key with the workload's token",
+    settings: ENROLL_SETTINGS,
+    examples: [
+      'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-out /run/proofgate/key.pem',
+      'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-file key.pem --proof-file token --no-wait-for-activation',
+    ],
+    run: ({ settings }) => runEnroll(settings, context),
+  });
+}
+
+async function runEnroll(settings: EnrollValues, { output }: CliContext): Promise<void> {
+  const plan = planOf(settings);
+  const { fromClientError } = await import('../client-errors.ts');
+  try {
+    const record = await enrollByPlan(plan, settings.controlCaFile, output);
+    noteShorterSkew(output, plan.refreshSkewMs, record);
+    report(output, record);
+  } catch (error) {
+    throw fromClientError(error);
+  }
+}
+
+async function enrollByPlan(
+  plan: EnrollPlan,
+  caFile: string | undefined,
+  output: Output,
+): Promise<EnrolledKeyRecord> {
+  const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
+  const { readCaFile } = await import('../../program/ca-file.ts');
+  const { enrollWithFiles } = await import('../../workload/enroll-with-files.ts');
+  const { EnrollProgress } = await import('../enroll/enroll-progress.ts');
+  const { untilStopped } = await import('../../program/stop-signal.ts');
+  const url = parseControlUrl(plan.target.controlUrl);
+  const caPem = await readCaFile(caFile);
+  const progress = new EnrollProgress(output);
+  const target = { ...plan.target, controlUrl: url.text };
+  const { record } = await untilStopped((stop) =>
+    enrollWithFiles(
+      { ...plan, target },
+      { connection: { url, caPem }, stop, tell: (event) => progress.tell(event) },
+    ),
+  );
+  return record;
+}
+
+/** Reports only a skew that the caller set; the documentation states the limit of the default. */
+function noteShorterSkew(output: Output, refreshSkewMs: number, record: EnrolledKeyRecord): void {
+  const maxMs = maxRefreshSkewMs(record);
+  if (refreshSkewMs <= maxMs || refreshSkewMs === DEFAULT_REFRESH_SKEW_MS) return;
+  const [given, used] = [refreshSkewMs, Math.floor(maxMs / 1000) * 1000].map(formatDurationMs);
+  output.note(
+    'refresh_skew_shortened',
+    `--refresh-skew ${given} is longer than 15 % of this key's life: the key is enrolled again ${used} before it expires`,
+  );
+}
+
+/** Nothing but this: specification "Command-line tool". */
+function report(output: Output, { key }: EnrolledKeyRecord): void {
+  const expiresAt = formatMoment(key.expiresAtMs);
+  output.result(
+    [
+      `status       ${key.status}`,
+      `key id       ${key.keyId}`,
+      `fingerprint  ${key.fingerprint}`,
+      `expires at   ${expiresAt}`,
+    ],
+    { status: key.status, key_id: key.keyId, fingerprint: key.fingerprint, expires_at: expiresAt },
+  );
+}

@@ -1,0 +1,58 @@
+/** `proofgate keygen`: a new key pair as files. */
+
+import { choice, optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+
+const SETTINGS = {
+  out: required(text('--out <file>', 'where to create the private key, PKCS#8 PEM of mode 0600')),
+  publicOut: optional(text('--public-out <file>', 'where to create the public key, a JWK')),
+  algorithm: withDefault(choice('--alg <algorithm>', 'kind of key', ['Ed25519', 'ES256']), 'Ed25519'),
+};
+
+export function registerKeygen(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'keygen',
+    summary: 'Make a key pair',
+    settings: SETTINGS,
+    examples: [
+      'proofgate keygen --out signer.pem --public-out signer.jwk.json',
+      'proofgate keygen --alg ES256 --out p256.pem --output json',
+    ],
+    run: ({ settings }) => makeKey(settings, context),
+  });
+}
+
+async function makeKey(settings: SettingValues<typeof SETTINGS>, { output }: CliContext): Promise<void> {
+  const { generateSigningKey } = await import('../../protocol/signing.ts');
+  const { privateKey, publicKey } = generateSigningKey(settings.algorithm);
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  await writeKeyFiles(settings, pem, publicKey);
+  const { algorithm, thumbprint, jwk } = publicKey;
+  output.result([`${algorithm} key ${thumbprint} in ${settings.out}`], {
+    alg: algorithm,
+    thumbprint,
+    private_key_file: settings.out,
+    public_key_file: settings.publicOut ?? null,
+    jwk,
+  });
+}
+
+/** The public file comes first: when the private one cannot be made, nothing secret lies about. */
+async function writeKeyFiles(
+  { out, publicOut }: SettingValues<typeof SETTINGS>,
+  pem: string,
+  { jwk, algorithm, thumbprint }: PublicKey,
+): Promise<void> {
+  const { removeFile, writeNewFile } = await import('../../program/output-files.ts');
+  if (publicOut !== undefined) {
+    const named = { ...jwk, alg: algorithm, kid: thumbprint };
+    await writeNewFile({ path: publicOut, content: `${JSON.stringify(named, undefined, 2)}\n`, mode: 0o644 });
+  }
+  try {
+    await writeNewFile({ path: out, content: pem, mode: 0o600 });
+  } catch (error) {
+    if (publicOut !== undefined) await removeFile(publicOut);
+    throw error;
+  }
+}

@@ -1,0 +1,84 @@
+/** `proofgate request`: signs, sends and shows the answer, so that nobody handles the passport. */
+import type { ConnectAddress } from '../../client/send-request.ts';
+import { CliError, usageError } from '../../program/errors.ts';
+import { duration, optional, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-flags.ts';
+
+const MAX_TIMEOUT_MS = 3_600_000;
+
+const SETTINGS = {
+  ...SIGNING_SETTINGS,
+  timeoutMs: withDefault(
+    duration('--timeout <duration>', 'for the whole exchange, at most 1h', { maxMs: MAX_TIMEOUT_MS }),
+    '30s',
+  ),
+  caFile: optional(text('--ca-file <file>', "certificates (PEM) to trust instead of the system's")),
+  connectTo: optional(text('--connect-to <host:port>', "where to connect instead of the URL's host")),
+  include: toggle('--include', "print the answer's status and headers before its body", false),
+};
+type Values = SettingValues<typeof SETTINGS>;
+
+export function registerRequest(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'request',
+    summary: 'Sign one request, send it and show the answer',
+    positionals: SIGNING_POSITIONALS,
+    settings: SETTINGS,
+    examples: [
+      'proofgate request GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem',
+      'proofgate request GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml',
+      'proofgate request GET http://api.shop.example/v1/orders/7 --connect-to 127.0.0.1:10000 --key key.pem --profile-file profile.yaml',
+      'proofgate request POST https://api.shop.example/v1/orders --body-file - --header "Content-Type: application/json" --key key.pem --profile-file profile.yaml <order.json',
+    ],
+    run: ({ settings, positionals }) => request(settings, positionals, context),
+  });
+}
+
+async function request(
+  settings: Values,
+  positionals: SigningPositionals,
+  context: CliContext,
+): Promise<void> {
+  const { fromClientError } = await import('../client-errors.ts');
+  const { sendRequest } = await import('../../client/send-request.ts');
+  const { signFromSettings } = await import('../signing/signing-inputs.ts');
+  const { showAnswer } = await import('../answer.ts');
+  const { readCaFile } = await import('../../program/ca-file.ts');
+  const connectTo = parseConnectAddress(settings.connectTo);
+  const caPem = await readCaFile(settings.caFile);
+  try {
+    const { request, signed } = await signFromSettings(settings, positionals);
+    const { method, url } = signed;
+    const headers = [...request.headers, ...signed.credentials.revealLines()];
+    const message = {
+      method,
+      url,
+      headers,
+      body: request.body,
+      timeoutMs: settings.timeoutMs,
+      caPem,
+      connectTo,
+    };
+    const answer = await sendRequest(message, (head, body) =>
+      showAnswer(head, body, { output: context.output, include: settings.include }),
+    );
+    if (answer.failure !== undefined) throw new CliError('refused', answer.failure.code, answer.failure.text);
+  } catch (error) {
+    throw fromClientError(error);
+  }
+}
+
+const MAX_PORT = 65_535;
+
+/** `127.0.0.1:10000`, `[::1]:10000`, `localhost:10000`. */
+function parseConnectAddress(text: string | undefined): ConnectAddress | undefined {
+  if (text === undefined) return undefined;
+  const [, bracketed, plain, portText] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/\s]+)):([1-9][0-9]{0,4})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(portText);
+  if (host === undefined || port > MAX_PORT)
+    throw usageError('bad_address', '--connect-to must be HOST:PORT');
+  return { host, port };
+}

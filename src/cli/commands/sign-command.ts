@@ -1,0 +1,78 @@
+/** `proofgate sign`: the headers of one signed request, for another program to send. */
+import type { CredentialHeaders } from '../../client/credential-headers.ts';
+import type { SignedRequest } from '../../client/sign-request.ts';
+import { usageError } from '../../program/errors.ts';
+import { choice, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-flags.ts';
+
+const SETTINGS = {
+  ...SIGNING_SETTINGS,
+  out: required(text('--out <file>', 'where to put the headers, mode 0600; - prints them')),
+  format: withDefault(choice('--format <format>', 'what to write', ['headers', 'json']), 'headers'),
+};
+type Values = SettingValues<typeof SETTINGS>;
+
+export function registerSign(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'sign',
+    summary: 'Sign one request and write its headers to a file',
+    positionals: SIGNING_POSITIONALS,
+    settings: SETTINGS,
+    examples: [
+      'proofgate sign GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem --out headers.txt',
+      'proofgate sign GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml --out headers.txt',
+      'curl -H @headers.txt https://api.shop.example/v1/orders/7',
+      'proofgate sign POST https://api.shop.example/v1/orders --body-file order.json --key key.pem --profile-file profile.yaml --out - --format json',
+    ],
+    run: ({ settings, positionals }) => sign(settings, positionals, context),
+  });
+}
+
+async function sign(settings: Values, positionals: SigningPositionals, context: CliContext): Promise<void> {
+  const { fromClientError } = await import('../client-errors.ts');
+  const { signFromSettings } = await import('../signing/signing-inputs.ts');
+  try {
+    const { request, signed } = await signFromSettings(settings, positionals);
+    for (const { name } of request.headers) refuseUnsigned(name, signed);
+    await deliver(settings, signed, context);
+  } catch (error) {
+    throw fromClientError(error);
+  }
+}
+
+/** Such a header has no effect here; whoever gives it thinks otherwise. */
+function refuseUnsigned(name: string, signed: SignedRequest): void {
+  if (signed.signedHeaderNames.includes(name.toLowerCase())) return;
+  throw usageError(
+    'header_not_signed',
+    `the route does not sign ${name}: add --sign-header, or leave it out`,
+  );
+}
+
+async function deliver(settings: Values, signed: SignedRequest, { output }: CliContext): Promise<void> {
+  const content = formatCredentials(signed.credentials, settings.format);
+  if (settings.out === '-') {
+    output.stdout.write(content);
+    return;
+  }
+  const { replaceFile } = await import('../../program/output-files.ts');
+  await replaceFile({ path: settings.out, content, mode: 0o600 });
+  const expiresAt = new Date(signed.expiresAtSeconds * 1000).toISOString().replace('.000Z', 'Z');
+  output.result([`signed for route ${signed.routeId}, good until ${expiresAt}: ${settings.out}`], {
+    out: settings.out,
+    route_id: signed.routeId,
+    key_id: signed.keyId,
+    signed_headers: signed.signedHeaderNames,
+    issued_at: signed.issuedAtSeconds,
+    expires_at: signed.expiresAtSeconds,
+  });
+}
+
+/** Both spellings end with a line break. */
+function formatCredentials(credentials: CredentialHeaders, format: Values['format']): string {
+  const lines = credentials.revealLines();
+  return format === 'json'
+    ? `${JSON.stringify(Object.fromEntries(lines.map(({ name, value }) => [name, value])))}\n`
+    : lines.map(({ name, value }) => `${name}: ${value}\n`).join('');
+}

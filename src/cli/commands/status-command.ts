@@ -1,0 +1,69 @@
+/** `proofgate status`: what is known of a key's enrollment, and whether requests signed with it can pass by now. */
+import { MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
+import {
+  duration,
+  optional,
+  required,
+  type SettingValues,
+  text,
+  toggle,
+  withDefault,
+} from '../../program/settings.ts';
+import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+
+export const STATUS_SETTINGS = {
+  key: required(text('--key <file>', 'the key that was enrolled')),
+  controlUrl: optional(
+    text('--control-url <url>', 'whom to ask instead of the Control that the key was enrolled at'),
+  ),
+  controlCaFile: optional(
+    text('--control-ca-file <file>', "certificates (PEM) to trust instead of the system's"),
+  ),
+  timeoutMs: withDefault(duration('--timeout <duration>', "for Control's answer", { maxMs: 60_000 }), '5s'),
+  refreshSkewMs: withDefault(
+    duration('--refresh-skew <duration>', 'as for enroll: what counts as near the end', {
+      faultCode: 'invalid_enroll_timing',
+      maxMs: MAX_REFRESH_SKEW_MS,
+    }),
+    '5m',
+  ),
+  offline: toggle('--offline', 'ask nobody', false),
+};
+type Values = SettingValues<typeof STATUS_SETTINGS>;
+
+export function registerStatus(parent: ProofgateCommand, context: CliContext): void {
+  defineCommand(parent, context, {
+    name: 'status',
+    summary: "Show a key's enrollment, its expiry and whether it is ready",
+    settings: STATUS_SETTINGS,
+    examples: [
+      'proofgate status --key /run/proofgate/key.pem',
+      'proofgate status --key /run/proofgate/key.pem --offline --output json',
+    ],
+    run: ({ settings }) => showStatus(settings, context),
+  });
+}
+
+async function showStatus(settings: Values, { output }: CliContext): Promise<void> {
+  const { fromClientError } = await import('../client-errors.ts');
+  const { describeStatus } = await import('../enroll/enroll-status.ts');
+  const { askReadiness } = await import('../../workload/enrolled-readiness.ts');
+  const { readEnrolledKeyFile } = await import('../../workload/state-file.ts');
+  try {
+    const { key, state } = await readEnrolledKeyFile(settings.key);
+    const answer = settings.offline
+      ? undefined
+      : await askReadiness(state, key, { ...settings, stop: new AbortController().signal });
+    if (answer?.kind === 'unknown') output.note('readiness_unknown', answer.text);
+    const readiness = answer?.kind === 'known' ? answer.readiness : undefined;
+    const { lines, object } = describeStatus(state, {
+      keyFile: settings.key,
+      refreshSkewMs: settings.refreshSkewMs,
+      nowMs: Date.now(),
+      readiness,
+    });
+    output.result(lines, object);
+  } catch (error) {
+    throw fromClientError(error);
+  }
+}

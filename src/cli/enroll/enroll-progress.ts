@@ -1,0 +1,53 @@
+/** What `enroll` says while it runs: one line written over in a terminal, a line now and then elsewhere. */
+import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
+import { formatDurationMs } from '../../program/durations.ts';
+import type { Output } from '../../program/output.ts';
+
+/** Between two log lines that say the same. */
+const LOG_EVERY_MS = 30_000;
+
+export class EnrollProgress {
+  readonly #output: Output;
+  #lastLogged: { readonly elapsedMs: number; readonly fault: string | undefined } | undefined;
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  tell(event: EnrollEvent): void {
+    switch (event.kind) {
+      case 'unconfirmed':
+        this.#output.note(
+          'key_unconfirmed',
+          `Control did not answer whether the key is revoked (${event.fault}): the status is from the state file`,
+        );
+        return;
+      case 'resumed':
+        this.#output.note('enrollment_resumed', RESUMED[event.attempt]);
+        return;
+      case 'retrying': {
+        const again = formatDurationMs(event.waitMs);
+        this.#output.note('enrollment_retrying', `${event.what}: ${event.fault}; again in ${again}`);
+        return;
+      }
+      case 'waiting':
+        this.#waiting(event);
+    }
+  }
+
+  #waiting(event: Extract<EnrollEvent, { readonly kind: 'waiting' }>): void {
+    const { enrollmentId, elapsedMs, fault } = event;
+    const since = formatDurationMs(Math.floor(elapsedMs / 1000) * 1000);
+    const text = `waiting for enrollment ${enrollmentId}, ${since}${fault === undefined ? '' : ` (${fault})`}`;
+    if (this.#output.progress(text)) return;
+    const last = this.#lastLogged;
+    if (last !== undefined && last.fault === fault && elapsedMs - last.elapsedMs < LOG_EVERY_MS) return;
+    this.#lastLogged = { elapsedMs, fault };
+    this.#output.note('enrollment_waiting', text);
+  }
+}
+
+const RESUMED = {
+  submitting: 'an earlier submission has no answer yet: making the same one again',
+  submitted: 'an earlier enrollment is under way: asking for it',
+} as const;

@@ -1,0 +1,37 @@
+/** What `explain` can be told. Source: docs/explain.md. */
+
+import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from '../../main/verifier/decision-settings.ts';
+import { optional, required, type SettingValues, text, toggle } from '../../program/settings.ts';
+import { TRUSTED_SIGNERS } from '../bundle/bundle-flags.ts';
+
+export const EXPLAIN_SETTINGS = {
+  request: required(text('--request <file>', 'the captured request, JSON; - is standard input')),
+  bundle: optional(text('--bundle <directory>', 'where the signed bundle lies')),
+  stateDir: optional(
+    text('--state-dir <directory>', "a verifier's state directory: the bundle that it keeps; only read"),
+  ),
+  authSite: optional(
+    text('--auth-site <name>', 'the Auth Site that the verifier serves; default: the one of the bundle'),
+  ),
+  ...TRUSTED_SIGNERS,
+  ...FRESHNESS_SIGNERS,
+  unverifiedBundle: toggle(
+    '--unverified-bundle',
+    'explain by a bundle whose signatures nobody checks',
+    false,
+  ),
+  at: optional(
+    text(
+      '--at <time>',
+      'the moment to explain, such as 2026-11-21T04:00:00Z; now; default: that of the capture',
+    ),
+  ),
+  showValues: toggle(
+    '--show-values',
+    'show what the request says and the bundle does not: paths, queries, signed headers, identities; no credentials',
+    false,
+  ),
+  ...DECISION_SETTINGS,
+};
+
+export type ExplainSettings = SettingValues<typeof EXPLAIN_SETTINGS>;

@@ -1,0 +1,163 @@
+/** Composition root of the agent: puts it together with this machine, runs until it is asked to stop. */
+import { basename, dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseControlUrl } from '../../client/enroll/control-url.ts';
+import type { EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
+import { isUsable } from '../../client/enroll/renewal.ts';
+import { type AdminListener, openAdminListener } from '../../enforcement/admin/server.ts';
+import { readCaFile } from '../../program/ca-file.ts';
+import { systemErrorCode, usageError } from '../../program/errors.ts';
+import type { CliContext } from '../../program/output.ts';
+import { untilStopped } from '../../program/stop-signal.ts';
+import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
+import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { type Occupancy, occupy } from '../../verifier/loading/state/occupancy.ts';
+import { lookAtToken } from '../../workload/agent/agent-token.ts';
+import { KeyKeeper } from '../../workload/agent/keeper.ts';
+import type { KeeperEvent, KeeperPorts, KeyStanding } from '../../workload/agent/keeper-ports.ts';
+import { type KeyPair, KeyPairs } from '../../workload/agent/key-pairs.ts';
+import { enrollWithFiles } from '../../workload/enroll-with-files.ts';
+import { askReadiness } from '../../workload/enrolled-readiness.ts';
+import { logKeeperEvent } from './agent-log.ts';
+import { agentReadiness } from './agent-readiness.ts';
+import { type AgentPlan, type AgentValues, agentPlanOf } from './agent-settings.ts';
+
+/** For Control's word on a key. */
+const STANDING_TIMEOUT_MS = 5000;
+
+/**
+ * Returns when SIGTERM or SIGINT has come, at once: what was under way is gone on with by the next run.
+ * @throws CliError, EnrollError, ClientError for what is wrong with settings and files at the start
+ */
+export function runAgent(settings: AgentValues, context: CliContext): Promise<void> {
+  return untilStopped((stop) => keepEnrolled(settings, context, stop));
+}
+
+async function keepEnrolled(
+  settings: AgentValues,
+  { version }: CliContext,
+  stop: AbortSignal,
+): Promise<void> {
+  const plan = agentPlanOf(settings);
+  const target = { ...plan.target, controlUrl: parseControlUrl(plan.target.controlUrl).text };
+  await readCaFile(settings.controlCaFile);
+  const logger = createLogger(settings.logLevel);
+  const guard = await guardFiles(plan.keyChoice.file, logger);
+  try {
+    const pairs = new KeyPairs(plan.keyChoice.file, target);
+    await pairs.open();
+    const { admin, keeper } = await openKeeper({ plan, target, settings, pairs, logger });
+    logger.info({ event: 'listening', version, admin_listen: admin.address }, 'listening');
+    await keeper.run(stop).finally(() => admin.close());
+    logger.info({ event: 'stopped' }, 'stopped');
+  } finally {
+    await guard?.release();
+  }
+}
+
+interface Parts {
+  readonly plan: AgentPlan;
+  readonly target: EnrollmentTarget;
+  readonly settings: AgentValues;
+  readonly pairs: KeyPairs;
+  readonly logger: Logger;
+}
+
+async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper: KeyKeeper }> {
+  const { plan, settings, logger } = parts;
+  const metrics = createAgentMetrics(() => {
+    const { isRevoked, record } = keeper.standing;
+    const isGood = record !== undefined && !isRevoked && isUsable(record, Date.now());
+    return isGood ? Math.floor(record.key.expiresAtMs / 1000) : 0;
+  });
+  const keeper = new KeyKeeper(
+    portsOf(parts, (event) => {
+      logKeeperEvent(logger, event);
+      if (event.kind === 'failed') metrics.enrollmentEnded(event.failure.kind);
+      if (event.kind === 'replaced') metrics.enrollmentEnded('enrolled');
+    }),
+    { ...plan, startsAnew: plan.forcesReenrollment },
+  );
+  const { registry } = metrics;
+  const admin = await openAdminListener({
+    ...plan.adminListen,
+    readiness: () => agentReadiness(keeper.standing, Date.now()),
+    metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  }).catch((error: unknown) => {
+    const code = systemErrorCode(error);
+    throw code === undefined
+      ? error
+      : usageError('listen_failed', `cannot listen on ${settings.adminListen}: ${code}`);
+  });
+  return { admin, keeper };
+}
+
+function portsOf({ plan, target, settings, pairs }: Parts, tell: (event: KeeperEvent) => void): KeeperPorts {
+  return {
+    pairs,
+    tell,
+    random: Math.random,
+    now: () => ({ wallMs: Date.now(), monotonicMs: performance.now() }),
+    sleep: async (waitMs, stop) => {
+      await delay(waitMs, undefined, { signal: stop }).catch(() => undefined);
+    },
+    readToken: () => lookAtToken(plan.tokenFile),
+    enroll: async ({ keyFile, pollIntervalMs, stop, tell: tellProgress }) => {
+      const caPem = await readCaFile(settings.controlCaFile);
+      const keyChoice = { kind: 'make', file: keyFile } as const;
+      const { record } = await enrollWithFiles(
+        { ...plan, target, keyChoice, pollIntervalMs, forcesReenrollment: false },
+        { connection: { url: parseControlUrl(target.controlUrl), caPem }, stop, tell: tellProgress },
+      );
+      return record;
+    },
+    standingOf: (pair, stop) => standingOf(pair, settings.controlCaFile, stop),
+  };
+}
+
+async function standingOf(
+  { key, record }: KeyPair,
+  controlCaFile: string | undefined,
+  stop: AbortSignal,
+): Promise<KeyStanding> {
+  const state = {
+    keyThumbprint: key.publicKey.thumbprint,
+    target: record.target,
+    enrolled: record,
+    attempt: undefined,
+  };
+  const question = { controlUrl: undefined, controlCaFile, timeoutMs: STANDING_TIMEOUT_MS, stop };
+  const answer = await askReadiness(state, key, question).catch(() => undefined);
+  if (answer?.kind !== 'known') return 'unknown';
+  const { conditions, isReady } = answer.readiness;
+  if (isReady) return 'ready';
+  const isRevoked = conditions.some(
+    ({ condition, state: found }) => condition === 'derived_key' && found === 'revoked',
+  );
+  return isRevoked ? 'revoked' : 'not_ready';
+}
+
+/** @throws CliError `agent_running`, `file_not_found` */
+async function guardFiles(keyFile: string, logger: Logger): Promise<Occupancy | undefined> {
+  const directory = dirname(keyFile);
+  let occupancy: Occupancy;
+  try {
+    occupancy = await occupy(directory, `.${basename(keyFile)}.agent-`);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === 'ENOENT' || code === 'EACCES' || code === 'EROFS') {
+      throw usageError('file_not_written', `${directory} cannot be written to (${code})`);
+    }
+    logger.warn(
+      { event: 'files_not_guarded', fault: code },
+      'the folder takes no sockets: a second agent would not be noticed',
+    );
+    return undefined;
+  }
+  if (!(await occupancy.isShared())) return occupancy;
+  await occupancy.release();
+  throw usageError(
+    'agent_running',
+    `another agent looks after ${keyFile}: one is enough, give each its own file`,
+  );
+}

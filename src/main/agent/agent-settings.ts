@@ -1,0 +1,40 @@
+/** What `agent` can be told: as `enroll`, for a key that it makes itself, and where it answers probes. */
+
+import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import { choice, required, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
+import { LOG_LEVELS } from '../../telemetry/log-level.ts';
+import { ENROLL_SETTINGS, type EnrollPlan, planOf } from '../../workload/enroll-settings.ts';
+
+/** It makes a new key each time, and always waits. */
+const { privateKeyFile: _given, waitForActivation: _waits, ...SHARED } = ENROLL_SETTINGS;
+
+export const AGENT_SETTINGS = {
+  ...SHARED,
+  privateKeyOut: required(
+    text('--private-key-out <file>', 'where the key is kept, with its state beside it'),
+  ),
+  forceReenroll: toggle(
+    '--force-reenroll',
+    'begin with a new key although the one in place looks current',
+    false,
+  ),
+  adminListen: withDefault(
+    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
+    '127.0.0.1:9195',
+  ),
+  logLevel: withDefault(
+    choice('--log-level <level>', 'how much the log on standard error says', LOG_LEVELS),
+    'info',
+  ),
+};
+export type AgentValues = SettingValues<typeof AGENT_SETTINGS>;
+
+export interface AgentPlan extends EnrollPlan {
+  readonly adminListen: HostAndPort;
+}
+
+/** @throws CliError as `planOf` of `enroll`, or `bad_address` */
+export function agentPlanOf(values: AgentValues): AgentPlan {
+  const plan = planOf({ ...values, privateKeyFile: undefined, waitForActivation: true });
+  return { ...plan, adminListen: parseHostAndPort('admin-listen', values.adminListen) };
+}

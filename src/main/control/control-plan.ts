@@ -1,0 +1,216 @@
+/**
+ * Control's settings, checked: whatever is wrong with them is told before anything is opened, in one line.
+ * Source: docs/control.md "Running Control".
+ */
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { type IssuerNetwork, parseIssuerNetwork } from '../../control/issuers/address-policy.ts';
+import { readIssuerCa } from '../../control/issuers/outbound-fetch.ts';
+import type { IdentityProviderOptions } from '../../control/operators/identity-provider.ts';
+import { usageError } from '../../program/errors.ts';
+import { assertStateDirectory } from '../../program/existing-directory.ts';
+import { readPemFile } from '../../program/input-files.ts';
+import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import { readMountedSecret } from '../../program/secret-files.ts';
+import type { ControlSettings } from './control-settings.ts';
+
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface TlsMaterial {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Settings that can work together. Holds secrets. */
+export interface ControlPlan {
+  readonly listen: HostAndPort;
+  readonly adminListen: HostAndPort;
+  readonly publicUrls: readonly [string, ...string[]];
+  readonly tls: (TlsFiles & { readonly material: TlsMaterial }) | undefined;
+  readonly dataDirectory: string;
+  /** Undefined: embedded. A secret. */
+  readonly databaseUrl: string | undefined;
+  readonly masterKeyFile: string;
+  readonly bootstrapTokenFile: string;
+  readonly issuerNetworks: readonly IssuerNetwork[];
+  readonly issuerCa: readonly string[] | undefined;
+  readonly identityProvider: Omit<IdentityProviderOptions, 'nowMs'> | undefined;
+}
+
+/** @throws CliError with exit code 2 */
+export async function planControl(settings: ControlSettings): Promise<ControlPlan> {
+  const listen = parseHostAndPort('listen', settings.listen);
+  const adminListen = parseHostAndPort('admin-listen', settings.adminListen);
+  const tls = await readTls(settings);
+  if (tls === undefined && !settings.allowPlainHttp && !isLoopback(listen.host)) {
+    throw usageError(
+      'plain_http_refused',
+      '--listen beyond loopback needs --tls-cert and --tls-key, or --allow-plain-http behind a proxy',
+    );
+  }
+  const publicUrls = readPublicUrls(settings, listen, tls !== undefined);
+  assertProxies(settings.trustedProxies);
+  assertConfigMap(settings.workloadCaConfigmap);
+  const issuerNetworks = settings.issuerNetworks.map(readNetwork);
+  const issuerCa = await readIssuerCaFile(settings.issuerCaFile);
+  const identityProvider = await readIdentityProvider(settings);
+  const databaseUrl = await readDatabaseUrl(settings);
+  await assertStateDirectory(settings.dataDir, 'data-dir');
+  const { dataDir } = settings;
+  return {
+    listen,
+    adminListen,
+    publicUrls,
+    tls,
+    dataDirectory: dataDir,
+    databaseUrl,
+    masterKeyFile: settings.masterKeyFile ?? join(dataDir, 'master-key'),
+    bootstrapTokenFile: settings.bootstrapTokenFile ?? join(dataDir, 'bootstrap-token'),
+    issuerNetworks,
+    issuerCa,
+    identityProvider,
+  };
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+async function readTls({ tlsCert, tlsKey }: ControlSettings): Promise<ControlPlan['tls']> {
+  if (tlsCert === undefined && tlsKey === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw usageError('tls_pair_incomplete', '--tls-cert and --tls-key go together');
+  }
+  const files = { certFile: tlsCert, keyFile: tlsKey };
+  return { ...files, material: await readTlsMaterial(files) };
+}
+
+/** @throws CliError `tls_pair_invalid`, or as files are refused */
+export async function readTlsMaterial({ certFile, keyFile }: TlsFiles): Promise<TlsMaterial> {
+  const cert = (await readPemFile(certFile)) ?? '';
+  const key = await readMountedSecret(keyFile);
+  try {
+    createSecureContext({ cert, key });
+    new X509Certificate(cert);
+    return { cert, key };
+  } catch {
+    throw usageError(
+      'tls_pair_invalid',
+      `${certFile} and ${keyFile} are not a certificate and its private key, in PEM`,
+    );
+  }
+}
+
+function readPublicUrls(
+  { publicUrls, allowPlainHttp }: ControlSettings,
+  { host, port }: HostAndPort,
+  hasTls: boolean,
+): readonly [string, ...string[]] {
+  const [first, ...others] = publicUrls.map((url) => readPublicUrl(url, allowPlainHttp));
+  if (first !== undefined) return [first, ...others];
+  if (port === 0 || /^[0:.]+$/.test(host)) {
+    throw usageError('public_url_required', `--public-url is required with --listen ${host}:${port}`);
+  }
+  const name = host.includes(':') ? `[${host}]` : host;
+  return [new URL(`${hasTls ? 'https' : 'http'}://${name}:${port}`).origin];
+}
+
+/** In the one spelling that workloads sign (docs/control.md "Enrollment"). */
+function readPublicUrl(text: string, allowPlainHttp: boolean): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const path = url === undefined || url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
+  if (url === undefined || `${url.origin}${path}` !== text.replace(/\/$/, '')) {
+    throw usageError(
+      'bad_public_url',
+      '--public-url must read https://host[:port][/path], in lower case, without default port or query',
+    );
+  }
+  const isPlain =
+    url.protocol === 'http:' && (allowPlainHttp || isLoopback(url.hostname.replace(/[[\]]/g, '')));
+  if (url.protocol !== 'https:' && !isPlain) {
+    throw usageError('bad_public_url', '--public-url must be https:// beyond loopback');
+  }
+  return `${url.origin}${path}`;
+}
+
+function assertProxies(proxies: readonly string[]): void {
+  const wrong = proxies.find((text) => isIP(text) === 0 && parseIssuerNetwork(text) === undefined);
+  if (wrong === undefined) return;
+  throw usageError('bad_network', '--trusted-proxy must be an address or a CIDR, such as 10.0.0.0/8');
+}
+
+/** A name as Kubernetes has it: RFC 1123, subdomain. */
+function assertConfigMap(name: string | undefined): void {
+  const label = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?';
+  if (name === undefined || (name.length <= 253 && new RegExp(`^${label}(?:\\.${label})*$`).test(name)))
+    return;
+  throw usageError('bad_config_map', '--workload-ca-configmap must be the name of a ConfigMap');
+}
+
+function readNetwork(text: string): IssuerNetwork {
+  const network = parseIssuerNetwork(text);
+  if (network !== undefined) return network;
+  throw usageError(
+    'bad_network',
+    '--allow-issuer-network must be a CIDR without host bits, such as 10.20.0.0/16',
+  );
+}
+
+async function readIssuerCaFile(path: string | undefined): Promise<readonly string[] | undefined> {
+  const pem = await readPemFile(path);
+  if (pem === undefined) return undefined;
+  const certificates = readIssuerCa(pem);
+  if (certificates !== undefined) return certificates;
+  throw usageError('ca_invalid', `${path} holds no certificate in PEM, or one that cannot be read`);
+}
+
+async function readIdentityProvider(settings: ControlSettings): Promise<ControlPlan['identityProvider']> {
+  const { oidcIssuer, oidcClientId, oidcClientSecretFile, oidcCaFile, oidcGroupsClaim, oidcScope } = settings;
+  if (oidcIssuer === undefined) {
+    if ([oidcClientId, oidcClientSecretFile, oidcCaFile, oidcGroupsClaim].some((one) => one !== undefined)) {
+      throw usageError('oidc_issuer_required', '--oidc-… needs --oidc-issuer');
+    }
+    return undefined;
+  }
+  if (oidcClientId === undefined) {
+    throw usageError('oidc_client_id_required', '--oidc-issuer needs --oidc-client-id');
+  }
+  if (!/^https:\/\/[^?#@|\s]+$/.test(oidcIssuer) || !URL.canParse(oidcIssuer)) {
+    throw usageError('bad_oidc_issuer', '--oidc-issuer must be an https:// URL, as the provider spells it');
+  }
+  if (!oidcScope.split(' ').includes('openid')) {
+    throw usageError('bad_oidc_scope', '--oidc-scope must hold openid');
+  }
+  const certificates = await readIssuerCaFile(oidcCaFile);
+  return {
+    issuer: oidcIssuer,
+    clientId: oidcClientId,
+    clientSecret:
+      oidcClientSecretFile === undefined ? undefined : await readMountedSecret(oidcClientSecretFile),
+    caPem: certificates?.join('\n'),
+    groupsClaim: oidcGroupsClaim,
+    scope: oidcScope,
+  };
+}
+
+async function readDatabaseUrl(settings: ControlSettings): Promise<string | undefined> {
+  const { databaseUrl, databaseUrlFile } = settings;
+  if (databaseUrl !== undefined && databaseUrlFile !== undefined) {
+    throw usageError('database_url_twice', 'give --database-url or --database-url-file, not both');
+  }
+  const url = databaseUrlFile === undefined ? databaseUrl : await readMountedSecret(databaseUrlFile);
+  if (url === undefined) return undefined;
+  // Not a word of it in the message: it may hold a password.
+  if (!/^postgres(?:ql)?:\/\//.test(url) || !URL.canParse(url)) {
+    throw usageError(
+      'bad_database_url',
+      'the database URL must read postgres://user:password@host:port/database',
+    );
+  }
+  return url;
+}

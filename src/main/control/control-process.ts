@@ -1,0 +1,179 @@
+/** Composition root of Control: puts the parts together, runs until it is asked to stop, takes them apart. */
+import { openAdminListener } from '../../enforcement/admin/server.ts';
+import { systemErrorCode, usageError } from '../../program/errors.ts';
+import type { HostAndPort } from '../../program/listen-address.ts';
+import type { CliContext } from '../../program/output.ts';
+import { untilStopped } from '../../program/stop-signal.ts';
+import { createControlMetrics } from '../../telemetry/control-metrics.ts';
+import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { type ControlParts, openControlParts } from './control-parts.ts';
+import { type ControlPlan, planControl } from './control-plan.ts';
+import { watchReadiness } from './control-readiness.ts';
+import { type ControlPartsOptions, faultName } from './control-reports.ts';
+import type { ControlSettings } from './control-settings.ts';
+import { followCertificate } from './control-tls.ts';
+import { openBootstrapToken, openControlStore, openMasterKey } from './foundations.ts';
+import { readPropagation } from './propagation-reading.ts';
+import { readRenewals } from './renewal-reading.ts';
+
+export interface RunningControl {
+  /** As told to clients. */
+  readonly publicUrl: string;
+  /** `HOST:PORT` with the real port. */
+  readonly address: string;
+  readonly adminAddress: string;
+  /** Ends long-polls, answers what is in flight, ends the jobs, closes the database. */
+  stop(): Promise<void>;
+}
+
+export interface ControlEnvironment {
+  readonly logger: Logger;
+  readonly nowMs?: () => number;
+}
+
+/** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
+export function runControl(settings: ControlSettings, context: CliContext): Promise<void> {
+  return untilStopped((stop) => serveUntil(stop, settings, context));
+}
+
+async function serveUntil(
+  stop: AbortSignal,
+  settings: ControlSettings,
+  { version }: CliContext,
+): Promise<void> {
+  const logger = createLogger(settings.logLevel);
+  const control = await startControl(settings, { logger });
+  const { address, adminAddress, publicUrl } = control;
+  logger.info(
+    { event: 'listening', version, listen: address, admin_listen: adminAddress, public_url: publicUrl },
+    'listening',
+  );
+  await stopped(stop);
+  logger.info({ event: 'draining' }, 'draining');
+  await control.stop();
+  logger.info({ event: 'stopped' }, 'stopped');
+}
+
+/**
+ * What can be wrong with the settings is told before anything is opened.
+ * @throws CliError
+ */
+export async function startControl(
+  settings: ControlSettings,
+  { logger, nowMs = Date.now }: ControlEnvironment,
+): Promise<RunningControl> {
+  const plan = await planControl(settings);
+  const opened = new Closers(logger);
+  try {
+    return await openControl({ plan, settings, logger, nowMs, opened });
+  } catch (error) {
+    await opened.closeAll();
+    throw error;
+  }
+}
+
+interface Opening {
+  readonly plan: ControlPlan;
+  readonly settings: ControlSettings;
+  readonly logger: Logger;
+  readonly nowMs: () => number;
+  /** Takes apart what is open by now. */
+  readonly opened: Closers;
+}
+
+async function openControl(opening: Opening): Promise<RunningControl> {
+  const { plan, settings, logger, nowMs, opened } = opening;
+  // Of a database that does not answer there is nothing to tell; the other metrics are.
+  const metrics = createControlMetrics({
+    propagation: () => readPropagation(store, nowMs).catch(() => []),
+    renewals: () => readRenewals(store, nowMs).catch(() => []),
+  });
+  const store = await openControlStore(plan, nowMs, ({ kind, name, error }) => {
+    metrics.storeIncident(kind);
+    logger.warn({ event: 'store_incident', kind, name, fault: faultName(error) }, 'store incident');
+  });
+  opened.add(() => store.close());
+  const masterKey = await openMasterKey(store, plan);
+  await openBootstrapToken(store, plan, settings.resetBootstrapToken, logger);
+  const readiness = await watchReadiness(store);
+  opened.add(async () => readiness.stop());
+  const foundations = { plan, settings, store, masterKey, metrics, logger, nowMs, readiness };
+  const parts = await openControlParts(foundations);
+  opened.add(() => parts.close());
+  const addresses = await openListeners(opening, parts, foundations);
+  parts.startJobs();
+  const stop = async () => {
+    readiness.leave();
+    await opened.closeAll();
+  };
+  return { publicUrl: plan.publicUrls[0], ...addresses, stop };
+}
+
+/** @throws CliError `listen_failed` */
+async function openListeners(
+  { plan, settings, logger, opened }: Opening,
+  parts: ControlParts,
+  { metrics: { registry }, readiness }: Pick<ControlPartsOptions, 'metrics' | 'readiness'>,
+): Promise<Pick<RunningControl, 'address' | 'adminAddress'>> {
+  const admin = await openAdminListener({
+    ...plan.adminListen,
+    readiness: () => readiness.checks(),
+    metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, settings.adminListen);
+  });
+  opened.add(() => admin.close());
+  const address = await listen(parts, plan.listen, settings.listen);
+  opened.add(() => parts.drain(settings.drainTimeoutMs));
+  if (plan.tls !== undefined) {
+    const unfollow = followCertificate(parts.app.server, plan.tls, logger);
+    opened.add(async () => unfollow());
+  }
+  return { address, adminAddress: admin.address };
+}
+
+/** @throws CliError `listen_failed` */
+async function listen({ app }: ControlParts, { host, port }: HostAndPort, shown: string): Promise<string> {
+  try {
+    // Fastify's own line would say http:// of TLS as well, which it is not told about.
+    const listenTextResolver = (url: string) => `bound ${new URL(url).host}`;
+    return new URL(await app.listen({ host, port, listenTextResolver })).host;
+  } catch (error) {
+    throw listenFailure(error, shown);
+  }
+}
+
+function listenFailure(error: unknown, address: string): unknown {
+  const code = systemErrorCode(error);
+  if (code === undefined || code.startsWith('FST_')) return error;
+  return usageError('listen_failed', `cannot listen on ${address}: ${code}`);
+}
+
+/** What was opened, to be closed in the reverse order; one that fails does not keep the others open. */
+class Closers {
+  readonly #logger: Logger;
+  readonly #closers: (() => Promise<void>)[] = [];
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  add(close: () => Promise<void>): void {
+    this.#closers.unshift(close);
+  }
+
+  async closeAll(): Promise<void> {
+    for (const close of this.#closers.splice(0)) {
+      await close().catch((error: unknown) => {
+        this.#logger.error({ event: 'close_failed', fault: faultName(error) }, 'a part could not be closed');
+      });
+    }
+  }
+}
+
+function stopped(stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (stop.aborted) resolve();
+    else stop.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,78 @@
+/** What Control is put together from, and what its parts report: to the log and to the metrics. */
+import { Refusal } from '../../control/domain/refusal.ts';
+import type { RefusedEnrollment } from '../../control/enrollment/refused-enrollments.ts';
+import type { KeySetEvent } from '../../control/issuers/key-set-records.ts';
+import type { Publication } from '../../control/publishing/site-publisher.ts';
+import type { MasterKey } from '../../control/secrets/master-key.ts';
+import type { ControlStore } from '../../control/store/port.ts';
+import { systemErrorCode } from '../../program/errors.ts';
+import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { ControlPlan } from './control-plan.ts';
+import type { ControlReadiness } from './control-readiness.ts';
+import type { ControlSettings } from './control-settings.ts';
+
+export interface ControlPartsOptions {
+  readonly plan: ControlPlan;
+  readonly settings: ControlSettings;
+  readonly store: ControlStore;
+  readonly masterKey: MasterKey;
+  readonly metrics: ControlMetrics;
+  readonly logger: Logger;
+  readonly nowMs: () => number;
+  readonly readiness: ControlReadiness;
+}
+
+type Reports = Pick<ControlPartsOptions, 'metrics' | 'logger'>;
+
+/** A round of a job failed, and is tried again. */
+export function reportFailure(
+  { metrics, logger }: Reports,
+  job: string,
+  error: unknown,
+  siteId?: string,
+): void {
+  metrics.jobFailed(job);
+  logger.warn({ event: 'job_failed', job, auth_site: siteId, fault: faultName(error) }, 'tried again');
+}
+
+export function reportPublished(
+  { metrics, logger }: Reports,
+  { siteId, revision, kind, bytes }: Publication,
+): void {
+  metrics.published(kind, bytes);
+  logger.debug({ event: 'published', auth_site: siteId, revision, kind, bytes }, 'published');
+}
+
+/** Outcomes are of a closed set: a failure's code names no source. */
+export function reportKeySet({ metrics, logger }: Reports, event: KeySetEvent): void {
+  const outcome = event.kind === 'refresh_failed' ? event.code : event.kind;
+  const { sourceId, revision } = event.source;
+  metrics.keySetFetched(outcome);
+  logger.debug({ event: 'key_set', source_id: sourceId, revision, outcome }, 'key set');
+}
+
+export function reportRefused({ logger }: Reports, refused: RefusedEnrollment): void {
+  const { code, policyId, siteId, subject, requestId } = refused;
+  logger.info(
+    {
+      event: 'enrollment_refused',
+      code,
+      policy_id: policyId,
+      auth_site: siteId,
+      verified_subject: subject,
+      request_id: requestId,
+    },
+    'enrollment refused',
+  );
+}
+
+export function reportIdentityProvider({ logger }: Reports, error: unknown): void {
+  const detail = error instanceof Refusal ? error.message : faultName(error);
+  logger.warn({ event: 'identity_provider', detail }, 'nobody can sign in with OpenID Connect');
+}
+
+/** Its class or system code; a message or a stack could hold what a request held. */
+export function faultName(error: unknown): string {
+  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
+}

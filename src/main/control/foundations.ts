@@ -1,0 +1,83 @@
+/** What Control stands on: the database, its master key, the bootstrap token. Told apart by codes when one does not hold. */
+import {
+  BootstrapTokenError,
+  type BootstrapTokenState,
+  establishBootstrapToken,
+} from '../../control/operators/bootstrap-token.ts';
+import { establishMasterKey, MasterKeyError } from '../../control/secrets/installation-key.ts';
+import type { MasterKey } from '../../control/secrets/master-key.ts';
+import {
+  type ControlStore,
+  type ReportIncident,
+  SchemaNewerError,
+  StoreUnavailableError,
+} from '../../control/store/port.ts';
+import { CliError, usageError } from '../../program/errors.ts';
+import { secretFile } from '../../program/secret-files.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { ControlPlan } from './control-plan.ts';
+
+/** @throws CliError `database_unavailable`, `database_newer` */
+export async function openControlStore(
+  { databaseUrl, dataDirectory }: ControlPlan,
+  nowMs: () => number,
+  report: ReportIncident,
+): Promise<ControlStore> {
+  try {
+    if (databaseUrl === undefined) {
+      const { openSqliteStore } = await import('../../control/store/sqlite.ts');
+      return await openSqliteStore({ dataDirectory, nowMs, report });
+    }
+    const { openPostgresStore } = await import('../../control/store/postgres.ts');
+    return await openPostgresStore({ url: databaseUrl, nowMs, report });
+  } catch (error) {
+    throw databaseFault(error);
+  }
+}
+
+/** @throws CliError `master_key_missing`, `master_key_invalid`, `master_key_mismatch`, or as its file is refused */
+export async function openMasterKey(store: ControlStore, plan: ControlPlan): Promise<MasterKey> {
+  try {
+    return await establishMasterKey(store, secretFile(plan.masterKeyFile));
+  } catch (error) {
+    if (error instanceof MasterKeyError)
+      throw usageError(error.code, `${plan.masterKeyFile}: ${error.message}`);
+    throw databaseFault(error);
+  }
+}
+
+/** @throws CliError `bootstrap_token_invalid`, or as its file is refused */
+export async function openBootstrapToken(
+  store: ControlStore,
+  plan: ControlPlan,
+  reset: boolean,
+  logger: Logger,
+): Promise<void> {
+  const file = secretFile(plan.bootstrapTokenFile);
+  try {
+    tell(await establishBootstrapToken(store, file, reset), file.path, logger);
+  } catch (error) {
+    if (error instanceof BootstrapTokenError) {
+      throw usageError('bootstrap_token_invalid', `${file.path} holds no bootstrap token: remove it`);
+    }
+    throw databaseFault(error);
+  }
+}
+
+function tell(state: BootstrapTokenState, file: string, logger: Logger): void {
+  const fields = { event: 'bootstrap_token', state, file };
+  if (state === 'written') {
+    logger.info(fields, 'the bootstrap token is in its file: make operators with it, then remove both');
+  } else if (state === 'stale') {
+    logger.warn(fields, 'the bootstrap token file holds another token than the one that is good: remove it');
+  } else {
+    logger.debug(fields, 'bootstrap token');
+  }
+}
+
+function databaseFault(error: unknown): unknown {
+  // Trying again does not help.
+  if (error instanceof SchemaNewerError) return usageError('database_newer', error.message);
+  if (!(error instanceof StoreUnavailableError)) return error;
+  return new CliError('unreachable', 'database_unavailable', error.message);
+}

@@ -1,0 +1,80 @@
+/** Where the settings want decisions recorded, and what of it cannot be. */
+import { isIP } from 'node:net';
+import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/bearer-token-file.ts';
+import { readCaFile } from '../../program/ca-file.ts';
+import { usageError } from '../../program/errors.ts';
+import type { AuditMode } from '../../verifier/audit/sink.ts';
+import type { VerifierSettings } from './verifier-settings.ts';
+
+export interface AuditPlan {
+  readonly mode: AuditMode;
+  /** `-` is standard output; undefined: only the collector. */
+  readonly file: string | undefined;
+  readonly collector: CollectorPlan | undefined;
+  readonly maxQueueBytes: number;
+}
+
+export interface CollectorPlan {
+  readonly url: URL;
+  /** Undefined where none is sent. */
+  readonly readToken: (() => Promise<string | undefined>) | undefined;
+  /** PEM */
+  readonly certificateAuthorities: string | undefined;
+  readonly gzip: boolean;
+}
+
+/**
+ * @throws CliError `audit_url_required`, `audit_url_invalid`, `audit_url_not_https`, `audit_required_needs_file`,
+ *   `token_file_invalid`, and what a file is refused for
+ */
+export async function planAudit(settings: VerifierSettings): Promise<AuditPlan> {
+  const mode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
+  const collector = await planCollector(settings);
+  const file = settings.auditFile ?? (collector === undefined ? '-' : undefined);
+  if (mode === 'required' && file === undefined) {
+    // Recorded means that it is there when the answer leaves; a queue in memory is not, and a round trip a request is no price to pay.
+    throw usageError(
+      'audit_required_needs_file',
+      '--audit required records in a file: give --audit-file beside --audit-url',
+    );
+  }
+  return { mode, file, collector, maxQueueBytes: settings.auditQueueBytes };
+}
+
+async function planCollector(settings: VerifierSettings): Promise<CollectorPlan | undefined> {
+  const { allowPlainHttp, auditCaFile, auditGzip, auditTokenFile, auditUrl } = settings;
+  if (auditUrl === undefined) {
+    if (auditCaFile === undefined && auditTokenFile === undefined && !auditGzip) return undefined;
+    throw usageError('audit_url_required', 'what is said of the collector needs --audit-url');
+  }
+  const url = parseCollectorUrl(auditUrl, allowPlainHttp);
+  // At the start a file that holds no token is a slip; later it may be in the middle of its rotation.
+  if (auditTokenFile !== undefined) await readBearerTokenFile(auditTokenFile);
+  return {
+    url,
+    readToken: auditTokenFile === undefined ? undefined : () => readBearerTokenFileIfUsable(auditTokenFile),
+    certificateAuthorities: await readCaFile(auditCaFile),
+    gzip: auditGzip,
+  };
+}
+
+/** Events say who called what, and the token who may say so. */
+function parseCollectorUrl(text: string, allowPlainHttp: boolean): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url?.username === '' && url.password === '' && url.hash === '';
+  if (url === undefined || !isPlain || !/^https?:$/.test(url.protocol)) {
+    throw usageError(
+      'audit_url_invalid',
+      '--audit-url must be https://HOST[:PORT]/PATH, without user, password or fragment',
+    );
+  }
+  if (url.protocol === 'http:' && !isLoopback(url.hostname) && !allowPlainHttp) {
+    throw usageError('audit_url_not_https', '--audit-url must be https://, or --allow-plain-http be given');
+  }
+  return url;
+}
+
+function isLoopback(hostname: string): boolean {
+  if (hostname === 'localhost' || hostname === '[::1]') return true;
+  return isIP(hostname) === 4 && hostname.startsWith('127.');
+}

@@ -1,0 +1,29 @@
+/** What says how a request is decided, beside the bundle: to the sidecar, and to `explain`, which must decide alike. */
+import { choice, duration, integer, list, optional, text, withDefault } from '../../program/settings.ts';
+
+export const FRESHNESS_SIGNERS = {
+  freshnessKeys: list(
+    text('--freshness-key <file>', 'public key that signs freshness statements; default: the bundle keys'),
+  ),
+  freshnessThreshold: withDefault(
+    integer('--freshness-threshold <count>', 'how many of the keys for freshness must have signed', {
+      min: 1,
+      max: 16,
+    }),
+    '1',
+  ),
+};
+
+export const DECISION_SETTINGS = {
+  externalOrigin: optional(
+    text('--external-origin <origin>', 'behind a proxy that rewrites host or scheme: the one origin served'),
+  ),
+  envoyBody: withDefault(
+    choice('--envoy-body <mode>', 'whether Envoy sends bodies with the check', ['buffered', 'none']),
+    'buffered',
+  ),
+  realtimeStalenessMs: withDefault(
+    duration('--realtime-staleness <duration>', 'most age of the bundle on realtime routes', { minMs: 1000 }),
+    '10s',
+  ),
+};

@@ -1,0 +1,144 @@
+/** Where the sidecar's bundle comes from: a directory, Control or both, over what the state directory remembers. */
+
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import { systemErrorCode, usageError } from '../../program/errors.ts';
+import { assertStateDirectory } from '../../program/existing-directory.ts';
+import { readPublicKeyFile } from '../../program/key-files.ts';
+import { isIdentifier } from '../../protocol/identifiers.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { VerifierMetrics } from '../../telemetry/metrics.ts';
+import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import { FileMark } from '../../verifier/loading/high-water-mark.ts';
+import { BundleHolder } from '../../verifier/loading/holder.ts';
+import { MirroredMark } from '../../verifier/loading/mirrored-mark.ts';
+import type { ControlConnection } from '../../verifier/loading/refresh/control-connection.ts';
+import { Refresher, type RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
+import { KeptChain } from '../../verifier/loading/state/kept-chain.ts';
+import { type Occupancy, occupy } from '../../verifier/loading/state/occupancy.ts';
+import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
+import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
+import { openControlConnection } from './follow-control.ts';
+import { openSharedMark, usesEmbeddedReplay } from './open-replay-store.ts';
+import type { VerifierSettings } from './verifier-settings.ts';
+
+export interface VerifierBundle {
+  readonly holder: BundleHolder;
+  /** Undefined where no Control is followed. */
+  refreshStatus(): RefreshStatus | undefined;
+  /** Loads what there is, then follows in the background. Never rejects. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** @throws CliError for settings that cannot work: nothing has been opened then */
+export async function createVerifierBundle(
+  settings: VerifierSettings,
+  logger: Logger,
+  metrics: VerifierMetrics,
+): Promise<VerifierBundle> {
+  const signers = await readSigners(settings);
+  const { authSite, stateDir: stateDirectory } = settings;
+  if (!isIdentifier(authSite)) {
+    throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
+  }
+  await assertStateDirectory(stateDirectory);
+  const connection = await openControlConnection(settings);
+  const kept = connection && new KeptChain(new StateDirectory(stateDirectory));
+  const shared = await openSharedMark(settings);
+  const own = new FileMark({ stateDirectory, authSite });
+  const mirrored = shared && new MirroredMark({ own, shared, authSite, listener: logSharedMark(logger) });
+  const mark = mirrored ?? own;
+  const refreshMetrics = createRefreshMetrics(metrics.registry, () => refresher?.status().lastContactSeconds);
+  const holder = new BundleHolder({
+    authSite,
+    directory: settings.bundle,
+    kept,
+    ...signers,
+    mark,
+    nowSeconds,
+    listener: logBundleEvents(logger, metrics, refreshMetrics),
+    ...(usesEmbeddedReplay(settings.replay) ? { acceptSnapshot: refuseUnlessSingleVerifier } : {}),
+  });
+  const listener = logRefreshEvents(logger, refreshMetrics);
+  let occupancy: Occupancy | undefined;
+  const refresher = newRefresher({ authSite, connection, holder, kept, mark, nowSeconds, listener });
+  return {
+    holder,
+    refreshStatus: () => refresher?.status(),
+    async start() {
+      occupancy = await occupyIfPossible(stateDirectory, logger);
+      await mirrored?.start();
+      await holder.start();
+      refresher?.start();
+    },
+    async close() {
+      await refresher?.close();
+      holder.close();
+      await kept?.close();
+      await mirrored?.close();
+      await shared?.close();
+      await occupancy?.release();
+    },
+  };
+}
+
+/** A file system that takes no sockets is no reason not to serve: `bundle reset-mark` then cannot tell. */
+async function occupyIfPossible(stateDirectory: string, logger: Logger): Promise<Occupancy | undefined> {
+  try {
+    return await occupy(stateDirectory);
+  } catch (error) {
+    const code = systemErrorCode(error) ?? 'error';
+    logger.warn({ code }, '--state-dir takes no sockets: bundle reset-mark cannot see that it is in use');
+    return undefined;
+  }
+}
+
+function newRefresher({
+  connection,
+  kept,
+  ...options
+}: Omit<ConstructorParameters<typeof Refresher>[0], 'connection' | 'kept'> & {
+  readonly connection: ControlConnection | undefined;
+  readonly kept: KeptChain | undefined;
+}): Refresher | undefined {
+  if (connection === undefined || kept === undefined) return undefined;
+  return new Refresher({ connection, kept, ...options });
+}
+
+export async function readSigners(settings: VerifierSettings) {
+  const bundleKeys = await readKeys(settings.bundleKeys);
+  const freshnessKeys = await readKeys(settings.freshnessKeys);
+  const { bundleThreshold, freshnessThreshold } = settings;
+  const statedBy = freshnessKeys.length > 0 ? freshnessKeys : bundleKeys;
+  return {
+    bundleSigners: signersOf(bundleKeys, bundleThreshold, 'bundle'),
+    freshnessSigners: signersOf(statedBy, freshnessThreshold, 'freshness'),
+  };
+}
+
+/** @throws CliError `bundle_threshold_too_high`, `freshness_threshold_too_high`: nothing could ever be taken */
+function signersOf(
+  keys: readonly PublicKey[],
+  threshold: number,
+  role: 'bundle' | 'freshness',
+): { readonly keys: readonly PublicKey[]; readonly threshold: number } {
+  if (threshold > new Set(keys.map(({ thumbprint }) => thumbprint)).size) {
+    const text = `--${role}-threshold is more than there are ${role} keys`;
+    throw usageError(`${role}_threshold_too_high`, text);
+  }
+  return { keys, threshold };
+}
+
+function readKeys(paths: readonly string[]): Promise<readonly PublicKey[]> {
+  return Promise.all(paths.map(readPublicKeyFile));
+}
+
+/** The embedded store knows nothing of what other verifiers consumed. */
+function refuseUnlessSingleVerifier({ singleVerifier }: Snapshot): string | undefined {
+  return singleVerifier ? undefined : '--replay memory takes only bundles that say single_verifier: true';
+}
+
+export function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}

@@ -1,0 +1,262 @@
+/** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import {
+  type AdminListener,
+  type AdminOptions,
+  openAdminListener,
+  type ReadinessCheck,
+} from '../../enforcement/admin/server.ts';
+import { ListenError } from '../../enforcement/ext-authz-grpc/server.ts';
+import { CliError, systemErrorCode, usageError } from '../../program/errors.ts';
+import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import type { CliContext } from '../../program/output.ts';
+import { stopped, untilStopped } from '../../program/stop-signal.ts';
+import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
+import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
+import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
+import { renderMetrics } from '../../telemetry/render-metrics.ts';
+import { staleGroups } from '../../verifier/decision/steps/freshness.ts';
+import type { ReplayStore } from '../../verifier/replay/store.ts';
+import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
+import { type Departure, departBySignal } from './departure.ts';
+import { type DoorPlan, openDoor, planDoor, type VerifierDoor } from './door.ts';
+import { releaseStartMemory, tuneGarbageCollection } from './garbage-collection.ts';
+import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
+import { reportReadiness } from './readiness-report.ts';
+import { createReplayTelemetry } from './replay-telemetry.ts';
+import { openVerifierAudit, type VerifierAudit } from './verifier-audit.ts';
+import { createVerifierBundle, type VerifierBundle } from './verifier-bundle.ts';
+import { verifierReadiness } from './verifier-readiness.ts';
+import type { VerifierSettings } from './verifier-settings.ts';
+
+/** What is otherwise in one of several processes: see `workers/`. */
+export interface ProcessRole {
+  /** Runs a verifier, which is told when it is to leave. */
+  readonly untilAsked: (
+    settings: VerifierSettings,
+    run: (departure: Departure) => Promise<void>,
+  ) => Promise<void>;
+  readonly createBundle: typeof createVerifierBundle;
+  /** @param doorAddress where the door listens */
+  readonly openAdmin: (options: AdminOptions, doorAddress: string) => Promise<AdminListener>;
+  readonly logFields: { readonly [name: string]: string | number };
+  /** The log line that says that it listens. */
+  readonly tellStart: (logger: Logger, started: Started) => void;
+}
+
+interface Started {
+  readonly version: string;
+  readonly authSite: string;
+  /** Where the door listens, and the admin listener. */
+  readonly listen: string;
+  readonly adminListen: string;
+}
+
+const ALONE: ProcessRole = {
+  untilAsked: ({ drainDelayMs }, run) => untilStopped((stop) => run(departBySignal(stop, drainDelayMs))),
+  createBundle: createVerifierBundle,
+  openAdmin: (options) => openAdminListener(options),
+  logFields: {},
+  tellStart: (logger, { adminListen, authSite, listen, version }) =>
+    logger.info({ version, listen, admin_listen: adminListen, auth_site: authSite }, 'listening'),
+};
+
+/** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
+export function runVerifier(
+  settings: VerifierSettings,
+  context: CliContext,
+  role: ProcessRole = ALONE,
+): Promise<void> {
+  return role.untilAsked(settings, (departure) => serve({ settings, context, role, departure }));
+}
+
+interface ServeInputs {
+  readonly settings: VerifierSettings;
+  readonly context: CliContext;
+  readonly role: ProcessRole;
+  readonly departure: Departure;
+}
+
+async function serve({ context, departure, role, settings }: ServeInputs): Promise<void> {
+  tuneGarbageCollection();
+  const logger = createLogger(settings.logLevel).child(role.logFields);
+  const { version } = context;
+  const parts = await startParts({ settings, logger, version, role, departure });
+  try {
+    if (!departure.isCalledOff()) await keepOpen(parts);
+  } finally {
+    const { audit, bundle, replayStore } = parts;
+    await Promise.all([bundle.close(), replayStore.close(), audit.close()]);
+  }
+  logger.info('stopped');
+}
+
+/** Opens the listeners, and closes them when everything in flight has been answered. */
+async function keepOpen(parts: Parts): Promise<void> {
+  const { departure, logger, role, settings, version } = parts;
+  const { admin, close, door } = await openListeners(parts);
+  try {
+    if (departure.isCalledOff()) return;
+    const { authSite } = settings;
+    role.tellStart(logger, { version, authSite, listen: door.address, adminListen: admin.address });
+    await stopped(departure.leaving);
+    logger.info('draining');
+    // Whoever asks for its health takes it out of what is asked; until then its answers are as good as ever.
+    await departure.untilClosing();
+  } finally {
+    await close();
+  }
+}
+
+interface StartInputs {
+  readonly settings: VerifierSettings;
+  readonly logger: Logger;
+  readonly version: string;
+  readonly role: ProcessRole;
+  readonly departure: Departure;
+}
+
+/** Everything but the listeners. */
+interface Parts extends StartInputs {
+  readonly doorPlan: DoorPlan;
+  readonly adminAddress: HostAndPort;
+  readonly metrics: VerifierMetrics;
+  readonly bundle: VerifierBundle;
+  readonly replayStore: ReplayStore;
+  readonly audit: VerifierAudit;
+  readonly verifier: Verifier;
+  readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
+}
+
+/** What can be wrong with the settings is told before anything is opened. */
+async function startParts(inputs: StartInputs): Promise<Parts> {
+  const { logger, role, settings } = inputs;
+  const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
+  const doorPlan = await planDoor(settings);
+  const externalOrigin = parseExternalOrigin(settings.externalOrigin);
+  await assertReplaySetting(settings);
+  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
+  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot, realtimeStalenessSeconds));
+  const bundle = await role.createBundle(settings, logger, metrics);
+  const audit = await openVerifierAudit(settings, metrics, logger).catch(async (error: unknown) => {
+    await bundle.close();
+    throw error;
+  });
+  await bundle.start();
+  const replayStore = await openReplayStore(settings, {
+    expectedSkewSeconds: () => bundle.holder.snapshot?.skewSeconds,
+    observer: createReplayTelemetry(metrics, logger, () => replayStore.health()),
+  });
+  const verifier = createVerifier({
+    currentSnapshot: () => bundle.holder.snapshot,
+    replayStore,
+    auditSink: audit.sink,
+    auditMode: audit.mode,
+    metrics,
+    nowMs: Date.now,
+    realtimeStalenessSeconds,
+    externalOrigin,
+    maxInFlight: settings.maxInFlight,
+    onInternalError: internalErrorLog(logger),
+  });
+  const readiness = (leaving: boolean) =>
+    verifierReadiness({
+      bundle: bundle.holder.status(),
+      refresh: bundle.refreshStatus(),
+      replay: replayStore.health(),
+      audit: audit.health(),
+      realtimeStalenessSeconds,
+      leaving,
+    });
+  return { ...inputs, doorPlan, adminAddress, metrics, bundle, replayStore, audit, verifier, readiness };
+}
+
+interface Listeners {
+  readonly door: VerifierDoor;
+  readonly admin: AdminListener;
+  /** Answers what is in flight, at most for as long as the settings say. */
+  readonly close: () => Promise<void>;
+}
+
+/** @throws CliError `listen_failed` */
+async function openListeners(parts: Parts): Promise<Listeners> {
+  const { adminAddress, departure, doorPlan, logger, metrics, role, settings } = parts;
+  const { leaving } = departure;
+  const door = await openDoor({
+    ...parts,
+    plan: doorPlan,
+    // Nobody asks yet, neither the door nor for its health: all would wait.
+    beforeListening: releaseStartMemory,
+    onInternalError: internalErrorLog(logger),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, settings.listen);
+  });
+  const readiness = (isLeaving: boolean) => [...parts.readiness(isLeaving), ...door.checks()];
+  createReadinessMetrics(metrics.registry, () => readiness(leaving.aborted));
+  const adminOptions = {
+    ...adminAddress,
+    readiness: () => readiness(leaving.aborted),
+    metrics: () => scrape(metrics),
+  };
+  const admin = await role.openAdmin(adminOptions, door.address).catch(async (error: unknown) => {
+    await door.drain(0);
+    throw listenFailure(error, settings.adminListen);
+  });
+  // That it leaves is no news of its readiness: the log has it by itself.
+  const stopReporting = reportReadiness({ readiness: () => readiness(false), door, logger, leaving });
+  const close = async () => {
+    stopReporting();
+    door.setServing(false);
+    await door.drain(settings.drainTimeoutMs);
+    await admin.close();
+  };
+  return { door, admin, close };
+}
+
+function internalErrorLog(logger: Logger): (error: unknown) => void {
+  return (error) => logger.error({ fault: faultName(error) }, 'internal fault: the request was denied');
+}
+
+export function parseExternalOrigin(text: string | undefined): Origin | undefined {
+  if (text === undefined) return undefined;
+  const origin = parseOrigin(text);
+  if (origin === undefined) {
+    throw usageError(
+      'bad_origin',
+      '--external-origin must be scheme://host[:port] in lower case, such as https://api.example',
+    );
+  }
+  return origin;
+}
+
+export function listenFailure(error: unknown, address: string): CliError {
+  if (error instanceof CliError) return error;
+  const why = error instanceof ListenError ? error.message : (systemErrorCode(error) ?? 'error');
+  return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
+}
+
+/** Its class or system code; a message or a stack could hold what a request held. */
+function faultName(error: unknown): string {
+  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+export function readingOf(snapshot: Snapshot | undefined, realtimeStalenessSeconds: number) {
+  if (snapshot === undefined) return undefined;
+  const stale = staleGroups(snapshot, nowSeconds(), realtimeStalenessSeconds);
+  const countOf = (kind: 'bounded' | 'realtime') =>
+    stale.reduce((sum, { routeIds, rule }) => sum + (rule.kind === kind ? routeIds.length : 0), 0);
+  return {
+    revision: snapshot.revision,
+    ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds,
+    staleRoutes: { bounded: countOf('bounded'), realtime: countOf('realtime') },
+  };
+}
+
+async function scrape({ registry }: VerifierMetrics) {
+  return { contentType: registry.contentType, text: await renderMetrics(registry) };
+}

@@ -1,0 +1,128 @@
+/**
+ * What `/readyz` and the gRPC health service say of the sidecar: what is wrong, and what to do about it.
+ * Each text is a row in docs/enforcement.md "Run-book".
+ */
+
+import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
+import { hasEnded, hasStarted } from '../../protocol/validity.ts';
+import { mostAgeSeconds, staleGroups } from '../../verifier/decision/steps/freshness.ts';
+import type { BundleStatus } from '../../verifier/loading/holder.ts';
+import type { RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
+import type { ReplayHealth } from '../../verifier/replay/store.ts';
+import type { AuditHealth } from './verifier-audit.ts';
+
+export interface ReadinessInputs {
+  readonly bundle: BundleStatus;
+  /** Undefined where no Control is followed. */
+  readonly refresh: RefreshStatus | undefined;
+  readonly replay: ReplayHealth;
+  readonly audit: AuditHealth;
+  readonly realtimeStalenessSeconds: number;
+  /** A signal has come. */
+  readonly leaving: boolean;
+}
+
+export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCheck[] {
+  const { bundle, leaving, replay } = inputs;
+  return [
+    bundleCheck(bundle),
+    freshnessCheck(bundle, inputs.realtimeStalenessSeconds),
+    ...(inputs.refresh === undefined ? [] : [controlCheck(inputs.refresh)]),
+    replay.ready
+      ? { name: 'replay_store', problem: undefined, warning: replay.warning }
+      : { name: 'replay_store', problem: replay.problem },
+    auditCheck(inputs.audit),
+    listenerCheck(leaving),
+  ];
+}
+
+export function listenerCheck(leaving: boolean): ReadinessCheck {
+  return {
+    name: 'listener',
+    problem: leaving ? 'draining: a signal has come, and it is about to end' : undefined,
+  };
+}
+
+const NO_BUNDLE = 'no bundle has been loaded: put one into --bundle, or have Control publish one';
+
+/** A bundle that was refused leaves the one before it at work: that is told, and does not stop the traffic. */
+export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
+  const refused = problem && `${problem.error.code}: ${problem.error.message}`;
+  return snapshot === undefined
+    ? { name: 'bundle', problem: refused ?? NO_BUNDLE }
+    : { name: 'bundle', problem: undefined, warning: refused };
+}
+
+/** Where a request without a record is refused, a trail that cannot be written stops the traffic. */
+function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck {
+  const notRecorded =
+    recorder && `decisions cannot be recorded (${recorder}): mend what --audit-file names; it is tried again`;
+  const notSent =
+    collector &&
+    `decisions cannot be sent to the collector (${collector}): mend what --audit-url names; it is tried again`;
+  const problem = mode === 'required' ? notRecorded : undefined;
+  return { name: 'audit', problem, warning: problem === undefined ? (notRecorded ?? notSent) : undefined };
+}
+
+/** Never a problem: what is loaded serves without Control, for as long as it is fresh. */
+export function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
+  const warning = problem && `${problem.error.code}: ${problem.error.message}`;
+  const silent =
+    lastContactSeconds === undefined ? 'Control has not answered yet: is --control-url right?' : undefined;
+  return { name: 'control', problem: undefined, warning: warning ?? silent };
+}
+
+function freshnessCheck(status: BundleStatus, realtimeStalenessSeconds: number): ReadinessCheck {
+  const { freshnessIgnored, freshnessProblem, snapshot } = status;
+  const refused =
+    freshnessProblem === undefined
+      ? freshnessIgnored && `the statement on disk is not applied: ${freshnessIgnored}`
+      : `${freshnessProblem.error.code}: ${freshnessProblem.error.message}`;
+  const { problem, routes, warning } = snapshot ? stalenessOf(snapshot, realtimeStalenessSeconds) : SERVED;
+  const warnings = [warning, refused].filter((text) => text !== undefined);
+  return {
+    name: 'freshness',
+    problem,
+    warning: warnings.length > 0 ? warnings.join('; ') : undefined,
+    routes,
+  };
+}
+
+const AHEAD_OF_CLOCK =
+  "this machine's clock is behind the bundle, or behind its newest freshness statement: set the clock right";
+const EXPIRED = 'the bundle has expired: sign or publish a new revision';
+
+/** Most route names in an answer: a site may have thousands, and probes read little of one. */
+const MAX_NAMED_ROUTES = 100;
+
+type Staleness = Pick<ReadinessCheck, 'problem' | 'warning' | 'routes'>;
+const SERVED: Staleness = { problem: undefined };
+
+/** A problem only when no route at all could be served: what `steps/freshness.ts` would say of the most patient one. */
+function stalenessOf(snapshot: Snapshot, realtimeStalenessSeconds: number): Staleness {
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const { expiresAtSeconds, freshAsOfSeconds, routesByFreshness, skewSeconds } = snapshot;
+  if (!hasStarted(freshAsOfSeconds, nowSeconds, skewSeconds)) return { problem: AHEAD_OF_CLOCK };
+  if (hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)) return { problem: EXPIRED };
+  const ages = routesByFreshness.map(({ rule }) => mostAgeSeconds(rule, realtimeStalenessSeconds));
+  const mostSeconds = ages.length === 0 ? realtimeStalenessSeconds : ages.reduce((a, b) => Math.max(a, b));
+  const ageSeconds = nowSeconds - freshAsOfSeconds;
+  if (ageSeconds > mostSeconds) {
+    const text =
+      `the bundle is ${ageSeconds} s old, more than any route allows (${mostSeconds} s): ` +
+      'see that bundle freshen, or Control, states its freshness and that its statements arrive';
+    return { problem: text };
+  }
+  const stale = routeIdsOf(staleGroups(snapshot, nowSeconds, realtimeStalenessSeconds));
+  if (stale.length === 0) return SERVED;
+  return {
+    problem: undefined,
+    warning: `${stale.length} of ${snapshot.routes.size} routes are denied as stale, the bundle is ${ageSeconds} s old: see that freshness statements arrive`,
+    routes: stale.slice(0, MAX_NAMED_ROUTES),
+  };
+}
+
+function routeIdsOf(groups: readonly FreshnessGroup[]): readonly string[] {
+  return groups.flatMap(({ routeIds }) => routeIds).sort();
+}

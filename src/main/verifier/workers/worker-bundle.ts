@@ -1,0 +1,44 @@
+/** The bundle of a worker: the directory, and what the primary keeps, both only read. */
+
+import type { Logger } from '../../../telemetry/logger.ts';
+import type { VerifierMetrics } from '../../../telemetry/metrics.ts';
+import { createRefreshMetrics } from '../../../telemetry/refresh-metrics.ts';
+import { BundleHolder } from '../../../verifier/loading/holder.ts';
+import { logBundleEvents } from '../bundle-log.ts';
+import { nowSeconds, readSigners, type VerifierBundle } from '../verifier-bundle.ts';
+import type { VerifierSettings } from '../verifier-settings.ts';
+import { PrimaryMark } from './primary-mark.ts';
+import { StateFollower } from './state-follower.ts';
+
+export async function createWorkerBundle(
+  settings: VerifierSettings,
+  logger: Logger,
+  metrics: VerifierMetrics,
+): Promise<VerifierBundle> {
+  const { authSite, stateDir: stateDirectory } = settings;
+  const signers = await readSigners(settings);
+  const holder = new BundleHolder({
+    authSite,
+    directory: settings.bundle,
+    ...signers,
+    mark: new PrimaryMark({ stateDirectory, authSite }),
+    nowSeconds,
+    listener: logBundleEvents(
+      logger,
+      metrics,
+      createRefreshMetrics(metrics.registry, () => undefined),
+    ),
+  });
+  const follower = settings.controlUrl === undefined ? undefined : new StateFollower(stateDirectory, holder);
+  return {
+    holder,
+    refreshStatus: () => undefined,
+    start: async () => {
+      await Promise.all([holder.start(), follower?.start()]);
+    },
+    close: async () => {
+      follower?.close();
+      holder.close();
+    },
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * Control's own secrets as files: made once with mode 0600, complete before they have their name, refused when anybody
+ * else may read them; and secrets that somebody mounts.
+ */
+import { randomBytes } from 'node:crypto';
+import { link, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { CliError, systemErrorCode, usageError } from './errors.ts';
+import { readInputBytes } from './input-files.ts';
+import { writeNewFile } from './output-files.ts';
+
+const MAX_SECRET_BYTES = 64 * 1024;
+
+/** A file that Control itself makes. */
+export interface SecretFile {
+  readonly path: string;
+  /** Undefined when there is none. @throws CliError `file_permissions` and as `readInputBytes` */
+  read(): Promise<string | undefined>;
+  /** On the disk as a whole, or not there. @returns false when there was one already @throws CliError `file_not_written` */
+  create(content: string): Promise<boolean>;
+  remove(): Promise<void>;
+}
+
+export function secretFile(path: string): SecretFile {
+  return {
+    path,
+    async read() {
+      try {
+        return (await readInputBytes(path, { maxBytes: MAX_SECRET_BYTES, secret: true })).toString('utf8');
+      } catch (error) {
+        if (error instanceof CliError && error.code === 'file_not_found') return undefined;
+        throw error;
+      }
+    },
+    create: (content) => createWhole(path, content),
+    remove: () => unlink(path),
+  };
+}
+
+/** A link has a name at once and takes nobody's place, so that no other instance reads half a file. */
+async function createWhole(path: string, content: string): Promise<boolean> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(8).toString('hex')}`);
+  await writeNewFile({ path: temporary, content, mode: 0o600 });
+  try {
+    await link(temporary, path);
+    return true;
+  } catch (error) {
+    if (systemErrorCode(error) === 'EEXIST') return false;
+    throw usageError('file_not_written', `${path} cannot be written (${systemErrorCode(error) ?? 'error'})`);
+  } finally {
+    await unlink(temporary);
+  }
+}
+
+/**
+ * A secret that somebody else provides, such as a mounted one: its group may read it (Kubernetes' `fsGroup`), others not.
+ * One trailing line break is not part of it.
+ * @throws CliError `file_permissions`, `file_empty`, or as `readInputBytes`
+ */
+export async function readMountedSecret(path: string): Promise<string> {
+  const content = (await readInputBytes(path, { maxBytes: MAX_SECRET_BYTES, secret: false })).toString(
+    'utf8',
+  );
+  if (((await stat(path)).mode & 0o007) !== 0) {
+    throw usageError('file_permissions', `${path} can be read or written by everybody: chmod o-rwx`);
+  }
+  const secret = content.replace(/\r?\n$/, '');
+  if (secret === '') throw usageError('file_empty', `${path} is empty`);
+  return secret;
+}

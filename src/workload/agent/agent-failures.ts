@@ -1,0 +1,53 @@
+/** What an attempt to enroll ended with, as the agent goes by it: how soon to try again, and whether its key is spent. */
+import { EnrollError, type EnrollFault } from '../../client/enroll/enroll-error.ts';
+import type { SetbackKind } from '../../client/enroll/renewal.ts';
+import { CliError } from '../../program/errors.ts';
+
+export interface EnrollmentFailure {
+  readonly kind: SetbackKind;
+  readonly code: string;
+  /** One line, which holds nothing secret. */
+  readonly text: string;
+  readonly retryAfterMs: number | undefined;
+  /** The next attempt is made with another key. */
+  readonly isKeySpent: boolean;
+}
+
+const KINDS: { readonly [F in EnrollFault]: SetbackKind } = {
+  usage: 'unavailable',
+  refused: 'refused',
+  pending: 'unavailable',
+  unreachable: 'unavailable',
+};
+
+/** Of our own making, not Control's word: each attempt may meet it, and the next one as well be the better. */
+const INTERNAL = 'internal';
+
+export function failureOf(error: unknown): EnrollmentFailure {
+  if (error instanceof EnrollError) {
+    const { code, kind, message: text, retryAfterMs } = error;
+    return { kind: kindOf(code, kind), code, text, retryAfterMs, isKeySpent: isSpent(code, kind) };
+  }
+  const code = error instanceof CliError ? error.code : INTERNAL;
+  const text = error instanceof Error ? error.message : 'unexpected failure';
+  return { kind: 'unavailable', code, text, retryAfterMs: undefined, isKeySpent: true };
+}
+
+/** Refusals of how far things had come, or of a clock: the same question, asked from the beginning, may be answered. */
+const REFUSED_FOR_NOW: ReadonlySet<string> = new Set([
+  'challenge_consumed',
+  'challenge_expired',
+  'challenge_unknown',
+  'enrollment_unknown',
+  'poll_unauthorized',
+]);
+
+function kindOf(code: string, kind: EnrollFault): SetbackKind {
+  if (REFUSED_FOR_NOW.has(code)) return 'unavailable';
+  if (code === 'enrollment_pending') return 'pending';
+  return code === 'enrollment_denied' ? 'denied' : KINDS[kind];
+}
+
+function isSpent(code: string, kind: EnrollFault): boolean {
+  return !REFUSED_FOR_NOW.has(code) && (kind === 'refused' || kind === 'usage');
+}

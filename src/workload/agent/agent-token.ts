@@ -1,0 +1,31 @@
+/** The token file as the agent sees it: which token is there, and until when. Read anew each time, through links. */
+import { hash } from 'node:crypto';
+import type { SecretText } from '../../client/enroll/secret-text.ts';
+import { CliError } from '../../program/errors.ts';
+import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
+import { readWorkloadToken } from '../workload-token-file.ts';
+import type { SeenToken } from './keeper-ports.ts';
+
+export async function lookAtToken(path: string): Promise<SeenToken> {
+  try {
+    const token = await readWorkloadToken(path);
+    const digest = hash('sha256', token.reveal(), 'base64url');
+    return { sight: { kind: 'token', digest, expiresAtMs: expiryOf(token) }, text: '' };
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    return { sight: { kind: 'fault', code: error.code }, text: error.message };
+  }
+}
+
+/** Milliseconds. Nobody has verified it: it says when to come back, not what to believe. */
+function expiryOf(token: SecretText): number | undefined {
+  const [, payload = ''] = token.reveal().split('.');
+  try {
+    const claims = parseStrictJson(Buffer.from(payload, 'base64url').toString('utf8'));
+    const exp = isJsonObject(claims) ? claims.exp : undefined;
+    return typeof exp === 'number' && Number.isFinite(exp) ? exp * 1000 : undefined;
+  } catch (error) {
+    if (error instanceof StrictJsonError) return undefined;
+    throw error;
+  }
+}

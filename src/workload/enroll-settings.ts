@@ -1,0 +1,152 @@
+/** What `enroll` can be told, and which of it cannot be together. Source: specification "Command-line tool". */
+import type { EnrollRequest } from '../client/enroll/enroll-ports.ts';
+import { type EnrollmentTarget, MAX_REFRESH_SKEW_MS } from '../client/enroll/enrollment-state.ts';
+import { usageError } from '../program/errors.ts';
+import {
+  aliased,
+  duration,
+  integer,
+  optional,
+  type SettingValues,
+  text,
+  toggle,
+  withDefault,
+} from '../program/settings.ts';
+import type { KeyChoice } from './enrollment-key.ts';
+
+/** Where Kubernetes projects a service account's token unless a volume says otherwise. */
+export const KUBERNETES_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+export const ENROLLMENT_PROVIDER = 'oidc_jwks';
+
+const TIMING = { faultCode: 'invalid_enroll_timing' } as const;
+
+export const ENROLL_SETTINGS = {
+  controlUrl: optional(text('--control-url <url>', "Control's base URL; required")),
+  policy: optional(
+    aliased(
+      text('--policy <reference>', 'enrollment policy, as Control gave it; required'),
+      'enrollment-policy',
+    ),
+  ),
+  provider: withDefault(text('--provider <name>', 'who vouches for the workload'), ENROLLMENT_PROVIDER),
+  privateKeyFile: optional(text('--private-key-file <file>', 'enroll this key, PKCS#8 PEM of mode 0600')),
+  privateKeyOut: optional(text('--private-key-out <file>', 'make a new key there and enroll it')),
+  proofFile: optional(text('--proof-file <file>', "the workload's projected token")),
+  kubernetesTokenFile: optional(
+    text(
+      '--kubernetes-token-file <file>',
+      `the same, without --proof-file (default: ${KUBERNETES_TOKEN_FILE})`,
+    ),
+  ),
+  waitForActivation: toggle('--wait-for-activation', 'poll until the key is active', true),
+  timeoutMs: withDefault(duration('--timeout <duration>', 'for all of it', TIMING), '5m'),
+  pollIntervalMs: optional(
+    duration(
+      '--poll-interval <duration>',
+      'first wait between two questions; grows to 30s (default: 2s, or --timeout where that is shorter)',
+      TIMING,
+    ),
+  ),
+  submitRetries: withDefault(
+    integer('--submit-retries <count>', 'how often a submission is made again after a fault, at most 5', {
+      min: 0,
+      max: 5,
+    }),
+    '2',
+  ),
+  refreshSkewMs: withDefault(
+    duration(
+      '--refresh-skew <duration>',
+      "enroll again this long before expiry, at most 15 % of the key's life",
+      {
+        ...TIMING,
+        maxMs: MAX_REFRESH_SKEW_MS,
+      },
+    ),
+    '5m',
+  ),
+  forceReenroll: toggle('--force-reenroll', 'enroll although the key looks current', false),
+  controlCaFile: optional(
+    text('--control-ca-file <file>', "certificates (PEM) to trust instead of the system's"),
+  ),
+};
+export type EnrollValues = SettingValues<typeof ENROLL_SETTINGS>;
+
+export interface EnrollPlan extends Omit<EnrollRequest, 'key' | 'target'> {
+  /** As given: not yet read as a URL. */
+  readonly target: EnrollmentTarget;
+  readonly keyChoice: KeyChoice;
+  readonly tokenFile: string;
+}
+
+const DEFAULT_POLL_INTERVAL_MS = 2_000;
+export const DEFAULT_REFRESH_SKEW_MS = 300_000;
+/** Longest that one exchange with Control may take. */
+const MAX_REQUEST_MS = 10_000;
+/** So that a lost answer leaves time to ask again. */
+const REQUESTS_IN_TIMEOUT = 3;
+const MAX_POLICY_CHARACTERS = 128;
+
+/**
+ * @throws CliError `control_url_and_policy_required`, `policy_invalid`, `unsupported_enrollment_provider`,
+ *   `set_exactly_one_private_key_file_or_out`, `invalid_enroll_timing`, `set_proof_file_or_kubernetes_token_file`
+ */
+export function planOf(values: EnrollValues): EnrollPlan {
+  const { provider, timeoutMs, submitRetries, refreshSkewMs } = values;
+  const pollIntervalMs = values.pollIntervalMs ?? Math.min(DEFAULT_POLL_INTERVAL_MS, timeoutMs);
+  const target = targetOf(values);
+  if (provider !== ENROLLMENT_PROVIDER) {
+    throw usageError('unsupported_enrollment_provider', `--provider must be ${ENROLLMENT_PROVIDER}`);
+  }
+  const keyChoice = keyChoiceOf(values);
+  if (pollIntervalMs > timeoutMs) {
+    throw usageError('invalid_enroll_timing', '--poll-interval must not be longer than --timeout');
+  }
+  return {
+    target,
+    provider,
+    keyChoice,
+    tokenFile: tokenFileOf(values),
+    waitsForActivation: values.waitForActivation,
+    timeoutMs,
+    requestTimeoutMs: Math.min(MAX_REQUEST_MS, timeoutMs / REQUESTS_IN_TIMEOUT),
+    pollIntervalMs,
+    submitRetries,
+    refreshSkewMs,
+    forcesReenrollment: values.forceReenroll,
+  };
+}
+
+function targetOf({ controlUrl, policy }: EnrollValues): EnrollmentTarget {
+  if (controlUrl === undefined || policy === undefined) {
+    throw usageError('control_url_and_policy_required', 'give both --control-url and --policy');
+  }
+  if (policy.length > MAX_POLICY_CHARACTERS || !/^[\x21-\x7e]+$/.test(policy)) {
+    throw usageError(
+      'policy_invalid',
+      `--policy must be 1 to ${MAX_POLICY_CHARACTERS} visible ASCII characters`,
+    );
+  }
+  return { controlUrl, policy };
+}
+
+function keyChoiceOf({ privateKeyFile, privateKeyOut }: EnrollValues): KeyChoice {
+  if (privateKeyFile !== undefined && privateKeyOut === undefined)
+    return { kind: 'use', file: privateKeyFile };
+  if (privateKeyOut !== undefined && privateKeyFile === undefined)
+    return { kind: 'make', file: privateKeyOut };
+  throw usageError(
+    'set_exactly_one_private_key_file_or_out',
+    'give either --private-key-file, for a key that is there, or --private-key-out, for a new one',
+  );
+}
+
+function tokenFileOf({ proofFile, kubernetesTokenFile }: EnrollValues): string {
+  if (proofFile !== undefined && kubernetesTokenFile !== undefined) {
+    throw usageError(
+      'set_proof_file_or_kubernetes_token_file',
+      'give --proof-file or --kubernetes-token-file, not both',
+    );
+  }
+  return proofFile ?? kubernetesTokenFile ?? KUBERNETES_TOKEN_FILE;
+}

@@ -1,0 +1,93 @@
+/**
+ * The key that is enrolled: one that is there, or a new one. A command line with `--private-key-out` can be run again after
+ * any end: the key that it made is known by the state beside it, and is used again. Another
+ * Control or policy is accepted as long as nothing was issued to the key.
+ */
+import { lstat, unlink } from 'node:fs/promises';
+import {
+  type EnrollmentState,
+  type EnrollmentTarget,
+  isSameTarget,
+} from '../client/enroll/enrollment-state.ts';
+import { systemErrorCode, usageError } from '../program/errors.ts';
+import { readSigningKeyFile } from '../program/key-files.ts';
+import { writeNewFile } from '../program/output-files.ts';
+import { generateSigningKey, type SigningKey } from '../protocol/signing.ts';
+import { EnrollmentStateFile, statePathOf } from './state-file.ts';
+
+export type KeyChoice =
+  | { readonly kind: 'use'; readonly file: string }
+  /** Made here, or by an earlier run for the same Control and policy, or by one that enrolled nothing. */
+  | { readonly kind: 'make'; readonly file: string };
+
+/** @throws CliError `file_exists`, `private_key_not_ed25519`, or as `readSigningKeyFile` and `writeNewFile` */
+export async function openEnrollmentKey(choice: KeyChoice, target: EnrollmentTarget): Promise<SigningKey> {
+  const { file } = choice;
+  if (choice.kind === 'use') return readEd25519Key(file);
+  switch (await whatIsAt(file)) {
+    case 'something':
+      return readOwnKey(file, target);
+    case 'empty_file':
+      await removeUnfinishedKey(file);
+      return makeKey(file, target);
+    case 'nothing':
+      return makeKey(file, target);
+  }
+}
+
+async function readEd25519Key(file: string): Promise<SigningKey> {
+  const key = await readSigningKeyFile(file);
+  if (key.publicKey.algorithm === 'Ed25519') return key;
+  throw usageError('private_key_not_ed25519', `${file}: only Ed25519 keys can be enrolled`);
+}
+
+async function whatIsAt(file: string): Promise<'nothing' | 'empty_file' | 'something'> {
+  try {
+    // Not through links: one that leads nowhere is something, and nothing is made in its place.
+    const stats = await lstat(file);
+    return stats.isFile() && stats.size === 0 ? 'empty_file' : 'something';
+  } catch (error) {
+    // All else shows when the file is written.
+    if (systemErrorCode(error) === 'ENOENT') return 'nothing';
+    return 'something';
+  }
+}
+
+async function readOwnKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
+  const state = await new EnrollmentStateFile(file).load();
+  if (state === undefined || !(isUnused(state) || isSameTarget(state.target, target))) throw notOurs(file);
+  const key = await readEd25519Key(file);
+  if (state.keyThumbprint !== key.publicKey.thumbprint) throw notOurs(file);
+  return key;
+}
+
+/** A run that was killed between making the file and writing it: nothing was ever enrolled with that key. */
+async function removeUnfinishedKey(file: string): Promise<void> {
+  const state = await new EnrollmentStateFile(file).load();
+  if (state === undefined || !isUnused(state)) throw notOurs(file);
+  await unlink(file);
+}
+
+/** Whether nothing was issued to the key, and there is no submission that something could come of, or has. */
+function isUnused({ attempt, enrolled, mayBeIssued }: EnrollmentState): boolean {
+  return attempt === undefined && enrolled === undefined && mayBeIssued === undefined;
+}
+
+/** For a file that stands where a key of the agent's or of `enroll`'s own should. */
+export function notOurs(file: string) {
+  return usageError(
+    'file_exists',
+    `${file} is there and ${statePathOf(file)} does not say that it was made for this Control and policy: to enroll it, give it as --private-key-file`,
+  );
+}
+
+/** The state comes first: without it, the next run would not know the key for its own. */
+async function makeKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
+  const key = generateSigningKey('Ed25519');
+  const keyThumbprint = key.publicKey.thumbprint;
+  const state = { keyThumbprint, target, enrolled: undefined, attempt: undefined };
+  await new EnrollmentStateFile(file).save(state);
+  const content = key.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  await writeNewFile({ path: file, content, mode: 0o600 });
+  return key;
+}

@@ -1,0 +1,107 @@
+/** `proofgate control` as a process, and its API as an operator calls it. */
+import { readFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { type Agent, request as httpsRequest } from 'node:https';
+import { join } from 'node:path';
+import { type Child, describeExit, startChild } from '../../e2e/harness/child.ts';
+import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
+import { freePort } from '../../fakes/free-port.ts';
+
+export interface ApiAnswer {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string | readonly string[] | undefined };
+  /** Parsed; empty when there is none. */
+  readonly body: { readonly [member: string]: unknown };
+}
+
+export interface ApiCall {
+  readonly method?: string;
+  readonly path: string;
+  readonly body?: object;
+  readonly token?: string;
+  readonly headers?: { readonly [name: string]: string };
+  readonly ca?: string;
+  /** Of https, for many calls. */
+  readonly agent?: Agent;
+}
+
+/** One exchange, on a connection of its own unless an agent keeps some. */
+export function callApi(url: string, call: ApiCall): Promise<ApiAnswer> {
+  const { method = 'GET', path, body, token, headers, ca, agent = false } = call;
+  const send = url.startsWith('https:') ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const request = send(`${url}${path}`, {
+      method,
+      agent,
+      ...(ca === undefined ? {} : { ca }),
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    });
+    request.on('error', reject);
+    request.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        const parsed = text.startsWith('{') ? JSON.parse(text) : {};
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parsed });
+      });
+    });
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+export interface ControlProgram {
+  readonly child: Child;
+  readonly url: string;
+  readonly adminUrl: string;
+  call(call: ApiCall): Promise<ApiAnswer>;
+}
+
+export interface ControlProgramOptions {
+  readonly launcher: string;
+  readonly dataDirectory: string;
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly scheme?: 'http' | 'https';
+  /** Whose certificates it is called with over https. */
+  readonly ca?: string;
+  /** The same as before, to be found again. */
+  readonly port?: number;
+}
+
+/** @throws Error when it is not ready in time or ends first; nothing is left running then */
+export async function startControlProgram(options: ControlProgramOptions): Promise<ControlProgram> {
+  const { launcher, dataDirectory, flags = [], env, ca } = options;
+  const listen = `127.0.0.1:${options.port ?? (await freePort())}`;
+  const adminListen = `127.0.0.1:${await freePort()}`;
+  const addresses = ['--listen', listen, '--admin-listen', adminListen];
+  const child = startChild({
+    command: process.execPath,
+    args: [launcher, 'control', '--data-dir', dataDirectory, ...addresses, ...flags],
+    ...(env === undefined ? {} : { env }),
+  });
+  const adminUrl = `http://${adminListen}`;
+  try {
+    await waitFor('control to be ready', 20_000, async () => {
+      const ended = child.exitStatus();
+      if (ended !== undefined) return ended;
+      return (await httpGet(`${adminUrl}/readyz`)).status === 200 ? 'ready' : undefined;
+    });
+    const ended = child.exitStatus();
+    if (ended !== undefined) throw new Error(`it ended: ${describeExit(ended, child.stderrLines)}`);
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  const url = `${options.scheme ?? 'http'}://${listen}`;
+  return { child, url, adminUrl, call: (call) => callApi(url, ca === undefined ? call : { ca, ...call }) };
+}
+
+export async function readBootstrapToken(dataDirectory: string): Promise<string> {
+  return (await readFile(join(dataDirectory, 'bootstrap-token'), 'utf8')).trim();
+}

@@ -1,0 +1,142 @@
+/** When a verifier opens its door and when it closes it, by what it is told meanwhile. Within the test's own process. */
+import { EventEmitter } from 'node:events';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { constants, type PerformanceEntry, PerformanceObserver, performance } from 'node:perf_hooks';
+import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { openAdminListener } from '../../../src/enforcement/admin/server.ts';
+import { type Departure, departBySignal } from '../../../src/main/verifier/departure.ts';
+import { createVerifierBundle } from '../../../src/main/verifier/verifier-bundle.ts';
+import { type ProcessRole, runVerifier } from '../../../src/main/verifier/verifier-process.ts';
+import { VERIFIER_SETTINGS, type VerifierSettings } from '../../../src/main/verifier/verifier-settings.ts';
+import { WorkerChannel } from '../../../src/main/verifier/workers/worker-channel.ts';
+import { Output } from '../../../src/program/output.ts';
+import { collectTexts, settingValues } from '../../../src/program/setting-sources.ts';
+import { runInProcess } from '../../cli/in-process.ts';
+import { AUTH_SITE } from '../../fakes/bundle-content.ts';
+
+const HOUR_MS = 3_600_000;
+/** Node 20 gives nothing back, and is left alone. */
+const givesBack = Number.parseInt(process.versions.node, 10) >= 22;
+const context = { env: {}, output: new Output(process.stdout, process.stderr, {}), version: '0.0.0' };
+
+let folder = '';
+let settings: VerifierSettings;
+/** What has happened, in order. */
+let events: string[];
+let openedMs = 0;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'proofgate-departure-'));
+  const at = (name: string) => join(folder, name);
+  await mkdir(at('state'));
+  await runInProcess(['keygen', '--out', at('key.pem'), '--public-out', at('key.jwk.json')]);
+  const flags = new Map([
+    ['auth-site', [AUTH_SITE]],
+    ['bundle', [at('nothing-yet')]],
+    ['bundle-key', [at('key.jwk.json')]],
+    ['state-dir', [at('state')]],
+    ['replay', ['memory']],
+    ['audit-file', [at('audit.jsonl')]],
+    ['listen', [`unix:${at('socket')}`]],
+    ['admin-listen', ['127.0.0.1:0']],
+    ['log-level', ['silent']],
+  ]);
+  const texts = await collectTexts(Object.values(VERIFIER_SETTINGS), { flags, env: {} });
+  settings = settingValues(VERIFIER_SETTINGS, texts);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+beforeEach(() => {
+  events = [];
+});
+
+/** When all garbage was collected, in milliseconds. */
+async function collectionsWithin(run: () => Promise<void>): Promise<readonly number[]> {
+  const entries: PerformanceEntry[] = [];
+  const observer = new PerformanceObserver((list) => void entries.push(...list.getEntries()));
+  observer.observe({ entryTypes: ['gc'] });
+  await run();
+  entries.push(...observer.takeRecords());
+  observer.disconnect();
+  return entries.filter(isWhole).map(({ startTime }) => startTime);
+}
+
+/** Node 20 says which ones were asked for. Of the kind that gives memory back Node 22 says nothing, and of its own ones why they were due. */
+function isWhole(entry: PerformanceEntry): boolean {
+  const { detail } = entry as { detail?: { flags: number; kind: number } };
+  const flags = givesBack
+    ? constants.NODE_PERFORMANCE_GC_FLAGS_NO
+    : constants.NODE_PERFORMANCE_GC_FLAGS_FORCED;
+  return detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR && detail.flags === flags;
+}
+
+interface Moments {
+  readonly atStart?: () => void;
+  readonly onceOpen?: () => void;
+}
+
+/** A verifier as it is, with a departure that the test has in its hand. */
+function roleWith(departure: Departure, { atStart, onceOpen }: Moments): ProcessRole {
+  return {
+    untilAsked: (_, run) => run(departure),
+    createBundle: async (...inputs) => {
+      atStart?.();
+      return createVerifierBundle(...inputs);
+    },
+    openAdmin: async (options) => {
+      openedMs = performance.now();
+      events.push('listeners opened');
+      return openAdminListener(options);
+    },
+    logFields: {},
+    tellStart: () => {
+      events.push('said so');
+      onceOpen?.();
+    },
+  };
+}
+
+/** A worker's end of the channel, and what is said on the other one. */
+function openChannel() {
+  const end = Object.assign(new EventEmitter(), { connected: true, send: () => true });
+  const tell = (kind: 'leave' | 'close') => void end.emit('message', { kind });
+  return { departure: new WorkerChannel(end).departure, tell };
+}
+
+it('asked to end while it starts, it opens nothing, and waits for nobody', async () => {
+  const stop = new AbortController();
+  const departure = departBySignal(stop.signal, HOUR_MS);
+  await runVerifier(settings, context, roleWith(departure, { atStart: () => stop.abort() }));
+  expect(events).toEqual([]);
+});
+
+it('collects for the start alone, before anybody can ask, where that gives memory back', async () => {
+  const stop = new AbortController();
+  const role = roleWith(departBySignal(stop.signal, 0), { onceOpen: () => stop.abort() });
+  const collections = await collectionsWithin(() => runVerifier(settings, context, role));
+  expect(events).toEqual(['listeners opened', 'said so']);
+  expect(collections.length > 0).toBe(givesBack);
+  expect(collections.filter((atMs) => atMs >= openedMs)).toEqual([]);
+});
+
+it('a worker that is told to close does so without a delay, whatever the settings say', async () => {
+  const patient = { ...settings, drainDelayMs: HOUR_MS };
+  const { departure, tell } = openChannel();
+  await runVerifier(patient, context, roleWith(departure, { onceOpen: () => tell('close') }));
+  expect(events).toEqual(['listeners opened', 'said so']);
+});
+
+it('a worker that is told to close while it starts opens nothing', async () => {
+  const { departure, tell } = openChannel();
+  await runVerifier(settings, context, roleWith(departure, { atStart: () => tell('close') }));
+  expect(events).toEqual([]);
+});
+
+it('a worker that is told to leave while it starts stands in for another until it is told to close', async () => {
+  const { departure, tell } = openChannel();
+  const moments = { atStart: () => tell('leave'), onceOpen: () => tell('close') };
+  await runVerifier(settings, context, roleWith(departure, moments));
+  expect(events).toEqual(['listeners opened', 'said so']);
+});

@@ -1,0 +1,240 @@
+/** `proofgate verifier --control-url`: the program as it is shipped, following a Control over TLS. */
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { BundleContent } from '../../../src/bundle/format/schema.ts';
+import { formatTime } from '../../../src/bundle/format/times.ts';
+import { passportSha256 } from '../../../src/protocol/passport.ts';
+import { newJti, type SigningKey, signPassport, signTranscript } from '../../../src/protocol/signing.ts';
+import { keyNamed } from '../../bundle/deltas.ts';
+import { LAUNCHER } from '../../cli/compiled-cli.ts';
+import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
+import { type Child, startChild } from '../../e2e/harness/child.ts';
+import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
+import {
+  AUTH_SITE,
+  bundleContent,
+  CLIENT_ISSUER,
+  newSigningKey,
+  newTestKeys,
+  ORIGIN,
+  TRUST_DOMAIN,
+} from '../../fakes/bundle-content.ts';
+import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';
+import { rawCheckRequest } from '../../fakes/check-request.ts';
+import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
+
+const TOKEN = 'target-token-that-must-show-nowhere';
+const WAIT_MS = 15_000;
+const nowSeconds = () => Math.floor(Date.now() / 1000);
+const keys = newTestKeys();
+const enrolled = newSigningKey();
+
+let certificates: TestCertificates;
+let folder: string;
+let control: FakeControl;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pg-follow-'));
+  certificates = await makeCertificates('localhost', 'spiffe://shop.example/x', ['127.0.0.1']);
+  await mkdir(join(folder, 'state'));
+  await writeFile(join(folder, 'token'), `${TOKEN}\n`);
+  await writeFile(join(folder, 'key.jwk.json'), JSON.stringify(keys.bundle.publicKey.jwk));
+  const tls = { key: certificates.server.key, cert: certificates.server.cert };
+  control = await startFakeControl({
+    authSite: AUTH_SITE,
+    signer: keys.bundle,
+    nowSeconds,
+    token: TOKEN,
+    tls,
+  });
+  control.publishWhole(siteContent());
+}, 60_000);
+afterAll(async () => {
+  await control?.close();
+  await certificates?.remove();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** As the tests' bundle, issued now; the embedded replay store refuses proofs for about as long as clocks may differ. */
+function siteContent(): Omit<BundleContent, 'revision' | 'previous_head'> {
+  const { revision: _, derived_keys: __, ...content } = bundleContent(keys);
+  const times = { issued_at: formatTime(nowSeconds()), expires_at: formatTime(nowSeconds() + 3600) };
+  return { ...content, ...times, skew_seconds: 1, single_verifier: true };
+}
+
+const keyEntry = (status: 'active' | 'revoked') =>
+  keyNamed('dk_enrolled', 'billing', enrolled.publicKey.jwk, {
+    status,
+    expires_at: formatTime(nowSeconds() + 3600),
+  });
+
+interface Verifier {
+  readonly child: Child;
+  readonly admin: string;
+  readonly client: CheckClient;
+}
+
+const running: Verifier[] = [];
+
+async function startVerifier(caFile = certificates.ca.certPath): Promise<Verifier> {
+  const args = [
+    ...[LAUNCHER, 'verifier', '--auth-site', AUTH_SITE, '--bundle-key', join(folder, 'key.jwk.json')],
+    ...['--state-dir', join(folder, 'state'), '--replay', 'memory', '--log-level', 'trace'],
+    ...['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
+    ...['--control-url', control.url, '--control-token-file', join(folder, 'token')],
+    ...['--control-ca-file', caFile],
+  ];
+  const child = startChild({ command: process.execPath, args });
+  const [line = ''] = await child.waitForLine(/^.*"msg":"listening".*$/);
+  const { admin_listen: admin, listen } = JSON.parse(line);
+  const verifier = { child, admin: `http://${admin}`, client: openCheckClient(listen) };
+  running.push(verifier);
+  return verifier;
+}
+
+async function stopVerifier({ child, client }: Verifier): Promise<void> {
+  client.close();
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+}
+
+/** What becomes of a request by the holder of the enrolled key. */
+async function outcome({ client }: Verifier, key: SigningKey = enrolled): Promise<string> {
+  const target = '/v1/orders/17';
+  const issuedAtSeconds = nowSeconds();
+  const identity = { issuer: CLIENT_ISSUER, subject: 'client:billing', audience: ORIGIN };
+  const times = { issuedAtSeconds, expiresAtSeconds: issuedAtSeconds + 60 };
+  const passport = signPassport(
+    {
+      ...identity,
+      ...times,
+      keyId: 'dk_enrolled',
+      trustDomain: TRUST_DOMAIN,
+      keyBinding: 'software',
+      holderJwk: key.publicKey.jwk,
+    },
+    key,
+  );
+  const [scheme, authority] = ['https' as const, 'api.shop.example'];
+  const bound = { method: 'GET', scheme, authority, target };
+  const proof = signTranscript(
+    {
+      ...identity,
+      ...times,
+      ...bound,
+      authSite: AUTH_SITE,
+      keyId: 'dk_enrolled',
+      passportSha256: passportSha256(passport),
+      routeId: 'orders-read',
+      jti: newJti(),
+      contentSha256: '-',
+      headers: [],
+    },
+    key,
+  );
+  const headers = [
+    { name: 'authorization', value: `Passport ${passport}` },
+    { name: 'x-proofgate-transcript', value: proof.transcript },
+    { name: 'x-proofgate-signature', value: proof.signature },
+  ];
+  return outcomeOfResponse(
+    await client.check(rawCheckRequest({ ...bound, headers, body: { kind: 'none' } })),
+  );
+}
+
+const becomes = (verifier: Verifier, wanted: RegExp) =>
+  waitFor(`a request to be ${wanted}`, WAIT_MS, async () =>
+    wanted.test(await outcome(verifier)) ? true : undefined,
+  );
+
+async function becomesReady({ admin }: Verifier): Promise<string> {
+  return waitFor('/readyz to answer 200', WAIT_MS, async () => {
+    const { status, text } = await httpGet(`${admin}/readyz`);
+    if (status !== 200) throw new Error(text);
+    return text;
+  });
+}
+
+async function metric({ admin }: Verifier, pattern: RegExp): Promise<number> {
+  const { text } = await httpGet(`${admin}/metrics`);
+  return Number(pattern.exec(text)?.[1]);
+}
+
+describe('a verifier that has nothing but Control', () => {
+  let verifier: Verifier;
+
+  it('gets its bundle, a key as it is enrolled, and its revocation', async () => {
+    verifier = await startVerifier();
+    await becomes(verifier, /key_unknown/);
+    control.publishDelta({ keys_put: [keyEntry('active')] });
+    await becomes(verifier, /^allowed$/);
+    const position = control.publishDelta({ keys_put: [keyEntry('revoked')] });
+    await becomes(verifier, /key_revoked/);
+    await waitFor('the acknowledgement', WAIT_MS, async () =>
+      control.acknowledgements.some(
+        ({ revision, outcome: what }) => revision === position.revision && what === 'accepted',
+      )
+        ? true
+        : undefined,
+    );
+    expect(await metric(verifier, /^proofgate_bundle_revision (\d+)$/m)).toBe(position.revision);
+    expect(await metric(verifier, /^proofgate_bundle_steps_total\{kind="delta"\} (\d+)$/m)).toBe(2);
+    expect(
+      await metric(verifier, /^proofgate_control_last_contact_timestamp_seconds (\S+)$/m),
+    ).toBeGreaterThan(0);
+    await becomesReady(verifier);
+  });
+
+  it('goes on without Control, and says so; a token that was rotated is taken up', async () => {
+    control.token = `${TOKEN}-rotated`;
+    control.freshen();
+    const seen = await waitFor('the warning', WAIT_MS, async () => {
+      const { text } = await httpGet(`${verifier.admin}/readyz`);
+      return text.includes('control_unauthorized') ? text : undefined;
+    });
+    expect(seen).toContain('control');
+    await becomesReady(verifier);
+    await writeFile(join(folder, 'token'), `${TOKEN}-rotated\n`);
+    control.publishDelta({ keys_put: [keyEntry('active')] });
+    await becomes(verifier, /^allowed$/);
+    expect(
+      await metric(
+        verifier,
+        /^proofgate_control_failures_total\{activity="poll",code="control_unauthorized"\} (\d+)$/m,
+      ),
+    ).toBeGreaterThan(0);
+  });
+
+  it('killed, comes up from its state directory while Control is away, and follows again', async () => {
+    const { port } = control;
+    await control.close();
+    verifier.client.close();
+    verifier.child.signal('SIGKILL');
+    await verifier.child.exited;
+    verifier = await startVerifier();
+    await becomes(verifier, /^allowed$/);
+    expect(await becomesReady(verifier)).toContain('control_unreachable');
+    await control.listen(port);
+    control.publishDelta({ keys_removed: ['dk_enrolled'] });
+    await becomes(verifier, /key_unknown/);
+    await stopVerifier(verifier);
+  });
+
+  it('trusts no other Control than the one of --control-ca-file', async () => {
+    const others = await makeCertificates('localhost', 'spiffe://shop.example/x');
+    const stranger = await startVerifier(others.ca.certPath);
+    const line = await stranger.child.waitForLine(/"code":"control_unreachable".*$/);
+    expect(line[0]).toMatch(/CERT|SIGNATURE|ISSUER/);
+    await stopVerifier(stranger);
+    await others.remove();
+  });
+
+  it('shows its token nowhere', async () => {
+    const texts = running.flatMap(({ child }) => [...child.stderrLines, ...child.stdoutLines]);
+    for (const entry of await readdir(join(folder, 'state'), { recursive: true, withFileTypes: true })) {
+      if (entry.isFile()) texts.push(await readFile(join(entry.parentPath, entry.name), 'utf8'));
+    }
+    expect(texts.some((text) => text.includes('bundle loaded'))).toBe(true);
+    expect(texts.filter((text) => text.includes(TOKEN))).toEqual([]);
+  });
+});

@@ -1,0 +1,234 @@
+/** An agent's keeper in the test's own process: real files and HTTP, a clock that the test turns, waits that turn it. */
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ControlClient } from '../../../src/client/enroll/control-client.ts';
+import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
+import { enroll } from '../../../src/client/enroll/enroll.ts';
+import type { EnrolledKeyRecord } from '../../../src/client/enroll/enrollment-state.ts';
+import { UndiciControlHttp } from '../../../src/client/enroll/undici-control-http.ts';
+import { agentReadiness } from '../../../src/main/agent/agent-readiness.ts';
+import type { SigningKey } from '../../../src/protocol/signing.ts';
+import { lookAtToken } from '../../../src/workload/agent/agent-token.ts';
+import { KeyKeeper } from '../../../src/workload/agent/keeper.ts';
+import type {
+  KeeperEvent,
+  KeeperOptions,
+  KeyRun,
+  KeyStanding,
+} from '../../../src/workload/agent/keeper-ports.ts';
+import { type KeyPair, KeyPairs } from '../../../src/workload/agent/key-pairs.ts';
+import { openEnrollmentKey } from '../../../src/workload/enrollment-key.ts';
+import { EnrollmentStateFile, readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
+import { readWorkloadToken } from '../../../src/workload/workload-token-file.ts';
+import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
+
+const MAX_TURNS = 2000;
+
+export class KeeperStand {
+  readonly folder: string;
+  readonly control: FakeControl;
+  readonly events: KeeperEvent[] = [];
+  /** What was waited for between two looks, and within enrolling. */
+  readonly waits: number[] = [];
+  /** Added to the real clock. */
+  skippedMs = 0;
+  stop = new AbortController();
+  /** Called when time is about to pass. */
+  onSleep: () => void | Promise<void> = () => {};
+  keeper: KeyKeeper;
+  pairs: KeyPairs;
+  readonly #options: KeeperOptions;
+  readonly #clock: { readonly nowMs: () => number };
+
+  private constructor(
+    folder: string,
+    control: FakeControl,
+    clock: { nowMs: () => number },
+    options: KeeperOptions,
+  ) {
+    this.folder = folder;
+    this.control = control;
+    this.#options = options;
+    this.#clock = clock;
+    clock.nowMs = () => Date.now() + this.skippedMs;
+    [this.pairs, this.keeper] = this.#made();
+  }
+
+  static async start(
+    controlOptions: FakeControlOptions = {},
+    options: Partial<KeeperOptions> = {},
+  ): Promise<KeeperStand> {
+    const clock = { nowMs: () => Date.now() };
+    const control = await FakeControl.start({ ...controlOptions, nowMs: () => clock.nowMs() });
+    const folder = await mkdtemp(join(tmpdir(), 'proofgate-agent-'));
+    await mkdir(join(folder, 'keys'));
+    const stand = new KeeperStand(folder, control, clock, {
+      refreshSkewMs: 300_000,
+      pollIntervalMs: 2000,
+      timeoutMs: 300_000,
+      startsAnew: false,
+      ...options,
+    });
+    await stand.renewToken();
+    return stand;
+  }
+
+  async close(): Promise<void> {
+    this.stop.abort();
+    await this.control.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  get keyFile(): string {
+    return join(this.folder, 'keys', 'key.pem');
+  }
+
+  get tokenFile(): string {
+    return join(this.folder, 'token');
+  }
+
+  get nowMs(): number {
+    return this.#clock.nowMs();
+  }
+
+  /** As a kubelet does it: a new folder, and a link that is moved to it. */
+  async renewToken(members: { readonly ttlSeconds?: number; readonly subject?: string } = {}): Promise<void> {
+    await this.putToken(await this.control.token(members));
+  }
+
+  async putToken(token: string): Promise<void> {
+    const version = await mkdtemp(join(this.folder, '..version-'));
+    await writeFile(join(version, 'token'), token);
+    await symlink(version, join(this.folder, '..data_tmp'));
+    await rename(join(this.folder, '..data_tmp'), join(this.folder, '..data'));
+    await symlink('..data/token', this.tokenFile).catch(() => undefined);
+  }
+
+  /** As if the process had ended and another one begun. */
+  restart(): void {
+    this.stop.abort();
+    this.stop = new AbortController();
+    [this.pairs, this.keeper] = this.#made();
+  }
+
+  /** Looks until it holds; time passes with each look. */
+  async turnUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
+    for (let i = 0; i < MAX_TURNS; i++) {
+      if (await holds()) return;
+      await this.keeper.turn(this.stop.signal);
+    }
+    throw new Error(`not within ${MAX_TURNS} looks`);
+  }
+
+  /** Turns the clock on without a look. */
+  pass(ms: number): void {
+    this.skippedMs += ms;
+  }
+
+  async keyId(): Promise<string | undefined> {
+    const { state } = await readEnrolledKeyFile(this.keyFile);
+    return state.enrolled?.key.keyId;
+  }
+
+  get trouble(): string | undefined {
+    return this.keeper.standing.trouble?.code;
+  }
+
+  get isReady(): boolean {
+    return this.checks.every(({ problem }) => problem === undefined);
+  }
+
+  get checks() {
+    return agentReadiness(this.keeper.standing, this.nowMs);
+  }
+
+  count(kind: KeeperEvent['kind']): number {
+    return this.events.filter((event) => event.kind === kind).length;
+  }
+
+  async tokenText(): Promise<string> {
+    return readFile(this.tokenFile, 'utf8');
+  }
+
+  #made(): readonly [KeyPairs, KeyKeeper] {
+    const pairs = new KeyPairs(this.keyFile, this.#target);
+    const keeper = new KeyKeeper(
+      {
+        pairs,
+        now: () => ({ wallMs: this.nowMs, monotonicMs: performance.now() + this.skippedMs }),
+        sleep: (waitMs) => this.#sleep(waitMs),
+        random: () => 0,
+        readToken: () => lookAtToken(this.tokenFile),
+        enroll: (run) => this.#enroll(run),
+        standingOf: (pair) => this.#standingOf(pair),
+        tell: (event) => this.events.push(event),
+      },
+      this.#options,
+    );
+    return [pairs, keeper];
+  }
+
+  get #target() {
+    return { controlUrl: this.control.url, policy: POLICY };
+  }
+
+  async #sleep(waitMs: number): Promise<void> {
+    this.waits.push(waitMs);
+    await this.onSleep();
+    this.skippedMs += waitMs;
+  }
+
+  async #enroll({ keyFile, pollIntervalMs, stop, tell }: KeyRun): Promise<EnrolledKeyRecord> {
+    const key = await openEnrollmentKey({ kind: 'make', file: keyFile }, this.#target);
+    return this.#withControl(key, async (control) => {
+      const { refreshSkewMs, timeoutMs } = this.#options;
+      const { record } = await enroll(
+        {
+          target: this.#target,
+          provider: 'oidc_jwks',
+          key,
+          waitsForActivation: true,
+          timeoutMs,
+          requestTimeoutMs: 5000,
+          pollIntervalMs,
+          submitRetries: 0,
+          refreshSkewMs,
+          forcesReenrollment: false,
+        },
+        {
+          control,
+          states: new EnrollmentStateFile(keyFile),
+          readToken: () => readWorkloadToken(this.tokenFile),
+          nowMs: () => this.nowMs,
+          monotonicMs: () => performance.now() + this.skippedMs,
+          sleep: (waitMs) => this.#sleep(waitMs),
+          random: () => 0,
+          stop,
+          tell,
+        },
+      );
+      return record;
+    });
+  }
+
+  #standingOf({ key, record }: KeyPair): Promise<KeyStanding> {
+    return this.#withControl(key, async (control) => {
+      const call = { timeoutMs: 5000, stop: this.stop.signal };
+      const verdict = await control.readiness(record.enrollmentId, call);
+      if (verdict.kind !== 'done') return 'unknown';
+      const { conditions, isReady } = verdict.value;
+      if (isReady) return 'ready';
+      return conditions.some(({ state }) => state === 'revoked') ? 'revoked' : 'not_ready';
+    });
+  }
+
+  async #withControl<T>(key: SigningKey, ask: (control: ControlClient) => Promise<T>): Promise<T> {
+    const http = new UndiciControlHttp({ url: parseControlUrl(this.control.url), caPem: undefined });
+    try {
+      return await ask(new ControlClient({ http, target: this.#target, key, nowMs: () => this.nowMs }));
+    } finally {
+      await http.close();
+    }
+  }
+}
