@@ -1,6 +1,6 @@
 /**
- * One verifier, whatever the door: the pipeline, then replay, then the record of both.
- * Whatever fails on the way denies (specification "Request evaluation order", docs/protocol.md "Replay").
+ * One verifier for every enforcement point: steps 1 to 5, then replay, then the audit event of both.
+ * Every failure denies (specification "Request evaluation order", docs/protocol.md "Replay").
  */
 import { randomUUID } from 'node:crypto';
 import type { Snapshot } from '../bundle/compile/snapshot.ts';
@@ -8,7 +8,7 @@ import { detailLabel } from '../protocol/detail-codes.ts';
 import { type Denial, deny } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import type { VerifierMetrics } from '../telemetry/metrics.ts';
-import type { Asker } from './asker.ts';
+import type { CallContext } from './asker.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import { decide, type Verified } from './decision/decide.ts';
@@ -42,15 +42,15 @@ export interface VerifierOptions {
 export interface Verifier {
   /**
    * Never throws and never rejects. Synchronous where the replay store is.
-   * @param asker where the door knows who waits: whoever no longer does has nothing evaluated and consumes nothing
+   * @param call where the enforcement point knows it: a request whose caller is gone is not evaluated and consumes nothing
    */
-  check(facts: RequestFacts, asker?: Asker): Decision | Promise<Decision>;
+  check(facts: RequestFacts, call?: CallContext): Decision | Promise<Decision>;
 }
 
-/** One request on its way. */
-interface Pass {
+/** One request while it is decided. */
+interface RequestContext {
   readonly facts: RequestFacts;
-  readonly asker: Asker | undefined;
+  readonly call: CallContext | undefined;
   readonly snapshot: Snapshot | undefined;
   readonly nowMs: number;
   readonly startedMs: number;
@@ -62,34 +62,38 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const steps = createStepClock(options.metrics);
   let inFlight = 0;
 
-  function begin(received: RequestFacts, asker: Asker | undefined): Pass {
+  function begin(received: RequestFacts, call: CallContext | undefined): RequestContext {
     const { currentSnapshot, externalOrigin, nowMs } = options;
     const facts = externalOrigin === undefined ? received : { ...received, ...externalOrigin };
     const snapshot = currentSnapshot();
-    return { facts, asker, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
+    return { facts, call, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
   }
 
-  function check(received: RequestFacts, asker?: Asker): Decision | Promise<Decision> {
+  function check(received: RequestFacts, call?: CallContext): Decision | Promise<Decision> {
     const { metrics, realtimeStalenessSeconds } = options;
-    let pass: Pass | undefined;
+    let context: RequestContext | undefined;
     try {
-      pass = begin(received, asker);
-      if (inFlight >= options.maxInFlight || asker?.waitedTooLong) return finish(pass, OVERLOADED);
-      const nowSeconds = Math.floor(pass.nowMs / 1000);
+      context = begin(received, call);
+      if (inFlight >= options.maxInFlight || call?.waitedTooLong) return finish(context, OVERLOADED);
+      const nowSeconds = Math.floor(context.nowMs / 1000);
       const inputs = { nowSeconds, realtimeStalenessSeconds, passports, onStep: steps.begin };
-      const verdict = decide(pass.facts, pass.snapshot, inputs, pass.evidence);
+      const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
       const endedMs = steps.end();
-      metrics.stepTook('pipeline', (endedMs - pass.startedMs) / 1000);
-      asker?.trace?.stepTook('pipeline', pass.startedMs, endedMs);
-      if (verdict.kind === 'denied') return finish(pass, verdict);
-      return asker?.isGone() ? finish(pass, OVERLOADED, verdict) : consume(pass, verdict, nowSeconds);
+      metrics.stepTook('pipeline', (endedMs - context.startedMs) / 1000);
+      call?.trace?.stepTook('pipeline', context.startedMs, endedMs);
+      if (verdict.kind === 'denied') return finish(context, verdict);
+      return call?.isGone() ? finish(context, OVERLOADED, verdict) : consume(context, verdict, nowSeconds);
     } catch (error) {
       steps.end();
-      return fail(pass, error);
+      return fail(context, error);
     }
   }
 
-  function consume(pass: Pass, verified: Verified, nowSeconds: number): Decision | Promise<Decision> {
+  function consume(
+    context: RequestContext,
+    verified: Verified,
+    nowSeconds: number,
+  ): Decision | Promise<Decision> {
     const { holder, snapshot } = verified;
     const { transcript } = verified.credentials.proof;
     const startedMs = performance.now();
@@ -104,51 +108,51 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const conclude = (answer: ReplayOutcome) => {
       const endedMs = performance.now();
       options.metrics.stepTook('replay', (endedMs - startedMs) / 1000);
-      pass.asker?.trace?.stepTook('replay', startedMs, endedMs);
-      // The answer reaches nobody: the record must not say that somebody was let through.
-      const late = pass.asker?.isGone() ? OVERLOADED : undefined;
-      return finish(pass, denialOf(answer, options.metrics) ?? late, verified);
+      context.call?.trace?.stepTook('replay', startedMs, endedMs);
+      // The answer no longer reaches the caller: the audit event must not say that the request was allowed.
+      const late = context.call?.isGone() ? OVERLOADED : undefined;
+      return finish(context, denialOf(answer, options.metrics) ?? late, verified);
     };
     if ('kind' in outcome) return conclude(outcome);
     inFlight += 1;
     return Promise.resolve(outcome).then(
       (answer) => {
         inFlight -= 1;
-        return guarded(pass, () => conclude(answer));
+        return guarded(context, () => conclude(answer));
       },
       (error: unknown) => {
         inFlight -= 1;
-        return fail(pass, error);
+        return fail(context, error);
       },
     );
   }
 
-  function guarded(pass: Pass, conclude: () => Decision): Decision {
+  function guarded(context: RequestContext, conclude: () => Decision): Decision {
     try {
       return conclude();
     } catch (error) {
-      return fail(pass, error);
+      return fail(context, error);
     }
   }
 
-  function fail(pass: Pass | undefined, error: unknown): Decision {
+  function fail(context: RequestContext | undefined, error: unknown): Decision {
     const denial = deny('verifier_unavailable', 'internal');
     try {
       options.onInternalError(error);
-      if (pass !== undefined) return finish(pass, denial);
+      if (context !== undefined) return finish(context, denial);
     } catch {
       // The record failed too: the answer is the same.
     }
     return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
   }
 
-  function finish(pass: Pass, denial: Denial | undefined, verified?: Verified): Decision {
+  function finish(context: RequestContext, denial: Denial | undefined, verified?: Verified): Decision {
     const decisionId = randomUUID();
     const decidedMs = performance.now();
     const recorded = options.auditSink.record(
-      describeDecision(pass, {
+      describeDecision(context, {
         decisionId,
-        durationUs: Math.round((decidedMs - pass.startedMs) * 1000),
+        durationUs: Math.round((decidedMs - context.startedMs) * 1000),
         callerVerified: verified !== undefined,
         denial,
       }),
@@ -156,31 +160,31 @@ export function createVerifier(options: VerifierOptions): Verifier {
     options.metrics.stepTook('audit', (performance.now() - decidedMs) / 1000);
     const refused =
       recorded || options.auditMode !== 'required' ? denial : deny('verifier_unavailable', 'audit');
-    const routeId = pass.evidence.route?.routeId;
+    const routeId = context.evidence.route?.routeId;
     if (refused === undefined && verified !== undefined) {
       options.metrics.decided('allowed', '', '', routeId ?? '');
       const { caller, credentials, route, snapshot } = verified;
       const passportSha256 = credentials.passport.sha256;
-      return traced(pass, { kind: 'allowed', decisionId, snapshot, route, caller, passportSha256 });
+      return traced(context, { kind: 'allowed', decisionId, snapshot, route, caller, passportSha256 });
     }
     const final = refused ?? deny('verifier_unavailable', 'internal');
     options.metrics.decided('denied', final.reason, detailLabel(final), routeId ?? '');
-    return traced(pass, { kind: 'denied', decisionId, denial: final, routeId });
+    return traced(context, { kind: 'denied', decisionId, denial: final, routeId });
   }
 
   return { check };
 }
 
-/** Refused before anything was evaluated, or for an asker that is gone. */
+/** Denied before anything was evaluated, or because the caller is gone. */
 const OVERLOADED = deny('verifier_unavailable', 'overloaded');
 
-function traced({ asker, evidence, snapshot }: Pass, decision: Decision): Decision {
-  if (asker?.trace === undefined) return decision;
+function traced({ call, evidence, snapshot }: RequestContext, decision: Decision): Decision {
+  if (call?.trace === undefined) return decision;
   const { decisionId, kind: outcome } = decision;
   const { detail, reason } = decision.kind === 'denied' ? decision.denial : ALLOWED;
   const routeId = evidence.route?.routeId;
   const bundleRevision = snapshot?.revision;
-  asker.trace.decided({ decisionId, outcome, reason, detail, routeId, bundleRevision });
+  call.trace.decided({ decisionId, outcome, reason, detail, routeId, bundleRevision });
   return decision;
 }
 
@@ -209,7 +213,7 @@ function createStepClock(metrics: VerifierMetrics): StepClock {
   return { begin, end };
 }
 
-/** undefined: consumed, so allowed. Whatever else a store may say is a refusal. */
+/** undefined: consumed, so allowed. Every other outcome denies. */
 function denialOf(outcome: ReplayOutcome, metrics: VerifierMetrics): Denial | undefined {
   if (outcome.kind === 'consumed') return undefined;
   if (outcome.kind === 'replayed') return deny('jti_replay');

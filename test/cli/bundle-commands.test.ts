@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { FileMark, MARK_FILE } from '../../src/verifier/loading/high-water-mark.ts';
-import { occupy } from '../../src/verifier/loading/state/occupancy.ts';
+import { lockDirectory } from '../../src/verifier/loading/state/occupancy.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { runInProcess } from './in-process.ts';
 
@@ -166,12 +166,12 @@ describe('reset-mark', () => {
   });
 
   it('forgets nothing under a verifier at work, nor of another site, nor where there is no directory', async () => {
-    const occupancy = await occupy(folder);
+    const lock = await lockDirectory(folder);
     expect(await reset('--yes')).toMatchObject({
       exitCode: 2,
       stderr: expect.stringMatching(/^error: state_dir_in_use: /),
     });
-    await occupancy.release();
+    await lock.release();
     const other = await run('reset-mark', 'other', '--state-dir', folder, '--yes');
     expect(other).toMatchObject({
       exitCode: 3,

@@ -1,12 +1,12 @@
 /** The embedded store's kept fence over a disk whose writes end when the test says so, or never. */
-import type { KeptFence } from '../../src/verifier/replay/kept-fence.ts';
+import type { PersistedFence } from '../../src/verifier/replay/kept-fence.ts';
 
 /** What survives a crash. */
 export interface FenceDisk {
   throughSeconds: number;
 }
 
-export class FakeKeptFence implements KeptFence {
+export class FakeKeptFence implements PersistedFence {
   readonly startsThroughSeconds: number;
   readonly #disk: FenceDisk;
   #throughSeconds: number;

@@ -7,8 +7,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
 import { FileMark } from '../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../src/verifier/loading/holder.ts';
-import { KeptChain } from '../../src/verifier/loading/state/kept-chain.ts';
+import { BundleLoader } from '../../src/verifier/loading/holder.ts';
+import { PersistedBundle } from '../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../src/verifier/loading/state/state-directory.ts';
 import { deltaAfter } from '../bundle/deltas.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from './bundle-content.ts';
@@ -23,12 +23,12 @@ export interface StateWriterSettings {
 const { bundleDirectory, deltas, stateDirectory } = scriptSettings<StateWriterSettings>();
 const keys = newTestKeys();
 const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-const kept = new KeptChain(new StateDirectory(stateDirectory));
+const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
 const use = ({ revision }: { readonly revision: number }) => void writeSync(1, `used ${revision}\n`);
-const holder = new BundleHolder({
+const loader = new BundleLoader({
   authSite: AUTH_SITE,
   directory: bundleDirectory,
-  kept,
+  persisted,
   bundleSigners: signers,
   freshnessSigners: signers,
   mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
@@ -37,14 +37,14 @@ const holder = new BundleHolder({
 });
 const whole = signWholeBundle(bundleContent(keys), [keys.bundle]);
 await writeFile(join(bundleDirectory, 'bundle.jws'), whole.document);
-await holder.start();
+await loader.start();
 let { position } = whole;
 for (let count = 0; count < deltas; count += 1) {
   const next = signDelta(deltaAfter(position, {}), [keys.bundle]);
   position = next.position;
   const file = `delta-${position.revision}.jws`;
-  const refused = await holder.advance([{ kind: 'delta', file, bytes: next.document }]);
+  const refused = await loader.advance([{ kind: 'delta', file, bytes: next.document }]);
   if (refused !== undefined) throw refused;
 }
-holder.close();
-await kept.close();
+loader.close();
+await persisted.close();

@@ -2,7 +2,7 @@
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
-import type { Asker } from '../../src/verifier/asker.ts';
+import type { CallContext } from '../../src/verifier/asker.ts';
 import type { Decision } from '../../src/verifier/decision/decision.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import { createVerifier, type Verifier, type VerifierOptions } from '../../src/verifier/verifier.ts';
@@ -48,8 +48,8 @@ export function createTestVerifier(options: TestVerifierOptions): TestVerifier {
 }
 
 /** The answer where the replay store answers at once. */
-export function checkNow(verifier: Verifier, facts: RequestFacts, asker?: Asker): Decision {
-  const decision = verifier.check(facts, asker);
+export function checkNow(verifier: Verifier, facts: RequestFacts, call?: CallContext): Decision {
+  const decision = verifier.check(facts, call);
   if (decision instanceof Promise) throw new Error('the verifier did not answer at once');
   return decision;
 }

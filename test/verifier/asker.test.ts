@@ -1,7 +1,7 @@
 /** Who waits for an answer: what is not evaluated, not consumed and not recorded as let through once nobody waits. */
 import { describe, expect, it } from '@jest/globals';
 import type { TracedDecision, TracedStep } from '../../src/telemetry/decision-trace.ts';
-import type { Asker } from '../../src/verifier/asker.ts';
+import type { CallContext } from '../../src/verifier/asker.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome } from '../../src/verifier/replay/store.ts';
 import { scriptedReplayStore } from '../fakes/replay-store.ts';
 import { signRequest } from '../fakes/signed-request.ts';
@@ -12,13 +12,13 @@ const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));
 const facts = () => signRequest(keys, { caller: 'billing', route: 'everything' }).facts;
 
-const patient: Asker = {
+const patient: CallContext = {
   waitedTooLong: false,
   trace: undefined,
   traceparent: () => undefined,
   isGone: () => false,
 };
-const gone: Asker = { ...patient, isGone: () => true };
+const gone: CallContext = { ...patient, isGone: () => true };
 const OVERLOADED = 'verifier_unavailable/overloaded 503';
 
 describe('a request that waited too long to be looked at', () => {
@@ -74,17 +74,17 @@ describe('a trace', () => {
   function recordingTrace() {
     const steps: { step: TracedStep; isForward: boolean }[] = [];
     const decisions: TracedDecision[] = [];
-    const trace: Asker['trace'] = {
+    const trace: CallContext['trace'] = {
       stepTook: (step, startedMs, endedMs) => steps.push({ step, isForward: endedMs >= startedMs }),
       decided: (decision) => decisions.push(decision),
     };
-    return { asker: { ...patient, trace }, steps, decisions };
+    return { call: { ...patient, trace }, steps, decisions };
   }
 
   it('has the steps of an allowed request and its decision', () => {
     const { verifier } = createTestVerifier({ snapshot });
-    const { asker, decisions, steps } = recordingTrace();
-    const decision = checkNow(verifier, facts(), asker);
+    const { call, decisions, steps } = recordingTrace();
+    const decision = checkNow(verifier, facts(), call);
     expect(steps).toEqual([
       { step: 'pipeline', isForward: true },
       { step: 'replay', isForward: true },
@@ -101,8 +101,8 @@ describe('a trace', () => {
 
   it('has the reason and detail of a denied one', () => {
     const { verifier } = createTestVerifier({ snapshot });
-    const { asker, decisions, steps } = recordingTrace();
-    checkNow(verifier, { ...facts(), target: '/' }, asker);
+    const { call, decisions, steps } = recordingTrace();
+    checkNow(verifier, { ...facts(), target: '/' }, call);
     expect(steps.map(({ step }) => step)).toEqual(['pipeline']);
     expect(decisions).toMatchObject([
       { outcome: 'denied', reason: 'bundle_route_missing', detail: 'no_match' },

@@ -27,11 +27,11 @@ function checkOnce(options: TestVerifierOptions = {}, edits: RequestEdits = {}) 
     replayUnavailable: (why) => unavailable.push(why),
   };
   const trace = { stepTook: () => undefined, decided: (one: TracedDecision) => traced.push(one) };
-  const asker = { waitedTooLong: false, trace, traceparent: () => undefined, isGone: () => false };
+  const call = { waitedTooLong: false, trace, traceparent: () => undefined, isGone: () => false };
   const made = createTestVerifier({ snapshot, metrics, ...options });
   const { facts } = signRequest(keys, read, edits);
   const startedMs = performance.now();
-  const decision = checkNow(made.verifier, facts, asker);
+  const decision = checkNow(made.verifier, facts, call);
   const mostSeconds = (performance.now() - startedMs) / 1000;
   return { ...made, decision, decided, steps, unavailable, traced, mostSeconds };
 }

@@ -3,10 +3,10 @@ import { hash } from 'node:crypto';
 import { formatTime } from '../../bundle/format/times.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
-import type { Showing } from './shown-values.ts';
+import type { Redaction } from './shown-values.ts';
 
 /** Which credentials came, by size and hash; what the passport says is unverified unless its check passed. */
-export function credentialMembers({ credentials }: Explanation, headers: RequestHeaders, show: Showing) {
+export function credentialMembers({ credentials }: Explanation, headers: RequestHeaders, show: Redaction) {
   if (credentials === undefined) {
     return {
       readable: false,
@@ -38,7 +38,7 @@ export function credentialMembers({ credentials }: Explanation, headers: Request
   };
 }
 
-export function callerMembers({ caller }: Explanation, show: Showing) {
+export function callerMembers({ caller }: Explanation, show: Redaction) {
   if (caller === undefined) return null;
   const { bundleKey, derivedKey } = caller;
   return {

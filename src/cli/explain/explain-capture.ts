@@ -12,7 +12,7 @@ import { loadBundle } from './load-bundle.ts';
 import { parseMoment } from './moments.ts';
 import { credentialsOf } from './own-credentials.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
-import { Showing } from './shown-values.ts';
+import { Redaction } from './shown-values.ts';
 
 /** A body of 4 MiB in base64, with the headers. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
@@ -30,7 +30,7 @@ export async function explainCapture(settings: ExplainSettings): Promise<Explain
     realtimeStalenessSeconds: Math.floor(settings.realtimeStalenessMs / 1000),
   });
   const { check, recorded } = captured;
-  const show = new Showing({
+  const show = new Redaction({
     known: knownTextsOf(explanation),
     showValues: settings.showValues,
     credentials: credentialsOf(check, explanation),

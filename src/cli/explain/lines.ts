@@ -5,12 +5,12 @@ import { stepLines } from './step-lines.ts';
 
 export function linesOf(report: ExplainReport): readonly string[] {
   const lines = linesWithoutNote(report);
-  const isVeiled = report.values === 'veiled' && lines.some((line) => VEILED.test(line));
-  return isVeiled ? [...lines, '', VEILED_NOTE] : lines;
+  const isRedacted = report.values === 'veiled' && lines.some((line) => REDACTED.test(line));
+  return isRedacted ? [...lines, '', REDACTED_NOTE] : lines;
 }
 
-const VEILED = /\[[0-9]+ characters?\]/;
-const VEILED_NOTE =
+const REDACTED = /\[[0-9]+ characters?\]/;
+const REDACTED_NOTE =
   'What the request says and the bundle does not is shown by its length; --show-values shows it, but no credentials';
 
 function linesWithoutNote(report: ExplainReport): readonly string[] {

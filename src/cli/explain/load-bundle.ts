@@ -15,8 +15,8 @@ import { LocalDirectory } from '../../bundle/format/local-directory.ts';
 import { usageError } from '../../program/errors.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { FileMark, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../verifier/loading/holder.ts';
-import { KeptChain } from '../../verifier/loading/state/kept-chain.ts';
+import { BundleLoader } from '../../verifier/loading/holder.ts';
+import { PersistedBundle } from '../../verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
 import { readBundleKeys, readTrustedSigners } from '../bundle/bundle-flags.ts';
 import { copyStateDirectory } from './copy-state.ts';
@@ -67,19 +67,19 @@ async function loadVerified({
     keys: freshnessKeys.length > 0 ? freshnessKeys : signers.keys,
     threshold: settings.freshnessThreshold,
   };
-  const kept = stateCopy === undefined ? undefined : new KeptChain(new StateDirectory(stateCopy));
-  const holder = new BundleHolder({
+  const persisted = stateCopy === undefined ? undefined : new PersistedBundle(new StateDirectory(stateCopy));
+  const loader = new BundleLoader({
     authSite,
     directory: settings.bundle,
-    kept,
+    persisted,
     bundleSigners: signers,
     freshnessSigners,
     mark: stateCopy === undefined ? new MemoryMark() : new FileMark({ stateDirectory: stateCopy, authSite }),
     nowSeconds: () => momentSeconds,
   });
   try {
-    await holder.start();
-    const { freshnessProblem, problem, snapshot } = holder.status();
+    await loader.start();
+    const { freshnessProblem, problem, snapshot } = loader.status();
     if (snapshot === undefined) {
       throw problem?.error ?? usageError('bundle_missing', 'no bundle is there: give --bundle');
     }
@@ -91,8 +91,8 @@ async function loadVerified({
     const directories = statementDirectories(settings.bundle, stateCopy);
     return { snapshot: await freshen(snapshot, directories, statements), signatures: 'hold', warnings };
   } finally {
-    holder.close();
-    await kept?.close();
+    loader.close();
+    await persisted?.close();
   }
 }
 

@@ -20,7 +20,7 @@ import { differenceOf } from './difference.ts';
 import { hintFor } from './hints.ts';
 import type { LoadedBundle } from './loaded-bundle.ts';
 import type { RecordedDecision } from './recorded-decision.ts';
-import type { Showing } from './shown-values.ts';
+import type { Redaction } from './shown-values.ts';
 import { quoted } from './veil.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
@@ -31,7 +31,7 @@ export interface Explained {
   readonly bundle: LoadedBundle;
   readonly momentSource: MomentSource;
   readonly recorded: RecordedDecision | undefined;
-  readonly show: Showing;
+  readonly show: Redaction;
 }
 
 /** In the words of the specification's "Request evaluation order (adapter)"; the first also reads the credentials. */
@@ -100,7 +100,7 @@ export function reportOf(explained: Explained) {
   };
 }
 
-function decisionMembers(decision: Verified | Denial, show: Showing) {
+function decisionMembers(decision: Verified | Denial, show: Redaction) {
   return isDenial(decision)
     ? {
         outcome: 'denied',
@@ -112,7 +112,7 @@ function decisionMembers(decision: Verified | Denial, show: Showing) {
 }
 
 /** `header.<name>`, the name of an attribute, or one of those that the format has. */
-function shownDetail(detail: string | undefined, show: Showing): string | null {
+function shownDetail(detail: string | undefined, show: Redaction): string | null {
   if (detail === undefined) return null;
   if (isKnownDetail(detail)) return detail;
   return detail.startsWith(HEADER_LINE) ? show.lineName(detail) : show.text(detail);
@@ -205,7 +205,7 @@ function proofCheckMembers({ steps }: Explanation) {
     .map(({ check, verdict, denial }) => ({ check, verdict, detail: denial?.detail ?? null }));
 }
 
-function transcriptMembers({ transcript, credentials }: Explanation, show: Showing) {
+function transcriptMembers({ transcript, credentials }: Explanation, show: Redaction) {
   const names = new Set(credentials?.proof.transcript.headers.map(({ name }) => name));
   return transcript.map((line) => {
     const { isEqual, name, rebuilt, signed } = line;
@@ -227,13 +227,13 @@ function whyOf({ rebuilt, signed }: ComparedLine): string | null {
 }
 
 /** Without the decision's own ID. */
-function upstreamHeaders(decision: Verified | Denial, show: Showing) {
+function upstreamHeaders(decision: Verified | Denial, show: Redaction) {
   if (isDenial(decision)) return [];
   const allowed = { ...decision, kind: 'allowed', decisionId: '', passportSha256: '' } as const;
   return identityHeadersOf(allowed).map(([name, value]) => ({ name, value: show.text(value) }));
 }
 
-function whenMadeMembers({ whenMade }: Explanation, show: Showing) {
+function whenMadeMembers({ whenMade }: Explanation, show: Redaction) {
   if (whenMade === undefined) return null;
   return { at: shownTime(whenMade.nowSeconds), decision: decisionMembers(whenMade.decision, show) };
 }

@@ -1,6 +1,6 @@
 /**
- * How texts of a request are shown. One that the bundle says too, or that a published list has, as it is; every other by
- * its length, wherever it stands: what is a secret cannot be told by its name.
+ * Redaction of a captured request. A text that the bundle also contains, or that is in a published list, is shown as it
+ * is; every other text by its length, wherever it occurs, because a name does not say whether its value is a secret.
  * Source: docs/explain.md "What is never shown".
  */
 import { normalizeAuthority } from '../../protocol/request-target.ts';
@@ -8,10 +8,10 @@ import { NOT_BOUND } from '../../protocol/transcript.ts';
 import { HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
 import { isCredentialName, looksLikeCredential } from './credential-looks.ts';
 import type { KnownTexts } from './known-texts.ts';
-import { quoted, veiled } from './veil.ts';
+import { quoted, redacted } from './veil.ts';
 import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
-export interface ShowingOptions {
+export interface RedactionOptions {
   readonly known: KnownTexts;
   /** `--show-values`: all but credentials. */
   readonly showValues: boolean;
@@ -21,13 +21,13 @@ export interface ShowingOptions {
 
 const SCHEMES = ['http', 'https'] as const;
 
-/** Every text that a request brought goes through here on its way out. */
-export class Showing {
+/** Every text of a request that is printed goes through this class. */
+export class Redaction {
   readonly #known: KnownTexts;
   readonly #showValues: boolean;
   readonly #credentials: readonly string[];
 
-  constructor({ credentials, known, showValues }: ShowingOptions) {
+  constructor({ credentials, known, showValues }: RedactionOptions) {
     this.#known = known;
     this.#showValues = showValues;
     this.#credentials = credentials;
@@ -44,7 +44,7 @@ export class Showing {
     const prefix = this.#known.prefixes
       .filter((candidate) => value.startsWith(candidate))
       .reduce((longest, candidate) => (candidate.length > longest.length ? candidate : longest), '');
-    return value === prefix ? quoted(prefix) : `${quoted(prefix)}${veiled(value.slice(prefix.length))}`;
+    return value === prefix ? quoted(prefix) : `${quoted(prefix)}${redacted(value.slice(prefix.length))}`;
   }
 
   method(value: string): string {
@@ -60,7 +60,7 @@ export class Showing {
     if (this.#isOfSite(value)) return quoted(value);
     const at = value.lastIndexOf('@');
     if (!this.#showValues || at === -1) return this.text(value);
-    return `${veiled(value.slice(0, at))}@${this.#open(value.slice(at + 1))}`;
+    return `${redacted(value.slice(0, at))}@${this.#open(value.slice(at + 1))}`;
   }
 
   #isOfSite(authority: string): boolean {
@@ -84,21 +84,21 @@ export class Showing {
 
   #segment(segment: string): string {
     if (segment === '' || this.#known.segments.has(segment)) return segment;
-    return this.#showValues ? this.#open(segment) : veiled(segment);
+    return this.#showValues ? this.#open(segment) : redacted(segment);
   }
 
   #parameter(parameter: string): string {
     const at = parameter.indexOf('=');
     if (parameter === '') return '';
-    if (at === -1) return this.#showValues ? this.#open(parameter) : veiled(parameter);
+    if (at === -1) return this.#showValues ? this.#open(parameter) : redacted(parameter);
     const [name, value] = [parameter.slice(0, at), parameter.slice(at + 1)];
-    if (!this.#showValues) return `${veiled(name)}=${value === '' ? '' : veiled(value)}`;
-    return `${this.#open(name)}=${isCredentialName(name) ? veiled(value) : this.#open(value)}`;
+    if (!this.#showValues) return `${redacted(name)}=${value === '' ? '' : redacted(value)}`;
+    return `${this.#open(name)}=${isCredentialName(name) ? redacted(value) : this.#open(value)}`;
   }
 
   headerName(name: string): string {
     if (isWellKnownHeader(name) || this.#known.headers.has(name)) return quoted(name);
-    return this.#showValues ? this.#open(name) : veiled(name);
+    return this.#showValues ? this.#open(name) : redacted(name);
   }
 
   /** `header.accept`; all other names of lines are the format's. */
@@ -115,11 +115,11 @@ export class Showing {
     if (line.startsWith(HEADER_LINE)) {
       const name = line.slice(HEADER_LINE.length);
       const isOpen = this.#showValues && signedNames.has(name) && !isCredentialName(name);
-      return isOpen ? this.#open(value) : veiled(value);
+      return isOpen ? this.#open(value) : redacted(value);
     }
     switch (line) {
       case 'jti':
-        return veiled(value);
+        return redacted(value);
       case 'issued-at':
       case 'expires-at':
         return value;
@@ -146,6 +146,6 @@ export class Showing {
 
   /** For who asked to see it: all that does not look like a credential. */
   #open(value: string): string {
-    return looksLikeCredential(value, this.#credentials) ? veiled(value) : quoted(value);
+    return looksLikeCredential(value, this.#credentials) ? redacted(value) : quoted(value);
   }
 }

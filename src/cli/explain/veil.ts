@@ -1,10 +1,10 @@
 /**
- * How a text is shown that may hold a secret: by its length alone. No hash stands beside it, since whoever has a hash of
- * a PIN or a one-time code has the code: all of them are tried in a moment.
+ * Redaction of texts that may hold a secret: only the length is shown. A hash would not hide a PIN or a one-time code,
+ * because all of them can be tried in a moment.
  */
 
 /** `[24 characters]` */
-export function veiled(value: string): string {
+export function redacted(value: string): string {
   return value.length === 1 ? '[1 character]' : `[${value.length} characters]`;
 }
 

@@ -4,7 +4,7 @@ import { closeStream, isCompressed } from '../../runtime-internals/grpc-call.ts'
 import type { Linked } from '../../runtime-internals/linked-list.ts';
 import type { DecisionTrace } from '../../telemetry/decision-trace.ts';
 import type { RpcMethodMetrics } from '../../telemetry/rpc-metrics.ts';
-import type { Asker } from '../../verifier/asker.ts';
+import type { CallContext } from '../../verifier/asker.ts';
 
 type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];
 type Listener = Parameters<Inner['start']>[0];
@@ -45,14 +45,14 @@ const CANCEL = 8;
 
 const OK: Status = { code: status.OK, details: 'OK' };
 
-/** However long the asker says that it waits, a request that has waited this long unseen is refused. */
+/** A request that waited this long before it was read is denied, whatever deadline its caller set. */
 const MAX_QUEUE_MS = 1_000;
 
 /**
  * Extends the library's class for its type alone: nothing of it runs per message. Its fields are plain ones, for there is
  * one of these for each Check.
  */
-export class OpenCall extends ServerInterceptingCall implements Asker, Linked<OpenCall>, Listener {
+export class OpenCall extends ServerInterceptingCall implements CallContext, Linked<OpenCall>, Listener {
   readonly isUnary: boolean;
   trace: DecisionTrace | undefined;
   /** Links of the list of open calls. */

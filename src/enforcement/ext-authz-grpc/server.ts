@@ -161,11 +161,7 @@ function addHealth(server: Server): (serving: boolean) => void {
 }
 
 type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;
-type AnswerCheck = (
-  request: CheckRequest,
-  asker: OpenCall | undefined,
-  send: (bytes: Buffer) => void,
-) => void;
+type AnswerCheck = (request: CheckRequest, call: OpenCall | undefined, send: (bytes: Buffer) => void) => void;
 
 interface SafeEncoder {
   encode(decision: Decision, inbound: RequestHeaders): Buffer;
@@ -198,13 +194,13 @@ function createCheckAnswerer(options: ExtAuthzGrpcOptions, definition: PackageDe
   const { bodyMode, tracer, verifier } = options;
   const report = options.onInternalError ?? (() => undefined);
   const { encode, refuse } = createSafeEncoder(definition, report);
-  return (request, asker, send) => {
+  return (request, call, send) => {
     let facts: RequestFacts;
     let decision: Decision | Promise<Decision>;
     try {
       facts = factsOfCheckRequest(request, bodyMode);
-      if (tracer !== undefined && asker !== undefined) beginTrace(tracer, asker, facts);
-      decision = verifier.check(facts, asker);
+      if (tracer !== undefined && call !== undefined) beginTrace(tracer, call, facts);
+      decision = verifier.check(facts, call);
     } catch (error) {
       send(refuse(error));
       return;
@@ -224,9 +220,9 @@ function createCheckAnswerer(options: ExtAuthzGrpcOptions, definition: PackageDe
 }
 
 /** Envoy's span of the Check itself is nearer than the one that the request came with. */
-function beginTrace(tracer: DecisionTracer, asker: OpenCall, { headers }: RequestFacts): void {
+function beginTrace(tracer: DecisionTracer, call: OpenCall, { headers }: RequestFacts): void {
   const ofRequest = headers.lookup('traceparent');
-  asker.trace = tracer.begin(asker.traceparent(), ofRequest.kind === 'single' ? ofRequest.value : undefined);
+  call.trace = tracer.begin(call.traceparent(), ofRequest.kind === 'single' ? ofRequest.value : undefined);
 }
 
 function internalDenial(): DeniedDecision {

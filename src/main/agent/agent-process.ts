@@ -11,7 +11,7 @@ import type { CliContext } from '../../program/output.ts';
 import { untilStopped } from '../../program/stop-signal.ts';
 import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { type Occupancy, occupy } from '../../verifier/loading/state/occupancy.ts';
+import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/occupancy.ts';
 import { lookAtToken } from '../../workload/agent/agent-token.ts';
 import { KeyKeeper } from '../../workload/agent/keeper.ts';
 import type { KeeperEvent, KeeperPorts, KeyStanding } from '../../workload/agent/keeper-ports.ts';
@@ -138,11 +138,11 @@ async function standingOf(
 }
 
 /** @throws CliError `agent_running`, `file_not_found` */
-async function guardFiles(keyFile: string, logger: Logger): Promise<Occupancy | undefined> {
+async function guardFiles(keyFile: string, logger: Logger): Promise<DirectoryLock | undefined> {
   const directory = dirname(keyFile);
-  let occupancy: Occupancy;
+  let lock: DirectoryLock;
   try {
-    occupancy = await occupy(directory, `.${basename(keyFile)}.agent-`);
+    lock = await lockDirectory(directory, `.${basename(keyFile)}.agent-`);
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === 'ENOENT' || code === 'EACCES' || code === 'EROFS') {
@@ -154,8 +154,8 @@ async function guardFiles(keyFile: string, logger: Logger): Promise<Occupancy | 
     );
     return undefined;
   }
-  if (!(await occupancy.isShared())) return occupancy;
-  await occupancy.release();
+  if (!(await lock.isHeldByOthers())) return lock;
+  await lock.release();
   throw usageError(
     'agent_running',
     `another agent looks after ${keyFile}: one is enough, give each its own file`,

@@ -75,11 +75,11 @@ export async function openReplayStore(
   const common = { holderQuotaPerMinute: holderQuota, ...inputs };
   if (usesEmbeddedReplay(replay)) {
     const { createMemoryReplayStore } = await import('../../verifier/replay/memory.ts');
-    const { openKeptFence } = await import('../../verifier/replay/kept-fence.ts');
+    const { openPersistedFence } = await import('../../verifier/replay/kept-fence.ts');
     const { maxReplayRecords, stateDir } = settings;
     return createMemoryReplayStore({
       ...common,
-      keptFence: await openKeptFence(stateDir),
+      persistedFence: await openPersistedFence(stateDir),
       ...(maxReplayRecords === undefined ? {} : { maxRecords: maxReplayRecords }),
     });
   }

@@ -10,12 +10,12 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
 import { FileMark } from '../../verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../verifier/loading/holder.ts';
+import { BundleLoader } from '../../verifier/loading/holder.ts';
 import { MirroredMark } from '../../verifier/loading/mirrored-mark.ts';
 import type { ControlConnection } from '../../verifier/loading/refresh/control-connection.ts';
 import { Refresher, type RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
-import { KeptChain } from '../../verifier/loading/state/kept-chain.ts';
-import { type Occupancy, occupy } from '../../verifier/loading/state/occupancy.ts';
+import { PersistedBundle } from '../../verifier/loading/state/kept-chain.ts';
+import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/occupancy.ts';
 import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
 import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import { openControlConnection } from './follow-control.ts';
@@ -23,7 +23,7 @@ import { openSharedMark, usesEmbeddedReplay } from './open-replay-store.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 export interface VerifierBundle {
-  readonly holder: BundleHolder;
+  readonly loader: BundleLoader;
   /** Undefined where no Control is followed. */
   refreshStatus(): RefreshStatus | undefined;
   /** Loads what there is, then follows in the background. Never rejects. */
@@ -44,16 +44,16 @@ export async function createVerifierBundle(
   }
   await assertStateDirectory(stateDirectory);
   const connection = await openControlConnection(settings);
-  const kept = connection && new KeptChain(new StateDirectory(stateDirectory));
+  const persisted = connection && new PersistedBundle(new StateDirectory(stateDirectory));
   const shared = await openSharedMark(settings);
   const own = new FileMark({ stateDirectory, authSite });
   const mirrored = shared && new MirroredMark({ own, shared, authSite, listener: logSharedMark(logger) });
   const mark = mirrored ?? own;
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => refresher?.status().lastContactSeconds);
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite,
     directory: settings.bundle,
-    kept,
+    persisted,
     ...signers,
     mark,
     nowSeconds,
@@ -61,32 +61,32 @@ export async function createVerifierBundle(
     ...(usesEmbeddedReplay(settings.replay) ? { acceptSnapshot: refuseUnlessSingleVerifier } : {}),
   });
   const listener = logRefreshEvents(logger, refreshMetrics);
-  let occupancy: Occupancy | undefined;
-  const refresher = newRefresher({ authSite, connection, holder, kept, mark, nowSeconds, listener });
+  let lock: DirectoryLock | undefined;
+  const refresher = newRefresher({ authSite, connection, loader, persisted, mark, nowSeconds, listener });
   return {
-    holder,
+    loader,
     refreshStatus: () => refresher?.status(),
     async start() {
-      occupancy = await occupyIfPossible(stateDirectory, logger);
+      lock = await lockIfPossible(stateDirectory, logger);
       await mirrored?.start();
-      await holder.start();
+      await loader.start();
       refresher?.start();
     },
     async close() {
       await refresher?.close();
-      holder.close();
-      await kept?.close();
+      loader.close();
+      await persisted?.close();
       await mirrored?.close();
       await shared?.close();
-      await occupancy?.release();
+      await lock?.release();
     },
   };
 }
 
 /** A file system that takes no sockets is no reason not to serve: `bundle reset-mark` then cannot tell. */
-async function occupyIfPossible(stateDirectory: string, logger: Logger): Promise<Occupancy | undefined> {
+async function lockIfPossible(stateDirectory: string, logger: Logger): Promise<DirectoryLock | undefined> {
   try {
-    return await occupy(stateDirectory);
+    return await lockDirectory(stateDirectory);
   } catch (error) {
     const code = systemErrorCode(error) ?? 'error';
     logger.warn({ code }, '--state-dir takes no sockets: bundle reset-mark cannot see that it is in use');
@@ -96,14 +96,14 @@ async function occupyIfPossible(stateDirectory: string, logger: Logger): Promise
 
 function newRefresher({
   connection,
-  kept,
+  persisted,
   ...options
-}: Omit<ConstructorParameters<typeof Refresher>[0], 'connection' | 'kept'> & {
+}: Omit<ConstructorParameters<typeof Refresher>[0], 'connection' | 'persisted'> & {
   readonly connection: ControlConnection | undefined;
-  readonly kept: KeptChain | undefined;
+  readonly persisted: PersistedBundle | undefined;
 }): Refresher | undefined {
-  if (connection === undefined || kept === undefined) return undefined;
-  return new Refresher({ connection, kept, ...options });
+  if (connection === undefined || persisted === undefined) return undefined;
+  return new Refresher({ connection, persisted, ...options });
 }
 
 export async function readSigners(settings: VerifierSettings) {

@@ -137,7 +137,7 @@ async function startParts(inputs: StartInputs): Promise<Parts> {
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
   await assertReplaySetting(settings);
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
-  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot, realtimeStalenessSeconds));
+  const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   const bundle = await role.createBundle(settings, logger, metrics);
   const audit = await openVerifierAudit(settings, metrics, logger).catch(async (error: unknown) => {
     await bundle.close();
@@ -145,11 +145,11 @@ async function startParts(inputs: StartInputs): Promise<Parts> {
   });
   await bundle.start();
   const replayStore = await openReplayStore(settings, {
-    expectedSkewSeconds: () => bundle.holder.snapshot?.skewSeconds,
+    expectedSkewSeconds: () => bundle.loader.snapshot?.skewSeconds,
     observer: createReplayTelemetry(metrics, logger, () => replayStore.health()),
   });
   const verifier = createVerifier({
-    currentSnapshot: () => bundle.holder.snapshot,
+    currentSnapshot: () => bundle.loader.snapshot,
     replayStore,
     auditSink: audit.sink,
     auditMode: audit.mode,
@@ -162,7 +162,7 @@ async function startParts(inputs: StartInputs): Promise<Parts> {
   });
   const readiness = (leaving: boolean) =>
     verifierReadiness({
-      bundle: bundle.holder.status(),
+      bundle: bundle.loader.status(),
       refresh: bundle.refreshStatus(),
       replay: replayStore.health(),
       audit: audit.health(),

@@ -1,6 +1,6 @@
 /**
- * Best effort: events are handed over in batches, off the request path. So many bytes may wait; what finds no room is
- * counted, and the trail says where it is missing. Whoever carries the batches says what became of each.
+ * Best effort: a queue of bounded size sends events in batches, off the request path. Events that find no room are
+ * counted, and the trail says where they are missing. A transport delivers the batches.
  */
 
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
@@ -17,7 +17,7 @@ export type Delivery =
   | { readonly kind: 'refused'; readonly code: string }
   | { readonly kind: 'too_large'; readonly code: string };
 
-export interface Carrier {
+export interface AuditTransport {
   /** Never rejects. The same batch is given again until it is delivered or refused. */
   deliver(batch: LineBatch, signal: AbortSignal): Promise<Delivery>;
   /** Before the next batch. */
@@ -36,7 +36,7 @@ export interface BatchingOptions {
 }
 
 export class BatchingSink implements OperatedAuditSink {
-  readonly #carrier: Carrier;
+  readonly #transport: AuditTransport;
   readonly #options: BatchingOptions;
   readonly #observer: AuditObserver;
   readonly #queue: LineQueue;
@@ -44,16 +44,16 @@ export class BatchingSink implements OperatedAuditSink {
   readonly #abort = new AbortController();
   readonly #interval: NodeJS.Timeout;
   #notBeforeMs = 0;
-  #carrying: Promise<void> | undefined;
+  #delivering: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(carrier: Carrier, observer: AuditObserver, options: BatchingOptions) {
-    this.#carrier = carrier;
+  constructor(transport: AuditTransport, observer: AuditObserver, options: BatchingOptions) {
+    this.#transport = transport;
     this.#observer = observer;
     this.#options = options;
     this.#queue = new LineQueue({ maxBytes: options.maxQueueBytes, batchBytes: options.batchBytes });
     this.#delay = new RetryDelay(options.retry);
-    this.#interval = setInterval(() => this.#carry(), options.intervalMs).unref();
+    this.#interval = setInterval(() => this.#deliverPending(), options.intervalMs).unref();
   }
 
   get queuedBytes(): number {
@@ -65,12 +65,12 @@ export class BatchingSink implements OperatedAuditSink {
       this.#observer.dropped(1);
       return false;
     }
-    if (this.#queue.hasFullBatch) this.#carry();
+    if (this.#queue.hasFullBatch) this.#deliverPending();
     return true;
   }
 
   reopen(): void {
-    this.#carrier.reopen();
+    this.#transport.reopen();
   }
 
   close(): Promise<void> {
@@ -83,34 +83,35 @@ export class BatchingSink implements OperatedAuditSink {
     const timer = setTimeout(() => this.#abort.abort(), this.#options.closeTimeoutMs);
     while (!this.#abort.signal.aborted && this.#queue.first() !== undefined) {
       await pause(this.#notBeforeMs - performance.now(), this.#abort.signal);
-      this.#carry();
-      await this.#carrying;
+      this.#deliverPending();
+      await this.#delivering;
     }
     clearTimeout(timer);
     for (let batch = this.#queue.first(); batch !== undefined; batch = this.#queue.first()) {
       this.#observer.dropped(batch.events);
       this.#queue.removeFirst();
     }
-    await this.#carrier.close();
+    await this.#transport.close();
   }
 
   /** One batch after the other, as long as it works. */
-  #carry(): void {
-    if (this.#carrying !== undefined || performance.now() < this.#notBeforeMs) return;
+  #deliverPending(): void {
+    if (this.#delivering !== undefined || performance.now() < this.#notBeforeMs) return;
     if (this.#abort.signal.aborted || this.#queue.queuedBytes === 0) return;
-    this.#carrying = this.#carryAll().finally(() => {
-      this.#carrying = undefined;
+    this.#delivering = this.#deliverAll().finally(() => {
+      this.#delivering = undefined;
     });
   }
 
-  async #carryAll(): Promise<void> {
+  async #deliverAll(): Promise<void> {
     for (let batch = this.#queue.first(); batch !== undefined; batch = this.#nextFull()) {
-      const delivery = await this.#carrier.deliver(batch, this.#abort.signal);
+      const delivery = await this.#transport.deliver(batch, this.#abort.signal);
       const waitMs = this.#settle(batch, delivery);
       if (waitMs === undefined) continue;
       this.#notBeforeMs = performance.now() + waitMs;
       // The interval may be much longer. Timers go by whole milliseconds, and may be early by part of one.
-      if (this.#closing === undefined) setTimeout(() => this.#carry(), Math.ceil(waitMs) + 1).unref();
+      if (this.#closing === undefined)
+        setTimeout(() => this.#deliverPending(), Math.ceil(waitMs) + 1).unref();
       return;
     }
   }

@@ -4,7 +4,7 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../telemetry/decision-event.ts';
 import { parseTraceparent } from '../../telemetry/traceparent.ts';
-import type { Asker } from '../asker.ts';
+import type { CallContext } from '../asker.ts';
 import type { Evidence } from '../decision/evaluation.ts';
 import type { RequestFacts } from '../decision/request-facts.ts';
 
@@ -12,7 +12,7 @@ import type { RequestFacts } from '../decision/request-facts.ts';
 export interface SeenRequest {
   readonly nowMs: number;
   readonly facts: RequestFacts;
-  readonly asker: Asker | undefined;
+  readonly call: CallContext | undefined;
   readonly snapshot: Snapshot | undefined;
   readonly evidence: Evidence;
 }
@@ -70,8 +70,8 @@ function textOfTime(ms: number): string {
 }
 
 /** A proxy that begins traces itself tells of them in its question alone. */
-function traceIdOf({ asker, facts }: SeenRequest): string | undefined {
+function traceIdOf({ call, facts }: SeenRequest): string | undefined {
   const header = facts.headers.lookup('traceparent');
   const own = header.kind === 'single' ? parseTraceparent(header.value) : undefined;
-  return (own ?? parseTraceparent(asker?.traceparent()))?.traceId;
+  return (own ?? parseTraceparent(call?.traceparent()))?.traceId;
 }

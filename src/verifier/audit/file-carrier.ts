@@ -1,7 +1,7 @@
 /** Carries batches to standard output, a file or a FIFO. No line is torn, across errors and rotation either. */
 import { write } from 'node:fs';
 import { promisify } from 'node:util';
-import type { Carrier, Delivery } from './batching.ts';
+import type { AuditTransport, Delivery } from './batching.ts';
 import type { Destination } from './destination.ts';
 import type { LineBatch } from './line-queue.ts';
 import { failureCode } from './sink.ts';
@@ -16,7 +16,7 @@ const BUSY_WAIT_MS = 5;
 const STALLED_AFTER_MS = 1000;
 const LF = 0x0a;
 
-export class FileCarrier implements Carrier {
+export class FileTransport implements AuditTransport {
   readonly #destination: Destination;
   readonly #onFollowFailed: (code: string) => void;
   /** The batch under way, and how much of it is written. */

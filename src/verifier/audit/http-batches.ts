@@ -1,9 +1,9 @@
 /** Audit events to a collector over HTTP, always best effort: an answer does not wait for a round trip to elsewhere. */
 import { BatchingSink } from './batching.ts';
-import { HttpCarrier, type HttpCarrierOptions } from './http-carrier.ts';
+import { HttpTransport, type HttpTransportOptions } from './http-carrier.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 
-export interface HttpBatchesOptions extends HttpCarrierOptions {
+export interface HttpBatchesOptions extends HttpTransportOptions {
   readonly observer: AuditObserver;
   readonly maxQueueBytes: number;
 }
@@ -11,9 +11,9 @@ export interface HttpBatchesOptions extends HttpCarrierOptions {
 export function createHttpBatchSink({
   observer,
   maxQueueBytes,
-  ...carrier
+  ...transport
 }: HttpBatchesOptions): OperatedAuditSink {
-  return new BatchingSink(new HttpCarrier(carrier), observer, {
+  return new BatchingSink(new HttpTransport(transport), observer, {
     maxQueueBytes,
     batchBytes: 256 * 1024,
     intervalMs: 1000,

@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import { parseRetryAfter } from '../loading/refresh/retry-delay.ts';
-import type { Carrier, Delivery } from './batching.ts';
+import type { AuditTransport, Delivery } from './batching.ts';
 import type { LineBatch } from './line-queue.ts';
 import { failureCode } from './sink.ts';
 
-export interface HttpCarrierOptions {
+export interface HttpTransportOptions {
   readonly url: URL;
   /** Asked before each batch. Undefined: it could not be read; the batch waits. */
   readonly readToken: (() => Promise<string | undefined>) | undefined;
@@ -26,11 +26,11 @@ const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 const compress = promisify(gzip);
 
-export class HttpCarrier implements Carrier {
-  readonly #options: HttpCarrierOptions;
+export class HttpTransport implements AuditTransport {
+  readonly #options: HttpTransportOptions;
   readonly #agent: Agent;
 
-  constructor(options: HttpCarrierOptions) {
+  constructor(options: HttpTransportOptions) {
     this.#options = options;
     const { certificateAuthorities: ca, timeoutMs = TIMEOUT_MS } = options;
     this.#agent = new Agent({

@@ -4,7 +4,7 @@
  */
 import { BatchingSink } from './batching.ts';
 import { openDestination } from './destination.ts';
-import { FileCarrier } from './file-carrier.ts';
+import { FileTransport } from './file-carrier.ts';
 import type { AuditMode, AuditObserver, OperatedAuditSink } from './sink.ts';
 import { WriteThroughSink } from './write-through.ts';
 
@@ -29,8 +29,8 @@ export function createJsonLinesSink(options: JsonLinesOptions): OperatedAuditSin
   const { mode, observer, maxQueueBytes = MAX_QUEUE_BYTES } = options;
   const destination = openDestination(options.destination, options.isShared);
   if (mode === 'required') return new WriteThroughSink(destination, observer);
-  const carrier = new FileCarrier(destination, (code) => observer.failed(code));
-  return new BatchingSink(carrier, observer, {
+  const transport = new FileTransport(destination, (code) => observer.failed(code));
+  return new BatchingSink(transport, observer, {
     maxQueueBytes,
     batchBytes: destination.isPipe ? PIPE_BATCH_BYTES : FILE_BATCH_BYTES,
     intervalMs: 100,

@@ -1,6 +1,6 @@
 /**
- * Who a request says it comes from. For a derived key of the bundle that is the bundle's word, for anybody
- * else the passport's, unverified: enough to deny on, never to allow on (docs/protocol.md, under the table).
+ * The identity that a request claims. For a derived key the bundle states it; for every other key the passport does,
+ * not verified yet: enough to deny on, never to allow on (docs/protocol.md, under the table).
  */
 import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../bundle/compile/snapshot.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';

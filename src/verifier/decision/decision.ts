@@ -1,4 +1,4 @@
-/** What a door is told: the answer to one request. */
+/** The answer to one request. */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import type { Caller } from './caller.ts';

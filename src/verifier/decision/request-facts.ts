@@ -1,5 +1,5 @@
 /**
- * What every door turns its input into, and all that the pipeline knows of a request.
+ * What every enforcement point turns its input into, and all that a decision knows of a request.
  * Source: docs/enforcement.md "Enforcement points".
  */
 import type { RequestHeaders } from '../../protocol/credentials.ts';
@@ -7,7 +7,7 @@ import type { RequestHeaders } from '../../protocol/credentials.ts';
 export interface RequestFacts {
   /** As sent, case-sensitive. */
   readonly method: string;
-  /** As the door knows it, before any normalisation of ours. */
+  /** As the enforcement point received it, not normalised. */
   readonly scheme: string;
   readonly authority: string;
   /** Path and query exactly as sent, one character a byte. */
@@ -16,7 +16,7 @@ export interface RequestFacts {
   readonly body: BodyState;
 }
 
-/** `unknown`: the door cannot prove that it holds exactly the bytes that the upstream will receive. */
+/** `unknown`: the enforcement point cannot prove that it holds exactly the bytes that the upstream will receive. */
 export type BodyState =
   | { readonly kind: 'exact'; readonly bytes: Uint8Array }
   | { readonly kind: 'none' }

@@ -1,6 +1,6 @@
 /**
- * A bundle's life in the verifier: found in a directory, in the state directory or at Control; verified, validated,
- * compiled, swapped in. Whatever fails on the way leaves the last-known-good in place, and says so.
+ * Loads bundles from a directory, from the state directory or from Control: verifies, validates and compiles them, then
+ * swaps them in. A failure leaves the bundle that was loaded before in place and is reported.
  * Source: docs/bundle.md "Life in the verifier" and "Freshness".
  */
 
@@ -22,19 +22,19 @@ import type { HighWaterMark } from './high-water-mark.ts';
 import type { BundleListener, BundleStatus } from './holder-events.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { ProblemRecord } from './problem-record.ts';
-import type { KeptChain } from './state/kept-chain.ts';
+import type { PersistedBundle } from './state/kept-chain.ts';
 import type { IncomingBase } from './state/state-directory.ts';
 import { Statements } from './statements.ts';
 
 export type { BundleListener, BundleLoad, BundleStatus } from './holder-events.ts';
 export type { BundleProblem } from './problem-record.ts';
 
-export interface BundleHolderOptions {
+export interface BundleLoaderOptions {
   readonly authSite: string;
   /** Undefined where bundles come from Control alone. */
   readonly directory: string | undefined;
-  /** Where there is one, all that is loaded is kept in it, and found there at the next start. */
-  readonly kept?: KeptChain | undefined;
+  /** Stores all that is loaded, for the next start. */
+  readonly persisted?: PersistedBundle | undefined;
   readonly bundleSigners: Signers;
   readonly freshnessSigners: Signers;
   readonly mark: HighWaterMark;
@@ -55,8 +55,8 @@ const ROUND_INTERVAL_MS = 1000;
 /** Lapsed keys that leave at a time: well below a millisecond. */
 const FORGET_AT_A_TIME = 500;
 
-export class BundleHolder {
-  readonly #options: BundleHolderOptions;
+export class BundleLoader {
+  readonly #options: BundleLoaderOptions;
   readonly #active: ActiveBundle;
   readonly #directory: LocalDirectory | undefined;
   readonly #source: DirectorySource | undefined;
@@ -70,7 +70,7 @@ export class BundleHolder {
   #rounds: NodeJS.Timeout | undefined;
   #startingAgain: Promise<void> | undefined;
 
-  constructor(options: BundleHolderOptions) {
+  constructor(options: BundleLoaderOptions) {
     const { listener, nowSeconds } = options;
     this.#options = options;
     const problemOf = (source: BundleSource) =>
@@ -82,7 +82,7 @@ export class BundleHolder {
     };
     this.#active = new ActiveBundle({
       ...options,
-      stepRecord: options.kept,
+      stepRecord: options.persisted,
       onChange: (change) => this.#changed(change),
     });
     this.#statements = new Statements(this.#active, {
@@ -91,18 +91,18 @@ export class BundleHolder {
     });
     if (options.directory !== undefined) {
       this.#directory = new LocalDirectory(options.directory);
-      this.#source = this.#newSource(this.#directory, options.kept);
+      this.#source = this.#newSource(this.#directory, options.persisted);
     }
   }
 
-  #newSource(directory: LocalDirectory, kept: KeptChain | undefined): DirectorySource {
+  #newSource(directory: LocalDirectory, persisted: PersistedBundle | undefined): DirectorySource {
     return new DirectorySource({
       directory,
       active: this.#active,
       problem: this.#problems.directory,
       retryFirstMs: this.#pollIntervalMs,
       retryMostMs: MAX_RETRY_INTERVAL_MS,
-      keep: kept && ((files, steps) => (chain) => kept.keepCopy(files, steps, chain)),
+      keep: persisted && ((files, steps) => (chain) => persisted.keepCopy(files, steps, chain)),
     });
   }
 
@@ -138,9 +138,9 @@ export class BundleHolder {
     };
   }
 
-  /** Loads what was kept and what is in the directory, then keeps watching. Never rejects: see {@link BundleHolder.status}. */
+  /** Loads what was kept and what is in the directory, then keeps watching. Never rejects: see {@link BundleLoader.status}. */
   async start(): Promise<void> {
-    if (this.#options.kept !== undefined) await this.#changes.run(() => this.#loadKept());
+    if (this.#options.persisted !== undefined) await this.#changes.run(() => this.#loadPersisted());
     this.#rounds ??= setInterval(() => this.#goRound(), ROUND_INTERVAL_MS).unref();
     if (this.#options.directory !== undefined) {
       this.#watch ??= new DirectoryWatch({
@@ -186,18 +186,18 @@ export class BundleHolder {
   }
 
   async #startAgain(): Promise<void> {
-    await this.#changes.run(() => this.#loadKept());
+    await this.#changes.run(() => this.#loadPersisted());
     await this.reload();
   }
 
-  async #loadKept(): Promise<void> {
-    const { kept } = this.#options;
+  async #loadPersisted(): Promise<void> {
+    const { persisted } = this.#options;
     if (this.#active.snapshot !== undefined) return;
     try {
-      const found = await kept?.found();
+      const found = await persisted?.found();
       if (found === undefined) return;
       const { control: keeper } = this.#statements;
-      await kept?.freshness().then(
+      await persisted?.freshness().then(
         (bytes) => keeper.offer(bytes),
         (error: unknown) => keeper.fail(error),
       );
@@ -266,12 +266,12 @@ export class BundleHolder {
    * @returns why it was not taken, or not all of the steps were
    */
   replace(incoming: IncomingBase, documents: readonly StepDocument[]): Promise<BundleError | undefined> {
-    const { kept } = this.#options;
+    const { persisted } = this.#options;
     const found: FoundChain = {
       source: 'control',
       files: new ResolvedDirectory(incoming.path),
       steps: () => documents,
-      keep: kept && ((chain) => kept.keepDownloaded(incoming, chain, documents)),
+      keep: persisted && ((chain) => persisted.keepDownloaded(incoming, chain, documents)),
     };
     return this.#changes.run(async () => {
       const refused = await this.#active.load(found).then(
@@ -290,14 +290,14 @@ export class BundleHolder {
    * @throws BundleError when it is refused or cannot be kept
    */
   async rebase(incoming: IncomingBase): Promise<boolean> {
-    const { authSite, bundleSigners: signers, kept } = this.#options;
-    if (kept === undefined) return false;
+    const { authSite, bundleSigners: signers, persisted } = this.#options;
+    if (persisted === undefined) return false;
     const files = new ResolvedDirectory(incoming.path);
     const slice = new TimeSlice();
     const bytes = await files.readBundle();
     const opened = await slice.run(openBundleInSteps(bytes, { file: BUNDLE_FILE, signers, authSite }));
     await this.#active.compile(opened, files);
-    return this.#changes.run(() => kept.rebase(incoming, opened));
+    return this.#changes.run(() => persisted.rebase(incoming, opened));
   }
 
   /** A statement from Control; kept when it makes what is loaded younger. Never rejects. */
@@ -305,6 +305,6 @@ export class BundleHolder {
     const { control: keeper } = this.#statements;
     if (!keeper.offer(bytes) || !this.#statements.apply()) return;
     this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
-    await this.#options.kept?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
+    await this.#options.persisted?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
   }
 }

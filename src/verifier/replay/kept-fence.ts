@@ -13,7 +13,7 @@ export const FENCE_FILE = 'replay-fence.json';
 const FENCE_FORMAT = 'proofgate.replay-fence/v1';
 const MAX_FENCE_BYTES = 4096;
 
-export interface KeptFence {
+export interface PersistedFence {
   /** Proofs issued up to this moment may have been consumed by the runs before, seconds since the epoch; 0 before the first. */
   readonly startsThroughSeconds: number;
   /** Proofs issued up to this moment may be consumed now: a start after this would refuse them. */
@@ -27,7 +27,7 @@ export interface KeptFence {
 }
 
 /** Never rejects: what cannot be read lets nothing be consumed, and says why. */
-export async function openKeptFence(stateDirectory: string): Promise<KeptFence> {
+export async function openPersistedFence(stateDirectory: string): Promise<PersistedFence> {
   await removeTemporaries(stateDirectory, FENCE_FILE);
   try {
     return new FileFence(stateDirectory, await readFence(stateDirectory));
@@ -37,7 +37,7 @@ export async function openKeptFence(stateDirectory: string): Promise<KeptFence> 
   }
 }
 
-class FileFence implements KeptFence {
+class FileFence implements PersistedFence {
   readonly startsThroughSeconds: number;
   readonly #directory: string;
   #throughSeconds: number;
@@ -94,7 +94,7 @@ class FileFence implements KeptFence {
   }
 }
 
-class UnreadableFence implements KeptFence {
+class UnreadableFence implements PersistedFence {
   readonly startsThroughSeconds = Number.POSITIVE_INFINITY;
   readonly throughSeconds = Number.NEGATIVE_INFINITY;
   readonly problem: string;

@@ -6,7 +6,7 @@
 import { DEFAULT_SKEW_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
 import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
 import { HolderQuota } from './holder-quota.ts';
-import type { KeptFence } from './kept-fence.ts';
+import type { PersistedFence } from './kept-fence.ts';
 import { RecordTable } from './record-table.ts';
 import {
   CONSUMED,
@@ -42,7 +42,7 @@ export interface MemoryReplayStoreOptions {
   /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
   /** What survives a restart. Without it only the clock keeps apart what was consumed before it: for tests. */
-  readonly keptFence?: KeptFence | undefined;
+  readonly persistedFence?: PersistedFence | undefined;
   /** The site's skew, with which `health` reckons the start's fence: it may be known only later. Until then 5. */
   readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
@@ -64,7 +64,7 @@ class MemoryReplayStore implements ReplayStore {
   readonly #startSeconds: number;
   readonly #records: RecordTable;
   readonly #quota: HolderQuota;
-  readonly #kept: KeptFence | undefined;
+  readonly #persisted: PersistedFence | undefined;
   readonly #reserving: NodeJS.Timeout | undefined;
   /** Nothing consumed up to this moment, of this verifier's clock, is sure to be remembered. */
   #epochSeconds: number;
@@ -87,8 +87,8 @@ class MemoryReplayStore implements ReplayStore {
       maxRemembered: Math.ceil(maxRecords * MOST_SHARE_OF_ONE_HOLDER),
     });
     this.#records = new RecordTable(maxRecords, this.#epochSeconds, (cell) => this.#quota.forget(cell));
-    this.#kept = options.keptFence;
-    if (this.#kept === undefined) return;
+    this.#persisted = options.persistedFence;
+    if (this.#persisted === undefined) return;
     this.#reserve();
     this.#reserving = setInterval(() => this.#reserve(), RESERVE_INTERVAL_MS).unref();
   }
@@ -120,27 +120,27 @@ class MemoryReplayStore implements ReplayStore {
 
   get #fencedThroughSeconds(): number {
     const own = this.#epochSeconds + this.#largestSkewSeconds;
-    return Math.max(own, this.#kept?.startsThroughSeconds ?? 0);
+    return Math.max(own, this.#persisted?.startsThroughSeconds ?? 0);
   }
 
   /** Whether a start after a crash of this moment would refuse a proof issued then. If not, that is on its way. */
   #mayOutliveRestart(issuedAtSeconds: number): boolean {
-    if (this.#kept === undefined || issuedAtSeconds <= this.#kept.throughSeconds) return true;
+    if (this.#persisted === undefined || issuedAtSeconds <= this.#persisted.throughSeconds) return true;
     this.#reserve();
     return false;
   }
 
   /** Keeps the fence on the disk a little ahead of every proof that may come. */
   #reserve(): void {
-    const kept = this.#kept;
-    if (kept === undefined) return;
+    const persisted = this.#persisted;
+    if (persisted === undefined) return;
     const nowSeconds = Math.floor(this.#clockSeconds());
     const skewSeconds = Math.max(this.#largestSkewSeconds, this.#skewSeconds);
     // A valid proof was issued no later than this.
     const latestSeconds = Math.max(nowSeconds + skewSeconds, this.#lastIssuedSeconds);
-    const reserveSeconds = kept.throughSeconds - latestSeconds;
+    const reserveSeconds = persisted.throughSeconds - latestSeconds;
     if (reserveSeconds < LEAST_RESERVE_SECONDS || reserveSeconds > MOST_RESERVE_SECONDS) {
-      kept.keep(latestSeconds + RESERVE_SECONDS);
+      persisted.keep(latestSeconds + RESERVE_SECONDS);
     }
   }
 
@@ -161,9 +161,9 @@ class MemoryReplayStore implements ReplayStore {
 
   health(): ReplayHealth {
     if (this.#isClosed) return { ready: false, problem: 'the embedded replay store is closed' };
-    const kept = this.#kept;
-    if (kept?.startsThroughSeconds === Number.POSITIVE_INFINITY) {
-      return { ready: false, problem: kept.problem ?? 'the kept fence cannot be read' };
+    const persisted = this.#persisted;
+    if (persisted?.startsThroughSeconds === Number.POSITIVE_INFINITY) {
+      return { ready: false, problem: persisted.problem ?? 'the persisted fence cannot be read' };
     }
     const nowSeconds = Math.floor(this.#clockSeconds());
     this.#records.purge(nowSeconds, PURGE_STEPS_WHEN_FULL);
@@ -173,17 +173,17 @@ class MemoryReplayStore implements ReplayStore {
       const { size } = this.#records;
       return { ready: false, problem: `the embedded replay store is full (${size} identifiers)` };
     }
-    if (kept?.problem === undefined) return { ready: true };
+    if (persisted?.problem === undefined) return { ready: true };
     // What is reserved on the disk still serves.
-    return nowSeconds > kept.throughSeconds
-      ? { ready: false, problem: kept.problem }
-      : { ready: true, warning: kept.problem };
+    return nowSeconds > persisted.throughSeconds
+      ? { ready: false, problem: persisted.problem }
+      : { ready: true, warning: persisted.problem };
   }
 
   /** The one that a proof signed now meets; the longest, where it is several. */
   #fenceAt(nowSeconds: number): ReplayFence | undefined {
     const startSeconds = this.#startSeconds + this.#skewSeconds;
-    const keptSeconds = this.#kept?.startsThroughSeconds ?? 0;
+    const keptSeconds = this.#persisted?.startsThroughSeconds ?? 0;
     // Any proof that is signed now would have been forgotten by now, had it been consumed while the clock was ahead.
     const forgottenSeconds =
       this.#records.horizonSeconds - MAX_PROOF_TTL_SECONDS - 3 * this.#largestSkewSeconds - 2;
@@ -202,7 +202,7 @@ class MemoryReplayStore implements ReplayStore {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#reserving);
-    await this.#kept?.close(this.#lastIssuedSeconds);
+    await this.#persisted?.close(this.#lastIssuedSeconds);
   }
 }
 

@@ -8,7 +8,7 @@ import { inspectBundle } from '../../../src/bundle/authoring/inspect-directory.t
 import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import {
   AUTH_SITE,
   bundleContent,
@@ -43,7 +43,7 @@ function sign(
 
 async function load(directory: string, by = keys.bundle) {
   const signers = { keys: [by.publicKey], threshold: 1 };
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory,
     bundleSigners: signers,
@@ -51,14 +51,14 @@ async function load(directory: string, by = keys.bundle) {
     mark: new MemoryMark(),
     nowSeconds: () => NOW_SECONDS,
   });
-  await holder.reload();
-  const { problem, freshnessProblem, freshnessIgnored } = holder.status();
+  await loader.reload();
+  const { problem, freshnessProblem, freshnessIgnored } = loader.status();
   expect({ problem, freshnessProblem, freshnessIgnored }).toEqual({
     problem: undefined,
     freshnessProblem: undefined,
     freshnessIgnored: undefined,
   });
-  return holder.snapshot;
+  return loader.snapshot;
 }
 
 describe('signing', () => {

@@ -17,7 +17,7 @@ import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent, DeltaContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/bundle/format/times.ts';
 import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import {
   AUTH_SITE,
   bundleContent,
@@ -70,7 +70,7 @@ async function directoryWithSteps() {
 }
 
 async function verifierAt(directory: string) {
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory,
     bundleSigners: signers,
@@ -78,8 +78,8 @@ async function verifierAt(directory: string) {
     mark: new MemoryMark(),
     nowSeconds: () => NOW_SECONDS + 20,
   });
-  await holder.reload();
-  return holder;
+  await loader.reload();
+  return loader;
 }
 
 describe('a directory with deltas and links', () => {
@@ -107,14 +107,14 @@ describe('a directory with deltas and links', () => {
     expect(await freshen({ directory, signingKeys: [keys.bundle], nowSeconds })).toMatchObject(end);
     const summary = await inspectBundle({ directory, nowSeconds });
     expect(summary.freshness).toMatchObject({ revision: 4, fitsBundle: true });
-    const holder = await verifierAt(directory);
-    expect(holder.snapshot).toMatchObject({ ...end, freshAsOfSeconds: nowSeconds });
+    const loader = await verifierAt(directory);
+    expect(loader.snapshot).toMatchObject({ ...end, freshAsOfSeconds: nowSeconds });
   });
 
   it('is followed by the next whole bundle, which a verifier at its end takes', async () => {
     const { directory, end } = await directoryWithSteps();
-    const holder = await verifierAt(directory);
-    expect(holder.position).toEqual(end);
+    const loader = await verifierAt(directory);
+    expect(loader.position).toEqual(end);
     const yaml = stringify(edited(content(), { at: '/revision' }, { at: '/issued_at' }));
     const position = await signBundle({
       yamlText: yaml,
@@ -125,8 +125,8 @@ describe('a directory with deltas and links', () => {
       nowSeconds: NOW_SECONDS + 20,
     });
     expect(position.revision).toBe(5);
-    await holder.reload();
-    expect(holder.position).toEqual(position);
+    await loader.reload();
+    expect(loader.position).toEqual(position);
   });
 
   it.each([

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { signDelta } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
-import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { putBundle } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
@@ -196,21 +196,21 @@ async function stateDirectoryWithDelta(): Promise<string> {
   const position = await putBundle(source, siteContent(keys), bundleKey);
   const { document } = signDelta(deltaAfter(position, { keys_removed: ['dk_billing'] }), [bundleKey]);
   await writeFile(join(source, 'delta-8.jws'), document);
-  const kept = new KeptChain(new StateDirectory(state));
+  const persisted = new PersistedBundle(new StateDirectory(state));
   const signers = { keys: [bundleKey.publicKey], threshold: 1 };
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory: source,
-    kept,
+    persisted,
     bundleSigners: signers,
     freshnessSigners: signers,
     mark: new MemoryMark(),
     nowSeconds: () => NOW_SECONDS,
   });
-  await holder.start();
-  expect(holder.position?.revision).toBe(8);
-  holder.close();
-  await kept.close();
+  await loader.start();
+  expect(loader.position?.revision).toBe(8);
+  loader.close();
+  await persisted.close();
   return state;
 }
 

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { SigningPurpose } from '../../../src/control/publishing/signing-keys.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
-import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { addTarget, ControlServer, eventually, type TestTarget } from './control-server.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
@@ -35,7 +35,7 @@ async function signersOf(purpose: SigningPurpose) {
 interface Verifier {
   /** Its state. */
   readonly directory: string;
-  readonly holder: BundleHolder;
+  readonly loader: BundleLoader;
   /** What its whole bundles were fetched with, and what it refused. */
   readonly told: string[];
   stop(): Promise<void>;
@@ -45,13 +45,13 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
   const stateDirectory = directory ?? (await mkdtemp(join(tmpdir(), 'proofgate-target-')));
   if (directory === undefined) closing.push(() => rm(stateDirectory, { recursive: true }));
   const told: string[] = [];
-  const kept = new KeptChain(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
   const mark = new FileMark({ stateDirectory, authSite: SITE });
   const nowSeconds = () => world.clock.seconds;
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: SITE,
     directory: undefined,
-    kept,
+    persisted,
     bundleSigners: await signersOf('bundle'),
     freshnessSigners: await signersOf('freshness'),
     mark,
@@ -63,14 +63,14 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
       freshnessRefused: ({ code }) => told.push(`freshness refused ${code}`),
     },
   });
-  await holder.start();
+  await loader.start();
   const url = new URL(control.url);
   const readToken = async () => target.token;
   const refresher = new Refresher({
     authSite: SITE,
     connection: new ControlConnection({ url, readToken, answerTimeoutMs: 5000 }),
-    holder,
-    kept,
+    loader,
+    persisted,
     mark,
     nowSeconds,
     retryFirstMs: 10,
@@ -80,17 +80,17 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= refresher.close().then(async () => {
-      holder.close();
-      await kept.close();
+      loader.close();
+      await persisted.close();
     });
     return stopped;
   };
   closing.push(stop);
-  return { directory: stateDirectory, holder, told, stop };
+  return { directory: stateDirectory, loader, told, stop };
 }
 
-const statusIn = ({ holder }: Verifier, keyId: string): string | undefined => {
-  const key = holder.snapshot?.keys.get(keyId);
+const statusIn = ({ loader }: Verifier, keyId: string): string | undefined => {
+  const key = loader.snapshot?.keys.get(keyId);
   return key?.kind === 'derived_key' ? key.status : undefined;
 };
 const ackedRevision = async ({ id }: TestTarget) =>
@@ -100,13 +100,13 @@ it('a key, its revocation, a route: each comes to the verifier and is acknowledg
   await world.putClient('billing', { orders: 'read' });
   const target = await addTarget(world);
   const verifier = await startVerifier(target);
-  await eventually(() => verifier.holder.snapshot !== undefined);
+  await eventually(() => verifier.loader.snapshot !== undefined);
   const key = await world.addKey('billing');
   await eventually(() => statusIn(verifier, key) === 'active');
   await world.revokeKey(key);
   await eventually(() => statusIn(verifier, key) === 'revoked');
   await world.putRoute(ORDERS_READ);
-  await eventually(() => verifier.holder.snapshot?.routes.size === 1);
+  await eventually(() => verifier.loader.snapshot?.routes.size === 1);
   await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
   expect(statusIn(verifier, key)).toBe('revoked');
   expect(verifier.told.filter((event) => event.includes('refused'))).toEqual([]);
@@ -116,8 +116,8 @@ it('a key, its revocation, a route: each comes to the verifier and is acknowledg
 it('freshness goes on while nothing changes, and stops at a change that cannot be published', async () => {
   const target = await addTarget(world);
   const verifier = await startVerifier(target);
-  await eventually(() => verifier.holder.snapshot !== undefined);
-  const freshAsOf = () => verifier.holder.snapshot?.freshAsOfSeconds ?? 0;
+  await eventually(() => verifier.loader.snapshot !== undefined);
+  const freshAsOf = () => verifier.loader.snapshot?.freshAsOfSeconds ?? 0;
   const before = freshAsOf();
   world.clock.ms += 7000;
   await eventually(() => freshAsOf() === before + 7);
@@ -141,8 +141,8 @@ it('a verifier that knew a later revision takes what a restored Control publishe
   await world.putClient('billing');
   const target = await addTarget(world);
   const verifier = await startVerifier(target);
-  const kept = await world.addKey('billing');
-  await eventually(() => statusIn(verifier, kept) === 'active');
+  const persisted = await world.addKey('billing');
+  await eventually(() => statusIn(verifier, persisted) === 'active');
   await control.close();
   const backup = await world.backUp();
   control = await ControlServer.start(world, control.port);
@@ -156,10 +156,10 @@ it('a verifier that knew a later revision takes what a restored Control publishe
   expect((await world.site()).revision).toBeLessThan(told);
   control = await ControlServer.start(world, control.port);
   const again = await startVerifier(target, verifier.directory);
-  expect(again.holder.position?.revision).toBe(told);
-  await eventually(() => (again.holder.position?.revision ?? 0) > told);
+  expect(again.loader.position?.revision).toBe(told);
+  await eventually(() => (again.loader.position?.revision ?? 0) > told);
   for (const key of lost) expect(statusIn(again, key)).toBeUndefined();
-  expect(statusIn(again, kept)).toBe('active');
+  expect(statusIn(again, persisted)).toBe('active');
   await eventually(async () => (await ackedRevision(target)) > told);
   expect(again.told.filter((event) => event.includes('refused'))).toEqual([]);
 });

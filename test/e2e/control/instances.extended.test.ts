@@ -217,11 +217,11 @@ describe('one instance', () => {
       expect(survivors).toHaveLength(INSTANCES - 1);
       const [one, other] = survivors;
       if (one === undefined || other === undefined) throw new Error('nobody is left');
-      const freshBefore = other.follower.holder.snapshot?.freshAsOfSeconds ?? 0;
+      const freshBefore = other.follower.loader.snapshot?.freshAsOfSeconds ?? 0;
       const keyId = await enroll(one, other);
       for (const each of survivors) await seen(keyId, each);
       await waitFor('a younger statement', WAIT_MS, () =>
-        survivors.every(({ follower }) => (follower.holder.snapshot?.freshAsOfSeconds ?? 0) > freshBefore)
+        survivors.every(({ follower }) => (follower.loader.snapshot?.freshAsOfSeconds ?? 0) > freshBefore)
           ? true
           : undefined,
       );

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import { REASONS } from '../../../src/protocol/reasons.ts';
-import type { Asker } from '../../../src/verifier/asker.ts';
+import type { CallContext } from '../../../src/verifier/asker.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
 import { scriptedReplayStore } from '../../fakes/replay-store.ts';
@@ -23,10 +23,10 @@ const schema: { readonly properties: { readonly reason: { readonly enum: readonl
 function eventOf(
   plan: RequestPlan,
   edits: RequestEdits = {},
-  asker?: Asker,
+  call?: CallContext,
 ): { readonly [name: string]: unknown } {
   const { events, verifier } = createTestVerifier({ snapshot: site });
-  checkNow(verifier, signRequest(keys, plan, edits).facts, asker);
+  checkNow(verifier, signRequest(keys, plan, edits).facts, call);
   expect(events).toHaveLength(1);
   return JSON.parse(JSON.stringify(events[0]));
 }
@@ -144,13 +144,13 @@ describe('an event', () => {
     [traceOfCheck, {}],
     [traceOfCheck, { received: withTraceparent('x') }],
   ])('has the trace %s: of the request, or else of whoever asks', (traceId, edits: RequestEdits) => {
-    const asker: Asker = {
+    const call: CallContext = {
       waitedTooLong: false,
       trace: undefined,
       traceparent: () => `00-${traceOfCheck}-00f067aa0ba902b7-00`,
       isGone: () => false,
     };
-    expect(eventOf({ caller: 'billing', route: 'orders-read' }, edits, asker)).toMatchObject({
+    expect(eventOf({ caller: 'billing', route: 'orders-read' }, edits, call)).toMatchObject({
       trace_id: traceId,
     });
   });

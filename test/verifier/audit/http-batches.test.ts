@@ -1,7 +1,7 @@
 /** Batches to a collector that works, fails, is silent, moves, and comes back. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { BatchingSink } from '../../../src/verifier/audit/batching.ts';
-import { HttpCarrier, type HttpCarrierOptions } from '../../../src/verifier/audit/http-carrier.ts';
+import { HttpTransport, type HttpTransportOptions } from '../../../src/verifier/audit/http-carrier.ts';
 import { makeCertificates } from '../../e2e/harness/certificates.ts';
 import {
   type AuditCollector,
@@ -22,7 +22,7 @@ async function newCollector(...tls: Parameters<typeof startAuditCollector>): Pro
   return collector;
 }
 
-interface OpenOptions extends Partial<HttpCarrierOptions> {
+interface OpenOptions extends Partial<HttpTransportOptions> {
   readonly maxQueueBytes?: number;
   readonly batchBytes?: number;
   readonly closeTimeoutMs?: number;
@@ -32,7 +32,7 @@ interface OpenOptions extends Partial<HttpCarrierOptions> {
 function open(url: string, options: OpenOptions = {}) {
   const { batchBytes = 2000, closeTimeoutMs = 5000, maxQueueBytes = 1_000_000, ...others } = options;
   const observer = new RecordingObserver();
-  const carrier = new HttpCarrier({
+  const transport = new HttpTransport({
     url: new URL(url),
     readToken: undefined,
     certificateAuthorities: undefined,
@@ -40,7 +40,7 @@ function open(url: string, options: OpenOptions = {}) {
     timeoutMs: 1000,
     ...others,
   });
-  const sink = new BatchingSink(carrier, observer, {
+  const sink = new BatchingSink(transport, observer, {
     maxQueueBytes,
     batchBytes,
     intervalMs: 20,

@@ -15,7 +15,7 @@ import type { BundleContent, DeltaContent } from '../../../src/bundle/format/sch
 import { ActiveBundle } from '../../../src/verifier/loading/active-bundle.ts';
 import { DirectorySource } from '../../../src/verifier/loading/directory-source.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import { ProblemRecord } from '../../../src/verifier/loading/problem-record.ts';
 import { freshnessDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
 import { deltaAfter, keyNamed } from '../../bundle/deltas.ts';
@@ -32,15 +32,15 @@ const { jwk } = newSigningKey('ES256').publicKey;
 const content = (more: Partial<BundleContent> = {}): BundleContent => ({ ...bundleContent(keys), ...more });
 const keyPut = (keyId: string) => ({ keys_put: [keyNamed(keyId, 'billing', jwk)] });
 
-const holders: BundleHolder[] = [];
+const loaders: BundleLoader[] = [];
 afterEach(() => {
-  for (const holder of holders.splice(0)) holder.close();
+  for (const loader of loaders.splice(0)) loader.close();
 });
 
-function newHolder(directory: string, stateDirectory: string) {
+function newLoader(directory: string, stateDirectory: string) {
   const told: (readonly unknown[])[] = [];
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory,
     bundleSigners: signers,
@@ -53,15 +53,15 @@ function newHolder(directory: string, stateDirectory: string) {
       refused: ({ code, file }) => told.push(['refused', code, file]),
     },
   });
-  holders.push(holder);
-  return { holder, told };
+  loaders.push(loader);
+  return { loader, told };
 }
 
 /** A directory with a bundle of revision 1, and a holder that has not looked yet. */
 async function world() {
   const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
   const position = await putBundle(directory, content(), keys.bundle);
-  return { directory, stateDirectory, position, ...newHolder(directory, stateDirectory) };
+  return { directory, stateDirectory, position, ...newLoader(directory, stateDirectory) };
 }
 
 async function putDelta(
@@ -78,25 +78,25 @@ async function putDelta(
 
 describe('a directory with deltas and links', () => {
   it('is loaded to its end, and carried on by what is added', async () => {
-    const { directory, holder, position, told } = await world();
+    const { directory, loader, position, told } = await world();
     const second = await putDelta(directory, position, keyPut('dk_1'));
     const third = await putDelta(directory, second, { keys_removed: ['dk_billing'] });
     await writeFile(
       join(directory, 'freshness.jws'),
       freshnessDocument({ authSite: AUTH_SITE, ...third, asOfSeconds: NOW_SECONDS + 3 }, keys.bundle),
     );
-    await holder.reload();
-    expect(holder.snapshot).toMatchObject({ ...third, freshAsOfSeconds: NOW_SECONDS + 3 });
-    const keysBefore = holder.snapshot?.keys;
+    await loader.reload();
+    expect(loader.snapshot).toMatchObject({ ...third, freshAsOfSeconds: NOW_SECONDS + 3 });
+    const keysBefore = loader.snapshot?.keys;
     const fourth = await putDelta(directory, third, keyPut('dk_4'));
     await putDelta(directory, fourth, keyPut('dk_5'));
-    await holder.reload();
-    await holder.reload();
+    await loader.reload();
+    await loader.reload();
     expect(told).toEqual([
       ['loaded', 3],
       ['advanced', 5, 'delta', 'delta'],
     ]);
-    expect(holder.snapshot?.keys).toBe(keysBefore);
+    expect(loader.snapshot?.keys).toBe(keysBefore);
     expect(['dk_1', 'dk_4', 'dk_5', 'dk_billing'].map((id) => keysBefore?.get(id)?.kind)).toEqual([
       'derived_key',
       'derived_key',
@@ -106,32 +106,32 @@ describe('a directory with deltas and links', () => {
   });
 
   it('knows the whole bundle that a link stood for', async () => {
-    const { directory, holder, position, told } = await world();
-    await holder.reload();
+    const { directory, loader, position, told } = await world();
+    await loader.reload();
     const whole = content({ revision: 2, previous_head: position.head });
     const signed = signWholeBundle(whole, [keys.bundle]);
     const link = linkOf(whole, signed);
     if (link === undefined) throw new Error('no link');
     await writeFile(join(directory, stepFile('link', 2)), signLink(link, [keys.bundle]).document);
-    await holder.reload();
+    await loader.reload();
     await writeFile(join(directory, 'bundle.jws'), signed.document);
     await unlink(join(directory, stepFile('link', 2)));
-    await holder.reload();
+    await loader.reload();
     expect(told).toEqual([
       ['loaded', 1],
       ['advanced', 2, 'link'],
     ]);
-    expect(holder.status().problem).toBeUndefined();
+    expect(loader.status().problem).toBeUndefined();
   });
 
   it('passes over steps that a newer bundle left behind', async () => {
-    const { directory, holder, position, told } = await world();
+    const { directory, loader, position, told } = await world();
     await putDelta(directory, position, keyPut('dk_1'));
     const newer = await putBundle(directory, content({ revision: 7 }), keys.bundle);
     await putDelta(directory, newer, keyPut('dk_8'));
-    await holder.reload();
+    await loader.reload();
     expect(told).toEqual([['loaded', 8]]);
-    expect(holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+    expect(loader.snapshot?.keys.get('dk_1')).toBeUndefined();
   });
 
   it.each<[what: string, code: string, put: (directory: string, from: ChainPosition) => Promise<unknown>]>([
@@ -147,19 +147,19 @@ describe('a directory with deltas and links', () => {
     'stops before a delta %s (%s), says so once, and goes on when it is replaced',
     async (_what, code, put) => {
       for (const isLoadedBefore of [true, false]) {
-        const { directory, holder, position, told } = await world();
-        if (isLoadedBefore) await holder.reload();
+        const { directory, loader, position, told } = await world();
+        if (isLoadedBefore) await loader.reload();
         const second = await putDelta(directory, position, keyPut('dk_1'));
         await put(directory, second);
-        await holder.reload();
-        await holder.reload();
+        await loader.reload();
+        await loader.reload();
         expect(told.filter(([event]) => event === 'refused')).toEqual([['refused', code, 'delta-3.jws']]);
-        expect(holder.snapshot).toMatchObject(second);
-        expect(holder.status().problem?.error.code).toBe(code);
+        expect(loader.snapshot).toMatchObject(second);
+        expect(loader.status().problem?.error.code).toBe(code);
         const third = await putDelta(directory, second, keyPut('dk_3'));
-        await holder.reload();
-        expect(holder.snapshot).toMatchObject(third);
-        expect(holder.status().problem).toBeUndefined();
+        await loader.reload();
+        expect(loader.snapshot).toMatchObject(third);
+        expect(loader.status().problem).toBeUndefined();
       }
     },
   );
@@ -167,26 +167,26 @@ describe('a directory with deltas and links', () => {
 
 describe('the high-water mark', () => {
   it('is that of the chain’s end: without its steps the bundle is refused', async () => {
-    const { directory, holder, position, stateDirectory } = await world();
+    const { directory, loader, position, stateDirectory } = await world();
     const second = await putDelta(directory, position, keyPut('dk_1'));
-    await holder.reload();
+    await loader.reload();
     await rm(join(directory, 'delta-2.jws'));
-    const again = newHolder(directory, stateDirectory);
-    await again.holder.reload();
+    const again = newLoader(directory, stateDirectory);
+    await again.loader.reload();
     expect(again.told).toEqual([['refused', 'revision_lower', 'bundle.jws']]);
-    expect(again.holder.snapshot).toBeUndefined();
+    expect(again.loader.snapshot).toBeUndefined();
     // With another delta in its place it is a fork.
     const fork = await putDelta(directory, position, keyPut('dk_other'));
-    await again.holder.reload();
+    await again.loader.reload();
     expect(again.told.at(-1)).toEqual(['refused', 'revision_conflict', 'bundle.jws']);
     // So is one that leads past the mark.
     await putDelta(directory, fork, keyPut('dk_3'));
-    await again.holder.reload();
-    expect(again.holder.snapshot).toBeUndefined();
+    await again.loader.reload();
+    expect(again.loader.snapshot).toBeUndefined();
     await rm(join(directory, 'delta-3.jws'));
     await putDelta(directory, position, keyPut('dk_1'));
-    await again.holder.reload();
-    expect(again.holder.snapshot).toMatchObject(second);
+    await again.loader.reload();
+    expect(again.loader.snapshot).toMatchObject(second);
   });
 });
 

@@ -11,7 +11,7 @@ import {
   MARK_FILE,
   MemoryMark,
 } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder, type BundleHolderOptions } from '../../../src/verifier/loading/holder.ts';
+import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/holder.ts';
 import {
   bundleDocument,
   freshnessDocument,
@@ -35,18 +35,18 @@ const revision = (number: number, more: Partial<BundleContent> = {}): BundleCont
   ...more,
 });
 
-const holders: BundleHolder[] = [];
+const loaders: BundleLoader[] = [];
 afterEach(() => {
-  for (const holder of holders.splice(0)) holder.close();
+  for (const loader of loaders.splice(0)) loader.close();
 });
 
 type Told = [event: string, detail: unknown];
 
-function newHolder(directory: string, more: Partial<BundleHolderOptions> = {}) {
+function newLoader(directory: string, more: Partial<BundleLoaderOptions> = {}) {
   const told: Told[] = [];
   const clock = { nowSeconds: NOW_SECONDS };
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory,
     bundleSigners: signers,
@@ -62,8 +62,8 @@ function newHolder(directory: string, more: Partial<BundleHolderOptions> = {}) {
     },
     ...more,
   });
-  holders.push(holder);
-  return { holder, told, clock };
+  loaders.push(loader);
+  return { loader, told, clock };
 }
 
 async function putFreshness(directory: string, head: string, asOfSeconds: number, number = 1): Promise<void> {
@@ -75,31 +75,31 @@ describe('loading', () => {
   it('takes a bundle, and looks again without loading again', async () => {
     const directory = await newDirectory();
     const { head } = await putBundle(directory, revision(1), keys.bundle);
-    const { holder, told } = newHolder(directory);
-    await holder.reload();
-    const { snapshot } = holder;
+    const { loader, told } = newLoader(directory);
+    await loader.reload();
+    const { snapshot } = loader;
     expect(snapshot).toMatchObject({ revision: 1, head, freshAsOfSeconds: NOW_SECONDS });
-    await holder.reload();
+    await loader.reload();
     // The same content in another file is nothing new either.
     await putBundle(directory, revision(1), keys.bundle);
-    await holder.reload();
-    expect(holder.snapshot).toBe(snapshot);
+    await loader.reload();
+    expect(loader.snapshot).toBe(snapshot);
     expect(told).toEqual([['loaded', 1]]);
-    expect(holder.status()).toMatchObject({ loadedAtSeconds: NOW_SECONDS, problem: undefined });
+    expect(loader.status()).toMatchObject({ loadedAtSeconds: NOW_SECONDS, problem: undefined });
   });
 
   it('has nothing where there is nothing, says so once, and recovers', async () => {
     const directory = join(await newDirectory(), 'later');
-    const { holder, told } = newHolder(directory);
-    await holder.reload();
-    await holder.reload();
-    expect(holder.snapshot).toBeUndefined();
-    expect(holder.status().problem?.error.code).toBe('file_missing');
+    const { loader, told } = newLoader(directory);
+    await loader.reload();
+    await loader.reload();
+    expect(loader.snapshot).toBeUndefined();
+    expect(loader.status().problem?.error.code).toBe('file_missing');
     await mkdir(directory);
     await putBundle(directory, revision(1), keys.bundle);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(1);
-    expect(holder.status().problem).toBeUndefined();
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(1);
+    expect(loader.status().problem).toBeUndefined();
     expect(told).toContainEqual(['loaded', 1]);
     expect(told.filter(([event]) => event === 'refused')).toHaveLength(1);
   });
@@ -107,24 +107,24 @@ describe('loading', () => {
   it('swaps to a higher revision and leaves the old snapshot to those who hold it', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1), keys.bundle);
-    const { holder } = newHolder(directory);
-    await holder.reload();
-    const before = holder.snapshot;
+    const { loader } = newLoader(directory);
+    await loader.reload();
+    const before = loader.snapshot;
     await putBundle(directory, revision(9, { derived_keys: [] }), keys.bundle);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(9);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(9);
     expect(before?.keys.get('dk_billing')).toBeDefined();
-    expect(holder.snapshot?.keys.get('dk_billing')).toBeUndefined();
+    expect(loader.snapshot?.keys.get('dk_billing')).toBeUndefined();
     // Checked once: the very same key object came through the reload.
-    expect(holder.snapshot?.keys.get('broker-1')?.key).toBe(before?.keys.get('broker-1')?.key);
+    expect(loader.snapshot?.keys.get('broker-1')?.key).toBe(before?.keys.get('broker-1')?.key);
   });
 
   it('keeps the last good one whatever comes, and clears the problem when it is back', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(2), keys.bundle);
-    const { holder, told, clock } = newHolder(directory);
-    await holder.reload();
-    const good = holder.snapshot;
+    const { loader, told, clock } = newLoader(directory);
+    await loader.reload();
+    const good = loader.snapshot;
     const bad: readonly [code: string, put: () => Promise<unknown>][] = [
       ['document_malformed', () => writeFile(join(directory, 'bundle.jws'), 'garbage')],
       ['signatures_insufficient', () => putBundle(directory, revision(3), stranger)],
@@ -139,34 +139,34 @@ describe('loading', () => {
     for (const [code, put] of bad) {
       clock.nowSeconds++;
       await put();
-      await holder.reload();
+      await loader.reload();
       expect(told.at(-1)).toEqual(['refused', code]);
-      expect(holder.status().problem?.sinceSeconds).toBe(clock.nowSeconds);
-      expect(holder.snapshot).toBe(good);
+      expect(loader.status().problem?.sinceSeconds).toBe(clock.nowSeconds);
+      expect(loader.snapshot).toBe(good);
     }
     await rm(join(directory, 'bundle.jws'), { recursive: true });
     await putBundle(directory, revision(2), keys.bundle);
-    await holder.reload();
-    expect(holder.status().problem).toBeUndefined();
-    expect(holder.snapshot).toBe(good);
+    await loader.reload();
+    expect(loader.status().problem).toBeUndefined();
+    expect(loader.snapshot).toBe(good);
   });
 
   it('asks the verifier’s own conditions at every load', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1, { single_verifier: true }), keys.bundle);
-    const { holder, told } = newHolder(directory, {
+    const { loader, told } = newLoader(directory, {
       acceptSnapshot: ({ singleVerifier }) => (singleVerifier ? undefined : 'only single_verifier bundles'),
     });
-    await holder.reload();
+    await loader.reload();
     await putBundle(directory, revision(2), keys.bundle);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(1);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(1);
     expect(told.at(-1)).toEqual(['refused', 'refused_by_policy']);
-    expect(holder.status().problem?.error.message).toContain('only single_verifier bundles');
+    expect(loader.status().problem?.error.message).toContain('only single_verifier bundles');
     // A refused bundle leaves no mark: the one before may come again.
     await putBundle(directory, revision(2, { single_verifier: true }), keys.bundle);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(2);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(2);
   });
 
   it('loads shards, and not ones with other bytes', async () => {
@@ -175,18 +175,18 @@ describe('loading', () => {
     const [shard] = makeShards(derivedKeys);
     if (shard === undefined) throw new Error('no shard');
     await putBundle(directory, { ...rest, key_shards: [shard.entry] }, keys.bundle);
-    const { holder, told } = newHolder(directory);
-    await holder.reload();
+    const { loader, told } = newLoader(directory);
+    await loader.reload();
     await writeFile(join(directory, shard.entry.file), Buffer.concat([shard.bytes, Buffer.from(' ')]));
-    await holder.reload();
+    await loader.reload();
     await writeFile(join(directory, shard.entry.file), shard.bytes);
-    await holder.reload();
+    await loader.reload();
     expect(told).toEqual([
       ['refused', 'file_missing'],
       ['refused', 'shard_mismatch'],
       ['loaded', 1],
     ]);
-    expect(holder.snapshot?.keys.get('dk_billing')?.kind).toBe('derived_key');
+    expect(loader.snapshot?.keys.get('dk_billing')?.kind).toBe('derived_key');
   });
 });
 
@@ -195,16 +195,16 @@ describe('freshness', () => {
     const directory = await newDirectory();
     const { head } = await putBundle(directory, revision(1), keys.bundle);
     await putFreshness(directory, head, NOW_SECONDS + 10);
-    const { holder, told, clock } = newHolder(directory);
+    const { loader, told, clock } = newLoader(directory);
     clock.nowSeconds = NOW_SECONDS + 10;
-    await holder.reload();
-    const first = holder.snapshot;
+    await loader.reload();
+    const first = loader.snapshot;
     expect(first?.freshAsOfSeconds).toBe(NOW_SECONDS + 10);
     await putFreshness(directory, head, NOW_SECONDS + 13);
-    await holder.reload();
-    expect(holder.snapshot).toEqual({ ...first, freshAsOfSeconds: NOW_SECONDS + 13 });
-    expect(holder.snapshot?.routes).toBe(first?.routes);
-    expect(holder.snapshot?.keys).toBe(first?.keys);
+    await loader.reload();
+    expect(loader.snapshot).toEqual({ ...first, freshAsOfSeconds: NOW_SECONDS + 13 });
+    expect(loader.snapshot?.routes).toBe(first?.routes);
+    expect(loader.snapshot?.keys).toBe(first?.keys);
     expect(told).toEqual([
       ['loaded', 1],
       ['freshened', NOW_SECONDS + 13],
@@ -215,14 +215,14 @@ describe('freshness', () => {
     const directory = await newDirectory();
     const { head } = await putBundle(directory, revision(1), keys.bundle);
     await putFreshness(directory, head, NOW_SECONDS + 4);
-    const { holder } = newHolder(directory);
-    await holder.reload();
+    const { loader } = newLoader(directory);
+    await loader.reload();
     await putFreshness(directory, head, NOW_SECONDS - 100);
-    await holder.reload();
+    await loader.reload();
     await unlink(join(directory, 'freshness.jws'));
-    await holder.reload();
-    expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 4);
-    expect(holder.status()).toMatchObject({ freshnessProblem: undefined, freshnessIgnored: undefined });
+    await loader.reload();
+    expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 4);
+    expect(loader.status()).toMatchObject({ freshnessProblem: undefined, freshnessIgnored: undefined });
   });
 
   it.each([
@@ -234,11 +234,11 @@ describe('freshness', () => {
     const { head } = await putBundle(directory, revision(1), keys.bundle);
     const otherHead = Buffer.alloc(32, 1).toString('base64url');
     await putFreshness(directory, aheadSeconds > 0 ? head : otherHead, NOW_SECONDS + aheadSeconds, number);
-    const { holder, told } = newHolder(directory);
-    await holder.reload();
-    await holder.reload();
-    expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS);
-    expect(holder.status().freshnessIgnored).toBe(why);
+    const { loader, told } = newLoader(directory);
+    await loader.reload();
+    await loader.reload();
+    expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS);
+    expect(loader.status().freshnessIgnored).toBe(why);
     expect(told.filter(([event]) => event === 'freshnessIgnored')).toEqual([['freshnessIgnored', why]]);
   });
 
@@ -246,36 +246,36 @@ describe('freshness', () => {
     const directory = await newDirectory();
     const { head } = await putBundle(directory, revision(1), keys.bundle);
     await putFreshness(directory, head, NOW_SECONDS + 6);
-    const { holder, clock } = newHolder(directory);
-    await holder.reload();
+    const { loader, clock } = newLoader(directory);
+    await loader.reload();
     clock.nowSeconds++;
-    await holder.reload();
-    expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 6);
+    await loader.reload();
+    expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 6);
     const next = bundleDocument(revision(2), keys.bundle);
     await putFreshness(directory, next.position.head, NOW_SECONDS + 2, 2);
-    await holder.reload();
-    expect(holder.status().freshnessIgnored).toBe('other_revision');
+    await loader.reload();
+    expect(loader.status().freshnessIgnored).toBe('other_revision');
     await writeFile(join(directory, 'bundle.jws'), next.bytes);
-    await holder.reload();
-    expect(holder.snapshot).toMatchObject({ revision: 2, freshAsOfSeconds: NOW_SECONDS + 2 });
-    expect(holder.status().freshnessIgnored).toBeUndefined();
+    await loader.reload();
+    expect(loader.snapshot).toMatchObject({ revision: 2, freshAsOfSeconds: NOW_SECONDS + 2 });
+    expect(loader.status().freshnessIgnored).toBeUndefined();
   });
 
   it('that is not well signed takes nothing back', async () => {
     const directory = await newDirectory();
     const position = await putBundle(directory, revision(1), keys.bundle);
     await putFreshness(directory, position.head, NOW_SECONDS + 3);
-    const { holder, told } = newHolder(directory);
-    await holder.reload();
+    const { loader, told } = newLoader(directory);
+    await loader.reload();
     const statement = { authSite: AUTH_SITE, ...position, asOfSeconds: NOW_SECONDS + 4 };
     await writeFile(join(directory, 'freshness.jws'), freshnessDocument(statement, stranger));
-    await holder.reload();
-    expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 3);
-    expect(holder.status().freshnessProblem?.error.code).toBe('signatures_insufficient');
+    await loader.reload();
+    expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 3);
+    expect(loader.status().freshnessProblem?.error.code).toBe('signatures_insufficient');
     await writeFile(join(directory, 'freshness.jws'), bundleDocument(revision(1), keys.bundle).bytes);
-    await holder.reload();
-    expect(holder.status().freshnessProblem?.error.code).toBe('document_type');
-    expect(holder.status().problem).toBeUndefined();
+    await loader.reload();
+    expect(loader.status().freshnessProblem?.error.code).toBe('document_type');
+    expect(loader.status().problem).toBeUndefined();
     expect(told.filter(([event]) => event === 'freshnessRefused')).toHaveLength(2);
   });
 
@@ -283,15 +283,15 @@ describe('freshness', () => {
     const directory = await newDirectory();
     const position = await putBundle(directory, revision(1), keys.bundle);
     await putFreshness(directory, position.head, NOW_SECONDS + 3);
-    const { holder } = newHolder(directory, {
+    const { loader } = newLoader(directory, {
       freshnessSigners: { keys: [stranger.publicKey], threshold: 1 },
     });
-    await holder.reload();
-    expect(holder.status().freshnessProblem?.error.code).toBe('signatures_insufficient');
+    await loader.reload();
+    expect(loader.status().freshnessProblem?.error.code).toBe('signatures_insufficient');
     const statement = { authSite: AUTH_SITE, ...position, asOfSeconds: NOW_SECONDS + 3 };
     await writeFile(join(directory, 'freshness.jws'), freshnessDocument(statement, stranger));
-    await holder.reload();
-    expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 3);
+    await loader.reload();
+    expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 3);
   });
 });
 
@@ -301,10 +301,10 @@ describe('the high-water mark', () => {
   it('survives a restart: the same bundle loads, a lower one and a fork do not', async () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(5), keys.bundle);
-    await newHolder(directory, { mark: fileMark(state) }).holder.reload();
+    await newLoader(directory, { mark: fileMark(state) }).loader.reload();
 
-    const again = newHolder(directory, { mark: fileMark(state) });
-    await again.holder.reload();
+    const again = newLoader(directory, { mark: fileMark(state) });
+    await again.loader.reload();
     expect(again.told).toEqual([['loaded', 5]]);
 
     for (const [content, code] of [
@@ -312,10 +312,10 @@ describe('the high-water mark', () => {
       [revision(5, { skew_seconds: 7 }), 'revision_conflict'],
     ] as const) {
       await putBundle(directory, content, keys.bundle);
-      const { holder, told } = newHolder(directory, { mark: fileMark(state) });
-      await holder.reload();
+      const { loader, told } = newLoader(directory, { mark: fileMark(state) });
+      await loader.reload();
       expect(told).toEqual([['refused', code]]);
-      expect(holder.snapshot).toBeUndefined();
+      expect(loader.snapshot).toBeUndefined();
     }
   });
 
@@ -334,14 +334,14 @@ describe('the high-water mark', () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(5), keys.bundle);
     await writeFile(join(state, MARK_FILE), text);
-    const { holder, told } = newHolder(directory, { mark: fileMark(state) });
-    await holder.reload();
+    const { loader, told } = newLoader(directory, { mark: fileMark(state) });
+    await loader.reload();
     expect(told).toEqual([['refused', code]]);
-    expect(holder.snapshot).toBeUndefined();
+    expect(loader.snapshot).toBeUndefined();
     // Restored by an operator, without a restart.
     await unlink(join(state, MARK_FILE));
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(5);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(5);
   });
 
   function markText(change: object): string {
@@ -352,16 +352,16 @@ describe('the high-water mark', () => {
   it('that cannot be written keeps the old bundle', async () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(1), keys.bundle);
-    const { holder, told } = newHolder(directory, { mark: fileMark(state) });
-    await holder.reload();
+    const { loader, told } = newLoader(directory, { mark: fileMark(state) });
+    await loader.reload();
     await rm(state, { recursive: true });
     await putBundle(directory, revision(2), keys.bundle);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(1);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(1);
     expect(told.at(-1)).toEqual(['refused', 'file_not_written']);
     await mkdir(state);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(2);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(2);
   });
 
   it('is written before the swap', async () => {
@@ -372,14 +372,14 @@ describe('the high-water mark', () => {
     const mark: HighWaterMark = {
       position: () => memory.position(),
       raise: async (position) => {
-        seen.push(holder.snapshot?.revision);
+        seen.push(loader.snapshot?.revision);
         await memory.raise(position);
       },
     };
-    const { holder } = newHolder(directory, { mark });
-    await holder.reload();
+    const { loader } = newLoader(directory, { mark });
+    await loader.reload();
     expect(seen).toEqual([undefined]);
-    expect(holder.snapshot?.revision).toBe(1);
+    expect(loader.snapshot?.revision).toBe(1);
   });
 
   it('does not fall', async () => {
@@ -394,10 +394,10 @@ describe('the high-water mark', () => {
   it('is not that of a verifier whose state directory is missing', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1), keys.bundle);
-    const { holder, told } = newHolder(directory, { mark: fileMark(join(directory, 'not-mounted')) });
-    await holder.reload();
+    const { loader, told } = newLoader(directory, { mark: fileMark(join(directory, 'not-mounted')) });
+    await loader.reload();
     expect(told).toEqual([['refused', 'file_not_written']]);
-    expect(holder.snapshot).toBeUndefined();
+    expect(loader.snapshot).toBeUndefined();
   });
 });
 
@@ -405,22 +405,22 @@ describe('watching', () => {
   it('notices a new bundle and a new statement', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1), keys.bundle);
-    const { holder } = newHolder(directory, { pollIntervalMs: 20 });
-    await holder.start();
-    expect(holder.snapshot?.revision).toBe(1);
+    const { loader } = newLoader(directory, { pollIntervalMs: 20 });
+    await loader.start();
+    expect(loader.snapshot?.revision).toBe(1);
     const { head } = await putBundle(directory, revision(2), keys.bundle);
-    await until(() => holder.snapshot?.revision === 2);
+    await until(() => loader.snapshot?.revision === 2);
     await putFreshness(directory, head, NOW_SECONDS + 5, 2);
-    await until(() => holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
+    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
   });
 
   it('notices at once, long before the poll', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1), keys.bundle);
-    const { holder } = newHolder(directory, { pollIntervalMs: 3_600_000 });
-    await holder.start();
+    const { loader } = newLoader(directory, { pollIntervalMs: 3_600_000 });
+    await loader.start();
     await putBundle(directory, revision(2), keys.bundle);
-    await until(() => holder.snapshot?.revision === 2);
+    await until(() => loader.snapshot?.revision === 2);
   });
 
   it.each([20, 3_600_000])(
@@ -430,13 +430,13 @@ describe('watching', () => {
       await publish(volume, 1);
       await symlink(join('..data', 'bundle.jws'), join(volume, 'bundle.jws'));
       await symlink(join('..data', 'freshness.jws'), join(volume, 'freshness.jws'));
-      const { holder, told } = newHolder(volume, { pollIntervalMs });
-      await holder.start();
-      expect(holder.snapshot).toMatchObject({ revision: 1, freshAsOfSeconds: NOW_SECONDS + 1 });
+      const { loader, told } = newLoader(volume, { pollIntervalMs });
+      await loader.start();
+      expect(loader.snapshot).toMatchObject({ revision: 1, freshAsOfSeconds: NOW_SECONDS + 1 });
       for (const number of [2, 3, 4]) {
         await publish(volume, number);
-        await until(() => holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + number);
-        expect(holder.snapshot?.revision).toBe(number);
+        await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + number);
+        expect(loader.snapshot?.revision).toBe(number);
       }
       expect(told.filter(([event]) => event.endsWith('efused'))).toEqual([]);
     },
@@ -458,20 +458,20 @@ describe('watching', () => {
     await putBundle(directory, revision(1), keys.bundle);
     await writeFile(join(state, MARK_FILE), 'garbage');
     const mark = new FileMark({ stateDirectory: state, authSite: AUTH_SITE });
-    const { holder } = newHolder(directory, { mark, pollIntervalMs: 10 });
-    await holder.start();
-    expect(holder.status().problem?.error.code).toBe('mark_corrupt');
+    const { loader } = newLoader(directory, { mark, pollIntervalMs: 10 });
+    await loader.start();
+    expect(loader.status().problem?.error.code).toBe('mark_corrupt');
     await unlink(join(state, MARK_FILE));
-    await until(() => holder.snapshot !== undefined);
+    await until(() => loader.snapshot !== undefined);
   });
 
   it('ends', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1), keys.bundle);
-    const { holder, told } = newHolder(directory, { pollIntervalMs: 10 });
-    await holder.start();
-    holder.close();
-    const other = newHolder(directory, { pollIntervalMs: 50 }).holder;
+    const { loader, told } = newLoader(directory, { pollIntervalMs: 10 });
+    await loader.start();
+    loader.close();
+    const other = newLoader(directory, { pollIntervalMs: 50 }).loader;
     await other.start();
     await putBundle(directory, revision(2), keys.bundle);
     await until(() => other.snapshot?.revision === 2);
@@ -494,14 +494,14 @@ describe('watching', () => {
         await memory.raise(position);
       },
     };
-    const { holder } = newHolder(directory, { mark, pollIntervalMs: 10 });
-    await holder.start();
+    const { loader } = newLoader(directory, { mark, pollIntervalMs: 10 });
+    await loader.start();
     await putBundle(directory, revision(2, { expires_at: formatTime(NOW_SECONDS + 99) }), keys.bundle);
     await until(() => release !== undefined);
     await putFreshness(directory, head, NOW_SECONDS + 5);
-    await until(() => holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
-    expect(holder.snapshot?.revision).toBe(1);
+    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
+    expect(loader.snapshot?.revision).toBe(1);
     release?.();
-    await until(() => holder.snapshot?.revision === 2);
+    await until(() => loader.snapshot?.revision === 2);
   });
 });

@@ -16,13 +16,13 @@ async function following() {
 
 describe('answers of Control', () => {
   it('that bring nothing but other statements are not asked for without a pause', async () => {
-    const { control, holder } = await following();
+    const { control, loader } = await following();
     const { revision, head } = control.position ?? { revision: 0, head: '' };
     const junk = 16;
     const startedMs = performance.now();
     for (let number = 0; number < junk; number++) {
       const answer = {
-        auth_site: holder.snapshot?.authSite,
+        auth_site: loader.snapshot?.authSite,
         revision,
         head,
         steps: [],
@@ -36,16 +36,16 @@ describe('answers of Control', () => {
     // The first eight may follow one another at once; between the others lies a quarter of a second.
     expect(performance.now() - startedMs).toBeGreaterThan((junk - 10) * 200);
     control.publishDelta({ keys_removed: [] });
-    await until(() => holder.position?.revision === 2);
+    await until(() => loader.position?.revision === 2);
   });
 
   it('of many parts are not parsed, however large they are allowed to be', async () => {
-    const { control, holder, refresher } = await following();
+    const { control, loader, refresher } = await following();
     const half = 24 * 1024 * 1024;
     control.failNext('poll', { kind: 'body', body: Buffer.alloc(half * 2, '[').fill(']', half) });
     control.publishDelta({ keys_removed: [] });
     await until(() => refresher.status().problem?.error.code === 'control_answer_invalid');
-    await until(() => holder.position?.revision === 2);
+    await until(() => loader.position?.revision === 2);
   });
 });
 
@@ -56,8 +56,8 @@ describe('shards of a whole bundle', () => {
   it('are fetched when a pinned key signed their names', async () => {
     const control = await newControl();
     control.publishWhole(inShards(), true);
-    const { holder } = await startFollower({ stateDirectory: await newDirectory(), url: control.url });
-    await until(() => holder.position?.revision === 1);
+    const { loader } = await startFollower({ stateDirectory: await newDirectory(), url: control.url });
+    await until(() => loader.position?.revision === 1);
     expect(control.filesSent).toEqual(['bundle.jws', 'keys-0001.jsonl']);
   });
 
@@ -65,7 +65,7 @@ describe('shards of a whole bundle', () => {
     const control = await newControl();
     control.publishWhole(inShards(), true);
     const stranger = { keys: [newSigningKey().publicKey], threshold: 1 };
-    const { holder } = await startFollower({
+    const { loader } = await startFollower({
       stateDirectory: await newDirectory(),
       url: control.url,
       bundleSigners: stranger,
@@ -73,7 +73,7 @@ describe('shards of a whole bundle', () => {
     await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
     expect(control.acknowledgements.at(-1)).toMatchObject({ code: 'signatures_insufficient' });
     expect(new Set(control.filesSent)).toEqual(new Set(['bundle.jws']));
-    expect(holder.snapshot).toBeUndefined();
+    expect(loader.snapshot).toBeUndefined();
   });
 });
 

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { FileMark, type HighWaterMark, MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/mirrored-mark.ts';
-import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { bundleDocument, newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
@@ -44,13 +44,13 @@ function mirrored(shared: FakeSharedMark, more: Partial<MirroredMarkOptions> = {
 }
 
 /** A verifier's bundle as far as marks go. */
-async function startHolder(directory: string, mark: HighWaterMark, kept?: KeptChain) {
+async function startLoader(directory: string, mark: HighWaterMark, persisted?: PersistedBundle) {
   const refused: string[] = [];
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory,
-    kept,
+    persisted,
     bundleSigners: signers,
     freshnessSigners: signers,
     mark,
@@ -58,9 +58,9 @@ async function startHolder(directory: string, mark: HighWaterMark, kept?: KeptCh
     pollIntervalMs: 3_600_000,
     listener: { refused: ({ code }, source) => refused.push(`${source} ${code}`) },
   });
-  closing.push(() => holder.close());
-  await holder.start();
-  return { holder, refused };
+  closing.push(() => loader.close());
+  await loader.start();
+  return { loader, refused };
 }
 
 describe('a verifier without a mark of its own', () => {
@@ -74,8 +74,8 @@ describe('a verifier without a mark of its own', () => {
       shared.put(AUTH_SITE, mark);
       await putBundle(directory, content, keys.bundle);
       const one = mirrored(shared);
-      const { holder, refused } = await startHolder(directory, one.mark);
-      expect([holder.snapshot, refused]).toEqual([undefined, [`directory ${code}`]]);
+      const { loader, refused } = await startLoader(directory, one.mark);
+      expect([loader.snapshot, refused]).toEqual([undefined, [`directory ${code}`]]);
       expect(one.told).toEqual([['bound', mark.revision]]);
     }
   });
@@ -88,8 +88,8 @@ describe('a verifier without a mark of its own', () => {
       shared.put(AUTH_SITE, position);
       const loaded = await putBundle(directory, revision(5 + higher), keys.bundle);
       const { mark } = mirrored(shared);
-      const { holder } = await startHolder(directory, mark);
-      expect(holder.position).toEqual(loaded);
+      const { loader } = await startLoader(directory, mark);
+      expect(loader.position).toEqual(loaded);
       await until(() => shared.raised.length > 0);
       expect(await shared.read(AUTH_SITE, 0)).toEqual(loaded);
     }
@@ -101,29 +101,29 @@ describe('a verifier without a mark of its own', () => {
     const shared = new FakeSharedMark();
     shared.problem = 'connection refused';
     const { mark } = mirrored(shared);
-    const { holder, refused } = await startHolder(directory, mark);
-    expect([holder.snapshot, refused]).toEqual([undefined, ['directory mark_unavailable']]);
+    const { loader, refused } = await startLoader(directory, mark);
+    expect([loader.snapshot, refused]).toEqual([undefined, ['directory mark_unavailable']]);
     shared.problem = undefined;
-    await until(() => holder.snapshot?.revision === 5 && holder.status().problem === undefined);
+    await until(() => loader.snapshot?.revision === 5 && loader.status().problem === undefined);
   });
 
   it('so also for what its state directory kept', async () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(5), keys.bundle);
-    const before = new KeptChain(new StateDirectory(state));
-    const first = await startHolder(directory, new MemoryMark(), before);
-    first.holder.close();
+    const before = new PersistedBundle(new StateDirectory(state));
+    const first = await startLoader(directory, new MemoryMark(), before);
+    first.loader.close();
     await before.close();
     const shared = new FakeSharedMark();
     shared.problem = 'connection refused';
-    const kept = new KeptChain(new StateDirectory(state));
-    closing.push(() => kept.close());
+    const persisted = new PersistedBundle(new StateDirectory(state));
+    closing.push(() => persisted.close());
     const empty = await newDirectory();
-    const { holder, refused } = await startHolder(empty, mirrored(shared).mark, kept);
-    expect(holder.snapshot).toBeUndefined();
+    const { loader, refused } = await startLoader(empty, mirrored(shared).mark, persisted);
+    expect(loader.snapshot).toBeUndefined();
     expect(refused).toContain('state mark_unavailable');
     shared.problem = undefined;
-    await until(() => holder.snapshot?.revision === 5);
+    await until(() => loader.snapshot?.revision === 5);
   });
 
   it('loads nothing while the shared one is no mark, and says how to go on', async () => {
@@ -131,12 +131,12 @@ describe('a verifier without a mark of its own', () => {
     await putBundle(directory, revision(5), keys.bundle);
     const shared = new FakeSharedMark();
     shared.put(AUTH_SITE, 'unreadable');
-    const { holder, refused } = await startHolder(directory, mirrored(shared).mark);
-    expect([holder.snapshot, refused]).toEqual([undefined, ['directory mark_corrupt']]);
-    expect(holder.status().problem?.error.message).toContain('reset-mark');
+    const { loader, refused } = await startLoader(directory, mirrored(shared).mark);
+    expect([loader.snapshot, refused]).toEqual([undefined, ['directory mark_corrupt']]);
+    expect(loader.status().problem?.error.message).toContain('reset-mark');
     await shared.reset(AUTH_SITE, 0);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(5);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(5);
   });
 });
 
@@ -151,8 +151,8 @@ describe('a verifier with a mark of its own', () => {
       shared.put(AUTH_SITE, at(9));
       shared.problem = problem;
       const { mark } = mirrored(shared, { own: own() });
-      const { holder } = await startHolder(directory, mark);
-      expect([holder.position, shared.reads]).toEqual([position, 0]);
+      const { loader } = await startLoader(directory, mark);
+      expect([loader.position, shared.reads]).toEqual([position, 0]);
     }
   });
 

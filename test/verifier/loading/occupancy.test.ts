@@ -4,41 +4,45 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { isOccupied, type Occupancy, occupy } from '../../../src/verifier/loading/state/occupancy.ts';
+import {
+  type DirectoryLock,
+  isDirectoryLocked,
+  lockDirectory,
+} from '../../../src/verifier/loading/state/occupancy.ts';
 
 let directory = '';
-const open: Occupancy[] = [];
+const open: DirectoryLock[] = [];
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'proofgate-occupancy-'));
 });
 afterEach(async () => {
-  for (const occupancy of open.splice(0)) await occupancy.release();
+  for (const lock of open.splice(0)) await lock.release();
   await rm(directory, { recursive: true, force: true });
 });
 
-async function occupied(prefix?: string): Promise<Occupancy> {
-  const occupancy = await occupy(directory, prefix);
-  open.push(occupancy);
-  return occupancy;
+async function locked(prefix?: string): Promise<DirectoryLock> {
+  const lock = await lockDirectory(directory, prefix);
+  open.push(lock);
+  return lock;
 }
 
 it('is shared with whoever is at the same work', async () => {
-  const first = await occupied('.key.pem.agent-');
-  expect(await first.isShared()).toBe(false);
-  await occupied('.other.pem.agent-');
-  await occupied();
-  expect(await first.isShared()).toBe(false);
-  const second = await occupied('.key.pem.agent-');
-  expect([await first.isShared(), await second.isShared()]).toEqual([true, true]);
+  const first = await locked('.key.pem.agent-');
+  expect(await first.isHeldByOthers()).toBe(false);
+  await locked('.other.pem.agent-');
+  await locked();
+  expect(await first.isHeldByOthers()).toBe(false);
+  const second = await locked('.key.pem.agent-');
+  expect([await first.isHeldByOthers(), await second.isHeldByOthers()]).toEqual([true, true]);
   await second.release();
-  expect(await first.isShared()).toBe(false);
+  expect(await first.isHeldByOthers()).toBe(false);
 });
 
 it('of another kind is no verifier', async () => {
-  await occupied('.key.pem.agent-');
-  expect(await isOccupied(directory)).toBe(false);
-  await occupied();
-  expect(await isOccupied(directory)).toBe(true);
+  await locked('.key.pem.agent-');
+  expect(await isDirectoryLocked(directory)).toBe(false);
+  await locked();
+  expect(await isDirectoryLocked(directory)).toBe(true);
 });
 
 it('does not count what somebody who was killed left behind', async () => {
@@ -47,7 +51,7 @@ it('does not count what somebody who was killed left behind', async () => {
   await new Promise<void>((resolve) => server.listen(join(directory, 'socket'), resolve));
   await rename(join(directory, 'socket'), join(directory, left));
   await new Promise((resolve) => server.close(resolve));
-  const own = await occupied('.key.pem.agent-');
-  expect(await own.isShared()).toBe(false);
+  const own = await locked('.key.pem.agent-');
+  expect(await own.isHeldByOthers()).toBe(false);
   expect(await readdir(directory)).not.toContain(left);
 });

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from '@jest/globals';
 import { signDelta, signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
-import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { freshnessDocument, newDirectory, until } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
@@ -36,13 +36,13 @@ async function put(file: string, bytes: Buffer): Promise<void> {
   await rename(join(directory, '.half'), join(directory, file));
 }
 
-async function start(path: string, kept: KeptChain | undefined, stateDirectory: string) {
+async function start(path: string, persisted: PersistedBundle | undefined, stateDirectory: string) {
   const refused: string[] = [];
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory: path,
-    kept,
+    persisted,
     bundleSigners: signers,
     freshnessSigners: signers,
     mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
@@ -54,11 +54,11 @@ async function start(path: string, kept: KeptChain | undefined, stateDirectory: 
     },
   });
   closing.push(async () => {
-    holder.close();
-    await kept?.close();
+    loader.close();
+    await persisted?.close();
   });
-  await holder.start();
-  return { holder, refused };
+  await loader.start();
+  return { loader, refused };
 }
 
 (view === undefined ? it.skip : it).each([
@@ -70,20 +70,20 @@ async function start(path: string, kept: KeptChain | undefined, stateDirectory: 
   const stateDirectory = await newDirectory();
   const whole = signWholeBundle(bundleContent(keys), [keys.bundle]);
   await put('bundle.jws', whole.document);
-  const kept = keeps ? new KeptChain(new StateDirectory(stateDirectory)) : undefined;
-  const { holder, refused } = await start(path, kept, stateDirectory);
-  expect(holder.position).toEqual(whole.position);
+  const persisted = keeps ? new PersistedBundle(new StateDirectory(stateDirectory)) : undefined;
+  const { loader, refused } = await start(path, persisted, stateDirectory);
+  expect(loader.position).toEqual(whole.position);
   const delta = signDelta(deltaAfter(whole.position, {}), [keys.bundle]);
   await put('delta-2.jws', delta.document);
-  await until(() => holder.position?.revision === 2);
+  await until(() => loader.position?.revision === 2);
   const asOfSeconds = NOW_SECONDS + 1;
   const statement = freshnessDocument({ authSite: AUTH_SITE, ...delta.position, asOfSeconds }, keys.bundle);
   await put('freshness.jws', statement);
-  await until(() => holder.snapshot?.freshAsOfSeconds === asOfSeconds);
+  await until(() => loader.snapshot?.freshAsOfSeconds === asOfSeconds);
   const next = { ...bundleContent(keys), revision: 3, previous_head: delta.position.head };
   const replaced = signWholeBundle(next, [keys.bundle]);
   await put('bundle.jws', replaced.document);
-  await until(() => holder.position?.head === replaced.position.head);
+  await until(() => loader.position?.head === replaced.position.head);
   expect(refused).toEqual([]);
   for (const name of await readdir(directory)) rmSync(join(directory, name));
 });

@@ -2,10 +2,10 @@
 import { afterEach } from '@jest/globals';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder, type BundleHolderOptions } from '../../../src/verifier/loading/holder.ts';
+import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/holder.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
-import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
 import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
@@ -35,15 +35,15 @@ export async function newControl(): Promise<FakeControl> {
 export type Told = readonly [event: string, ...details: unknown[]];
 
 export interface Follower {
-  readonly holder: BundleHolder;
+  readonly loader: BundleLoader;
   readonly refresher: Refresher;
-  readonly kept: KeptChain;
+  readonly persisted: PersistedBundle;
   readonly told: Told[];
   /** Ends it, as a stop of its process would. */
   stop(): Promise<void>;
 }
 
-export interface FollowerOptions extends Partial<BundleHolderOptions> {
+export interface FollowerOptions extends Partial<BundleLoaderOptions> {
   readonly stateDirectory: string;
   readonly url: string;
   readonly readToken?: () => Promise<string>;
@@ -53,14 +53,14 @@ export interface FollowerOptions extends Partial<BundleHolderOptions> {
 export async function startFollower(options: FollowerOptions): Promise<Follower> {
   const { stateDirectory, url, readToken = async () => 'target-token', ...more } = options;
   const told: Told[] = [];
-  const kept = new KeptChain(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
   const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
   const nowSeconds = () => NOW_SECONDS;
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory: undefined,
-    kept,
+    persisted,
     bundleSigners: signers,
     freshnessSigners: signers,
     mark,
@@ -73,12 +73,12 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     },
     ...more,
   });
-  await holder.start();
+  await loader.start();
   const refresher = new Refresher({
     authSite: AUTH_SITE,
     connection: new ControlConnection({ url: new URL(url), readToken, answerTimeoutMs: 2000 }),
-    holder,
-    kept,
+    loader,
+    persisted,
     mark,
     nowSeconds,
     retryFirstMs: 10,
@@ -93,11 +93,11 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= refresher.close().then(async () => {
-      holder.close();
-      await kept.close();
+      loader.close();
+      await persisted.close();
     });
     return stopped;
   };
   closing.push(stop);
-  return { holder, refresher, kept, told, stop };
+  return { loader, refresher, persisted, told, stop };
 }

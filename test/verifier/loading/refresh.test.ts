@@ -26,18 +26,18 @@ async function following(more: Parameters<typeof startFollower>[0] | object = {}
 
 describe('a verifier that follows Control', () => {
   it('takes the whole bundle, then deltas, links and statements, and acknowledges each', async () => {
-    const { control, holder, reaches, told } = await following();
+    const { control, loader, reaches, told } = await following();
     control.publishDelta({ keys_put: [newKey('dk_1')], clients_put: [clientNamed('reporting')] });
     await reaches(2);
-    expect(holder.snapshot?.keys.get('dk_1')).toMatchObject({ status: 'active' });
+    expect(loader.snapshot?.keys.get('dk_1')).toMatchObject({ status: 'active' });
     control.publishLinked(siteContent());
     await reaches(3);
     control.publishDelta({ keys_removed: ['dk_1'] });
     await reaches(4);
-    expect(holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+    expect(loader.snapshot?.keys.get('dk_1')).toBeUndefined();
     control.freshen(NOW_SECONDS + 4);
-    await until(() => holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 4);
-    expect(holder.position).toEqual(control.position);
+    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 4);
+    expect(loader.position).toEqual(control.position);
     expect(told).toEqual([
       ['loaded', 1, 'control'],
       ['advanced', 2, 'delta'],
@@ -53,15 +53,15 @@ describe('a verifier that follows Control', () => {
   });
 
   it('fetches a whole bundle when only that leads on, without the shards that it has', async () => {
-    const { control, holder, reaches } = await following();
+    const { control, loader, reaches } = await following();
     control.publishWhole(siteContent(), true);
     await reaches(2);
     expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws', 'keys-0001.jsonl']);
     control.publishWhole(siteContent({ skew_seconds: 9 }), true);
     await reaches(3);
     expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws', 'keys-0001.jsonl', 'bundle.jws']);
-    expect(holder.snapshot).toMatchObject({ skewSeconds: 9, revision: 3 });
-    expect(holder.snapshot?.keys.get('dk_billing')?.kind).toBe('derived_key');
+    expect(loader.snapshot).toMatchObject({ skewSeconds: 9, revision: 3 });
+    expect(loader.snapshot?.keys.get('dk_billing')?.kind).toBe('derived_key');
   });
 
   it('fetches a shard that it has when its bytes are no longer those', async () => {
@@ -80,7 +80,7 @@ describe('a verifier that follows Control', () => {
     first.control.publishDelta({ keys_put: [newKey('dk_1')] });
     await first.reaches(2);
     first.control.freshen(NOW_SECONDS + 3);
-    await until(() => first.holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 3);
+    await until(() => first.loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 3);
     await first.stop();
     const { port } = first.control;
     await first.control.close();
@@ -90,12 +90,12 @@ describe('a verifier that follows Control', () => {
     });
     await until(() => again.refresher.status().problem !== undefined);
     expect(again.refresher.status().problem?.error.code).toBe('control_unreachable');
-    expect(again.holder.snapshot).toMatchObject({ revision: 2, freshAsOfSeconds: NOW_SECONDS + 3 });
-    expect(again.holder.snapshot?.keys.get('dk_1')?.kind).toBe('derived_key');
+    expect(again.loader.snapshot).toMatchObject({ revision: 2, freshAsOfSeconds: NOW_SECONDS + 3 });
+    expect(again.loader.snapshot?.keys.get('dk_1')?.kind).toBe('derived_key');
     first.control.publishDelta({ keys_removed: ['dk_1'] });
     await first.control.listen(port);
     await first.reaches(3);
-    expect(again.holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+    expect(again.loader.snapshot?.keys.get('dk_1')).toBeUndefined();
     expect(again.told).toEqual([
       ['loaded', 2, 'state'],
       ['failed', 'control_unreachable'],
@@ -105,7 +105,7 @@ describe('a verifier that follows Control', () => {
   });
 
   it('accepts a whole bundle above its revision from a Control that was restored', async () => {
-    const { control, holder, reaches, told } = await following();
+    const { control, loader, reaches, told } = await following();
     const backup = control.position;
     control.publishDelta({ keys_put: [newKey('dk_1')] });
     await reaches(2);
@@ -113,16 +113,16 @@ describe('a verifier that follows Control', () => {
     // What Control offers meanwhile is lower, and refused.
     await until(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
     expect(control.polls.at(-1)).toMatchObject({ revision: 2, base_revision: 1 });
-    expect(holder.snapshot?.revision).toBe(2);
+    expect(loader.snapshot?.revision).toBe(2);
     control.skipTo(2);
     control.publishWhole(siteContent());
     await reaches(3);
-    expect(holder.snapshot?.keys.get('dk_1')).toBeUndefined();
+    expect(loader.snapshot?.keys.get('dk_1')).toBeUndefined();
     expect(told.at(-1)).toEqual(['loaded', 3, 'control']);
   });
 
   it('replaces its base in the background when its steps have become many, and nothing waits for it', async () => {
-    const { control, holder, reaches, stateDirectory, stop } = await following();
+    const { control, loader, reaches, stateDirectory, stop } = await following();
     const wide = Array.from({ length: 40 }, (_, index) => clientNamed(`c${index}`));
     control.publishDelta({ clients_put: wide });
     await reaches(2);
@@ -138,8 +138,8 @@ describe('a verifier that follows Control', () => {
     expect(base).toMatch(/^3-/);
     const again = await startFollower({ stateDirectory, url: control.url });
     expect(again.told[0]).toEqual(['loaded', 5, 'state']);
-    expect(again.holder.position).toEqual(holder.position);
-    expect(again.holder.snapshot?.keys.size).toBe(4);
+    expect(again.loader.position).toEqual(loader.position);
+    expect(again.loader.snapshot?.keys.size).toBe(4);
   });
 
   it('takes what is higher, its own directory or Control, and keeps both', async () => {
@@ -150,16 +150,16 @@ describe('a verifier that follows Control', () => {
     const stateDirectory = await newDirectory();
     const follower = await startFollower({ stateDirectory, url: control.url, directory });
     await until(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
-    expect(follower.holder.position).toEqual(higher);
+    expect(follower.loader.position).toEqual(higher);
     control.skipTo(7);
     control.publishWhole(siteContent());
-    await until(() => follower.holder.snapshot?.revision === 8);
-    await follower.holder.reload();
-    expect(follower.holder.status().problem).toBeUndefined();
+    await until(() => follower.loader.snapshot?.revision === 8);
+    await follower.loader.reload();
+    expect(follower.loader.status().problem).toBeUndefined();
     await follower.stop();
     const again = await startFollower({ stateDirectory, url: control.url, directory });
-    expect(again.holder.snapshot?.revision).toBe(8);
-    expect(again.holder.status().problem).toBeUndefined();
+    expect(again.loader.snapshot?.revision).toBe(8);
+    expect(again.loader.status().problem).toBeUndefined();
   });
 
   it('keeps what its own directory brought, for a start without it', async () => {
@@ -170,12 +170,12 @@ describe('a verifier that follows Control', () => {
     const first = await startFollower({ stateDirectory, url: control.url, directory });
     await first.stop();
     const again = await startFollower({ stateDirectory, url: control.url });
-    expect(again.holder.position).toEqual(position);
+    expect(again.loader.position).toEqual(position);
   });
 });
 
 it('a base that is unsound is not taken for the one that is kept, nor fetched again', async () => {
-  const { control, holder, reaches, stateDirectory, told } = await following();
+  const { control, loader, reaches, stateDirectory, told } = await following();
   control.publishDelta({ clients_put: Array.from({ length: 40 }, (_, index) => clientNamed(`c${index}`)) });
   await reaches(2);
   control.publishLinked(siteContent({ routes: [] }));
@@ -187,7 +187,7 @@ it('a base that is unsound is not taken for the one that is kept, nor fetched ag
     await reaches(revision);
   }
   expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws']);
-  expect(holder.snapshot?.revision).toBe(5);
+  expect(loader.snapshot?.revision).toBe(5);
   const [base] = await readdir(join(stateDirectory, 'bases'));
   expect(base).toMatch(/^1-/);
 });
@@ -197,10 +197,10 @@ it('a mark that cannot be read lets nothing be fetched, and says so', async () =
   control.publishWhole(siteContent());
   const stateDirectory = await newDirectory();
   await writeFile(join(stateDirectory, 'high-water-mark.json'), '{');
-  const { holder, told } = await startFollower({ stateDirectory, url: control.url });
+  const { loader, told } = await startFollower({ stateDirectory, url: control.url });
   await until(() => told.some(([event]) => event === 'failed'));
   expect(told).toEqual([['failed', 'mark_corrupt']]);
-  expect([holder.snapshot, control.filesSent]).toEqual([undefined, []]);
+  expect([loader.snapshot, control.filesSent]).toEqual([undefined, []]);
 });
 
 describe('what Control sends is refused', () => {
@@ -232,8 +232,8 @@ describe('what Control sends is refused', () => {
       (control) => control.publishWhole(siteContent({ routes: [] })),
     ],
   ])('%s: %s', async (_what, code, publish) => {
-    const { control, holder, reaches, told } = await following();
-    const good = holder.snapshot;
+    const { control, loader, reaches, told } = await following();
+    const good = loader.snapshot;
     publish(control);
     await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
     expect(control.acknowledgements.find(({ outcome }) => outcome === 'refused')).toMatchObject({
@@ -241,11 +241,11 @@ describe('what Control sends is refused', () => {
       code,
     });
     expect(told).toContainEqual(['refused', code, 'control']);
-    expect(holder.snapshot).toBe(good);
-    expect(holder.status().problem?.error.code).toBeDefined();
+    expect(loader.snapshot).toBe(good);
+    expect(loader.status().problem?.error.code).toBeDefined();
     control.publishWhole(siteContent());
     await reaches(control.position.revision);
-    expect(holder.status().problem).toBeUndefined();
+    expect(loader.status().problem).toBeUndefined();
   });
 
   it('once, and not fetched again and again', async () => {
@@ -262,16 +262,16 @@ describe('what Control sends is refused', () => {
   });
 
   it('a statement by a stranger', async () => {
-    const { control, holder, told } = await following();
+    const { control, loader, told } = await following();
     control.freshen(NOW_SECONDS + 2);
-    await until(() => holder.snapshot?.freshAsOfSeconds === NOW_SECONDS + 2);
+    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 2);
     const statement = JSON.parse(control.freshness ?? '');
     const [signature] = statement.signatures;
     signature.signature = `A${signature.signature.slice(1)}`;
     control.sendFreshness(JSON.stringify(statement));
     await until(() => told.some(([event]) => event === 'freshnessRefused'));
     expect(told.at(-1)).toEqual(['freshnessRefused', 'signature_invalid']);
-    expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
+    expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
   });
 });
 
@@ -334,13 +334,13 @@ describe('what can go wrong on the way', () => {
       { kind: 'body', body: whole([{ ...file, path: '/v1/targets/self/bundles/1/bundle.jws' }]) },
     ],
   ])('%s: %s', async (_what, code, fault) => {
-    const { control, holder, reaches, stateDirectory, told } = await following();
+    const { control, loader, reaches, stateDirectory, told } = await following();
     control.failNext('poll', fault);
     // Ends the poll that waits.
     control.freshen(NOW_SECONDS + 1);
     await until(() => told.some(([event]) => event === 'failed'));
     expect(told.filter(([event]) => event === 'failed')).toEqual([['failed', code]]);
-    expect(holder.snapshot?.revision).toBe(1);
+    expect(loader.snapshot?.revision).toBe(1);
     control.publishDelta({ keys_put: [newKey('dk_1')] });
     await reaches(2);
     expect(told).toContainEqual(['recovered']);
@@ -379,10 +379,10 @@ describe('what can go wrong on the way', () => {
 });
 
 it('what is kept holds no secret, and times are those of the documents', async () => {
-  const { control, reaches, stateDirectory, holder } = await following();
+  const { control, reaches, stateDirectory, loader } = await following();
   control.publishDelta({ issued_at: formatTime(NOW_SECONDS + 2) });
   await reaches(2);
-  expect(holder.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
+  expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
   const texts: string[] = [];
   for (const entry of await readdir(stateDirectory, { recursive: true, withFileTypes: true })) {
     if (entry.isFile()) texts.push(await readFile(join(entry.parentPath, entry.name), 'utf8'));

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
-import { isOccupied, occupy } from '../../../src/verifier/loading/state/occupancy.ts';
+import { isDirectoryLocked, lockDirectory } from '../../../src/verifier/loading/state/occupancy.ts';
 import { RESET_LOG_FILE, resetMark } from '../../../src/verifier/loading/state/reset-mark.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { rejection } from '../../bundle/rejection.ts';
@@ -158,7 +158,7 @@ describe('a directory where no verifier has kept anything', () => {
 describe('a verifier at work', () => {
   it('keeps the mark from being reset, and no longer once it has ended', async () => {
     const { recorded, reset, stateDirectory } = await stateWithMark();
-    const [first, second] = [await occupy(stateDirectory), await occupy(stateDirectory)];
+    const [first, second] = [await lockDirectory(stateDirectory), await lockDirectory(stateDirectory)];
     closing.push(first.release, second.release);
     expect(await rejection(reset)).toMatchObject({ code: 'state_dir_in_use' });
     await first.release();
@@ -177,17 +177,17 @@ describe('a verifier at work', () => {
     const path = join(stateDirectory, '.verifier-0123456789abcdef');
     const { signal } = spawnSync(process.execPath, ['-e', script, path]);
     expect([signal, await readdir(stateDirectory)]).toEqual(['SIGKILL', ['.verifier-0123456789abcdef']]);
-    expect(await isOccupied(stateDirectory)).toBe(false);
+    expect(await isDirectoryLocked(stateDirectory)).toBe(false);
     expect(await readdir(stateDirectory)).toEqual([]);
   });
 
   it('is seen in a directory with a long path, too', async () => {
     const stateDirectory = join(await newDirectory(), 'x'.repeat(60), 'y'.repeat(60));
     await mkdir(stateDirectory, { recursive: true });
-    const occupancy = await occupy(stateDirectory);
-    closing.push(occupancy.release);
-    expect(await isOccupied(stateDirectory)).toBe(true);
-    await occupancy.release();
-    expect([await isOccupied(stateDirectory), await readdir(stateDirectory)]).toEqual([false, []]);
+    const lock = await lockDirectory(stateDirectory);
+    closing.push(lock.release);
+    expect(await isDirectoryLocked(stateDirectory)).toBe(true);
+    await lock.release();
+    expect([await isDirectoryLocked(stateDirectory), await readdir(stateDirectory)]).toEqual([false, []]);
   });
 });

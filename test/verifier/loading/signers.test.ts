@@ -13,8 +13,8 @@ import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/bundle/format/times.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
-import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
@@ -50,11 +50,11 @@ async function start(
   pinned: Pinned,
 ) {
   const refused: string[] = [];
-  const kept = new KeptChain(new StateDirectory(places.state));
-  const holder = new BundleHolder({
+  const persisted = new PersistedBundle(new StateDirectory(places.state));
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory: places.directory,
-    kept,
+    persisted,
     bundleSigners: pinned.bundle,
     freshnessSigners: pinned.freshness ?? pinned.bundle,
     mark: new FileMark({ stateDirectory: places.state, authSite: AUTH_SITE }),
@@ -66,12 +66,12 @@ async function start(
     },
   });
   const stop = async () => {
-    holder.close();
-    await kept.close();
+    loader.close();
+    await persisted.close();
   };
   closing.push(stop);
-  await holder.start();
-  return { holder, refused, stop };
+  await loader.start();
+  return { loader, refused, stop };
 }
 
 async function put(
@@ -106,8 +106,8 @@ describe('a threshold of two', () => {
   ])('is met by %s or not', async (_what, signers, taken) => {
     const where = await places();
     await put(where.directory, revision(1), signers);
-    const { holder, refused } = await start(where, { bundle: by([first, second], 2) });
-    expect([holder.snapshot?.revision, refused]).toEqual(
+    const { loader, refused } = await start(where, { bundle: by([first, second], 2) });
+    expect([loader.snapshot?.revision, refused]).toEqual(
       taken ? [1, []] : [undefined, ['directory signatures_insufficient']],
     );
   });
@@ -123,8 +123,8 @@ describe('a threshold of two', () => {
       [first, second],
       [first, first],
     ]) {
-      const { holder, refused, stop } = await start(where, { bundle: by(pinned, 2) });
-      expect([holder.snapshot, refused]).toEqual([undefined, ['directory signatures_insufficient']]);
+      const { loader, refused, stop } = await start(where, { bundle: by(pinned, 2) });
+      expect([loader.snapshot, refused]).toEqual([undefined, ['directory signatures_insufficient']]);
       await stop();
     }
   });
@@ -132,15 +132,15 @@ describe('a threshold of two', () => {
   it('holds for deltas too: what one key signed carries nothing on', async () => {
     const where = await places();
     const position = await put(where.directory, revision(1), [first, second]);
-    const { holder, refused } = await start(where, { bundle: by([first, second], 2) });
+    const { loader, refused } = await start(where, { bundle: by([first, second], 2) });
     const putDelta = async (signers: readonly SigningKey[]) =>
       writeFile(join(where.directory, 'delta-2.jws'), signDelta(deltaAfter(position), signers).document);
     await putDelta([second]);
-    await holder.reload();
-    expect([holder.snapshot?.revision, refused]).toEqual([1, ['directory signatures_insufficient']]);
+    await loader.reload();
+    expect([loader.snapshot?.revision, refused]).toEqual([1, ['directory signatures_insufficient']]);
     await putDelta([first, second]);
-    await holder.reload();
-    expect(holder.snapshot?.revision).toBe(2);
+    await loader.reload();
+    expect(loader.snapshot?.revision).toBe(2);
   });
 
   it('for statements is their own: one signature keeps nothing fresh, two do', async () => {
@@ -148,14 +148,14 @@ describe('a threshold of two', () => {
     const position = await put(where.directory, revision(1), [first]);
     const pinned = { bundle: by([first]), freshness: by([first, second], 2) };
     await putStatement(where.directory, position, [first]);
-    const { holder, refused } = await start(where, pinned);
-    expect([holder.snapshot?.freshAsOfSeconds, refused]).toEqual([
+    const { loader, refused } = await start(where, pinned);
+    expect([loader.snapshot?.freshAsOfSeconds, refused]).toEqual([
       NOW_SECONDS,
       ['freshness signatures_insufficient'],
     ]);
     await putStatement(where.directory, position, [first, second]);
-    await holder.reload();
-    expect([holder.snapshot?.freshAsOfSeconds, holder.status().freshnessProblem]).toEqual([
+    await loader.reload();
+    expect([loader.snapshot?.freshAsOfSeconds, loader.status().freshnessProblem]).toEqual([
       NOW_SECONDS + 90,
       undefined,
     ]);
@@ -175,8 +175,8 @@ describe('a key that is replaced', () => {
     for (const [index, [bundle, signers]] of stages.entries()) {
       const position = await put(where.directory, revision(index + 1), signers);
       await putStatement(where.directory, position, signers);
-      const { holder, refused, stop } = await start(where, { bundle });
-      expect([holder.position, holder.snapshot?.freshAsOfSeconds, refused]).toEqual([
+      const { loader, refused, stop } = await start(where, { bundle });
+      expect([loader.position, loader.snapshot?.freshAsOfSeconds, refused]).toEqual([
         position,
         NOW_SECONDS + 90,
         [],
@@ -190,29 +190,29 @@ describe('a key that is replaced', () => {
     const position = await put(where.directory, revision(1), [first]);
     await putStatement(where.directory, position, [first]);
     await (await start(where, { bundle: by([first]) })).stop();
-    const kept = { ...where, directory: undefined };
-    const again = await start(kept, { bundle: by([first]) });
-    expect(again.holder.position).toEqual(position);
+    const persisted = { ...where, directory: undefined };
+    const again = await start(persisted, { bundle: by([first]) });
+    expect(again.loader.position).toEqual(position);
     await again.stop();
-    const without = await start(kept, { bundle: by([second]) });
+    const without = await start(persisted, { bundle: by([second]) });
     expect(without.refused).toContain('state signatures_insufficient');
-    expect(without.holder.snapshot).toBeUndefined();
+    expect(without.loader.snapshot).toBeUndefined();
     await without.stop();
     // The mark stays: under the new key, too, nothing lower is taken.
     await put(where.directory, { ...revision(1), skew_seconds: 7 }, [second]);
     const fork = await start(where, { bundle: by([second]) });
-    expect([fork.holder.snapshot, fork.refused.at(-1)]).toEqual([undefined, 'directory revision_conflict']);
+    expect([fork.loader.snapshot, fork.refused.at(-1)]).toEqual([undefined, 'directory revision_conflict']);
     await fork.stop();
     await put(where.directory, revision(2), [second]);
-    expect((await start(where, { bundle: by([second]) })).holder.snapshot?.revision).toBe(2);
+    expect((await start(where, { bundle: by([second]) })).loader.snapshot?.revision).toBe(2);
   });
 
   it('that is raised to a threshold takes what one key signed no longer, kept or not', async () => {
     const where = await places();
     await put(where.directory, revision(1), [first]);
     await (await start(where, { bundle: by([first]) })).stop();
-    const { holder, refused } = await start(where, { bundle: by([first, second], 2) });
-    expect([holder.snapshot, refused]).toEqual([
+    const { loader, refused } = await start(where, { bundle: by([first, second], 2) });
+    expect([loader.snapshot, refused]).toEqual([
       undefined,
       ['state signatures_insufficient', 'directory signatures_insufficient'],
     ]);

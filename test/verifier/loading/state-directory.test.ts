@@ -24,8 +24,8 @@ import {
   MARK_FILE,
   MemoryMark,
 } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../src/verifier/loading/holder.ts';
-import { KeptChain } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
@@ -49,12 +49,12 @@ const fileMark = (stateDirectory: string) => new FileMark({ stateDirectory, auth
 /** A start: what the state directory leads to. */
 async function start(stateDirectory: string, mark: HighWaterMark = fileMark(stateDirectory)) {
   const refused: string[] = [];
-  const kept = new KeptChain(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory: undefined,
-    kept,
+    persisted,
     bundleSigners: signers,
     freshnessSigners: signers,
     mark,
@@ -62,23 +62,27 @@ async function start(stateDirectory: string, mark: HighWaterMark = fileMark(stat
     listener: { refused: ({ code }, source) => refused.push(`${source} ${code}`) },
   });
   const stop = async () => {
-    holder.close();
-    await kept.close();
+    loader.close();
+    await persisted.close();
   };
   closing.push(stop);
-  await holder.start();
-  return { holder, kept, refused, stop };
+  await loader.start();
+  return { loader, persisted, refused, stop };
 }
 
 type Started = Awaited<ReturnType<typeof start>>;
 
 /** A whole bundle as Control would have it fetched. */
-async function fetched({ holder, kept }: Started, whole: BundleContent, steps: readonly StepDocument[] = []) {
-  const incoming = await kept.newBase();
+async function fetched(
+  { loader, persisted }: Started,
+  whole: BundleContent,
+  steps: readonly StepDocument[] = [],
+) {
+  const incoming = await persisted.newBase();
   const { document, position } = signWholeBundle(whole, [keys.bundle]);
   await writeFile(join(incoming.path, 'bundle.jws'), document);
-  const refused = await holder.replace(incoming, steps);
-  await kept.discard(incoming);
+  const refused = await loader.replace(incoming, steps);
+  await persisted.discard(incoming);
   return { position, refused };
 }
 
@@ -95,8 +99,8 @@ async function stateWithDeltas() {
   const second = delta(position);
   const third = delta(second.position);
   const fourth = delta(third.position);
-  expect(await started.holder.advance([second])).toBeUndefined();
-  expect(await started.holder.advance([third, fourth])).toBeUndefined();
+  expect(await started.loader.advance([second])).toBeUndefined();
+  expect(await started.loader.advance([third, fourth])).toBeUndefined();
   await started.stop();
   const base = join(stateDirectory, await readlink(join(stateDirectory, 'current')));
   return { stateDirectory, base, log: join(base, 'steps.jsonl'), end: fourth.position };
@@ -106,17 +110,17 @@ describe('the log of steps', () => {
   it('is loaded whole, and may be cut at any byte: only whole lines count', async () => {
     const { end, log, stateDirectory } = await stateWithDeltas();
     const whole = await readFile(log);
-    expect((await start(stateDirectory)).holder.position).toEqual(end);
+    expect((await start(stateDirectory)).loader.position).toEqual(end);
     const lastLine = whole.lastIndexOf('\n', whole.length - 2) + 1;
     for (let length = 0; length <= whole.length; length += length < lastLine - 2 ? 11 : 1) {
       await writeFile(log, whole.subarray(0, length));
       // The mark rises after the log is on the disk: it is never that of what was cut off.
-      const { holder, refused, stop } = await start(stateDirectory, new MemoryMark());
+      const { loader, refused, stop } = await start(stateDirectory, new MemoryMark());
       const lines = whole.subarray(0, length).filter((byte) => byte === 0x0a).length;
-      expect([holder.position?.revision, refused]).toEqual([1 + lines, []]);
+      expect([loader.position?.revision, refused]).toEqual([1 + lines, []]);
       await stop();
-      const kept = length === 0 ? 0 : whole.lastIndexOf('\n', length - 1) + 1;
-      expect((await readFile(log)).equals(whole.subarray(0, kept))).toBe(true);
+      const persisted = length === 0 ? 0 : whole.lastIndexOf('\n', length - 1) + 1;
+      expect((await readFile(log)).equals(whole.subarray(0, persisted))).toBe(true);
     }
   }, 90_000);
 
@@ -126,21 +130,21 @@ describe('the log of steps', () => {
     const { size } = await import('node:fs').then(({ statSync }) => statSync(log));
     await truncate(log, size - 10);
     const first = await start(stateDirectory);
-    const third = first.holder.position;
+    const third = first.loader.position;
     if (third === undefined) throw new Error('nothing is loaded');
     const other = delta(third, { issued_at: '2026-11-21T04:00:01Z' });
-    expect(await first.holder.advance([other])).toBeUndefined();
+    expect(await first.loader.advance([other])).toBeUndefined();
     await first.stop();
     const again = await start(stateDirectory);
-    expect(again.holder.position).toEqual(other.position);
-    expect(again.holder.position).not.toEqual(end);
+    expect(again.loader.position).toEqual(other.position);
+    expect(again.loader.position).not.toEqual(end);
   });
 
   it('that is shorter than the mark is refused: it may have been cut on purpose', async () => {
     const { log, stateDirectory } = await stateWithDeltas();
     await truncate(log, 0);
-    const { holder, refused } = await start(stateDirectory);
-    expect([holder.snapshot, refused]).toEqual([undefined, ['state revision_lower']]);
+    const { loader, refused } = await start(stateDirectory);
+    expect([loader.snapshot, refused]).toEqual([undefined, ['state revision_lower']]);
   });
 
   it('that was changed is refused, and not without its reason', async () => {
@@ -151,8 +155,8 @@ describe('the log of steps', () => {
     const forged = delta({ revision: 1, head: 'A'.repeat(43) });
     document.payload = JSON.parse(forged.bytes.toString()).payload;
     await writeFile(log, [JSON.stringify(document), ...others].join('\n'));
-    const { holder, refused } = await start(stateDirectory);
-    expect([holder.snapshot, refused]).toEqual([undefined, ['state signature_invalid']]);
+    const { loader, refused } = await start(stateDirectory);
+    expect([loader.snapshot, refused]).toEqual([undefined, ['state signature_invalid']]);
   });
 
   it('holds nothing of a delta that was refused', async () => {
@@ -162,11 +166,11 @@ describe('the log of steps', () => {
     const good = delta(end);
     const bad = delta(good.position, { clients_removed: ['nobody'] });
     const after = delta(bad.position);
-    expect((await started.holder.advance([good, bad, after]))?.code).toBe('client_unknown');
-    expect(started.holder.position).toEqual(good.position);
+    expect((await started.loader.advance([good, bad, after]))?.code).toBe('client_unknown');
+    expect(started.loader.position).toEqual(good.position);
     expect((await readFile(log)).equals(Buffer.concat([before, good.bytes]))).toBe(true);
     await started.stop();
-    expect((await start(stateDirectory)).holder.position).toEqual(good.position);
+    expect((await start(stateDirectory)).loader.position).toEqual(good.position);
   });
 });
 
@@ -180,7 +184,7 @@ describe('a base', () => {
     expect((await fetched(started, whole, [next])).refused).toBeUndefined();
     await started.stop();
     const again = await start(stateDirectory);
-    expect(again.holder.position).toEqual(next.position);
+    expect(again.loader.position).toEqual(next.position);
     expect(await readdir(join(stateDirectory, 'bases'))).toHaveLength(1);
   });
 
@@ -193,8 +197,8 @@ describe('a base', () => {
     // Complete, renamed, and not current yet.
     await cp(base, join(bases, '9-0123456789abcdef'), { recursive: true });
     await symlink('bases/9-0123456789abcdef', join(stateDirectory, '.current.0123456789abcdef'));
-    const { holder, refused } = await start(stateDirectory);
-    expect([holder.position, refused]).toEqual([end, []]);
+    const { loader, refused } = await start(stateDirectory);
+    expect([loader.position, refused]).toEqual([end, []]);
     expect(await readdir(bases)).toHaveLength(1);
     expect((await readdir(stateDirectory)).sort()).toEqual(['bases', 'current', MARK_FILE]);
   });
@@ -206,7 +210,7 @@ describe('a base', () => {
     const { position } = await fetched(started, content({ revision: 9 }));
     await started.stop();
     await writeFile(join(stateDirectory, MARK_FILE), lower);
-    expect((await start(stateDirectory)).holder.position).toEqual(position);
+    expect((await start(stateDirectory)).loader.position).toEqual(position);
     expect(JSON.parse(await readFile(join(stateDirectory, MARK_FILE), 'utf8'))).toMatchObject(position);
   });
 
@@ -222,12 +226,12 @@ describe('a base', () => {
       await unlink(join(stateDirectory, 'current'));
       await symlink(target, join(stateDirectory, 'current'));
       const started = await start(stateDirectory);
-      expect([started.holder.snapshot, started.refused]).toEqual([undefined, [`state ${code}`]]);
+      expect([started.loader.snapshot, started.refused]).toEqual([undefined, [`state ${code}`]]);
       const { position } = await fetched(started, content({ revision: 9 }));
-      expect(started.holder.position).toEqual(position);
-      expect(started.holder.status().problem).toBeUndefined();
+      expect(started.loader.position).toEqual(position);
+      expect(started.loader.status().problem).toBeUndefined();
       await started.stop();
-      expect((await start(stateDirectory)).holder.position).toEqual(position);
+      expect((await start(stateDirectory)).loader.position).toEqual(position);
       expect(await readdir(outside)).toEqual(['precious']);
     }
   });
@@ -238,17 +242,17 @@ describe('a base', () => {
     const { derived_keys: derivedKeys = [], ...rest } = content();
     const [shard] = makeShards(derivedKeys);
     if (shard === undefined) throw new Error('no shard');
-    const incoming = await started.kept.newBase();
+    const incoming = await started.persisted.newBase();
     const whole = signWholeBundle({ ...rest, key_shards: [shard.entry] }, [keys.bundle]);
     await writeFile(join(incoming.path, 'bundle.jws'), whole.document);
     await writeFile(join(incoming.path, shard.entry.file), shard.bytes);
-    expect(await started.holder.replace(incoming, [])).toBeUndefined();
+    expect(await started.loader.replace(incoming, [])).toBeUndefined();
     await started.stop();
-    expect((await start(stateDirectory)).holder.snapshot?.keys.size).toBe(2);
+    expect((await start(stateDirectory)).loader.snapshot?.keys.size).toBe(2);
     const [base = ''] = await readdir(join(stateDirectory, 'bases'));
     await writeFile(join(stateDirectory, 'bases', base, shard.entry.file), `${shard.bytes} `);
-    const { holder, refused } = await start(stateDirectory);
-    expect([holder.snapshot, refused]).toEqual([undefined, ['state shard_mismatch']]);
+    const { loader, refused } = await start(stateDirectory);
+    expect([loader.snapshot, refused]).toEqual([undefined, ['state shard_mismatch']]);
   });
 
   it('that cannot be kept is not used', async () => {
@@ -259,7 +263,7 @@ describe('a base', () => {
     await mkdir(join(stateDirectory, 'current', 'x'), { recursive: true });
     const { refused } = await fetched(started, content({ revision: 9 }));
     expect(refused?.code).toBe('file_not_written');
-    expect(started.holder.position).toEqual(end);
+    expect(started.loader.position).toEqual(end);
     await rm(join(stateDirectory, 'current'), { recursive: true });
     expect((await fetched(started, content({ revision: 9 }))).refused).toBeUndefined();
   });

@@ -5,7 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { FENCE_FILE, type KeptFence, openKeptFence } from '../../../src/verifier/replay/kept-fence.ts';
+import {
+  FENCE_FILE,
+  openPersistedFence,
+  type PersistedFence,
+} from '../../../src/verifier/replay/kept-fence.ts';
 import { createMemoryReplayStore } from '../../../src/verifier/replay/memory.ts';
 import type { ReplayClaim, ReplayOutcome, ReplayStore } from '../../../src/verifier/replay/store.ts';
 import { CONSUMED, REPLAYED, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
@@ -15,7 +19,7 @@ import { claimAt, randomIdentifier } from './claims.ts';
 const NOW_SECONDS = 1_800_000_000;
 
 let directory = '';
-const open: (KeptFence | ReplayStore)[] = [];
+const open: (PersistedFence | ReplayStore)[] = [];
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'proofgate-fence-'));
 });
@@ -24,8 +28,8 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-async function openFence(): Promise<KeptFence> {
-  const fence = await openKeptFence(directory);
+async function openFence(): Promise<PersistedFence> {
+  const fence = await openPersistedFence(directory);
   open.push(fence);
   return fence;
 }
@@ -100,7 +104,7 @@ describe('a kept fence', () => {
   ])('that cannot be read lets nothing be consumed, and is left as it is: %s', async (_what, text) => {
     await writeFile(join(directory, FENCE_FILE), text);
     const fence = await openFence();
-    const store = createMemoryReplayStore({ keptFence: fence, clockSeconds: () => NOW_SECONDS });
+    const store = createMemoryReplayStore({ persistedFence: fence, clockSeconds: () => NOW_SECONDS });
     open.push(store);
     expect(store.consume(claimAt(NOW_SECONDS, { issuedAtSeconds: NOW_SECONDS + 1e9 }))).toEqual(
       UNAVAILABLE.fenced,
@@ -120,7 +124,7 @@ describe('a restart', () => {
   function startStore(disk: FenceDisk, skewSeconds: number) {
     const fence = new FakeKeptFence(disk);
     const store = createMemoryReplayStore({
-      keptFence: fence,
+      persistedFence: fence,
       clockSeconds: () => clock.seconds,
       expectedSkewSeconds: () => skewSeconds,
     });
@@ -299,7 +303,7 @@ describe('whatever clock, skew and restarts do', () => {
     newStore(): ReplayStore {
       return createMemoryReplayStore({
         maxRecords: 48,
-        keptFence: this.fence,
+        persistedFence: this.fence,
         clockSeconds: () => this.now,
         expectedSkewSeconds: () => this.skewSeconds,
       });

@@ -1,6 +1,6 @@
 /** What the embedded store says of itself, and when it writes its fence ahead. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { KeptFence } from '../../../src/verifier/replay/kept-fence.ts';
+import type { PersistedFence } from '../../../src/verifier/replay/kept-fence.ts';
 import {
   createMemoryReplayStore,
   type MemoryReplayStoreOptions,
@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 /** A fence whose writes are on the disk at once, or never; it remembers what it was asked for. */
-class ScriptedFence implements KeptFence {
+class ScriptedFence implements PersistedFence {
   startsThroughSeconds = 0;
   throughSeconds = 0;
   problem: string | undefined;
@@ -103,17 +103,17 @@ describe('health', () => {
     note(store);
     const ahead = new ScriptedFence();
     ahead.startsThroughSeconds = START + 10_000;
-    note(open({ keptFence: ahead }).store);
+    note(open({ persistedFence: ahead }).store);
     const unreadable = new ScriptedFence();
     unreadable.startsThroughSeconds = Number.POSITIVE_INFINITY;
     unreadable.problem = 'the fence cannot be read';
-    note(open({ keptFence: unreadable }).store);
+    note(open({ persistedFence: unreadable }).store);
     expect(new Set(lines).size).toBe(5);
   });
 
   it('warns of a fence that cannot be written while what is reserved serves, and is not ready after it', () => {
     const fence = new ScriptedFence();
-    const { clock, store } = open({ keptFence: fence });
+    const { clock, store } = open({ persistedFence: fence });
     clock.seconds += SKEW_SECONDS + 1;
     fence.writes = false;
     fence.problem = 'the disk is full';
@@ -128,7 +128,7 @@ describe('health', () => {
     const why = (ahead: number) => {
       const fence = new ScriptedFence();
       fence.startsThroughSeconds = START + SKEW_SECONDS + ahead;
-      return open({ keptFence: fence }).store.health().fence?.why;
+      return open({ persistedFence: fence }).store.health().fence?.why;
     };
     expect([why(1), why(60), why(61)]).toEqual(['start', 'start', 'clock']);
   });
@@ -137,13 +137,13 @@ describe('health', () => {
 describe('the fence that is kept', () => {
   it('is written ahead at the start, by the skew of the site', () => {
     const fence = new ScriptedFence();
-    open({ keptFence: fence, expectedSkewSeconds: () => 7 });
+    open({ persistedFence: fence, expectedSkewSeconds: () => 7 });
     expect(fence.asked).toEqual([START + 7 + RESERVE_SECONDS]);
   });
 
   it('lets through what was issued up to it, and has it written further for what was not', async () => {
     const fence = new ScriptedFence();
-    const { store } = open({ keptFence: fence });
+    const { store } = open({ persistedFence: fence });
     const reserved = fence.throughSeconds;
     fence.writes = false;
     expect(await store.consume(claimAt(START, { issuedAtSeconds: reserved }))).toEqual(CONSUMED);
@@ -156,7 +156,7 @@ describe('the fence that is kept', () => {
 
   it('is written again only when little is left of it, or far too much', async () => {
     const fence = new ScriptedFence();
-    const { clock, store } = open({ keptFence: fence });
+    const { clock, store } = open({ persistedFence: fence });
     /** What a claim beyond the fence makes the store ask for, with so much left of it at that moment. */
     const askedWith = async (leftSeconds: number) => {
       fence.asked.length = 0;
@@ -171,7 +171,7 @@ describe('the fence that is kept', () => {
 
   it('is told at the end what was issued last', async () => {
     const fence = new ScriptedFence();
-    const { store } = open({ keptFence: fence });
+    const { store } = open({ persistedFence: fence });
     for (const ahead of [7, 9, 8]) {
       expect(await store.consume(claimAt(START, { issuedAtSeconds: START + ahead }))).toEqual(CONSUMED);
     }

@@ -44,7 +44,7 @@ async function leadWorkers(
   const { relaysAudit } = await planWorkers(settings);
   const logger = createLogger(settings.logLevel);
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
-  const metrics = createVerifierMetrics(() => readingOf(bundle.holder.snapshot, realtimeStalenessSeconds));
+  const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels({ worker: 'primary' });
   const workerMetrics = createWorkerMetrics(metrics.registry, () => pool.runningCount());
   const bundle = await createVerifierBundle(settings, logger, metrics);
@@ -93,9 +93,9 @@ async function leadWorkers(
 }
 
 /** What workers know nothing of: their bundle comes from the primary. */
-function primaryChecks({ holder, refreshStatus }: VerifierBundle): readonly ReadinessCheck[] {
+function primaryChecks({ loader, refreshStatus }: VerifierBundle): readonly ReadinessCheck[] {
   const refresh = refreshStatus();
-  return [bundleCheck(holder.status()), ...(refresh === undefined ? [] : [controlCheck(refresh)])];
+  return [bundleCheck(loader.status()), ...(refresh === undefined ? [] : [controlCheck(refresh)])];
 }
 
 /** What is wrong with the settings is told once, before anything is started. @throws CliError */

@@ -10,7 +10,7 @@ import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
 import { type StepDocument, stepKindOf } from '../../../bundle/format/open-step.ts';
 import { STEP_LOG_FILE } from '../../../bundle/format/step-log.ts';
 import { Coalesced } from '../../../verifier/loading/coalesced.ts';
-import type { BundleHolder } from '../../../verifier/loading/holder.ts';
+import type { BundleLoader } from '../../../verifier/loading/holder.ts';
 
 const POLL_INTERVAL_MS = 100;
 const MAX_RETRY_INTERVAL_MS = 10_000;
@@ -20,7 +20,7 @@ const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 export class StateFollower {
   readonly #directory: string;
-  readonly #holder: BundleHolder;
+  readonly #loader: BundleLoader;
   readonly #looks = new Coalesced(() => this.#lookSafely());
   #timer: NodeJS.Timeout | undefined;
   /** The base whose content was taken, by where the link leads. */
@@ -32,9 +32,9 @@ export class StateFollower {
   #retryMs = 0;
   #retryAtMs = 0;
 
-  constructor(stateDirectory: string, holder: BundleHolder) {
+  constructor(stateDirectory: string, loader: BundleLoader) {
     this.#directory = stateDirectory;
-    this.#holder = holder;
+    this.#loader = loader;
   }
 
   /** Takes what is there, then follows. Never rejects. */
@@ -75,7 +75,7 @@ export class StateFollower {
     this.#offset = 0;
     this.#steps = 0;
     const documents = await this.#nextSteps(path);
-    const refused = await this.#holder.replace({ path }, documents);
+    const refused = await this.#loader.replace({ path }, documents);
     if (refused === undefined) {
       this.#base = target;
       this.#retryMs = 0;
@@ -92,7 +92,7 @@ export class StateFollower {
   async #takeSteps(path: string): Promise<void> {
     const documents = await this.#nextSteps(path);
     if (documents.length === 0) return;
-    const refused = await this.#holder.advance(documents);
+    const refused = await this.#loader.advance(documents);
     if (refused !== undefined) this.#retryLater();
   }
 
@@ -117,7 +117,7 @@ export class StateFollower {
     const fingerprint = await fingerprintOf(join(path, FRESHNESS_FILE));
     if (fingerprint === undefined || fingerprint === this.#statement) return;
     const bytes = await new ResolvedDirectory(path).readFreshness();
-    if (bytes !== undefined) await this.#holder.offerStatement(bytes);
+    if (bytes !== undefined) await this.#loader.offerStatement(bytes);
     this.#statement = fingerprint;
   }
 }

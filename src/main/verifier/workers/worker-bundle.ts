@@ -3,7 +3,7 @@
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../../telemetry/refresh-metrics.ts';
-import { BundleHolder } from '../../../verifier/loading/holder.ts';
+import { BundleLoader } from '../../../verifier/loading/holder.ts';
 import { logBundleEvents } from '../bundle-log.ts';
 import { nowSeconds, readSigners, type VerifierBundle } from '../verifier-bundle.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
@@ -17,7 +17,7 @@ export async function createWorkerBundle(
 ): Promise<VerifierBundle> {
   const { authSite, stateDir: stateDirectory } = settings;
   const signers = await readSigners(settings);
-  const holder = new BundleHolder({
+  const loader = new BundleLoader({
     authSite,
     directory: settings.bundle,
     ...signers,
@@ -29,16 +29,16 @@ export async function createWorkerBundle(
       createRefreshMetrics(metrics.registry, () => undefined),
     ),
   });
-  const follower = settings.controlUrl === undefined ? undefined : new StateFollower(stateDirectory, holder);
+  const follower = settings.controlUrl === undefined ? undefined : new StateFollower(stateDirectory, loader);
   return {
-    holder,
+    loader,
     refreshStatus: () => undefined,
     start: async () => {
-      await Promise.all([holder.start(), follower?.start()]);
+      await Promise.all([loader.start(), follower?.start()]);
     },
     close: async () => {
       follower?.close();
-      holder.close();
+      loader.close();
     },
   };
 }

@@ -9,9 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BundleError } from '../../../bundle/format/bundle-error.ts';
 import type { DistributedBundle } from '../../../bundle/format/distribution-contract.ts';
 import type { StepDocument } from '../../../bundle/format/open-step.ts';
-import type { BundleHolder } from '../holder.ts';
+import type { BundleLoader } from '../holder.ts';
 import { PASSING } from '../passing-faults.ts';
-import type { KeptChain } from '../state/kept-chain.ts';
+import type { PersistedBundle } from '../state/kept-chain.ts';
 import type { IncomingBase } from '../state/state-directory.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { ControlFailure } from './control-failure.ts';
@@ -20,8 +20,8 @@ import type { RetryDelay } from './retry-delay.ts';
 
 export interface BaseFetcherOptions {
   readonly connection: Pick<ControlConnection, 'download'>;
-  readonly holder: BundleHolder;
-  readonly kept: KeptChain;
+  readonly loader: BundleLoader;
+  readonly persisted: PersistedBundle;
   readonly signal: AbortSignal;
   readonly retry: RetryDelay;
   readonly onFailure: (error: unknown) => void;
@@ -44,14 +44,15 @@ export class BaseFetcher {
    * @throws ControlFailure, BundleError when it could not be fetched or kept
    */
   async replace(whole: DistributedBundle, steps: readonly StepDocument[]): Promise<BundleError | undefined> {
-    return this.#fetch(whole, async (incoming) => this.#options.holder.replace(incoming, steps));
+    return this.#fetch(whole, async (incoming) => this.#options.loader.replace(incoming, steps));
   }
 
   /** Returns at once. Takes a newer base when it is worth it, and when none is on its way. */
   offer(whole: DistributedBundle | undefined): void {
-    const { kept } = this.#options;
-    const isNewer = whole !== undefined && whole.revision > (kept.base?.revision ?? Number.MAX_SAFE_INTEGER);
-    if (!isNewer || !kept.isLong || whole.head === this.#unfit) return;
+    const { persisted } = this.#options;
+    const isNewer =
+      whole !== undefined && whole.revision > (persisted.base?.revision ?? Number.MAX_SAFE_INTEGER);
+    if (!isNewer || !persisted.isLong || whole.head === this.#unfit) return;
     this.#fetching ??= this.#rebase(whole).finally(() => {
       this.#fetching = undefined;
     });
@@ -63,10 +64,10 @@ export class BaseFetcher {
   }
 
   async #rebase(whole: DistributedBundle): Promise<void> {
-    const { holder, onFailure, onFetched, retry, signal } = this.#options;
+    const { loader, onFailure, onFetched, retry, signal } = this.#options;
     try {
       await this.#fetch(whole, async (incoming, bytesFetched) => {
-        if (await holder.rebase(incoming)) onFetched(whole.revision, bytesFetched);
+        if (await loader.rebase(incoming)) onFetched(whole.revision, bytesFetched);
         else this.#unfit = whole.head;
       });
       retry.reset();
@@ -84,27 +85,27 @@ export class BaseFetcher {
     whole: DistributedBundle,
     use: (incoming: IncomingBase, bytesFetched: number) => Promise<T>,
   ): Promise<T> {
-    const { connection, holder, kept, signal } = this.#options;
-    const incoming = await kept.newBase();
+    const { connection, loader, persisted, signal } = this.#options;
+    const incoming = await persisted.newBase();
     try {
-      const known = await knownShards(kept);
+      const known = await knownShards(persisted);
       const { bytesFetched } = await downloadBundle(whole, {
         connection,
         incoming,
         known,
-        trust: holder.bundleTrust,
+        trust: loader.bundleTrust,
         signal,
       });
       return await use(incoming, bytesFetched);
     } finally {
       // Once it is the current base it lies elsewhere.
-      await kept.discard(incoming);
+      await persisted.discard(incoming);
     }
   }
 }
 
 /** By the hashes that the current base, which was verified when it was loaded, names them with. */
-async function knownShards({ base, currentFiles, shards }: KeptChain): Promise<KnownFiles> {
+async function knownShards({ base, currentFiles, shards }: PersistedBundle): Promise<KnownFiles> {
   if (base === undefined || currentFiles === undefined) return new Map();
   return new Map(shards.map(({ file, sha256 }) => [sha256, join(currentFiles.path, file)]));
 }

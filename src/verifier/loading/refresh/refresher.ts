@@ -11,10 +11,10 @@ import { MAX_WAIT_SECONDS } from '../../../bundle/format/distribution-limits.ts'
 import { BUNDLE_FILE, stepFile } from '../../../bundle/format/file-names.ts';
 import type { StepDocument } from '../../../bundle/format/open-step.ts';
 import type { HighWaterMark } from '../high-water-mark.ts';
-import type { BundleHolder } from '../holder.ts';
+import type { BundleLoader } from '../holder.ts';
 import { PASSING } from '../passing-faults.ts';
 import { type Problem, ProblemRecord } from '../problem-record.ts';
-import type { KeptChain } from '../state/kept-chain.ts';
+import type { PersistedBundle } from '../state/kept-chain.ts';
 import { Acknowledger } from './acknowledger.ts';
 import { BaseFetcher } from './base-fetcher.ts';
 import type { ControlConnection } from './control-connection.ts';
@@ -24,8 +24,8 @@ import { RetryDelay } from './retry-delay.ts';
 export interface RefresherOptions {
   readonly authSite: string;
   readonly connection: ControlConnection;
-  readonly holder: BundleHolder;
-  readonly kept: KeptChain;
+  readonly loader: BundleLoader;
+  readonly persisted: PersistedBundle;
   readonly mark: HighWaterMark;
   /** Whole seconds since the epoch. */
   readonly nowSeconds: () => number;
@@ -128,7 +128,7 @@ export class Refresher {
 
   /** Returns at once. What is loaded at the start is acknowledged. */
   start(): void {
-    const { position } = this.#options.holder;
+    const { position } = this.#options.loader;
     if (position !== undefined) this.#acknowledger.send({ ...position, outcome: 'accepted' });
     this.#running ??= this.#run();
   }
@@ -161,10 +161,10 @@ export class Refresher {
 
   /** One poll and what it brings. @returns whether it brought nothing */
   async #round(): Promise<boolean> {
-    const { connection, holder, listener, mark, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
+    const { connection, loader, listener, mark, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
     // Where nothing is loaded Control is told what was, so that it publishes above it. A mark that cannot be read lets
     // nothing be loaded: then nothing is fetched either.
-    const standing = holder.position ?? (await mark.position());
+    const standing = loader.position ?? (await mark.position());
     const told = this.#needsWhole ? undefined : standing;
     const query: PollQuery = {
       ...told,
@@ -180,7 +180,7 @@ export class Refresher {
   }
 
   #baseRevision(): Pick<PollQuery, 'base_revision'> {
-    const base = this.#needsWhole ? undefined : this.#options.kept.base;
+    const base = this.#needsWhole ? undefined : this.#options.persisted.base;
     return base === undefined ? {} : { base_revision: base.revision };
   }
 
@@ -189,16 +189,16 @@ export class Refresher {
     etag: string | undefined,
     told: ChainPosition | undefined,
   ): Promise<boolean> {
-    const { authSite, holder } = this.#options;
+    const { authSite, loader } = this.#options;
     if (answer.auth_site !== authSite) {
       throw new ControlFailure('control_answer_invalid', 'it speaks for another Auth Site');
     }
-    const before = holder.position;
+    const before = loader.position;
     // Another source may have moved on while Control was asked.
     const isStale = before !== undefined && !this.#needsWhole && !isSame(before, told);
     const isNew = !isStale && !isSame(answer, before) && !isSame(answer, this.#refusedEnd);
     const isRefused = isNew && (await this.#follow(answer, before));
-    const after = holder.position;
+    const after = loader.position;
     if (after !== undefined && !isSame(after, before) && !isRefused) {
       this.#acknowledger.send({ ...after, outcome: 'accepted' });
     }
@@ -212,10 +212,10 @@ export class Refresher {
 
   /** @returns whether another may follow at once: not for ever, when none of them is of any use */
   async #offerStatement(freshness: string | undefined): Promise<boolean> {
-    const { holder } = this.#options;
-    const before = holder.snapshot?.freshAsOfSeconds;
-    if (freshness !== undefined) await holder.offerStatement(Buffer.from(freshness));
-    const isYounger = holder.snapshot?.freshAsOfSeconds !== before;
+    const { loader } = this.#options;
+    const before = loader.snapshot?.freshAsOfSeconds;
+    if (freshness !== undefined) await loader.offerStatement(Buffer.from(freshness));
+    const isYounger = loader.snapshot?.freshAsOfSeconds !== before;
     this.#idleStatements = isYounger ? 0 : this.#idleStatements + 1;
     const isAnother = freshness !== this.#lastStatement;
     this.#lastStatement = freshness;
@@ -231,7 +231,7 @@ export class Refresher {
     const { steps, whole } = answer;
     const needsWhole = from === undefined || this.#needsWhole || whole?.required === true;
     if (!needsWhole && steps.length > 0) {
-      const refused = await this.#options.holder.advance(steps.map(asDocument));
+      const refused = await this.#options.loader.advance(steps.map(asDocument));
       if (refused !== undefined) this.#refused(answer, refused, 'steps');
       return refused !== undefined;
     }

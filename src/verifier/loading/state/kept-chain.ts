@@ -1,6 +1,6 @@
 /**
- * The chain in the state directory as loads and refreshes use it: the base that was kept is loaded at the start, steps are
- * recorded before they are used, and whatever whole bundle is loaded becomes the base.
+ * The bundle that the state directory stores: its base is loaded at the start, steps are recorded before they are used,
+ * and each whole bundle that is loaded becomes the base.
  * Source: docs/bundle.md "The state directory".
  */
 import { createHash, type Hash } from 'node:crypto';
@@ -17,7 +17,7 @@ import { STEP_LOG_FILE } from '../../../bundle/format/step-log.ts';
 import type { AcceptedChain, FoundChain, StepRecord } from '../found-chain.ts';
 import type { IncomingBase, StateDirectory } from './state-directory.ts';
 
-export class KeptChain implements StepRecord {
+export class PersistedBundle implements StepRecord {
   readonly #state: StateDirectory;
   #base: ChainPosition | undefined;
   #shards: readonly KeyShardContent[] = [];
@@ -28,7 +28,7 @@ export class KeptChain implements StepRecord {
     this.#state = state;
   }
 
-  /** Of the whole bundle that is kept; undefined while none that was loaded is. */
+  /** Of the stored whole bundle; undefined until one that is stored has been loaded. */
   get base(): ChainPosition | undefined {
     return this.#base;
   }

@@ -1,8 +1,7 @@
 /**
- * Says that a process is at work in a directory, such as a verifier in its state directory: a Unix socket that it listens
- * on for as long as it lives. The kernel ends that with the process, whatever ends it, and a socket is found by its file
- * from every container that mounts the directory; a process ID would name another process there. Nothing is locked:
- * several may be at work.
+ * A shared lock on a directory, such as a verifier's state directory: a Unix socket on which the process listens while it
+ * runs. The kernel releases it when the process ends for any reason, and every container that mounts the directory sees
+ * the socket's file; a process ID would name another process there. Several processes may hold the lock.
  * Source: docs/bundle.md "The state directory".
  */
 import { randomBytes } from 'node:crypto';
@@ -15,21 +14,21 @@ const SOCKET_ENDING = /^[0-9a-f]{16}$/;
 /** Longest path of a socket (108 bytes on Linux, 104 elsewhere, with the byte that ends it). */
 const MAX_SOCKET_PATH_BYTES = 103;
 
-export interface Occupancy {
-  /** Whether anybody else is at work there. Of two that occupy first and ask then, at least one learns of the other. */
-  isShared(): Promise<boolean>;
+export interface DirectoryLock {
+  /** Whether anybody else is at work there. Of two that lockDirectory first and ask then, at least one learns of the other. */
+  isHeldByOthers(): Promise<boolean>;
   /** Never rejects. */
   release(): Promise<void>;
 }
 
 /**
- * @param prefix of the socket's name: tells apart who is at work at what
- * @throws system errors, where the file system takes no sockets: then it cannot be told that somebody is at work
+ * @param prefix of the socket's name: locks with different prefixes are independent
+ * @throws system errors where the file system does not support sockets
  */
-export async function occupy(directory: string, prefix = VERIFIER_PREFIX): Promise<Occupancy> {
+export async function lockDirectory(directory: string, prefix = VERIFIER_PREFIX): Promise<DirectoryLock> {
   const name = prefix + randomBytes(8).toString('hex');
   const place = await shortPath(directory, name);
-  // Whoever asks learns all there is to know by being answered.
+  // A connection that is accepted is the whole answer.
   const server = createServer((socket) => socket.destroy());
   try {
     await listen(server, place.path);
@@ -39,7 +38,7 @@ export async function occupy(directory: string, prefix = VERIFIER_PREFIX): Promi
   }
   server.unref();
   return {
-    isShared: () => isAnswered(directory, (other) => other !== name && isSocketOf(prefix, other)),
+    isHeldByOthers: () => isAnswered(directory, (other) => other !== name && isSocketOf(prefix, other)),
     async release() {
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await unlink(join(directory, name)).catch(() => undefined);
@@ -49,10 +48,10 @@ export async function occupy(directory: string, prefix = VERIFIER_PREFIX): Promi
 }
 
 /**
- * Whether a verifier is at work there now. What one that was killed left behind is removed.
+ * Whether a running verifier holds the lock. Sockets of processes that were killed are removed.
  * @throws system errors when the directory cannot be read
  */
-export function isOccupied(stateDirectory: string): Promise<boolean> {
+export function isDirectoryLocked(stateDirectory: string): Promise<boolean> {
   return isAnswered(stateDirectory, (name) => isSocketOf(VERIFIER_PREFIX, name));
 }
 
@@ -65,7 +64,7 @@ async function isAnswered(directory: string, isMeant: (name: string) => boolean)
     const place = await shortPath(directory, name);
     const answer = await ask(place.path);
     await place.close();
-    // Only where nobody listens: a queue that is full, or a right that is missing, belongs to somebody who does.
+    // Removed only when no process listens: a full queue, or a missing permission, belongs to a process that does.
     if (answer === 'answered') return true;
     if (answer === 'nobody') await unlink(join(directory, name)).catch(() => undefined);
   }

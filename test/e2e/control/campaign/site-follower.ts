@@ -3,10 +3,10 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { importPublicJwk } from '../../../../src/protocol/public-key.ts';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
 import { FileMark } from '../../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder } from '../../../../src/verifier/loading/holder.ts';
+import { BundleLoader } from '../../../../src/verifier/loading/holder.ts';
 import { ControlConnection } from '../../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../../src/verifier/loading/refresh/refresher.ts';
-import { KeptChain } from '../../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../../src/verifier/loading/state/state-directory.ts';
 import type { ControlStage } from '../control-stage.ts';
 import { SITE_ID } from '../site-declaration.ts';
@@ -20,13 +20,13 @@ export interface FollowerOptions {
 }
 
 export class SiteFollower {
-  readonly holder: BundleHolder;
+  readonly loader: BundleLoader;
   /** Codes of what it refused. */
   readonly refusals: string[];
   readonly #close: () => Promise<void>;
 
-  private constructor(holder: BundleHolder, refusals: string[], close: () => Promise<void>) {
-    this.holder = holder;
+  private constructor(loader: BundleLoader, refusals: string[], close: () => Promise<void>) {
+    this.loader = loader;
     this.refusals = refusals;
     this.#close = close;
   }
@@ -35,13 +35,13 @@ export class SiteFollower {
     const { stage, controlUrl = stage.controlUrl, stateDirectory, tokenFile } = options;
     await mkdir(stateDirectory, { recursive: true });
     const refusals: string[] = [];
-    const kept = new KeptChain(new StateDirectory(stateDirectory));
+    const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
     const mark = new FileMark({ stateDirectory, authSite: SITE_ID });
     const nowSeconds = () => Math.floor(Date.now() / 1000);
-    const holder = new BundleHolder({
+    const loader = new BundleLoader({
       authSite: SITE_ID,
       directory: undefined,
-      kept,
+      persisted,
       bundleSigners: await pinnedKeys(stage, 'bundle'),
       freshnessSigners: await pinnedKeys(stage, 'freshness'),
       mark,
@@ -51,32 +51,32 @@ export class SiteFollower {
         freshnessRefused: ({ code }) => refusals.push(`freshness ${code}`),
       },
     });
-    await holder.start();
+    await loader.start();
     const readToken = async () => (await readFile(tokenFile, 'utf8')).trim();
     const connection = new ControlConnection({ url: new URL(controlUrl), readToken });
-    const common = { authSite: SITE_ID, connection, holder, kept, mark, nowSeconds };
+    const common = { authSite: SITE_ID, connection, loader, persisted, mark, nowSeconds };
     const refresher = new Refresher({ ...common, retryFirstMs: 20, retryMostMs: 200 });
     refresher.start();
-    return new SiteFollower(holder, refusals, async () => {
+    return new SiteFollower(loader, refusals, async () => {
       await refresher.close();
-      holder.close();
-      await kept.close();
+      loader.close();
+      await persisted.close();
     });
   }
 
   get revision(): number {
-    return this.holder.position?.revision ?? 0;
+    return this.loader.position?.revision ?? 0;
   }
 
   /** `active`, `revoked`; undefined for a key that requests cannot use. */
   statusOf(keyId: string): string | undefined {
-    const key = this.holder.snapshot?.keys.get(keyId);
+    const key = this.loader.snapshot?.keys.get(keyId);
     return key?.kind === 'derived_key' ? key.status : undefined;
   }
 
   /** Of all keys, issuers' included. */
   get keyCount(): number {
-    return this.holder.snapshot?.keys.size ?? 0;
+    return this.loader.snapshot?.keys.size ?? 0;
   }
 
   stop(): Promise<void> {

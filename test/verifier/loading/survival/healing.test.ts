@@ -44,19 +44,19 @@ const FAULTS: { readonly [name: string]: (stateDirectory: string, target: Target
 
 /** Refused, and nothing of it at work. */
 async function expectRefused(stateDirectory: string): Promise<void> {
-  await withStarted(chain, { stateDirectory }, (holder) => {
-    expect(holder.snapshot).toBeUndefined();
-    expect(holder.status().problem).toBeDefined();
-    expect(requestOutcome(chain, holder)).toBe('bundle_policy_missing 503');
+  await withStarted(chain, { stateDirectory }, (loader) => {
+    expect(loader.snapshot).toBeUndefined();
+    expect(loader.status().problem).toBeDefined();
+    expect(requestOutcome(chain, loader)).toBe('bundle_policy_missing 503');
   });
 }
 
 async function expectHealed(stateDirectory: string): Promise<void> {
   const end = await loadedAfter(chain, 'link-4.jws');
-  await withStarted(chain, { stateDirectory }, (holder) => {
-    expect(loadedOf(holder.snapshot)).toEqual(end);
-    expect(holder.status().problem).toBeUndefined();
-    expect(requestOutcome(chain, holder)).toBe('allowed');
+  await withStarted(chain, { stateDirectory }, (loader) => {
+    expect(loadedOf(loader.snapshot)).toEqual(end);
+    expect(loader.status().problem).toBeUndefined();
+    expect(requestOutcome(chain, loader)).toBe('allowed');
   });
 }
 
@@ -67,9 +67,9 @@ describe.each(PARTS)('a %s that was kept', (target) => {
     await expectRefused(stateDirectory);
     const directory = await newDirectory();
     for (const name of PARTS) await writeFile(join(directory, name), chain.documents[name]);
-    await withStarted(chain, { stateDirectory, directory }, (holder) => {
-      expect(holder.position).toEqual(chain.end);
-      expect(holder.status().problem).toBeUndefined();
+    await withStarted(chain, { stateDirectory, directory }, (loader) => {
+      expect(loader.position).toEqual(chain.end);
+      expect(loader.status().problem).toBeUndefined();
     });
     await expectHealed(stateDirectory);
   });
@@ -80,11 +80,11 @@ describe.each(PARTS)('a %s that was kept', (target) => {
     await expectRefused(stateDirectory);
     const control = await HostileControl.start();
     closing.push(() => control.close());
-    const { holder, stop } = await startFollower(chain, control.url, stateDirectory);
+    const { loader, stop } = await startFollower(chain, control.url, stateDirectory);
     closing.unshift(stop);
     await control.say(new ControlScript(chain, control).leadTo('link-4.jws', chain.end));
-    expect(holder.position).toEqual(chain.end);
-    expect(holder.status().problem).toBeUndefined();
+    expect(loader.position).toEqual(chain.end);
+    expect(loader.status().problem).toBeUndefined();
     await stop();
     await expectHealed(stateDirectory);
   });

@@ -3,7 +3,7 @@
  * a verifier: none is taken. What was loaded serves until its freshness ends, and not a second longer.
  */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { BundleHolder } from '../../../../src/verifier/loading/holder.ts';
+import type { BundleLoader } from '../../../../src/verifier/loading/holder.ts';
 import { loadedOf } from './loaded.ts';
 import { misusedStatements, misusedSteps, misusedWholes } from './misuse.ts';
 import { AS_OF_SECONDS, MAX_STALENESS_SECONDS, newSignedChain } from './signed-chain.ts';
@@ -29,28 +29,28 @@ describe.each([
   it('nothing that is not to be taken changes what is loaded, which serves until it is stale', async () => {
     const end = await loadedAfter(chain, 'freshness.jws');
     standing = await open(chain);
-    let holder: BundleHolder | undefined;
+    let loader: BundleLoader | undefined;
     for (const step of misusedSteps(chain)) {
-      holder = await standing.step(step);
-      expect([step.why, loadedOf(holder.snapshot)]).toEqual([step.why, end]);
-      expect([step.why, holder.status().problem?.error.code]).toEqual([step.why, step.code]);
+      loader = await standing.step(step);
+      expect([step.why, loadedOf(loader.snapshot)]).toEqual([step.why, end]);
+      expect([step.why, loader.status().problem?.error.code]).toEqual([step.why, step.code]);
     }
     for (const { bytes, code, why } of misusedWholes(chain)) {
-      holder = await standing.whole(bytes);
-      expect([why, loadedOf(holder.snapshot)]).toEqual([why, end]);
-      expect([why, holder.status().problem?.error.code]).toEqual([why, code]);
+      loader = await standing.whole(bytes);
+      expect([why, loadedOf(loader.snapshot)]).toEqual([why, end]);
+      expect([why, loader.status().problem?.error.code]).toEqual([why, code]);
     }
     for (const { bytes, code, why } of misusedStatements(chain)) {
-      holder = await standing.statement(bytes);
-      const { freshnessIgnored, freshnessProblem } = holder.status();
-      expect([why, loadedOf(holder.snapshot)]).toEqual([why, end]);
+      loader = await standing.statement(bytes);
+      const { freshnessIgnored, freshnessProblem } = loader.status();
+      expect([why, loadedOf(loader.snapshot)]).toEqual([why, end]);
       // A statement that came before it is looked at again and again, and may be told in its place.
       if (code !== undefined) expect([freshnessProblem?.error.code, freshnessIgnored]).toContain(code);
     }
     const last = AS_OF_SECONDS + MAX_STALENESS_SECONDS;
-    expect(requestOutcome(chain, holder)).toBe('allowed');
-    expect(requestOutcome(chain, holder, last)).toBe('allowed');
-    expect(requestOutcome(chain, holder, last + 1)).toBe(STALE);
+    expect(requestOutcome(chain, loader)).toBe('allowed');
+    expect(requestOutcome(chain, loader, last)).toBe('allowed');
+    expect(requestOutcome(chain, loader, last + 1)).toBe(STALE);
   });
 });
 
@@ -58,14 +58,14 @@ describe('from the state directory', () => {
   it('a whole bundle in the place of the one that was kept is refused; nothing is decided', async () => {
     standing = await standingByState(chain);
     for (const { bytes, code, why } of misusedWholes(chain)) {
-      const holder = await standing.whole(bytes);
+      const loader = await standing.whole(bytes);
       if (code === 'expired') {
         // Nothing else is there: it says why nobody is served.
-        expect(requestOutcome(chain, holder)).toBe('stale_bundle_fail_closed/expired 503');
+        expect(requestOutcome(chain, loader)).toBe('stale_bundle_fail_closed/expired 503');
         continue;
       }
-      expect([why, holder.status().problem?.error.code]).toEqual([why, code]);
-      expect(requestOutcome(chain, holder)).toBe('bundle_policy_missing 503');
+      expect([why, loader.status().problem?.error.code]).toEqual([why, code]);
+      expect(requestOutcome(chain, loader)).toBe('bundle_policy_missing 503');
     }
   });
 
@@ -75,10 +75,10 @@ describe('from the state directory', () => {
     for (const step of misusedSteps(chain).filter(
       ({ code, kind }) => code !== 'expired' && kind === 'delta',
     )) {
-      const holder = await standing.step(step);
-      expect([step.why, loadedOf(holder.snapshot)]).toEqual([step.why, end]);
-      expect([step.why, holder.status().problem?.error.code]).toEqual([step.why, step.code]);
-      expect(requestOutcome(chain, holder)).toBe('allowed');
+      const loader = await standing.step(step);
+      expect([step.why, loadedOf(loader.snapshot)]).toEqual([step.why, end]);
+      expect([step.why, loader.status().problem?.error.code]).toEqual([step.why, step.code]);
+      expect(requestOutcome(chain, loader)).toBe('allowed');
     }
   });
 
@@ -88,10 +88,10 @@ describe('from the state directory', () => {
     const replayed = (await standing.statement(older?.bytes ?? Buffer.alloc(0))).snapshot;
     expect(replayed?.freshAsOfSeconds).toBeLessThan(AS_OF_SECONDS);
     for (const { bytes, code, why } of others) {
-      const holder = await standing.statement(bytes);
-      const { freshnessIgnored, freshnessProblem } = holder.status();
+      const loader = await standing.statement(bytes);
+      const { freshnessIgnored, freshnessProblem } = loader.status();
       expect([why, freshnessProblem?.error.code ?? freshnessIgnored]).toEqual([why, code]);
-      expect(loadedOf(holder.snapshot)).toEqual(await loadedAfter(chain, 'link-4.jws'));
+      expect(loadedOf(loader.snapshot)).toEqual(await loadedAfter(chain, 'link-4.jws'));
     }
   });
 });

@@ -2,7 +2,7 @@
 import { FileMark } from '../../../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../../../src/verifier/loading/refresh/refresher.ts';
-import { KeptChain } from '../../../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import { AUTH_SITE } from '../../../../fakes/bundle-content.ts';
@@ -11,19 +11,19 @@ import { CLOCK_SECONDS, type SignedChain, TARGETS, type Target } from '../signed
 import { asText, ControlScript, SHARD } from './control-script.ts';
 import { loadedAfter } from './directory-station.ts';
 import { HostileControl } from './hostile-control.ts';
-import { isDocumentAsSigned, newHolder, requestOutcome, type Station } from './station.ts';
+import { isDocumentAsSigned, newLoader, requestOutcome, type Station } from './station.ts';
 
 export async function openControlStation(chain: SignedChain, target: Target): Promise<Station> {
   const control = await HostileControl.start();
   const follower = await startFollower(chain, control.url, await newDirectory());
-  const { holder } = follower;
+  const { loader } = follower;
   const script = new ControlScript(chain, control);
   await control.say(script.oldBundle());
   const isFirst = target === 'bundle.jws' || target === SHARD;
   const leading = isFirst ? undefined : TARGETS[TARGETS.indexOf(target) - 1];
   if (leading !== undefined) await control.say(script.leadTo(leading, chain.before[target]));
   const documents = new Map(TARGETS.map((name) => [name, chain.documents[name]]));
-  const loaded = () => withoutAge(loadedOf(holder.snapshot), target);
+  const loaded = () => withoutAge(loadedOf(loader.snapshot), target);
   const after = withoutAge(await loadedAfter(chain, target), target);
   return {
     get before() {
@@ -37,7 +37,7 @@ export async function openControlStation(chain: SignedChain, target: Target): Pr
       await control.say(script.offer(new Map(documents).set(target, bytes), target));
       return loaded();
     },
-    request: (nowSeconds) => requestOutcome(chain, holder, nowSeconds),
+    request: (nowSeconds) => requestOutcome(chain, loader, nowSeconds),
     async close() {
       await follower.stop();
       await control.close();
@@ -54,16 +54,16 @@ function withoutAge(loaded: Loaded, target: Target): Loaded {
 
 /** A verifier's bundle that follows a Control, as its process puts it together. */
 export async function startFollower(chain: SignedChain, url: string, stateDirectory: string) {
-  const kept = new KeptChain(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
   const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
-  const holder = newHolder(chain, { stateDirectory, kept, mark });
-  await holder.start();
+  const loader = newLoader(chain, { stateDirectory, persisted, mark });
+  await loader.start();
   const connection = new ControlConnection({ url: new URL(url), readToken: async () => 'target-token' });
   const refresher = new Refresher({
     authSite: AUTH_SITE,
     connection,
-    holder,
-    kept,
+    loader,
+    persisted,
     mark,
     nowSeconds: () => CLOCK_SECONDS,
     retryFirstMs: 1,
@@ -71,11 +71,11 @@ export async function startFollower(chain: SignedChain, url: string, stateDirect
   });
   refresher.start();
   return {
-    holder,
+    loader,
     async stop() {
       await refresher.close();
-      holder.close();
-      await kept.close();
+      loader.close();
+      await persisted.close();
     },
   };
 }

@@ -4,37 +4,37 @@ import { join } from 'node:path';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import { loadedOf } from '../loaded.ts';
 import { AS_OF_SECONDS, type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
-import { isDocumentAsSigned, newHolder, requestOutcome, type Station } from './station.ts';
+import { isDocumentAsSigned, newLoader, requestOutcome, type Station } from './station.ts';
 
 export async function openDirectoryStation(chain: SignedChain, target: Target): Promise<Station> {
   const directory = await newDirectory();
   const put = newWriter(directory);
-  const holder = newHolder(chain, { stateDirectory: await newDirectory(), directory });
+  const loader = newLoader(chain, { stateDirectory: await newDirectory(), directory });
   await put('bundle.jws', chain.old.bundle);
-  await holder.start();
+  await loader.start();
   for (const name of leadingTo(target)) {
     await put(name, chain.documents[name]);
-    await holder.reload();
+    await loader.reload();
   }
   if (target === 'keys-0001.jsonl') await put('bundle.jws', chain.documents['bundle.jws']);
   // The shard that the bundle names is there before it.
   if (target === 'bundle.jws') await put('keys-0001.jsonl', chain.documents['keys-0001.jsonl']);
   if (target !== 'freshness.jws') {
     await put('freshness.jws', chain.statement(chain.before[target], AS_OF_SECONDS - 10));
-    await holder.reload();
+    await loader.reload();
   }
-  const before = loadedOf(holder.snapshot);
+  const before = loadedOf(loader.snapshot);
   return {
     before,
     after: await loadedAfter(chain, target),
     isAsSigned: (bytes) => isDocumentAsSigned(chain, target, bytes),
     async offer(bytes) {
       await put(target, bytes);
-      await holder.reload();
-      return loadedOf(holder.snapshot);
+      await loader.reload();
+      return loadedOf(loader.snapshot);
     },
-    request: (nowSeconds) => requestOutcome(chain, holder, nowSeconds),
-    close: async () => holder.close(),
+    request: (nowSeconds) => requestOutcome(chain, loader, nowSeconds),
+    close: async () => loader.close(),
   };
 }
 
@@ -61,8 +61,8 @@ export async function loadedAfter(chain: SignedChain, target: Target) {
   const put = newWriter(directory);
   const last = target === 'bundle.jws' ? 'keys-0001.jsonl' : target;
   for (const name of TARGETS.slice(0, TARGETS.indexOf(last) + 1)) await put(name, chain.documents[name]);
-  const holder = newHolder(chain, { stateDirectory: await newDirectory(), directory });
-  await holder.start();
-  holder.close();
-  return loadedOf(holder.snapshot);
+  const loader = newLoader(chain, { stateDirectory: await newDirectory(), directory });
+  await loader.start();
+  loader.close();
+  return loadedOf(loader.snapshot);
 }

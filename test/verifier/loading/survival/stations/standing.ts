@@ -1,7 +1,7 @@
 /** A verifier's bundle that has taken the whole chain, and the ways for further documents to come to it. */
 import { appendFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BundleHolder } from '../../../../../src/verifier/loading/holder.ts';
+import type { BundleLoader } from '../../../../../src/verifier/loading/holder.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import type { MisusedStep } from '../misuse.ts';
 import { type SignedChain, TARGETS } from '../signed-chain.ts';
@@ -10,13 +10,13 @@ import { startFollower } from './control-station.ts';
 import { newWriter } from './directory-station.ts';
 import { HostileControl } from './hostile-control.ts';
 import { baseOf, newStateDirectory, withStarted } from './state-station.ts';
-import { newHolder } from './station.ts';
+import { newLoader } from './station.ts';
 
 export interface Standing {
   /** Each returns when the document has been looked at. */
-  whole(bytes: Buffer): Promise<BundleHolder>;
-  step(step: Pick<MisusedStep, 'bytes' | 'kind' | 'revision'>): Promise<BundleHolder>;
-  statement(bytes: Buffer): Promise<BundleHolder>;
+  whole(bytes: Buffer): Promise<BundleLoader>;
+  step(step: Pick<MisusedStep, 'bytes' | 'kind' | 'revision'>): Promise<BundleLoader>;
+  statement(bytes: Buffer): Promise<BundleLoader>;
   close(): Promise<void>;
 }
 
@@ -26,11 +26,11 @@ export async function standingByDirectory(chain: SignedChain): Promise<Standing>
   const directory = await newDirectory();
   const put = newWriter(directory);
   for (const name of TARGETS) await put(name, chain.documents[name]);
-  const holder = newHolder(chain, { stateDirectory: await newDirectory(), directory });
-  await holder.start();
+  const loader = newLoader(chain, { stateDirectory: await newDirectory(), directory });
+  await loader.start();
   const look = async () => {
-    await holder.reload();
-    return holder;
+    await loader.reload();
+    return loader;
   };
   return {
     async whole(bytes) {
@@ -42,26 +42,26 @@ export async function standingByDirectory(chain: SignedChain): Promise<Standing>
       await put(`${kind}-${revision}.jws`, bytes);
       await look();
       await rm(join(directory, `${kind}-${revision}.jws`));
-      return holder;
+      return loader;
     },
     async statement(bytes) {
       await put('freshness.jws', bytes);
       return look();
     },
-    close: async () => holder.close(),
+    close: async () => loader.close(),
   };
 }
 
 export async function standingByControl(chain: SignedChain): Promise<Standing> {
   const control = await HostileControl.start();
-  const { holder, stop } = await startFollower(chain, control.url, await newDirectory());
+  const { loader, stop } = await startFollower(chain, control.url, await newDirectory());
   const script = new ControlScript(chain, control);
   await control.say(script.leadTo('link-4.jws', chain.end));
-  await holder.offerStatement(chain.documents['freshness.jws']);
+  await loader.offerStatement(chain.documents['freshness.jws']);
   const documents = new Map(TARGETS.map((name) => [name, chain.documents[name]]));
   const said = async (...args: Parameters<HostileControl['say']>) => {
     await control.say(...args);
-    return holder;
+    return loader;
   };
   return {
     whole: (bytes) => said(script.offer(new Map(documents).set('bundle.jws', bytes), 'bundle.jws')),
@@ -83,7 +83,7 @@ export async function standingByState(chain: SignedChain): Promise<Standing> {
   const started = async (change: (base: string) => Promise<void>) => {
     const stateDirectory = await newStateDirectory(chain);
     await change(await baseOf(stateDirectory));
-    return withStarted(chain, { stateDirectory }, (holder) => holder);
+    return withStarted(chain, { stateDirectory }, (loader) => loader);
   };
   return {
     whole: (bytes) =>

@@ -1,17 +1,17 @@
 /** Documents in the state directory: each offer is a start of a verifier that kept the whole chain. */
 import { readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BundleHolder } from '../../../../../src/verifier/loading/holder.ts';
-import { KeptChain } from '../../../../../src/verifier/loading/state/kept-chain.ts';
+import type { BundleLoader } from '../../../../../src/verifier/loading/holder.ts';
+import { PersistedBundle } from '../../../../../src/verifier/loading/state/kept-chain.ts';
 import { StateDirectory } from '../../../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import { loadedOf } from '../loaded.ts';
 import { type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
 import { loadedAfter } from './directory-station.ts';
 import {
-  type HolderOptions,
   isDocumentAsSigned,
-  newHolder,
+  type LoaderOptions,
+  newLoader,
   requestOutcome,
   type Station,
 } from './station.ts';
@@ -22,17 +22,17 @@ const STEPS: readonly Target[] = ['delta-3.jws', 'link-4.jws'];
 /** A start from a state directory, and its orderly end. */
 export async function withStarted<T>(
   chain: SignedChain,
-  options: HolderOptions,
-  use: (holder: BundleHolder) => Promise<T> | T,
+  options: LoaderOptions,
+  use: (loader: BundleLoader) => Promise<T> | T,
 ): Promise<T> {
-  const kept = new KeptChain(new StateDirectory(options.stateDirectory));
-  const holder = newHolder(chain, { ...options, kept });
+  const persisted = new PersistedBundle(new StateDirectory(options.stateDirectory));
+  const loader = newLoader(chain, { ...options, persisted });
   try {
-    await holder.start();
-    return await use(holder);
+    await loader.start();
+    return await use(loader);
   } finally {
-    holder.close();
-    await kept.close();
+    loader.close();
+    await persisted.close();
   }
 }
 
@@ -41,13 +41,13 @@ export async function newStateDirectory(chain: SignedChain): Promise<string> {
   const stateDirectory = await newDirectory();
   const directory = await newDirectory();
   for (const name of TARGETS) await writeFile(join(directory, name), chain.documents[name]);
-  await withStarted(chain, { stateDirectory }, async (holder) => {
-    if (holder.snapshot !== undefined) throw new Error('there was something already');
+  await withStarted(chain, { stateDirectory }, async (loader) => {
+    if (loader.snapshot !== undefined) throw new Error('there was something already');
   });
   await withStarted(chain, { stateDirectory, directory }, () => undefined);
   // Statements are kept when they come from Control.
-  await withStarted(chain, { stateDirectory }, (holder) =>
-    holder.offerStatement(chain.documents['freshness.jws']),
+  await withStarted(chain, { stateDirectory }, (loader) =>
+    loader.offerStatement(chain.documents['freshness.jws']),
   );
   return stateDirectory;
 }
@@ -73,7 +73,7 @@ export async function openStateStation(chain: SignedChain, target: Target): Prom
   const after = await loadedAfter(chain, 'freshness.jws');
   // Without its statement the chain is still good; without any other of its parts it is below the mark.
   const before = target === 'freshness.jws' ? await loadedAfter(chain, 'link-4.jws') : undefined;
-  let last: BundleHolder | undefined;
+  let last: BundleLoader | undefined;
   return {
     before,
     after,
@@ -81,9 +81,9 @@ export async function openStateStation(chain: SignedChain, target: Target): Prom
       STEPS.includes(target) ? isLogAsSigned(chain, target, bytes) : isDocumentAsSigned(chain, target, bytes),
     async offer(bytes) {
       await damage(stateDirectory, chain, target, bytes);
-      return withStarted(chain, { stateDirectory }, (holder) => {
-        last = holder;
-        return loadedOf(holder.snapshot);
+      return withStarted(chain, { stateDirectory }, (loader) => {
+        last = loader;
+        return loadedOf(loader.snapshot);
       });
     },
     request: (nowSeconds) => requestOutcome(chain, last, nowSeconds),

@@ -4,7 +4,7 @@
  */
 
 import { FileMark } from '../../../../../src/verifier/loading/high-water-mark.ts';
-import { BundleHolder, type BundleHolderOptions } from '../../../../../src/verifier/loading/holder.ts';
+import { BundleLoader, type BundleLoaderOptions } from '../../../../../src/verifier/loading/holder.ts';
 import { AUTH_SITE } from '../../../../fakes/bundle-content.ts';
 import { recordingReplayStore } from '../../../../fakes/replay-store.ts';
 import { signRequest } from '../../../../fakes/signed-request.ts';
@@ -36,10 +36,10 @@ export interface Station {
 
 export type OpenStation = (chain: SignedChain, target: Target) => Promise<Station>;
 
-export type HolderOptions = Partial<BundleHolderOptions> & { readonly stateDirectory: string };
+export type LoaderOptions = Partial<BundleLoaderOptions> & { readonly stateDirectory: string };
 
-export function newHolder(chain: SignedChain, { stateDirectory, ...more }: HolderOptions): BundleHolder {
-  return new BundleHolder({
+export function newLoader(chain: SignedChain, { stateDirectory, ...more }: LoaderOptions): BundleLoader {
+  return new BundleLoader({
     authSite: AUTH_SITE,
     directory: undefined,
     bundleSigners: chain.bundleSigners,
@@ -62,13 +62,13 @@ export function isDocumentAsSigned(chain: SignedChain, target: Target, bytes: Bu
 /** A request of the client that every revision of the chain grants. */
 export function requestOutcome(
   chain: SignedChain,
-  holder: Pick<BundleHolder, 'snapshot'> | undefined,
+  loader: Pick<BundleLoader, 'snapshot'> | undefined,
   nowSeconds = CLOCK_SECONDS,
 ): string {
   const { verifier } = createTestVerifier({
     nowSeconds,
     store: recordingReplayStore(nowSeconds),
-    currentSnapshot: () => holder?.snapshot,
+    currentSnapshot: () => loader?.snapshot,
     realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS,
   });
   const plan = { caller: 'billing', route: 'orders-read', nowSeconds } as const;
