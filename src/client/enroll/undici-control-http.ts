@@ -1,9 +1,9 @@
 /** {@link ControlHttp} over undici: HTTP/1.1, one connection, bounded answers, no redirects, no retries, no proxies. */
 import { Agent, type Dispatcher, errors } from 'undici';
+import { parseRetryAfterMs } from '../../protocol/retry-after.ts';
 import { checkedCaPem } from '../ca-certificates.ts';
 import type { ControlHttp, ControlReply, ControlRequest } from './control-http.ts';
 import type { ControlUrl } from './control-url.ts';
-import { parseRetryAfterMs } from './retry-after.ts';
 
 /** A client may hold the routes of a large site, each with its profile. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;

@@ -4,7 +4,7 @@
  */
 
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
-import { RetryDelay } from '../loading/refresh/retry-delay.ts';
+import { Backoff } from '../loading/backoff.ts';
 import { type LineBatch, LineQueue } from './line-queue.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 
@@ -30,7 +30,7 @@ export interface BatchingOptions {
   readonly batchBytes: number;
   /** How long an event waits for others. */
   readonly intervalMs: number;
-  readonly retry: { readonly firstMs: number; readonly mostMs: number };
+  readonly retry: { readonly firstMs: number; readonly maxMs: number };
   /** Most time that closing may take. */
   readonly closeTimeoutMs: number;
 }
@@ -40,7 +40,7 @@ export class BatchingSink implements OperatedAuditSink {
   readonly #options: BatchingOptions;
   readonly #observer: AuditObserver;
   readonly #queue: LineQueue;
-  readonly #delay: RetryDelay;
+  readonly #backoff: Backoff;
   readonly #abort = new AbortController();
   readonly #interval: NodeJS.Timeout;
   #notBeforeMs = 0;
@@ -52,7 +52,7 @@ export class BatchingSink implements OperatedAuditSink {
     this.#observer = observer;
     this.#options = options;
     this.#queue = new LineQueue({ maxBytes: options.maxQueueBytes, batchBytes: options.batchBytes });
-    this.#delay = new RetryDelay(options.retry);
+    this.#backoff = new Backoff(options.retry);
     this.#interval = setInterval(() => this.#deliverPending(), options.intervalMs).unref();
   }
 
@@ -126,12 +126,12 @@ export class BatchingSink implements OperatedAuditSink {
     if (delivery.kind === 'busy') return delivery.waitMs;
     if (delivery.kind === 'delivered') {
       this.#queue.removeFirst();
-      this.#delay.reset();
+      this.#backoff.reset();
       this.#observer.written(batch.events);
       return undefined;
     }
     this.#observer.failed(delivery.code);
-    if (delivery.kind === 'failed') return this.#delay.failed(delivery.retryAfterMs);
+    if (delivery.kind === 'failed') return this.#backoff.failed(delivery.retryAfterMs);
     if (delivery.kind === 'too_large' && this.#queue.splitFirst()) return undefined;
     this.#queue.loseFirst();
     this.#observer.dropped(batch.events);

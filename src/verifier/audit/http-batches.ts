@@ -17,7 +17,7 @@ export function createHttpBatchSink({
     maxQueueBytes,
     batchBytes: 256 * 1024,
     intervalMs: 1000,
-    retry: { firstMs: 500, mostMs: 30_000 },
+    retry: { firstMs: 500, maxMs: 30_000 },
     closeTimeoutMs: 5000,
   });
 }

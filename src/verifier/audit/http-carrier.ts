@@ -5,7 +5,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { Agent, type Dispatcher, errors, request } from 'undici';
-import { parseRetryAfter } from '../loading/refresh/retry-delay.ts';
+import { parseRetryAfterMs } from '../../protocol/retry-after.ts';
 import type { AuditTransport, Delivery } from './batching.ts';
 import type { LineBatch } from './line-queue.ts';
 import { failureCode } from './sink.ts';
@@ -86,7 +86,7 @@ async function settle({ body, headers, statusCode }: Dispatcher.ResponseData): P
   if (statusCode === 413) return { kind: 'too_large', code };
   if (REFUSALS.has(statusCode)) return { kind: 'refused', code };
   const retryAfter = headers['retry-after'];
-  const retryAfterMs = parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : undefined, Date.now());
+  const retryAfterMs = parseRetryAfterMs(retryAfter, Date.now());
   return { kind: 'failed', code, retryAfterMs };
 }
 

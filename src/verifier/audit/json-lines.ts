@@ -34,7 +34,7 @@ export function createJsonLinesSink(options: JsonLinesOptions): OperatedAuditSin
     maxQueueBytes,
     batchBytes: destination.isPipe ? PIPE_BATCH_BYTES : FILE_BATCH_BYTES,
     intervalMs: 100,
-    retry: { firstMs: 100, mostMs: 1000 },
+    retry: { firstMs: 100, maxMs: 1000 },
     closeTimeoutMs: 2000,
   });
 }

@@ -13,7 +13,7 @@ import type {
 } from '../../bundle/format/local-directory.ts';
 import type { StepDocument } from '../../bundle/format/open-step.ts';
 import type { ActiveBundle } from './active-bundle.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff, NO_JITTER } from './backoff.ts';
 import type { FoundChain } from './found-chain.ts';
 import { PASSING } from './passing-faults.ts';
 import type { ProblemRecord } from './problem-record.ts';
@@ -23,8 +23,7 @@ export interface DirectorySourceOptions {
   readonly active: ActiveBundle;
   readonly problem: ProblemRecord;
   /** Wait between attempts at files that have not changed, milliseconds. */
-  readonly retryFirstMs: number;
-  readonly retryMostMs: number;
+  readonly retry: { readonly firstMs: number; readonly maxMs: number };
   /** See {@link FoundChain.keep}. */
   readonly keep?: ((files: ResolvedDirectory, steps: FoundChain['steps']) => FoundChain['keep']) | undefined;
 }
@@ -46,7 +45,7 @@ export class DirectorySource {
 
   constructor(options: DirectorySourceOptions) {
     this.#options = options;
-    this.#backoff = new Backoff(options.retryFirstMs, options.retryMostMs);
+    this.#backoff = new Backoff({ ...options.retry, random: NO_JITTER });
   }
 
   /** Also looks at files that failed a moment ago, next time. */

@@ -100,8 +100,7 @@ export class BundleLoader {
       directory,
       active: this.#active,
       problem: this.#problems.directory,
-      retryFirstMs: this.#pollIntervalMs,
-      retryMostMs: MAX_RETRY_INTERVAL_MS,
+      retry: { firstMs: this.#pollIntervalMs, maxMs: MAX_RETRY_INTERVAL_MS },
       keep: persisted && ((files, steps) => (chain) => persisted.keepCopy(files, steps, chain)),
     });
   }

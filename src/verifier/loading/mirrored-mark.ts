@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff, NO_JITTER } from './backoff.ts';
 import { type HighWaterMark, MARK_FILE } from './high-water-mark.ts';
 import { type SharedMark, SharedMarkError } from './shared-mark.ts';
 
@@ -39,7 +39,7 @@ export interface MirroredMarkOptions {
 const DEFAULT_TIMEOUT_MS = 2000;
 const DEFAULT_RAISE_INTERVAL_MS = 1000;
 const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
-const MOST_RETRY_INTERVAL_MS = 30_000;
+const MAX_RETRY_INTERVAL_MS = 30_000;
 /** While it waits to try again: how often it looks whether it may. */
 const LOOK_INTERVAL_MS = 250;
 
@@ -57,7 +57,11 @@ export class MirroredMark implements HighWaterMark {
 
   constructor(options: MirroredMarkOptions) {
     this.#options = options;
-    this.#backoff = new Backoff(this.#raiseIntervalMs, MOST_RETRY_INTERVAL_MS);
+    this.#backoff = new Backoff({
+      firstMs: this.#raiseIntervalMs,
+      maxMs: MAX_RETRY_INTERVAL_MS,
+      random: NO_JITTER,
+    });
   }
 
   /**

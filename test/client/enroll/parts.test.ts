@@ -6,7 +6,6 @@ import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';
 import { type EnrollmentState, refreshFromMs } from '../../../src/client/enroll/enrollment-state.ts';
 import { Pacing } from '../../../src/client/enroll/pacing.ts';
-import { parseRetryAfterMs } from '../../../src/client/enroll/retry-after.ts';
 import { openChallenge, sealChallenge } from '../../../src/client/enroll/sealed-challenge.ts';
 import { SecretText } from '../../../src/client/enroll/secret-text.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
@@ -76,23 +75,6 @@ describe('the Control URL', () => {
     ['', 'control_url_invalid'],
   ])('%j is refused: %s', (given, code) => {
     expect(codeOf(() => parseControlUrl(given))).toBe(code);
-  });
-});
-
-describe('Retry-After', () => {
-  it.each([
-    ['0', 0],
-    ['30', 30_000],
-    ['99999', 3_600_000],
-    ['Sat, 21 Nov 2026 04:00:10 GMT', 10_000],
-    ['Sat, 21 Nov 2026 03:00:00 GMT', 0],
-    ['-1', undefined],
-    ['1.5', undefined],
-    ['soon', undefined],
-    [undefined, undefined],
-    [['1', '2'], undefined],
-  ])('%j is %j ms', (header, waitMs) => {
-    expect(parseRetryAfterMs(header, NOW_MS)).toBe(waitMs);
   });
 });
 

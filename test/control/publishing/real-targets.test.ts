@@ -74,7 +74,7 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
     mark,
     nowSeconds,
     retryFirstMs: 10,
-    retryMostMs: 100,
+    retryMaxMs: 100,
   });
   refresher.start();
   let stopped: Promise<void> | undefined;

@@ -76,7 +76,7 @@ function open(plan: readonly (Delivery | 'hold')[] = [], options: Partial<Batchi
     maxQueueBytes: 1_000_000,
     batchBytes: 100_000,
     intervalMs: 2,
-    retry: { firstMs: 1, mostMs: 2 },
+    retry: { firstMs: 1, maxMs: 2 },
     closeTimeoutMs: 5_000,
     ...options,
   });

@@ -44,7 +44,7 @@ function open(url: string, options: OpenOptions = {}) {
     maxQueueBytes,
     batchBytes,
     intervalMs: 20,
-    retry: { firstMs: 5, mostMs: 20 },
+    retry: { firstMs: 5, maxMs: 20 },
     closeTimeoutMs,
   });
   stops.push(() => sink.close());

@@ -225,8 +225,7 @@ describe('a directory that changes while it is read', () => {
         () => undefined,
       ),
       // What is taken, is taken because it changed.
-      retryFirstMs: 3_600_000,
-      retryMostMs: 3_600_000,
+      retry: { firstMs: 3_600_000, maxMs: 3_600_000 },
     });
     return {
       directory,

@@ -82,7 +82,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     mark,
     nowSeconds,
     retryFirstMs: 10,
-    retryMostMs: 100,
+    retryMaxMs: 100,
     listener: {
       failed: (activity, code) => activity !== 'acknowledge' && told.push(['failed', code]),
       recovered: (activity) => activity !== 'acknowledge' && told.push(['recovered']),

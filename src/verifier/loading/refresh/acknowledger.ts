@@ -4,16 +4,16 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Acknowledgement } from '../../../bundle/format/distribution-contract.ts';
+import type { Backoff } from '../backoff.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { ControlFailure } from './control-failure.ts';
-import type { RetryDelay } from './retry-delay.ts';
+import { retryAfterOf } from './control-failure.ts';
 
 export interface AcknowledgerOptions {
   readonly connection: Pick<ControlConnection, 'acknowledge'>;
   readonly signal: AbortSignal;
   readonly onFailure: (error: unknown) => void;
   readonly onSent: (acknowledgement: Acknowledgement) => void;
-  readonly retry: RetryDelay;
+  readonly backoff: Backoff;
 }
 
 export class Acknowledger {
@@ -37,19 +37,18 @@ export class Acknowledger {
   }
 
   async #run(): Promise<void> {
-    const { connection, onFailure, onSent, retry, signal } = this.#options;
+    const { connection, backoff, onFailure, onSent, signal } = this.#options;
     while (this.#pending !== undefined && !signal.aborted) {
       const acknowledgement = this.#pending;
       try {
         await connection.acknowledge(acknowledgement, signal);
         if (this.#pending === acknowledgement) this.#pending = undefined;
-        retry.reset();
+        backoff.reset();
         onSent(acknowledgement);
       } catch (error) {
         if (signal.aborted) break;
         onFailure(error);
-        const retryAfterMs = error instanceof ControlFailure ? error.retryAfterMs : undefined;
-        await sleep(retry.failed(retryAfterMs), undefined, { signal }).catch(() => undefined);
+        await sleep(backoff.failed(retryAfterOf(error)), undefined, { signal }).catch(() => undefined);
       }
     }
     // In the same turn as the look at what is pending: whoever sends after it starts anew.

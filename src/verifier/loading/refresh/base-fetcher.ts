@@ -9,21 +9,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BundleError } from '../../../bundle/format/bundle-error.ts';
 import type { DistributedBundle } from '../../../bundle/format/distribution-contract.ts';
 import type { StepDocument } from '../../../bundle/format/open-step.ts';
+import type { Backoff } from '../backoff.ts';
 import type { BundleLoader } from '../holder.ts';
 import { PASSING } from '../passing-faults.ts';
 import type { PersistedBundle } from '../state/kept-chain.ts';
 import type { IncomingBase } from '../state/state-directory.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { ControlFailure } from './control-failure.ts';
+import { retryAfterOf } from './control-failure.ts';
 import { downloadBundle, type KnownFiles } from './download-bundle.ts';
-import type { RetryDelay } from './retry-delay.ts';
 
 export interface BaseFetcherOptions {
   readonly connection: Pick<ControlConnection, 'download'>;
   readonly loader: BundleLoader;
   readonly persisted: PersistedBundle;
   readonly signal: AbortSignal;
-  readonly retry: RetryDelay;
+  readonly backoff: Backoff;
   readonly onFailure: (error: unknown) => void;
   readonly onFetched: (revision: number, bytesFetched: number) => void;
 }
@@ -64,20 +64,19 @@ export class BaseFetcher {
   }
 
   async #rebase(whole: DistributedBundle): Promise<void> {
-    const { loader, onFailure, onFetched, retry, signal } = this.#options;
+    const { loader, backoff, onFailure, onFetched, signal } = this.#options;
     try {
       await this.#fetch(whole, async (incoming, bytesFetched) => {
         if (await loader.rebase(incoming)) onFetched(whole.revision, bytesFetched);
         else this.#unfit = whole.head;
       });
-      retry.reset();
+      backoff.reset();
     } catch (error) {
       if (signal.aborted) return;
       onFailure(error);
       if (error instanceof BundleError && !PASSING.has(error.code)) this.#unfit = whole.head;
       // The offer comes again with the next answer; this keeps it from being taken at once.
-      const retryAfterMs = error instanceof ControlFailure ? error.retryAfterMs : undefined;
-      await sleep(retry.failed(retryAfterMs), undefined, { signal }).catch(() => undefined);
+      await sleep(backoff.failed(retryAfterOf(error)), undefined, { signal }).catch(() => undefined);
     }
   }
 

@@ -14,9 +14,9 @@ import type {
 import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../../bundle/format/distribution-limits.ts';
 import { POLL_ANSWER_SHAPE } from '../../../bundle/format/schemas.generated.ts';
 import { type ShapeCheck, shapeCheck } from '../../../bundle/format/shape-check.ts';
+import { parseRetryAfterMs } from '../../../protocol/retry-after.ts';
 import { hasAtMostParts } from './answer-structure.ts';
 import { ControlFailure } from './control-failure.ts';
-import { parseRetryAfter } from './retry-delay.ts';
 
 export interface ControlConnectionOptions {
   /** Origin, without a path. */
@@ -177,7 +177,7 @@ async function refuseUnless(status: number, response: Dispatcher.ResponseData): 
   // What an error says is not for our log: it may echo what we sent.
   response.body.on('error', () => undefined);
   response.body.destroy();
-  const retryAfterMs = parseRetryAfter(headerOf(response, 'retry-after'), Date.now());
+  const retryAfterMs = parseRetryAfterMs(headerOf(response, 'retry-after'), Date.now());
   const text = `it answered ${statusCode}`;
   if (statusCode === 401 || statusCode === 403)
     throw new ControlFailure('control_unauthorized', text, retryAfterMs);

@@ -27,3 +27,8 @@ export class ControlFailure extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 }
+
+/** What Control asked for with the failure, milliseconds. */
+export function retryAfterOf(error: unknown): number | undefined {
+  return error instanceof ControlFailure ? error.retryAfterMs : undefined;
+}

@@ -10,6 +10,7 @@ import type { DistributedStep, PollAnswer, PollQuery } from '../../../bundle/for
 import { MAX_WAIT_SECONDS } from '../../../bundle/format/distribution-limits.ts';
 import { BUNDLE_FILE, stepFile } from '../../../bundle/format/file-names.ts';
 import type { StepDocument } from '../../../bundle/format/open-step.ts';
+import { Backoff } from '../backoff.ts';
 import type { HighWaterMark } from '../high-water-mark.ts';
 import type { BundleLoader } from '../holder.ts';
 import { PASSING } from '../passing-faults.ts';
@@ -18,8 +19,7 @@ import type { PersistedBundle } from '../state/kept-chain.ts';
 import { Acknowledger } from './acknowledger.ts';
 import { BaseFetcher } from './base-fetcher.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { ControlFailure } from './control-failure.ts';
-import { RetryDelay } from './retry-delay.ts';
+import { ControlFailure, retryAfterOf } from './control-failure.ts';
 
 export interface RefresherOptions {
   readonly authSite: string;
@@ -34,7 +34,7 @@ export interface RefresherOptions {
   readonly waitSeconds?: number;
   /** First and longest wait after failures, milliseconds; default 250 and 30,000. */
   readonly retryFirstMs?: number;
-  readonly retryMostMs?: number;
+  readonly retryMaxMs?: number;
 }
 
 /** Must not throw. */
@@ -66,7 +66,7 @@ export class Refresher {
   readonly #options: RefresherOptions;
   readonly #stop = new AbortController();
   readonly #problems: { readonly [A in RefreshActivity]: ProblemRecord<ControlFailure | BundleError> };
-  readonly #retry: RetryDelay;
+  readonly #backoff: Backoff;
   readonly #acknowledger: Acknowledger;
   readonly #bases: BaseFetcher;
   #running: Promise<void> | undefined;
@@ -85,7 +85,7 @@ export class Refresher {
   constructor(options: RefresherOptions) {
     const { connection, listener, nowSeconds } = options;
     this.#options = options;
-    this.#retry = newRetry(options);
+    this.#backoff = newBackoff(options);
     const recordOf = (activity: RefreshActivity) =>
       new ProblemRecord<ControlFailure | BundleError>(nowSeconds, ({ code, message }) =>
         listener?.failed?.(activity, code, message),
@@ -99,7 +99,7 @@ export class Refresher {
     this.#acknowledger = new Acknowledger({
       connection,
       signal,
-      retry: newRetry(options),
+      backoff: newBackoff(options),
       onFailure: (error) => this.#failed('acknowledge', error),
       onSent: ({ revision, head, outcome }) => {
         this.#succeeded('acknowledge');
@@ -109,7 +109,7 @@ export class Refresher {
     this.#bases = new BaseFetcher({
       ...options,
       signal,
-      retry: newRetry(options),
+      backoff: newBackoff(options),
       onFailure: (error) => this.#failed('fetch', error),
       onFetched: (revision, bytesFetched) => {
         this.#succeeded('fetch');
@@ -146,14 +146,14 @@ export class Refresher {
       const startedMs = performance.now();
       try {
         const isIdle = await this.#round();
-        this.#retry.reset();
+        this.#backoff.reset();
         if (isIdle) waitMs = IDLE_ROUND_MS - (performance.now() - startedMs);
       } catch (error) {
         if (signal.aborted) return;
         this.#etag = undefined;
         this.#options.listener?.polled?.('failed');
         this.#failed('poll', error);
-        waitMs = this.#retry.failed(error instanceof ControlFailure ? error.retryAfterMs : undefined);
+        waitMs = this.#backoff.failed(retryAfterOf(error));
       }
       if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => undefined);
     }
@@ -268,8 +268,8 @@ export class Refresher {
 
 const MOST_DETAIL_CHARACTERS = 512;
 
-function newRetry({ retryFirstMs = 250, retryMostMs = 30_000 }: RefresherOptions): RetryDelay {
-  return new RetryDelay({ firstMs: retryFirstMs, mostMs: retryMostMs });
+function newBackoff({ retryFirstMs = 250, retryMaxMs = 30_000 }: RefresherOptions): Backoff {
+  return new Backoff({ firstMs: retryFirstMs, maxMs: retryMaxMs });
 }
 
 function asDocument({ kind, revision, document }: DistributedStep): StepDocument {

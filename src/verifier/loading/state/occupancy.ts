@@ -15,7 +15,7 @@ const SOCKET_ENDING = /^[0-9a-f]{16}$/;
 const MAX_SOCKET_PATH_BYTES = 103;
 
 export interface DirectoryLock {
-  /** Whether anybody else is at work there. Of two that lockDirectory first and ask then, at least one learns of the other. */
+  /** Of two processes that lock the directory first and ask then, at least one learns of the other. */
   isHeldByOthers(): Promise<boolean>;
   /** Never rejects. */
   release(): Promise<void>;

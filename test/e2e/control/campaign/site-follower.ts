@@ -55,7 +55,7 @@ export class SiteFollower {
     const readToken = async () => (await readFile(tokenFile, 'utf8')).trim();
     const connection = new ControlConnection({ url: new URL(controlUrl), readToken });
     const common = { authSite: SITE_ID, connection, loader, persisted, mark, nowSeconds };
-    const refresher = new Refresher({ ...common, retryFirstMs: 20, retryMostMs: 200 });
+    const refresher = new Refresher({ ...common, retryFirstMs: 20, retryMaxMs: 200 });
     refresher.start();
     return new SiteFollower(loader, refusals, async () => {
       await refresher.close();

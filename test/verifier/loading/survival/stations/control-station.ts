@@ -67,7 +67,7 @@ export async function startFollower(chain: SignedChain, url: string, stateDirect
     mark,
     nowSeconds: () => CLOCK_SECONDS,
     retryFirstMs: 1,
-    retryMostMs: 4,
+    retryMaxMs: 4,
   });
   refresher.start();
   return {

@@ -3,14 +3,14 @@
 /** A server that asks for more is not waited for longer. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/** Milliseconds from now; undefined when there is no header, or none that can be read. */
+/** Milliseconds from now; undefined when there is no header, several, or one that cannot be read. */
 export function parseRetryAfterMs(header: string | string[] | undefined, nowMs: number): number | undefined {
   if (typeof header !== 'string') return undefined;
   const afterMs = /^[0-9]{1,9}$/.test(header) ? Number(header) * 1000 : dateOf(header) - nowMs;
   return Number.isNaN(afterMs) ? undefined : Math.min(Math.max(afterMs, 0), MAX_RETRY_AFTER_MS);
 }
 
-/** The one form that is still written: `Sun, 06 Nov 1994 08:49:37 GMT`. */
+/** The one form that is still written: `Sun, 06 Nov 1994 08:49:37 GMT`. Date.parse alone also takes a bare year. */
 function dateOf(text: string): number {
   return /^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT$/.test(text)
     ? Date.parse(text)
