@@ -2,15 +2,8 @@
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  applyFreshness,
-  type FreshnessOptions,
-  type FreshnessStatement,
-  openFreshness,
-} from '../../bundle/compile/freshness-statement.ts';
-import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
-import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
+import { BUNDLE_FILE, CURRENT_LINK } from '../../bundle/format/file-names.ts';
 import { LocalDirectory } from '../../bundle/format/local-directory.ts';
 import { usageError } from '../../program/errors.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
@@ -76,6 +69,9 @@ async function loadVerified({
     freshnessSigners,
     mark: stateCopy === undefined ? new MemoryMark() : new FileMark({ stateDirectory: stateCopy, authSite }),
     nowSeconds: () => momentSeconds,
+    // Statements that were made after the moment count too: those of then have been overwritten, and without one a
+    // bundle would look older than it was.
+    statementNowSeconds: () => Math.floor(Date.now() / 1000),
   });
   try {
     await loader.start();
@@ -87,52 +83,11 @@ async function loadVerified({
       found === undefined ? [] : [`${found.error.code}: ${found.error.message}`],
     );
     const warnings = [...problems, ...warningsOf(snapshot)];
-    const statements = { signers: freshnessSigners, authSite, file: FRESHNESS_FILE };
-    const directories = statementDirectories(settings.bundle, stateCopy);
-    return { snapshot: await freshen(snapshot, directories, statements), signatures: 'hold', warnings };
+    return { snapshot, signatures: 'hold', warnings };
   } finally {
     loader.close();
     await persisted?.close();
   }
-}
-
-function statementDirectories(bundle: string | undefined, stateCopy: string | undefined): readonly string[] {
-  return [
-    ...(bundle === undefined ? [] : [bundle]),
-    ...(stateCopy === undefined ? [] : [join(stateCopy, CURRENT_LINK)]),
-  ];
-}
-
-/**
- * Statements that were made after the moment that is explained count too: those of then have been written over, and
- * without one a bundle would look older than it was.
- */
-async function freshen(
-  snapshot: Snapshot,
-  directories: readonly string[],
-  options: FreshnessOptions,
-): Promise<Snapshot> {
-  let freshest = snapshot;
-  for (const directory of directories) {
-    const bytes = await new LocalDirectory(directory).read((files) => files.readFreshness());
-    const statement = bytes && openOrSkip(bytes, options);
-    const step = statement && applyFreshness(freshest, statement, nowSeconds());
-    if (step?.kind === 'accept') freshest = { ...freshest, freshAsOfSeconds: step.freshAsOfSeconds };
-  }
-  return freshest;
-}
-
-/** One that is refused has been told of already. */
-function openOrSkip(bytes: Buffer, options: FreshnessOptions): FreshnessStatement | undefined {
-  try {
-    return openFreshness(bytes, options);
-  } catch {
-    return undefined;
-  }
-}
-
-function nowSeconds(): number {
-  return Math.floor(Date.now() / 1000);
 }
 
 /** Of the bundle that is there; the load then holds every document to it. */

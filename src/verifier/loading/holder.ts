@@ -40,6 +40,8 @@ export interface BundleLoaderOptions {
   readonly mark: HighWaterMark;
   /** Whole seconds since the epoch, rounded down. */
   readonly nowSeconds: () => number;
+  /** Clock that freshness statements are compared with; default: `nowSeconds`. */
+  readonly statementNowSeconds?: () => number;
   /** The verifier's own conditions, asked at every load: a reason refuses, undefined takes the snapshot. */
   readonly acceptSnapshot?: (snapshot: Snapshot) => string | undefined;
   readonly listener?: BundleListener;
@@ -87,6 +89,7 @@ export class BundleLoader {
     });
     this.#statements = new Statements(this.#active, {
       ...options,
+      nowSeconds: options.statementNowSeconds ?? nowSeconds,
       hasDirectory: options.directory !== undefined,
     });
     if (options.directory !== undefined) {
