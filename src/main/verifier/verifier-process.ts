@@ -12,6 +12,7 @@ import { type HostAndPort, parseHostAndPort } from '../../program/listen-address
 import type { CliContext } from '../../program/output.ts';
 import { stopped, untilStopped } from '../../program/stop-signal.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
+import { releaseStartMemory, tuneGarbageCollection } from '../../runtime-internals/garbage-collection.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
@@ -21,7 +22,6 @@ import type { ReplayStore } from '../../verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import { type Departure, departBySignal } from './departure.ts';
 import { type DoorPlan, openDoor, planDoor, type VerifierDoor } from './door.ts';
-import { releaseStartMemory, tuneGarbageCollection } from './garbage-collection.ts';
 import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
 import { reportReadiness } from './readiness-report.ts';
 import { createReplayTelemetry } from './replay-telemetry.ts';

@@ -1,7 +1,7 @@
 /** The collector's flags are V8's own affair: a version of Node without one must be noticed here, not by how long checks take. */
 import { execFileSync } from 'node:child_process';
 import { expect, it } from '@jest/globals';
-import { COLLECTOR_FLAGS, releaseStartMemory } from '../../../src/main/verifier/garbage-collection.ts';
+import { COLLECTOR_FLAGS, releaseStartMemory } from '../../src/runtime-internals/garbage-collection.ts';
 
 it.each(COLLECTOR_FLAGS)('Node knows %s', (flag) => {
   expect(execFileSync(process.execPath, [flag, '-p', '1'], { encoding: 'utf8' })).toBe('1\n');
