@@ -4,13 +4,13 @@
  * Source: specification "Resources and their fields", "States and transitions", "Command-line tool", "Errors", "Limits".
  */
 import { describe, expect, it } from '@jest/globals';
+import { DERIVED_KEY } from '../../src/api-contract/derived-keys-contract.ts';
+import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/api-contract/enrollment-contract.ts';
+import { ENROLLMENT_POLICY } from '../../src/api-contract/enrollment-policies-contract.ts';
+import { SIGNING_PROFILE } from '../../src/api-contract/readiness-contract.ts';
+import { SOURCE, SOURCE_REVISION } from '../../src/api-contract/sources-contract.ts';
 import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
 import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-flags.ts';
-import { DERIVED_KEY } from '../../src/control/api/contract/derived-keys.ts';
-import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/control/api/contract/enrollment.ts';
-import { ENROLLMENT_POLICY } from '../../src/control/api/contract/enrollment-policies.ts';
-import { SIGNING_PROFILE } from '../../src/control/api/contract/readiness.ts';
-import { SOURCE, SOURCE_REVISION } from '../../src/control/api/contract/sources.ts';
 import {
   APPROVALS,
   KEY_MACHINE,

@@ -1,10 +1,10 @@
 /** Codes, states, events, limits and signed texts in docs/control.md match the code. */
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { READINESS_CONDITIONS } from '../../src/api-contract/enrollment-contract.ts';
 import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/format/bundle-limits.ts';
 import { MAX_STEPS, MAX_WAIT_SECONDS } from '../../src/bundle/format/distribution-limits.ts';
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
-import { READINESS_CONDITIONS } from '../../src/control/api/contract/enrollment.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/limits.ts';
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/routes.ts';
@@ -24,10 +24,10 @@ import { PROFILE_MACHINE, TARGET_MACHINE } from '../../src/control/domain/runtim
 import { DEFAULT_SOURCE_CAPACITY, SOURCE_MACHINE } from '../../src/control/domain/source.ts';
 import { MAX_KEYS } from '../../src/control/issuers/key-set.ts';
 import { DEFAULT_REFRESH_INTERVAL_MS } from '../../src/control/issuers/key-set-cache.ts';
-import { FETCH_TIMEOUT_MS, MAX_RESPONSE_BYTES } from '../../src/control/issuers/outbound-fetch.ts';
 import { MAX_KEY_AGE_MS } from '../../src/control/issuers/source-keys.ts';
 import { CLOCK_SKEW_SECONDS, MAX_TOKEN_LIFETIME_SECONDS } from '../../src/control/issuers/token-claims.ts';
 import { MAX_TOKEN_BYTES } from '../../src/control/issuers/token-envelope.ts';
+import { FETCH_TIMEOUT_MS, MAX_RESPONSE_BYTES } from '../../src/outbound-fetch/outbound-fetch.ts';
 import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../src/protocol/enrollment.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
@@ -80,8 +80,8 @@ it('has every role with the permission that it adds', () => {
 });
 
 it('has every reason for which a source is not valid', () => {
-  const files = ['fetch-failures', 'failures'];
-  const source = files.map((name) => readText(`src/control/issuers/${name}.ts`)).join('');
+  const files = ['outbound-fetch/fetch-failures', 'control/issuers/failures'];
+  const source = files.map((name) => readText(`src/${name}.ts`)).join('');
   const codes = [...source.matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code);
   const described = rowsOf('source-failures').flatMap(([cell]) => codesIn(cell));
   expect(codes.length).toBeGreaterThan(15);

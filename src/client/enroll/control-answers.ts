@@ -1,9 +1,9 @@
 /**
  * Control's answers, read strictly: JSON in which no member stands twice, every known member in its shape. Unknown members
  * are passed over. Undefined stands for an answer that is not one of Control's.
- * Source: `src/control/api/contract/enrollment.ts`.
+ * Source: `src/api-contract/enrollment-contract.ts`.
  */
-import type { ReadinessCondition } from '../../control/api/contract/enrollment.ts';
+import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';

@@ -1,5 +1,5 @@
 /** The enrollment endpoints as calls, each with a verdict on what is known afterwards. */
-import type { ChallengeRequest, EnrollmentSubmission } from '../../control/api/contract/enrollment.ts';
+import type { ChallengeRequest, EnrollmentSubmission } from '../../api-contract/enrollment-contract.ts';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../protocol/enrollment.ts';
 import { signMessage } from '../../protocol/signature.ts';
 import type { SigningKey } from '../../protocol/signing.ts';

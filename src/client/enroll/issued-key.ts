@@ -1,9 +1,9 @@
 /**
  * A derived key as Control reports it, in the enrollment's answer and in the state file alike: members as in
- * `src/control/api/contract/enrollment.ts`. Members that are not known are passed over, so that a newer Control may say
+ * `src/api-contract/enrollment-contract.ts`. Members that are not known are passed over, so that a newer Control may say
  * more; those that are known are held to their shape, since a signer goes by them.
  */
-import type { EnrolledKey, EnrolledProfile } from '../../control/api/contract/enrollment.ts';
+import type { EnrolledKey, EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
 import type { ObjectReader } from '../object-reader.ts';

@@ -4,10 +4,10 @@
  * Source: docs/control.md "API".
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { Fault, Problem } from '../../api-contract/problem-contract.ts';
 import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../store/port.ts';
 import { VersionConflictError } from '../store/repositories/records.ts';
-import type { Fault, Problem } from './contract/problem.ts';
 import { AnswerShapeError, RequestShapeError } from './request-shape.ts';
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';

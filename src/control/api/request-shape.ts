@@ -8,9 +8,9 @@ import type { FastifyRequest, FastifySchema, RouteOptions } from 'fastify';
 import Type, { type TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
+import type { Fault } from '../../api-contract/problem-contract.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { Fault } from './contract/problem.ts';
 
 const MAX_FAULTS = 20;
 

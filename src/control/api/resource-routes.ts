@@ -16,10 +16,10 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Static, TProperties, TSchema } from 'typebox';
+import { nothing, parameters } from '../../api-contract/members-contract.ts';
 import type { RefusalCode } from '../domain/refusal.ts';
 import { type Permission, reachOf } from '../domain/roles.ts';
 import { principalOf, type RouteAccess } from './access.ts';
-import { nothing, parameters } from './contract/members.ts';
 import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
 import { IDEMPOTENCY_KEY, operationOf, sendCreated } from './request-operation.ts';
 import type {

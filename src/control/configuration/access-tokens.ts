@@ -1,5 +1,5 @@
 /** Tokens of automation: one role at one scope, shown once, kept as hashes. */
-import type { AccessTokenView, NewAccessToken } from '../api/contract/operators.ts';
+import type { AccessTokenView, NewAccessToken } from '../../api-contract/operators-contract.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Reach, Scope } from '../domain/roles.ts';

@@ -1,6 +1,7 @@
 /** The audit trail as operators read it. */
+
+import type { AuditEventView } from '../../api-contract/operators-contract.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
-import type { AuditEventView } from '../api/contract/operators.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { momentOf } from './change.ts';
 

@@ -1,6 +1,10 @@
 /** Brokers of a site: issuers that sign passports for others. */
 import Type from 'typebox';
-import { BROKER_DEFINITION, type BrokerDefinition, type BrokerView } from '../api/contract/routes.ts';
+import {
+  BROKER_DEFINITION,
+  type BrokerDefinition,
+  type BrokerView,
+} from '../../api-contract/routes-contract.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';

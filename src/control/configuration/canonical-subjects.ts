@@ -2,8 +2,9 @@
  * Checks subjects when they are written. Control still publishes those that it stored earlier: verifiers load them, and they
  * match no caller (docs/bundle.md "Rules that a load enforces").
  */
+
+import type { AllowedSources, BrokerDefinition } from '../../api-contract/routes-contract.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
-import type { AllowedSources, BrokerDefinition } from '../api/contract/routes.ts';
 import { Refusal } from '../domain/refusal.ts';
 
 /** @throws Refusal `definition_invalid` */

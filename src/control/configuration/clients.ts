@@ -1,8 +1,9 @@
 /** Clients of a site. Their passports' issuer and trust domain are the site's. */
+
+import type { ClientChange, ClientView, NewClient } from '../../api-contract/clients-contract.ts';
 import { MAX_CLIENTS } from '../../bundle/format/bundle-limits.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
-import type { ClientChange, ClientView, NewClient } from '../api/contract/clients.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';

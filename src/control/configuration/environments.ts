@@ -1,5 +1,5 @@
 /** Environments. */
-import type { EnvironmentView } from '../api/contract/hierarchy.ts';
+import type { EnvironmentView } from '../../api-contract/hierarchy-contract.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Reach } from '../domain/roles.ts';

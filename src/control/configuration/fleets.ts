@@ -1,5 +1,5 @@
 /** Fleets of an environment. */
-import type { FleetView } from '../api/contract/hierarchy.ts';
+import type { FleetView } from '../../api-contract/hierarchy-contract.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';

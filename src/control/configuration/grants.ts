@@ -1,5 +1,5 @@
 /** What a client, and so each of its derived keys, may do: read or write a resource. */
-import type { GrantView } from '../api/contract/clients.ts';
+import type { GrantView } from '../../api-contract/clients-contract.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Access } from '../domain/runtime.ts';
 import type { Operation } from '../operation.ts';

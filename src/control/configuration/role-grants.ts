@@ -1,5 +1,5 @@
 /** Role grants. Nobody grants more than they hold: giving takes `administer` at the scope, which only admins have. */
-import type { NewRoleGrant, RoleGrantView, ScopeView } from '../api/contract/operators.ts';
+import type { NewRoleGrant, RoleGrantView, ScopeView } from '../../api-contract/operators-contract.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place, Reach, Scope } from '../domain/roles.ts';

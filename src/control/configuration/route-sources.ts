@@ -3,7 +3,7 @@ import {
   type AllowedSources,
   ROUTE_SOURCES_REPLACEMENT,
   type RouteSourcesView,
-} from '../api/contract/routes.ts';
+} from '../../api-contract/routes-contract.ts';
 import type { Operation } from '../operation.ts';
 import { refuseOddSources } from './canonical-subjects.ts';
 import { type ConfigurationDeps, found, placeInSite, versionOf } from './change.ts';

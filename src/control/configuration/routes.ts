@@ -1,15 +1,16 @@
 /** Routes of a site. A route is kept before anybody may call it, and published once it has sources. */
-import { compileRoutes } from '../../bundle/compile/compile-routes.ts';
-import { Faults } from '../../bundle/format/bundle-error.ts';
-import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
-import type { BundleContent } from '../../bundle/format/schema.ts';
-import { formatTime } from '../../bundle/format/times.ts';
+
 import {
   type NewRoute,
   ROUTE_DEFINITION,
   type RouteDefinition,
   type RouteView,
-} from '../api/contract/routes.ts';
+} from '../../api-contract/routes-contract.ts';
+import { compileRoutes } from '../../bundle/compile/compile-routes.ts';
+import { Faults } from '../../bundle/format/bundle-error.ts';
+import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
+import type { BundleContent } from '../../bundle/format/schema.ts';
+import { formatTime } from '../../bundle/format/times.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';

@@ -3,7 +3,7 @@ import type {
   SigningKeyResource,
   SigningKeyRetirement,
   SigningKeyRotation,
-} from '../api/contract/signing-keys.ts';
+} from '../../api-contract/signing-keys-contract.ts';
 import type { Operation } from '../operation.ts';
 import type { SigningKeyView, SiteSigningKeys } from '../publishing/signing-keys.ts';
 import type { ControlStore } from '../store/port.ts';

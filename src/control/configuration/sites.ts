@@ -3,15 +3,15 @@
  * them, and a site whose names changed would be another one for all of them.
  */
 
-import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
-import { parseOrigin } from '../../protocol/request-target.ts';
 import {
   DEFAULT_BUNDLE_LIFETIME_SECONDS,
   type NewSite,
   type SiteChange,
   type SiteFloorView,
   type SiteView,
-} from '../api/contract/hierarchy.ts';
+} from '../../api-contract/hierarchy-contract.ts';
+import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
+import { parseOrigin } from '../../protocol/request-target.ts';
 import { Refusal, type RefusalFault } from '../domain/refusal.ts';
 import type { Reach } from '../domain/roles.ts';
 import { DEFAULT_SOURCE_CAPACITY, holdsSlot, SOURCE_STATES } from '../domain/source.ts';

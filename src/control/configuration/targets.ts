@@ -1,5 +1,9 @@
 /** Targets of a site, and their tokens: shown once, kept as hashes. */
-import { DEFAULT_OVERLAP_SECONDS, type TargetView, type TokenRotation } from '../api/contract/targets.ts';
+import {
+  DEFAULT_OVERLAP_SECONDS,
+  type TargetView,
+  type TokenRotation,
+} from '../../api-contract/targets-contract.ts';
 import { newId } from '../domain/identifiers.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';

@@ -4,9 +4,9 @@
  * Source: docs/control.md "Enrollment".
  */
 
+import type { ChallengeAnswer, ChallengeRequest } from '../../api-contract/enrollment-contract.ts';
+import { ENROLLMENT_PROVIDERS } from '../../api-contract/enrollment-contract.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
-import type { ChallengeAnswer, ChallengeRequest } from '../api/contract/enrollment.ts';
-import { ENROLLMENT_PROVIDERS } from '../api/contract/enrollment.ts';
 import { momentOf } from '../configuration/change.ts';
 import { CHALLENGE_LIFETIME_SECONDS, submissionRefusal } from '../domain/enrollment.ts';
 import { newId } from '../domain/identifiers.ts';

@@ -3,7 +3,7 @@
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
 
-import type { EnrollmentDenial, EnrollmentView } from '../api/contract/enrollments.ts';
+import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { BY_CONTROL, type By, found, placeInSite } from '../configuration/change.ts';
 import { type EnrollmentState, submissionRefusal } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';

@@ -4,7 +4,7 @@
  */
 
 import { Document, type Pair, type Scalar, visit } from 'yaml';
-import type { EnrollmentCommand } from '../api/contract/enrollment-policies.ts';
+import type { EnrollmentCommand } from '../../api-contract/enrollment-policies-contract.ts';
 import { found } from '../configuration/change.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';

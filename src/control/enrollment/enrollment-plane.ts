@@ -2,8 +2,9 @@
  * Sources and enrollment put together: what the API's routes speak to, and the jobs behind them.
  * Source: docs/control.md "Trust Anchor Source", "Enrollment".
  */
+
+import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { KeySetCache, type KeySetCacheOptions } from '../issuers/key-set-cache.ts';
-import type { JsonFetcher } from '../issuers/outbound-fetch.ts';
 import { validateSource } from '../issuers/validate-source.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import { StoredKeySets } from '../sources/key-set-records.ts';

@@ -1,6 +1,6 @@
 /** Enrollments as operators see them. */
 
-import type { EnrollmentView } from '../api/contract/enrollments.ts';
+import type { EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 

@@ -1,6 +1,6 @@
 /** Derived keys as operators see them. */
 
-import type { BlockedSubjectView, DerivedKeyView } from '../api/contract/derived-keys.ts';
+import type { BlockedSubjectView, DerivedKeyView } from '../../api-contract/derived-keys-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
 import { keyStateAt } from '../domain/enrollment.ts';
 import type { RowOf } from '../store/repositories/records.ts';

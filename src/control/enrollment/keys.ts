@@ -8,7 +8,7 @@ import type {
   DerivedKeyView,
   KeyRevocation,
   KeyRevocationResult,
-} from '../api/contract/derived-keys.ts';
+} from '../../api-contract/derived-keys-contract.ts';
 import { audited, found, placeInSite } from '../configuration/change.ts';
 import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment.ts';
 import { move } from '../domain/machine.ts';

@@ -6,7 +6,7 @@ import type {
   EnrollmentPolicyChange,
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
-} from '../api/contract/enrollment-policies.ts';
+} from '../../api-contract/enrollment-policies-contract.ts';
 import { found, newVersion, placeInSite } from '../configuration/change.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
 import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment.ts';

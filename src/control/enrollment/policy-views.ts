@@ -1,6 +1,6 @@
 /** Enrollment policies as operators see them. */
 
-import type { EnrollmentPolicyView } from '../api/contract/enrollment-policies.ts';
+import type { EnrollmentPolicyView } from '../../api-contract/enrollment-policies-contract.ts';
 import { versionOf } from '../configuration/change.ts';
 import { policyRefusal } from '../domain/enrollment.ts';
 import type { RowOf } from '../store/repositories/records.ts';

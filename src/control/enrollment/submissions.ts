@@ -14,10 +14,10 @@
  * Source: docs/control.md "Enrollment".
  */
 import { hash } from 'node:crypto';
+import type { EnrollmentSubmission } from '../../api-contract/enrollment-contract.ts';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { enrollmentText } from '../../protocol/enrollment.ts';
 import { verifySignature } from '../../protocol/signature.ts';
-import type { EnrollmentSubmission } from '../api/contract/enrollment.ts';
 import { type SubmissionRefusal, submissionRefusal } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { KeySetCache } from '../issuers/key-set-cache.ts';

@@ -10,8 +10,8 @@ import type {
   EnrollmentSubmission,
   WorkloadEnrollment,
   WorkloadReadiness,
-} from '../api/contract/enrollment.ts';
-import { READINESS_CONDITIONS } from '../api/contract/enrollment.ts';
+} from '../../api-contract/enrollment-contract.ts';
+import { READINESS_CONDITIONS } from '../../api-contract/enrollment-contract.ts';
 import { momentOf } from '../configuration/change.ts';
 import { keyStateAt } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';

@@ -2,7 +2,7 @@
  * Why an issuer's metadata cannot be used: one closed set of codes. Operators read them on a failed draft; tests assert them.
  * Source: docs/control.md "Outbound fetches".
  */
-import type { FetchFailureCode } from './fetch-failures.ts';
+import type { FetchFailureCode } from '../../outbound-fetch/fetch-failures.ts';
 
 export type SourceFailureCode =
   | FetchFailureCode

@@ -1,8 +1,9 @@
 /** Fetches and reads an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
+
+import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
+import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import type { SourceFailureCode } from './failures.ts';
-import type { Failure } from './fetch-failures.ts';
 import { type IssuerKey, MAX_KEYS, parseKeySet } from './key-set.ts';
-import type { JsonFetcher } from './outbound-fetch.ts';
 
 export type KeySetFetch =
   | {

@@ -2,8 +2,9 @@
  * The URLs that an operator enters for an issuer and its key set.
  * Source: OpenID Connect Discovery 1.0 sections 3 and 4; RFC 8414 section 2; docs/control.md "Trust Anchor Source".
  */
+
+import { readFetchableUrl, refused, type UrlReading } from '../../outbound-fetch/fetchable-url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
-import { readFetchableUrl, refused, type UrlReading } from './fetchable-url.ts';
 
 const DISCOVERY_PATH = '/.well-known/openid-configuration';
 

@@ -1,8 +1,9 @@
 /**
  * The port through which key sets outlive a process and reach other instances. Source: docs/control.md "Sources and tokens".
  */
+
+import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
 import type { SourceFailureCode } from './failures.ts';
-import type { Failure } from './fetch-failures.ts';
 
 /** One revision of a source, as far as its keys are concerned. */
 export interface KeySource {

@@ -6,12 +6,13 @@
  *
  * Source: docs/control.md "Sources and tokens".
  */
+
+import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { MAX_KEY_SET_LEAD_MS } from '../domain/source.ts';
 import { FetchBudget } from './fetch-budget.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
 import { type IssuerKey, parseKeySetText } from './key-set.ts';
 import type { KeySetEvent, KeySetRecord, KeySetRecords, KeySource } from './key-set-records.ts';
-import type { JsonFetcher } from './outbound-fetch.ts';
 
 /** How long keys are used after the last good refresh. */
 export const MAX_KEY_AGE_MS = 24 * 3_600_000;

@@ -3,15 +3,15 @@
  * verified with? Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source"; Discovery 1.0 section 4.3.
  */
 import { hash } from 'node:crypto';
+import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
+import type { UrlReading } from '../../outbound-fetch/fetchable-url.ts';
+import type { JsonFetch, JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { SourceFailureCode } from './failures.ts';
-import type { Failure } from './fetch-failures.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
-import type { UrlReading } from './fetchable-url.ts';
 import { discoveryUrlOf, readIssuerUrl, readKeySetUrl, scopeOf } from './issuer-url.ts';
 import type { IssuerKey } from './key-set.ts';
-import type { JsonFetch, JsonFetcher } from './outbound-fetch.ts';
 
 /** What an operator enters. */
 export interface SourceCoordinates {

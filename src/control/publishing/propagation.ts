@@ -2,8 +2,12 @@
  * Where a site's publications have come: each target with how far it is behind, revocations with since when every target
  * has them. Source: docs/control.md "From key to traffic".
  */
+
+import type {
+  SitePropagationView,
+  TargetPropagationView,
+} from '../../api-contract/target-distribution-contract.ts';
 import { MAX_WAIT_SECONDS } from '../../bundle/format/distribution-limits.ts';
-import type { SitePropagationView, TargetPropagationView } from '../api/contract/distribution.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

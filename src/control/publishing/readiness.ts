@@ -2,8 +2,8 @@
  * The five conditions of runtime readiness: each a claim of its own, with its state, since when, and what blocks it.
  * Source: specification "Derived key"; docs/control.md "From key to traffic".
  */
-import type { ReadinessCondition } from '../api/contract/enrollment.ts';
-import type { KeyReadinessView } from '../api/contract/readiness.ts';
+import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
+import type { KeyReadinessView } from '../../api-contract/readiness-contract.ts';
 import { keyStateAt } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -2,8 +2,8 @@
  * Signing profiles and key-level route grants: what a client's keys may do, route by route.
  * Source: specification "Signing profile", "Derived key"; docs/control.md "From key to traffic".
  */
-import type { EnrolledProfile } from '../api/contract/enrollment.ts';
-import type { KeyGrantView, SigningProfileView } from '../api/contract/readiness.ts';
+import type { EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
+import type { KeyGrantView, SigningProfileView } from '../../api-contract/readiness-contract.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type GrantedRoute, grantedRoutes, readSiteRoutes, type SiteRoutes } from './site-routes.ts';

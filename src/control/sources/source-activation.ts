@@ -4,7 +4,7 @@
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 
-import type { SourceRevisionView } from '../api/contract/sources.ts';
+import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import { BY_CONTROL, found } from '../configuration/change.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { activationRefusal, holdsSlot, type SourceState } from '../domain/source.ts';

@@ -9,7 +9,7 @@ import type {
   SourceRevisionChange,
   SourceRevisionView,
   SourceView,
-} from '../api/contract/sources.ts';
+} from '../../api-contract/sources-contract.ts';
 import { found, newVersion, placeInSite, requireVersion } from '../configuration/change.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
 import { newId } from '../domain/identifiers.ts';

@@ -2,7 +2,7 @@
  * Suspend, resume, retire: no new enrollments; living keys stay or end, as the source says.
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
-import type { SourceRevisionView } from '../api/contract/sources.ts';
+import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { denyWaiting } from '../enrollment/denials.ts';
 import { revokeKeysOfSource } from '../enrollment/revocation.ts';

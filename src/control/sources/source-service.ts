@@ -1,6 +1,6 @@
 /** Everything that operators do with Trust Anchor Sources. Source: docs/control.md "Trust Anchor Source". */
 
-import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts';
+import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import { found } from '../configuration/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Page } from '../store/repositories/records.ts';

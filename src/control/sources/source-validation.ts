@@ -4,7 +4,7 @@
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
 
-import type { SourceRevisionView } from '../api/contract/sources.ts';
+import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import { found, requireVersion } from '../configuration/change.ts';
 import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
 import type { Operation } from '../operation.ts';

@@ -1,6 +1,6 @@
 /** Sources and revisions as the API shows them. */
 
-import type { SourceRevisionView, SourceView } from '../api/contract/sources.ts';
+import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

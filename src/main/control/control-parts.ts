@@ -9,7 +9,6 @@ import { registerSessionRoutes } from '../../control/api/routes/session.ts';
 import { registerTargetSelfRoutes } from '../../control/api/routes/targets-self.ts';
 import { found } from '../../control/configuration/change.ts';
 import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
-import { IssuerFetcher } from '../../control/issuers/outbound-fetch.ts';
 import { browserCookies } from '../../control/operators/browser-cookies.ts';
 import { IdentityProvider } from '../../control/operators/identity-provider.ts';
 import { startOperatorJobs } from '../../control/operators/operator-jobs.ts';
@@ -24,6 +23,7 @@ import { keyReadiness } from '../../control/publishing/readiness.ts';
 import { SiteSigningKeys } from '../../control/publishing/signing-keys.ts';
 import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
 import { createSiteCheck } from '../../control/publishing/site-check.ts';
+import { IssuerFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import {
   type ControlPartsOptions,
   reportFailure,

@@ -1,5 +1,5 @@
 /** How far targets are behind, for the metrics: asked of the database when somebody scrapes. */
-import type { SitePropagationView } from '../../control/api/contract/distribution.ts';
+import type { SitePropagationView } from '../../api-contract/target-distribution-contract.ts';
 import { Refusal } from '../../control/domain/refusal.ts';
 import { sitePropagation } from '../../control/publishing/propagation.ts';
 import type { ControlStore } from '../../control/store/port.ts';

@@ -5,8 +5,8 @@ import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/e
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self.ts';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { createEnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
-import { IssuerFetcher } from '../../../src/control/issuers/outbound-fetch.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { IssuerFetcher } from '../../../src/outbound-fetch/outbound-fetch.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { publishingOf } from '../enrollment/world.ts';
 import { databaseKinds } from '../store/databases.ts';

@@ -1,6 +1,6 @@
 /** Manual approval, polling, revocation, and what suspended and retired sources do to those who wait and to keys. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { EnrollmentPolicyView } from '../../../src/control/api/contract/enrollment-policies.ts';
+import type { EnrollmentPolicyView } from '../../../src/api-contract/enrollment-policies-contract.ts';
 import {
   DEFAULT_RETENTION,
   pruneRecords,

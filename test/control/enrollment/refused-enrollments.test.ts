@@ -1,6 +1,6 @@
 /** What refused challenges and submissions leave: an audit event with code, policy and verified subject, once a minute of a kind. */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { EnrollmentPolicyView } from '../../../src/control/api/contract/enrollment-policies.ts';
+import type { EnrollmentPolicyView } from '../../../src/api-contract/enrollment-policies-contract.ts';
 import { BY, EnrollmentWorld, ed25519Jwk, newKey, refusalOf, SITE, SUBJECT, submissionOf } from './world.ts';
 
 let world: EnrollmentWorld;

@@ -11,12 +11,12 @@ import type {
   EnrolledProfile,
   EnrollmentSubmission,
   WorkloadEnrollment,
-} from '../../../src/control/api/contract/enrollment.ts';
+} from '../../../src/api-contract/enrollment-contract.ts';
 import type {
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
-} from '../../../src/control/api/contract/enrollment-policies.ts';
-import type { SourceCreation, SourceRevisionView } from '../../../src/control/api/contract/sources.ts';
+} from '../../../src/api-contract/enrollment-policies-contract.ts';
+import type { SourceCreation, SourceRevisionView } from '../../../src/api-contract/sources-contract.ts';
 import { newId } from '../../../src/control/domain/identifiers.ts';
 import {
   createEnrollmentPlane,

@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { GuardedConnection } from '../../../src/control/issuers/guarded-connection.ts';
-import { resolveBySystem } from '../../../src/control/issuers/outbound-fetch.ts';
 import { validateSource } from '../../../src/control/issuers/validate-source.ts';
+import { GuardedConnection } from '../../../src/outbound-fetch/guarded-connection.ts';
+import { resolveBySystem } from '../../../src/outbound-fetch/outbound-fetch.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { HOSTILE_URLS, type HostileUrl } from './hostile-urls.ts';

@@ -2,7 +2,7 @@
  * What an attacker, or a mistake, may enter as an issuer or JWKS URI. `PORT` stands for a port on which every address of the
  * test's machine accepts connections, and counts them.
  */
-import type { FetchFailureCode } from '../../../src/control/issuers/fetch-failures.ts';
+import type { FetchFailureCode } from '../../../src/outbound-fetch/fetch-failures.ts';
 
 export interface HostileUrl {
   readonly url: string;

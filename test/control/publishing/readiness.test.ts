@@ -1,9 +1,9 @@
 /** What lies between a key and its traffic: each condition by itself, with what blocks it. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Compile } from 'typebox/compile';
-import { SITE_PROPAGATION } from '../../../src/control/api/contract/distribution.ts';
-import { ENROLLED_PROFILE } from '../../../src/control/api/contract/enrollment.ts';
-import { KEY_GRANT, KEY_READINESS, SIGNING_PROFILE } from '../../../src/control/api/contract/readiness.ts';
+import { ENROLLED_PROFILE } from '../../../src/api-contract/enrollment-contract.ts';
+import { KEY_GRANT, KEY_READINESS, SIGNING_PROFILE } from '../../../src/api-contract/readiness-contract.ts';
+import { SITE_PROPAGATION } from '../../../src/api-contract/target-distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { keyReadiness } from '../../../src/control/publishing/readiness.ts';

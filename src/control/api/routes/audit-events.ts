@@ -1,11 +1,12 @@
 /** `/v1/audit-events`: what was done, newest first. */
+
+import { parameters } from '../../../api-contract/members-contract.ts';
+import { AUDIT_EVENT, AUDIT_FILTER } from '../../../api-contract/operators-contract.ts';
 import { auditEventView } from '../../configuration/audit-events.ts';
 import { reachOf } from '../../domain/roles.ts';
 import type { ControlStore } from '../../store/port.ts';
 import { principalOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
-import { parameters } from '../contract/members.ts';
-import { AUDIT_EVENT, AUDIT_FILTER } from '../contract/operators.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
 
 export function registerAuditEventRoutes(app: ControlApp, store: ControlStore): void {

@@ -1,8 +1,9 @@
 /** `/v1/sites/{site_id}/brokers/{issuer}`: the issuer percent-encoded. */
+
+import { SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { BROKER, BROKER_PATH, BROKER_REPLACEMENT } from '../../../api-contract/routes-contract.ts';
 import type { Brokers } from '../../configuration/brokers.ts';
 import type { ControlApp } from '../app.ts';
-import { SITE_PATH } from '../contract/members.ts';
-import { BROKER, BROKER_PATH, BROKER_REPLACEMENT } from '../contract/routes.ts';
 import { siteInPath } from '../places.ts';
 import { registerResource } from '../resource-routes.ts';
 import { MAX_DEFINITION_BYTES } from './routes.ts';

@@ -1,7 +1,5 @@
 /** `/v1/sites/{site_id}/clients` with their grants. */
-import type { Clients } from '../../configuration/clients.ts';
-import type { Grants } from '../../configuration/grants.ts';
-import type { ControlApp } from '../app.ts';
+
 import {
   CLIENT,
   CLIENT_CHANGE,
@@ -10,8 +8,11 @@ import {
   GRANT_ACCESS,
   GRANT_PATH,
   NEW_CLIENT,
-} from '../contract/clients.ts';
-import { SITE_PATH } from '../contract/members.ts';
+} from '../../../api-contract/clients-contract.ts';
+import { SITE_PATH } from '../../../api-contract/members-contract.ts';
+import type { Clients } from '../../configuration/clients.ts';
+import type { Grants } from '../../configuration/grants.ts';
+import type { ControlApp } from '../app.ts';
 import { siteInPath } from '../places.ts';
 import { registerResource } from '../resource-routes.ts';
 

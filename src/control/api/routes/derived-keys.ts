@@ -1,8 +1,5 @@
 /** `/v1/sites/{site_id}/derived-keys`, `/v1/derived-keys` and `/v1/sites/{site_id}/blocked-subjects`. */
 import Type from 'typebox';
-import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
-import type { PlaceOf } from '../access.ts';
-import type { ControlApp } from '../app.ts';
 import {
   BLOCKED_SUBJECT,
   BLOCKED_SUBJECT_NAME,
@@ -12,8 +9,11 @@ import {
   KEY_REVOCATION,
   KEY_REVOCATION_RESULT,
   NEW_BLOCKED_SUBJECT,
-} from '../contract/derived-keys.ts';
-import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
+} from '../../../api-contract/derived-keys-contract.ts';
+import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
+import type { PlaceOf } from '../access.ts';
+import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { operationOf } from '../request-operation.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';

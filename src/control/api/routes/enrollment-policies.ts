@@ -1,16 +1,17 @@
 /** `/v1/sites/{site_id}/enrollment-policies` and `/v1/enrollment-policies`, with the Enrollment Command Generator. */
-import type { EnrollCommands } from '../../enrollment/enroll-command.ts';
-import type { EnrollmentPolicies } from '../../enrollment/policies.ts';
-import type { PlaceOf } from '../access.ts';
-import type { ControlApp } from '../app.ts';
+
 import {
   ENROLLMENT_COMMAND,
   ENROLLMENT_POLICY,
   ENROLLMENT_POLICY_CHANGE,
   ENROLLMENT_POLICY_CREATION,
   POLICY_PATH,
-} from '../contract/enrollment-policies.ts';
-import { parameters, SITE_PATH } from '../contract/members.ts';
+} from '../../../api-contract/enrollment-policies-contract.ts';
+import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import type { EnrollCommands } from '../../enrollment/enroll-command.ts';
+import type { EnrollmentPolicies } from '../../enrollment/policies.ts';
+import type { PlaceOf } from '../access.ts';
+import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 

@@ -1,24 +1,24 @@
 /** `/v1/enrollments`: what workloads ask and what operators decide; `/v1/sites/{site_id}/enrollments`. */
 
 import Type from 'typebox';
-import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
-import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
-import { comesAsWorkload, type PlaceOf } from '../access.ts';
-import type { ControlApp } from '../app.ts';
 import {
   CHALLENGE_ANSWER,
   CHALLENGE_REQUEST,
   ENROLLMENT_SUBMISSION,
   WORKLOAD_ENROLLMENT,
   WORKLOAD_READINESS,
-} from '../contract/enrollment.ts';
+} from '../../../api-contract/enrollment-contract.ts';
 import {
   ENROLLMENT,
   ENROLLMENT_DENIAL,
   ENROLLMENT_FILTER,
   ENROLLMENT_PATH,
-} from '../contract/enrollments.ts';
-import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
+} from '../../../api-contract/enrollments-contract.ts';
+import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
+import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
+import { comesAsWorkload, type PlaceOf } from '../access.ts';
+import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 import { sendVersioned } from '../versions.ts';

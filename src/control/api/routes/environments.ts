@@ -1,8 +1,15 @@
 /** `/v1/environments` and `/v1/fleets`. */
+
+import {
+  ENVIRONMENT,
+  ENVIRONMENT_PATH,
+  FLEET,
+  FLEET_PATH,
+  NAMED,
+} from '../../../api-contract/hierarchy-contract.ts';
 import type { Environments } from '../../configuration/environments.ts';
 import type { Fleets } from '../../configuration/fleets.ts';
 import type { ControlApp } from '../app.ts';
-import { ENVIRONMENT, ENVIRONMENT_PATH, FLEET, FLEET_PATH, NAMED } from '../contract/hierarchy.ts';
 import { environmentInPath, fleetInPath, installation } from '../places.ts';
 import { registerResource } from '../resource-routes.ts';
 

@@ -1,8 +1,8 @@
 /** `/healthz`: the process answers. `/readyz`: it can do its work. For orchestrators; they say nothing else. */
 import Type from 'typebox';
+import { object } from '../../../api-contract/members-contract.ts';
 import { Refusal } from '../../domain/refusal.ts';
 import type { ControlApp } from '../app.ts';
-import { object } from '../contract/members.ts';
 
 const HEALTH = object({ status: Type.Literal('ok') }, 'Health');
 

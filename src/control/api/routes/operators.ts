@@ -2,13 +2,6 @@
 
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
-import { isJsonObject } from '../../../protocol/strict-json.ts';
-import type { AccessTokens } from '../../configuration/access-tokens.ts';
-import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
-import { Refusal } from '../../domain/refusal.ts';
-import type { Scope } from '../../domain/roles.ts';
-import { type PlaceOf, principalOf } from '../access.ts';
-import type { ControlApp } from '../app.ts';
 import {
   ACCESS_TOKEN,
   ACCESS_TOKEN_PATH,
@@ -18,7 +11,14 @@ import {
   ROLE_GRANT,
   ROLE_GRANT_PATH,
   SCOPE,
-} from '../contract/operators.ts';
+} from '../../../api-contract/operators-contract.ts';
+import { isJsonObject } from '../../../protocol/strict-json.ts';
+import type { AccessTokens } from '../../configuration/access-tokens.ts';
+import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
+import { Refusal } from '../../domain/refusal.ts';
+import type { Scope } from '../../domain/roles.ts';
+import { type PlaceOf, principalOf } from '../access.ts';
+import type { ControlApp } from '../app.ts';
 import { pathText } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 

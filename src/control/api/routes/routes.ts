@@ -1,8 +1,6 @@
 /** `/v1/sites/{site_id}/routes` and who may call each. */
-import type { RouteSources } from '../../configuration/route-sources.ts';
-import type { Routes } from '../../configuration/routes.ts';
-import type { ControlApp } from '../app.ts';
-import { SITE_PATH } from '../contract/members.ts';
+
+import { SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
   NEW_ROUTE,
   ROUTE,
@@ -10,7 +8,10 @@ import {
   ROUTE_REPLACEMENT,
   ROUTE_SOURCES,
   ROUTE_SOURCES_REPLACEMENT,
-} from '../contract/routes.ts';
+} from '../../../api-contract/routes-contract.ts';
+import type { RouteSources } from '../../configuration/route-sources.ts';
+import type { Routes } from '../../configuration/routes.ts';
+import type { ControlApp } from '../app.ts';
 import { siteInPath } from '../places.ts';
 import { registerResource } from '../resource-routes.ts';
 

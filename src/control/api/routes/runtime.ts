@@ -4,16 +4,21 @@
  * Source: docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
+import { DERIVED_KEY_PATH } from '../../../api-contract/derived-keys-contract.ts';
+import { givenId, identifier, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import {
+  KEY_GRANTS,
+  KEY_READINESS,
+  SIGNING_PROFILE,
+  SIGNING_PROFILES,
+} from '../../../api-contract/readiness-contract.ts';
+import { SITE_PROPAGATION } from '../../../api-contract/target-distribution-contract.ts';
 import { found } from '../../configuration/change.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
 import type { ControlStore } from '../../store/port.ts';
 import type { ControlApp } from '../app.ts';
-import { DERIVED_KEY_PATH } from '../contract/derived-keys.ts';
-import { SITE_PROPAGATION } from '../contract/distribution.ts';
-import { givenId, identifier, parameters, SITE_PATH } from '../contract/members.ts';
-import { KEY_GRANTS, KEY_READINESS, SIGNING_PROFILE, SIGNING_PROFILES } from '../contract/readiness.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
 import { siteInPath } from '../places.ts';
 import { derivedKeyInPath } from './derived-keys.ts';

@@ -4,6 +4,14 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import {
+  CONFIRMATION,
+  SESSION,
+  SESSION_EXCHANGE,
+  SESSION_TOKEN,
+  type SessionView,
+  SIGN_IN_QUERY,
+} from '../../../api-contract/session-contract.ts';
 import { scopeView } from '../../configuration/role-grants.ts';
 import { REFUSALS, Refusal } from '../../domain/refusal.ts';
 import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
@@ -17,14 +25,6 @@ import type { Principal } from '../../services.ts';
 import type { ControlStore } from '../../store/port.ts';
 import { principalOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
-import {
-  CONFIRMATION,
-  SESSION,
-  SESSION_EXCHANGE,
-  SESSION_TOKEN,
-  type SessionView,
-  SIGN_IN_QUERY,
-} from '../contract/session.ts';
 import { assertSameOrigin } from '../origin-check.ts';
 import { installation } from '../places.ts';
 import { answerError } from '../problems.ts';

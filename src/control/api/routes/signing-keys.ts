@@ -1,14 +1,15 @@
 /** `/v1/sites/{site_id}/signing-keys`: what verifiers pin, its rotation, and an end that comes sooner. */
-import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
-import type { ControlApp } from '../app.ts';
-import { parameters, SITE_PATH } from '../contract/members.ts';
+
+import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
   SIGNING_KEY,
   SIGNING_KEY_PATH,
   SIGNING_KEY_RETIREMENT,
   SIGNING_KEY_ROTATION,
   SIGNING_KEYS,
-} from '../contract/signing-keys.ts';
+} from '../../../api-contract/signing-keys-contract.ts';
+import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
+import type { ControlApp } from '../app.ts';
 import { siteInPath } from '../places.ts';
 import { operationOf } from '../request-operation.ts';
 

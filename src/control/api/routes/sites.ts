@@ -1,6 +1,5 @@
 /** `/v1/sites` and `/v1/fleets/{fleet_id}/sites`. */
-import type { Sites } from '../../configuration/sites.ts';
-import type { ControlApp } from '../app.ts';
+
 import {
   FLEET_PATH,
   NEW_SITE,
@@ -8,8 +7,10 @@ import {
   SITE_CHANGE,
   SITE_FLOOR,
   SITE_FLOOR_RAISE,
-} from '../contract/hierarchy.ts';
-import { SITE_PATH } from '../contract/members.ts';
+} from '../../../api-contract/hierarchy-contract.ts';
+import { SITE_PATH } from '../../../api-contract/members-contract.ts';
+import type { Sites } from '../../configuration/sites.ts';
+import type { ControlApp } from '../app.ts';
 import { fleetInPath, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 

@@ -1,9 +1,6 @@
 /** `/v1/sites/{site_id}/sources`, `/v1/sources` and their revisions: Trust Anchor Sources. */
-import type { RevisionName } from '../../sources/source-changes.ts';
-import type { SourceService } from '../../sources/source-service.ts';
-import type { PlaceOf } from '../access.ts';
-import type { ControlApp } from '../app.ts';
-import { nothing, parameters, SITE_PATH } from '../contract/members.ts';
+
+import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
   SOURCE,
   SOURCE_ACTIVATION,
@@ -13,7 +10,11 @@ import {
   SOURCE_REVISION,
   SOURCE_REVISION_CHANGE,
   SOURCE_REVISION_PATH,
-} from '../contract/sources.ts';
+} from '../../../api-contract/sources-contract.ts';
+import type { RevisionName } from '../../sources/source-changes.ts';
+import type { SourceService } from '../../sources/source-service.ts';
+import type { PlaceOf } from '../access.ts';
+import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 import { tagged } from '../versions.ts';

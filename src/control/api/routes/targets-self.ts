@@ -1,5 +1,6 @@
 /** `/v1/targets/self/…`: what targets say and are told. Source: docs/bundle.md "Distribution". */
 import Type from 'typebox';
+import { nothing, parameters } from '../../../api-contract/members-contract.ts';
 import {
   ACKNOWLEDGEMENT,
   POLL_ANSWER,
@@ -10,7 +11,6 @@ import { ACK_PATH, POLL_PATH } from '../../../bundle/format/distribution-limits.
 import type { Distribution } from '../../publishing/distribution.ts';
 import { targetIdOf } from '../access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';
-import { nothing, parameters } from '../contract/members.ts';
 
 /** What a target asks for. */
 type TargetSide = Pick<Distribution, 'authenticate' | 'poll' | 'acknowledge' | 'file'>;

@@ -1,7 +1,6 @@
 /** `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
-import type { Targets } from '../../configuration/targets.ts';
-import type { ControlApp } from '../app.ts';
-import { SITE_PATH } from '../contract/members.ts';
+
+import { SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
   NEW_TARGET,
   TARGET,
@@ -9,7 +8,9 @@ import {
   TARGET_PATH,
   TARGET_WITH_TOKEN,
   TOKEN_ROTATION,
-} from '../contract/targets.ts';
+} from '../../../api-contract/targets-contract.ts';
+import type { Targets } from '../../configuration/targets.ts';
+import type { ControlApp } from '../app.ts';
 import { siteInPath, targetInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 

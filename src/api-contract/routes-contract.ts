@@ -3,8 +3,8 @@
  * Source: specification "Route policy", "Route source set"; docs/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';
-import { BUNDLE_CONTENT } from '../../../bundle/format/schema.ts';
-import { closed, identifier, object, VERSIONED } from './members.ts';
+import { BUNDLE_CONTENT } from '../bundle/format/schema.ts';
+import { closed, identifier, object, VERSIONED } from './members-contract.ts';
 
 const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;

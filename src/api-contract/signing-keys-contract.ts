@@ -1,6 +1,6 @@
 /** A site's own signing keys, public halves only: what verifiers pin. */
 import Type, { type Static } from 'typebox';
-import { givenId, moment, object, SITE_PATH } from './members.ts';
+import { givenId, moment, object, SITE_PATH } from './members-contract.ts';
 
 const purpose = Type.Enum(['bundle', 'freshness'], {
   description: 'bundle: bundles, deltas and links (--bundle-key). freshness: statements (--freshness-key).',

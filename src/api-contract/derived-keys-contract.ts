@@ -3,8 +3,8 @@
  * Source: specification "Derived key"; docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
-import { KEY_STATES } from '../../domain/enrollment.ts';
-import { displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
+import { KEY_STATES } from '../control/domain/enrollment.ts';
+import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 const STATUS = Type.Enum([...KEY_STATES], { description: 'As of now.' });
 const BUNDLE_REVISION = (description: string) => Type.Integer({ minimum: 1, description });

@@ -1,7 +1,7 @@
 /** Bodies of signing in, and of who is signed in. */
 import Type, { type Static } from 'typebox';
-import { ROLES } from '../../domain/roles.ts';
-import { SCOPE } from './operators.ts';
+import { ROLES } from '../control/domain/roles.ts';
+import { SCOPE } from './operators-contract.ts';
 
 const closed = { additionalProperties: false } as const;
 

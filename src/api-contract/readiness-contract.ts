@@ -3,9 +3,9 @@
  * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
  */
 import Type, { type Static } from 'typebox';
-import { PROFILE_STATES } from '../../domain/runtime.ts';
-import { READINESS_CONDITION } from './enrollment.ts';
-import { givenId, identifier, moment, object } from './members.ts';
+import { PROFILE_STATES } from '../control/domain/runtime.ts';
+import { READINESS_CONDITION } from './enrollment-contract.ts';
+import { givenId, identifier, moment, object } from './members-contract.ts';
 
 const ACCESS = Type.Enum(['read', 'write']);
 const STATE = Type.Enum([...PROFILE_STATES]);

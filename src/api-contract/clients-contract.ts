@@ -1,7 +1,7 @@
 /** Clients, whom derived keys act for, and their grants. Source: specification "Client"; docs/bundle.md "Content". */
 import Type, { type Static } from 'typebox';
-import { MAX_ATTRIBUTES } from '../../../protocol/limits.ts';
-import { closed, identifier, moment, object, VERSIONED } from './members.ts';
+import { MAX_ATTRIBUTES } from '../protocol/limits.ts';
+import { closed, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 const subject = identifier('sub of the passports of its keys. A SPIFFE ID lies in the site’s trust domain.');
 const context = Type.Record(

@@ -3,8 +3,8 @@
  * Source: docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
-import { ENROLLMENT_STATES } from '../../domain/enrollment.ts';
-import { displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
+import { ENROLLMENT_STATES } from '../control/domain/enrollment.ts';
+import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 const STATE = Type.Enum([...ENROLLMENT_STATES]);
 

@@ -2,8 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { connect } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { IssuerFetcher, readIssuerCa } from '../../../src/control/issuers/outbound-fetch.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
+import { IssuerFetcher, readIssuerCa } from '../../src/outbound-fetch/outbound-fetch.ts';
 import {
   ConnectionRecord,
   GOOD_ADDRESS,
@@ -12,7 +11,8 @@ import {
   networks,
   Trap,
   withEnvironment,
-} from './world.ts';
+} from '../control/issuers/world.ts';
+import type { ServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
 
 let world: IssuerWorld;
 let issuer: ServiceAccountIssuer;

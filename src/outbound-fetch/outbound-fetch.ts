@@ -9,7 +9,7 @@ import { X509Certificate } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Client, type Dispatcher, errors } from 'undici';
-import { parseStrictJson } from '../../protocol/strict-json.ts';
+import { parseStrictJson } from '../protocol/strict-json.ts';
 import type { IssuerNetwork } from './address-policy.ts';
 import type { FetchFailure, FetchFailureCode } from './fetch-failures.ts';
 import { readFetchableUrl } from './fetchable-url.ts';

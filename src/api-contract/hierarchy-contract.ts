@@ -1,10 +1,17 @@
 /** Environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
 import Type, { type Static } from 'typebox';
-import { MAX_FLOOR_REVISION } from '../../../bundle/format/distribution-limits.ts';
-import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../../protocol/limits.ts';
-import { TRUST_DOMAIN_PATTERN } from '../../../protocol/spiffe-id.ts';
-import { DEFAULT_SOURCE_CAPACITY } from '../../domain/source.ts';
-import { displayText, givenId, IDENTIFIER_PATTERN, identifier, object, VERSIONED } from './members.ts';
+import { MAX_FLOOR_REVISION } from '../bundle/format/distribution-limits.ts';
+import { DEFAULT_SOURCE_CAPACITY } from '../control/domain/source.ts';
+import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../protocol/limits.ts';
+import { TRUST_DOMAIN_PATTERN } from '../protocol/spiffe-id.ts';
+import {
+  displayText,
+  givenId,
+  IDENTIFIER_PATTERN,
+  identifier,
+  object,
+  VERSIONED,
+} from './members-contract.ts';
 
 export const NAMED = object({ name: displayText('For people; unique among its siblings.') }, 'Named');
 

@@ -1,6 +1,6 @@
 /** Where a site's publications have come. Source: docs/control.md "From key to traffic". */
 import Type, { type Static } from 'typebox';
-import { displayText, givenId, identifier, moment, object } from './members.ts';
+import { displayText, givenId, identifier, moment, object } from './members-contract.ts';
 
 export const AHEAD_REVISION = Type.Optional(
   Type.Integer({

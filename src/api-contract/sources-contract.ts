@@ -9,8 +9,8 @@ import {
   MAX_SOURCE_REVISION,
   SOURCE_KINDS,
   SOURCE_STATES,
-} from '../../domain/source.ts';
-import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
+} from '../control/domain/source.ts';
+import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 const text = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, description });

@@ -1,12 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  isSameAddress,
-  judgeAddress,
-  parseIssuerNetwork,
-} from '../../../src/control/issuers/address-policy.ts';
-import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from './hostile-urls.ts';
-import { networks } from './world.ts';
+import { isSameAddress, judgeAddress, parseIssuerNetwork } from '../../src/outbound-fetch/address-policy.ts';
+import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from '../control/issuers/hostile-urls.ts';
+import { networks } from '../control/issuers/world.ts';
 
 const kindOf = (address: string, ...cidrs: readonly string[]) =>
   judgeAddress(address, networks(...cidrs)).kind;

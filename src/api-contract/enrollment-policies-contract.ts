@@ -9,9 +9,9 @@ import {
   MAX_KEYS_PER_TOKEN,
   MIN_KEY_LIFETIME_SECONDS,
   POLICY_STATES,
-} from '../../domain/enrollment.ts';
-import { MAX_SOURCE_REVISION } from '../../domain/source.ts';
-import { displayText, givenId, identifier, object, VERSIONED } from './members.ts';
+} from '../control/domain/enrollment.ts';
+import { MAX_SOURCE_REVISION } from '../control/domain/source.ts';
+import { displayText, givenId, identifier, object, VERSIONED } from './members-contract.ts';
 
 const text = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, description });

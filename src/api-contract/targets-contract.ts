@@ -1,7 +1,7 @@
 /** Targets: verifiers that take a site's bundles. What they took is in the site's propagation. */
 import Type, { type Static } from 'typebox';
-import { AHEAD_REVISION } from './distribution.ts';
-import { displayText, givenId, identifier, object, VERSIONED } from './members.ts';
+import { displayText, givenId, identifier, object, VERSIONED } from './members-contract.ts';
+import { AHEAD_REVISION } from './target-distribution-contract.ts';
 
 export const NEW_TARGET = object({ name: displayText('For people.') }, 'NewTarget');
 export const TARGET_CHANGE = object({ name: displayText('For people.') }, 'TargetChange');

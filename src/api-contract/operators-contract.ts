@@ -1,7 +1,7 @@
 /** Role grants, access tokens and the audit trail. Source: docs/control.md "Scope, permissions, secrets". */
 import Type, { type Static } from 'typebox';
-import { ROLES, SCOPE_KINDS } from '../../domain/roles.ts';
-import { displayText, givenId, identifier, moment, object, VERSIONED } from './members.ts';
+import { ROLES, SCOPE_KINDS } from '../control/domain/roles.ts';
+import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 export const SCOPE = object(
   {
