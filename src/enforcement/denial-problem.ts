@@ -1,5 +1,5 @@
 /**
- * A denial as every door tells it: RFC 9457 problem details and the headers beside them.
+ * A denial as every enforcement point sends it: RFC 9457 problem details and the headers beside them.
  * Source: docs/protocol.md, under the decision table.
  */
 import type { Denial, Reason } from '../protocol/reasons.ts';

@@ -28,7 +28,7 @@ export function parseHostAndPort(flag: string, address: string): HostAndPort {
 const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
- * Checks an address of the gRPC door and gives it back.
+ * Checks an address of the ext_authz server and gives it back.
  * @throws CliError `bad_address`
  */
 export function parseGrpcAddress(flag: string, address: string): string {

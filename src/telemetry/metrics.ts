@@ -3,8 +3,8 @@
  * Source: docs/enforcement.md "Operations".
  */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { createDoorMetrics, type DoorMetrics } from './door-metrics.ts';
 import { DurationHistogram } from './duration-histogram.ts';
+import { createExtAuthzServerMetrics, type ExtAuthzServerMetrics } from './ext-authz-server-metrics.ts';
 import { createRpcMetrics, type RpcMetrics } from './rpc-metrics.ts';
 
 /**
@@ -39,7 +39,7 @@ export interface VerifierMetrics {
   replayUnavailable(why: string): void;
   bundleRefused(code: string): void;
   readonly rpc: RpcMetrics;
-  readonly door: DoorMetrics;
+  readonly extAuthz: ExtAuthzServerMetrics;
 }
 
 /** @param readBundle undefined while no bundle is loaded */
@@ -75,7 +75,7 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   ]);
   registerBundleGauges(registry, readBundle);
   const rpc = createRpcMetrics(registry);
-  const door = createDoorMetrics(registry);
+  const extAuthz = createExtAuthzServerMetrics(registry);
   const decisionChildren = createChildCache((outcome, reason, detail, route_id) =>
     decisions.labels({ outcome, reason, detail, route_id }),
   );
@@ -86,7 +86,7 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     replayUnavailable: (why) => unavailable.inc({ why }),
     bundleRefused: (code) => refused.inc({ code }),
     rpc,
-    door,
+    extAuthz,
   };
 }
 

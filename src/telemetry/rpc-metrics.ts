@@ -1,5 +1,5 @@
 /**
- * What the gRPC door counts of each method: the convention of go-grpc-prometheus, which dashboards know.
+ * What the ext_authz server counts of each method: the convention of go-grpc-prometheus, which dashboards know.
  * Starts and messages are plain numbers that are read when somebody scrapes, so that no request pays for them.
  */
 import { Counter, type Registry } from 'prom-client';

@@ -7,9 +7,9 @@ import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import {
-  type ExtAuthzGrpcDoor,
-  type ExtAuthzGrpcOptions,
-  openExtAuthzGrpcDoor,
+  type ExtAuthzServer,
+  type ExtAuthzServerOptions,
+  openExtAuthzServer,
 } from '../../src/enforcement/ext-authz-grpc/server.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { CHECK_PATH } from '../fakes/check-client.ts';
@@ -39,19 +39,19 @@ beforeAll(async () => {
 });
 afterAll(() => upstream.stop());
 
-const opened: { doors: ExtAuthzGrpcDoor[]; envoys: RunningEnvoy[]; sessions: ClientHttp2Session[] } = {
-  doors: [],
+const opened: { servers: ExtAuthzServer[]; envoys: RunningEnvoy[]; sessions: ClientHttp2Session[] } = {
+  servers: [],
   envoys: [],
   sessions: [],
 };
 afterEach(async () => {
   for (const session of opened.sessions.splice(0)) session.destroy();
   for (const envoy of opened.envoys.splice(0)) await envoy.stop();
-  for (const door of opened.doors.splice(0)) await door.drain(0);
+  for (const extAuthz of opened.servers.splice(0)) await extAuthz.drain(0);
 });
 
-async function openDoor(options: Partial<ExtAuthzGrpcOptions> = {}): Promise<ExtAuthzGrpcDoor> {
-  const door = await openExtAuthzGrpcDoor({
+async function openExtAuthz(options: Partial<ExtAuthzServerOptions> = {}): Promise<ExtAuthzServer> {
+  const extAuthz = await openExtAuthzServer({
     verifier: createTestVerifier({ snapshot }).verifier,
     metrics,
     bodyMode: 'buffered',
@@ -59,12 +59,12 @@ async function openDoor(options: Partial<ExtAuthzGrpcOptions> = {}): Promise<Ext
     maxMessageBytes: MAX_MESSAGE_BYTES,
     ...options,
   });
-  opened.doors.push(door);
-  return door;
+  opened.servers.push(extAuthz);
+  return extAuthz;
 }
 
 /** Also without the filter that asks for a decision ID. */
-async function startAllowingEnvoy(version: string, { address }: ExtAuthzGrpcDoor): Promise<RunningEnvoy> {
+async function startAllowingEnvoy(version: string, { address }: ExtAuthzServer): Promise<RunningEnvoy> {
   const [host = '', port] = address.split(':');
   const envoy = await startEnvoy(version, {
     verifier: { kind: 'tcp', host, port: Number(port) },
@@ -92,7 +92,7 @@ async function outcome(envoy: RunningEnvoy, request: Request): Promise<string> {
 }
 
 /** Calls of somebody else, none of them complete, until one more is too many. */
-async function fill({ address }: ExtAuthzGrpcDoor, calls: number): Promise<void> {
+async function fill({ address }: ExtAuthzServer, calls: number): Promise<void> {
   const session = connect(`http://${address}`);
   opened.sessions.push(session);
   session.on('error', () => undefined);
@@ -119,25 +119,25 @@ async function started(): Promise<number> {
 
 describe.each(LANE_ENVOYS)('Envoy %s under failure_mode_allow', (version) => {
   it('forwards a request without an answer from the verifier', async () => {
-    const door = await openDoor();
-    const envoy = await startAllowingEnvoy(version, door);
-    await door.drain(0);
+    const extAuthz = await openExtAuthz();
+    const envoy = await startAllowingEnvoy(version, extAuthz);
+    await extAuthz.drain(0);
     expect(await outcome(envoy, get)).toBe('forwarded, 200');
   });
 
   it('denies calls over the limit, whatever their size', async () => {
-    const door = await openDoor({
+    const extAuthz = await openExtAuthz({
       callLimits: { ...CALL_LIMITS, maxCalls: 3, transferTimeoutMs: 60_000 },
     });
-    await fill(door, 3);
-    const envoy = await startAllowingEnvoy(version, door);
+    await fill(extAuthz, 3);
+    const envoy = await startAllowingEnvoy(version, extAuthz);
     for (const request of [get, { ...post, body: 'abc' }, large]) {
       expect(await outcome(envoy, request)).toBe('503 verifier_unavailable/overloaded');
     }
   });
 
   it('denies a Check of too many bytes, unread', async () => {
-    const envoy = await startAllowingEnvoy(version, await openDoor());
+    const envoy = await startAllowingEnvoy(version, await openExtAuthz());
     expect(await outcome(envoy, large)).toBe('403 bundle_route_missing/path_not_canonical');
     expect(await outcome(envoy, get)).toBe('403 bundle_route_missing/origin');
   });

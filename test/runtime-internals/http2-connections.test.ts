@@ -1,8 +1,8 @@
-/** What every connection to a real door is given. */
+/** What every connection to a real ext_authz server is given. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterEach, expect, it, jest } from '@jest/globals';
-import { type ExtAuthzGrpcDoor, openExtAuthzGrpcDoor } from '../../src/enforcement/ext-authz-grpc/server.ts';
+import { type ExtAuthzServer, openExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/server.ts';
 import { StreamTable } from '../../src/runtime-internals/http2-stream-table.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
@@ -14,24 +14,24 @@ const FIRST_WINDOW_BYTES = 65_535;
 const STREAMS = 1_024;
 const CHECK_BYTES = 4_000;
 
-let door: ExtAuthzGrpcDoor | undefined;
+let extAuthz: ExtAuthzServer | undefined;
 const sessions: ClientHttp2Session[] = [];
 afterEach(async () => {
   for (const session of sessions.splice(0)) session.destroy();
-  await door?.drain(0);
+  await extAuthz?.drain(0);
   jest.restoreAllMocks();
 });
 
-async function open(): Promise<ExtAuthzGrpcDoor> {
+async function open(): Promise<ExtAuthzServer> {
   const { verifier } = createTestVerifier({ snapshot: await compileSite(siteContent(newSiteKeys())) });
-  door = await openExtAuthzGrpcDoor({
+  extAuthz = await openExtAuthzServer({
     verifier,
     metrics: createVerifierMetrics(() => undefined),
     bodyMode: 'buffered',
     listen: '127.0.0.1:0',
     maxMessageBytes: 64 * 1024,
   });
-  return door;
+  return extAuthz;
 }
 
 it('is room for a Check on every stream, on each connection', async () => {

@@ -31,11 +31,11 @@ describe('metrics of the verifier', () => {
     check.received();
     check.sent();
     check.handled('OK', 0.0003);
-    metrics.door.refused('tls');
-    metrics.door.connections(2);
-    metrics.door.calls(1);
-    metrics.door.certificateExpires(1_900_000_000);
-    metrics.door.certificateReloaded('failed');
+    metrics.extAuthz.refused('tls');
+    metrics.extAuthz.connections(2);
+    metrics.extAuthz.calls(1);
+    metrics.extAuthz.certificateExpires(1_900_000_000);
+    metrics.extAuthz.certificateReloaded('failed');
     const found = (await samples(metrics)).filter((line) => !line.includes('_bucket'));
     const withoutSums = found.filter((line) => !line.includes('_sum'));
     const rpc = 'grpc_type="unary",grpc_service="envoy.service.auth.v3.Authorization",grpc_method="Check"';

@@ -1,13 +1,13 @@
-/** Every vector, at whatever door: outcome, reason, detail and status, and what upstream receives. */
+/** Every vector, at whatever enforcement point: outcome, reason, detail and status, and what upstream receives. */
 import { describe, expect, it } from '@jest/globals';
 import { type Bench, type Circumstances, createBench, storeOf } from './bench.ts';
 import type { Expected, ReceivedRequest } from './make/format.ts';
 import { ALLOWED, type Answered, DENIED, REPLAY, withoutStep } from './published.ts';
 
 /** Puts a request to the bench's verifier, in the circumstances that are set. */
-export type AskDoor = (request: ReceivedRequest, bench: Bench) => Promise<Answered>;
+export type AskEnforcementPoint = (request: ReceivedRequest, bench: Bench) => Promise<Answered>;
 
-export function describeVectors(door: string, ask: AskDoor): void {
+export function describeVectors(point: string, ask: AskEnforcementPoint): void {
   const bench = createBench();
 
   async function expectAnswer(request: ReceivedRequest, circumstances: Circumstances, expected: Expected) {
@@ -19,7 +19,7 @@ export function describeVectors(door: string, ask: AskDoor): void {
   describe.each([
     ['allowed', ALLOWED],
     ['denied', DENIED],
-  ] as const)(`${door}: %s`, (_, vectors) => {
+  ] as const)(`${point}: %s`, (_, vectors) => {
     it.each(vectors.map((vector) => [vector.name, vector] as const))('%s', async (_name, vector) => {
       const { bundle, expected, now: nowSeconds, request } = vector;
       const realtimeStalenessSeconds = vector.realtime_staleness_seconds;
@@ -28,7 +28,7 @@ export function describeVectors(door: string, ask: AskDoor): void {
     });
   });
 
-  describe(`${door}: one after the other`, () => {
+  describe(`${point}: one after the other`, () => {
     it.each(REPLAY.map((vector) => [vector.name, vector] as const))('%s', async (_name, vector) => {
       const { bundle, steps, store: begun } = vector;
       const store = storeOf(begun, steps[0]?.now ?? 0);

@@ -73,7 +73,7 @@ function bodyOf(body: ReceivedRequest['body']): BodyState {
     : { kind: body.state };
 }
 
-/** What a door answered, in the words of a vector. */
+/** What a enforcement point answered, in the words of a vector. */
 export type Answered = Expected | { readonly outcome: 'neither' };
 
 /** `step` is told by the vector alone: no answer says it. */

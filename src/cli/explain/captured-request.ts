@@ -1,6 +1,6 @@
 /**
  * A request as somebody captured it: a CheckRequest, or an audit event with method, path and headers beside it. Either
- * becomes the CheckRequest that Envoy sends, so that the door reads it as it reads all others.
+ * becomes the CheckRequest that Envoy sends, so that the ext_authz server reads it as it reads all others.
  * Source: docs/explain.md "The request".
  */
 import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc/messages.ts';

@@ -1,6 +1,6 @@
 /**
- * The door's own sockets: TCP, a Unix socket, either with TLS. Connections are counted and bounded here and handed on;
- * gRPC begins behind it.
+ * The listening sockets of the ext_authz server: TCP or a Unix socket, with or without TLS. They count and limit connections
+ * before grpc-js gets them.
  */
 import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
@@ -15,21 +15,21 @@ import {
 } from 'node:net';
 import { dirname } from 'node:path';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
-import { type DoorTls, isNamedClient, type TlsMaterial, tlsOptions } from './tls.ts';
+import type { ExtAuthzServerMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
+import { isNamedClient, type ServerTls, type TlsMaterial, tlsOptions } from './tls.ts';
 
-export interface DoorListenerOptions {
+export interface ConnectionListenerOptions {
   /** `HOST:PORT`, `[IPV6]:PORT` (port 0 picks one) or `unix:PATH`. */
   readonly listen: string;
   /** More connections than this at a time are closed at once. */
   readonly maxConnections: number;
-  readonly tls: DoorTls | undefined;
-  readonly metrics: DoorMetrics;
+  readonly tls: ServerTls | undefined;
+  readonly metrics: ExtAuthzServerMetrics;
   /** A connection, its TLS handshake done and its client let in. */
   readonly onConnection: (connection: Socket | TLSSocket) => void;
 }
 
-export interface DoorListener {
+export interface ConnectionListener {
   /** Where it listens, with the real port. */
   readonly address: string;
   /** Bytes that have come in over all connections, also those that are closed. */
@@ -50,7 +50,9 @@ export class ListenError extends Error {
 }
 
 /** @throws ListenError */
-export async function openDoorListener(options: DoorListenerOptions): Promise<DoorListener> {
+export async function openConnectionListener(
+  options: ConnectionListenerOptions,
+): Promise<ConnectionListener> {
   const connections = new ConnectionCount(options.metrics);
   const servers: Server[] = [];
   const bindAll = async (): Promise<string> => {
@@ -86,11 +88,11 @@ export async function openDoorListener(options: DoorListenerOptions): Promise<Do
 
 /** Connections as the system has them, before TLS. */
 class ConnectionCount {
-  readonly #metrics: DoorMetrics;
+  readonly #metrics: ExtAuthzServerMetrics;
   readonly #open = new Set<Socket>();
   #bytesOfClosed = 0;
 
-  constructor(metrics: DoorMetrics) {
+  constructor(metrics: ExtAuthzServerMetrics) {
     this.#metrics = metrics;
   }
 
@@ -115,7 +117,7 @@ class ConnectionCount {
   }
 }
 
-function createListener(options: DoorListenerOptions, connections: ConnectionCount): Server {
+function createListener(options: ConnectionListenerOptions, connections: ConnectionCount): Server {
   const { maxConnections, metrics, tls } = options;
   const server =
     tls === undefined
@@ -127,7 +129,7 @@ function createListener(options: DoorListenerOptions, connections: ConnectionCou
   return server;
 }
 
-function createTlsListener({ metrics, onConnection }: DoorListenerOptions, tls: DoorTls): TlsServer {
+function createTlsListener({ metrics, onConnection }: ConnectionListenerOptions, tls: ServerTls): TlsServer {
   const server = createTlsServer({ ...tlsOptions(tls.material), noDelay: true });
   server.on('tlsClientError', () => metrics.refused('tls'));
   server.on('secureConnection', (socket) => {
@@ -175,7 +177,7 @@ function bind(server: Server, place: ListenOptions): Promise<void> {
     server.once('error', reject);
     server.listen(place, () => {
       server.removeListener('error', reject);
-      // Out of file descriptors, for one: the connection is lost, the door is not.
+      // For example when file descriptors run out: that connection is lost, the listener goes on.
       server.on('error', () => undefined);
       resolve();
     });

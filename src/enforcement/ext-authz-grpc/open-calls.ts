@@ -5,7 +5,7 @@
  */
 import { type ServerInterceptor, status } from '@grpc/grpc-js';
 import { LinkedList } from '../../runtime-internals/linked-list.ts';
-import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
+import type { ExtAuthzServerMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
 import { watchLoopStalls } from './loop-stall.ts';
 import { type DenyCheck, OpenCall } from './open-call.ts';
@@ -13,7 +13,7 @@ import { CHECK_PATH } from './service.ts';
 
 export interface OpenCallsOptions {
   readonly rpc: RpcMetrics;
-  readonly door: DoorMetrics;
+  readonly extAuthz: ExtAuthzServerMetrics;
   readonly limits: CallLimits;
   /** Bytes that have come in over all connections so far. */
   readonly bytesReceived: () => number;
@@ -70,10 +70,10 @@ export class OpenCalls {
     });
     const { maxCalls, maxStreams } = this.#options.limits;
     if (this.#open.size >= maxCalls || (!isUnary && this.#streams >= maxStreams)) {
-      this.#options.door.refused('calls');
+      this.#options.extAuthz.refused('calls');
       call.refuse(status.RESOURCE_EXHAUSTED, 'too many calls');
     } else if (call.isCompressed) {
-      this.#options.door.refused('compressed');
+      this.#options.extAuthz.refused('compressed');
       call.refuse(status.UNIMPLEMENTED, 'compression is not supported');
     }
     return call;
@@ -124,8 +124,8 @@ export class OpenCalls {
    * in meanwhile.
    */
   #sweep(): void {
-    const { bytesReceived, door, limits } = this.#options;
-    door.calls(this.#open.size);
+    const { bytesReceived, extAuthz, limits } = this.#options;
+    extAuthz.calls(this.#open.size);
     if (this.#open.size === 0) return;
     const bytes = bytesReceived();
     const maxSweeps = limits.transferTimeoutMs / SWEEP_EVERY_MS;
@@ -135,7 +135,7 @@ export class OpenCalls {
       const isSlow = age.sweeps > maxSweeps;
       // The first that is met is the oldest, so it has seen the most come in.
       if (!isSlow && age.bytes <= limits.maxIncompleteBytes) continue;
-      door.refused(isSlow ? 'slow' : 'bytes');
+      extAuthz.refused(isSlow ? 'slow' : 'bytes');
       call.abort();
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The ext_authz gRPC door: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with or without TLS,
+ * The ext_authz gRPC server: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with or without TLS,
  * with health and, where it is wanted, reflection. Every answer is an OK RPC; what was decided is in the CheckResponse.
  */
 import { randomUUID } from 'node:crypto';
@@ -21,8 +21,8 @@ import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
 import { deniedResponse } from './check-response.ts';
-import { Inlet } from './inlet.ts';
-import { type DoorListener, openDoorListener } from './listener.ts';
+import { ConnectionAcceptor } from './connection-acceptor.ts';
+import { type ConnectionListener, openConnectionListener } from './listener.ts';
 import type { CheckRequest } from './messages.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
@@ -34,11 +34,11 @@ import {
   responseSerializers,
   UNREADABLE,
 } from './service.ts';
-import type { DoorTls, TlsMaterial } from './tls.ts';
+import type { ServerTls, TlsMaterial } from './tls.ts';
 
 export { ListenError } from './listener.ts';
 
-export interface ExtAuthzGrpcOptions {
+export interface ExtAuthzServerOptions {
   readonly verifier: Verifier;
   readonly metrics: VerifierMetrics;
   readonly bodyMode: EnvoyBodyMode;
@@ -47,7 +47,7 @@ export interface ExtAuthzGrpcOptions {
   /** Most bytes of one CheckRequest, headers and the buffered body; a larger one is denied. */
   readonly maxMessageBytes: number;
   /** Default: plaintext. */
-  readonly tls?: DoorTls | undefined;
+  readonly tls?: ServerTls | undefined;
   /** Default: off. */
   readonly reflection?: boolean;
   /** Default 1024. */
@@ -61,7 +61,7 @@ export interface ExtAuthzGrpcOptions {
   readonly onInternalError?: (error: unknown) => void;
 }
 
-export interface ExtAuthzGrpcDoor {
+export interface ExtAuthzServer {
   /** Where it listens: `HOST:PORT` with the real port, or `unix:PATH`. */
   readonly address: string;
   /** What health checks of the gRPC health protocol are told. */
@@ -84,15 +84,15 @@ const KEEPALIVE = { 'grpc.keepalive_time_ms': 30_000, 'grpc.keepalive_timeout_ms
 const DESTROY_WAIT_MS = 500;
 
 /** @throws ListenError */
-export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promise<ExtAuthzGrpcDoor> {
+export async function openExtAuthzServer(options: ExtAuthzServerOptions): Promise<ExtAuthzServer> {
   // The library would write lines of its own to standard error; what matters comes back as errors.
   setLogVerbosity(logVerbosity.NONE);
-  let listener: DoorListener | undefined;
+  let listener: ConnectionListener | undefined;
   const definition = loadPackageDefinition();
   const answerCheck = createCheckAnswerer(options, definition);
   const calls = new OpenCalls({
     rpc: options.metrics.rpc,
-    door: options.metrics.door,
+    extAuthz: options.metrics.extAuthz,
     limits: options.callLimits ?? CALL_LIMITS,
     bytesReceived: () => listener?.bytesReceived() ?? 0,
     deny: (call, send) => answerCheck(UNREADABLE, call, send),
@@ -107,15 +107,15 @@ export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promis
     const { ReflectionService } = await import('@grpc/reflection');
     new ReflectionService(definition).addToServer(server);
   }
-  const inlet = new Inlet(server, options.tls?.material.clientCa);
+  const acceptor = new ConnectionAcceptor(server, options.tls?.material.clientCa);
   options.beforeListening?.();
   try {
-    listener = await openDoorListener({
+    listener = await openConnectionListener({
       listen: options.listen,
       maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
       tls: options.tls,
-      metrics: options.metrics.door,
-      onConnection: (connection) => inlet.take(connection),
+      metrics: options.metrics.extAuthz,
+      onConnection: (connection) => acceptor.accept(connection),
     });
   } catch (error) {
     calls.close();
@@ -128,13 +128,13 @@ export async function openExtAuthzGrpcDoor(options: ExtAuthzGrpcOptions): Promis
     setServing,
     setTlsMaterial: (material) => {
       opened.setTlsMaterial(material);
-      inlet.trust(material.clientCa);
+      acceptor.trustClientCa(material.clientCa);
     },
-    drain: (timeoutMs) => drain({ server, listener: opened, calls, inlet }, timeoutMs),
+    drain: (timeoutMs) => drain({ server, listener: opened, calls, acceptor }, timeoutMs),
   };
 }
 
-function createGrpcServer({ maxMessageBytes }: ExtAuthzGrpcOptions, calls: OpenCalls): Server {
+function createGrpcServer({ maxMessageBytes }: ExtAuthzServerOptions, calls: OpenCalls): Server {
   return new Server({
     ...KEEPALIVE,
     // A larger Check is denied by its announced length (`open-call.ts`), and no more of it is read.
@@ -190,7 +190,7 @@ function createSafeEncoder(definition: PackageDefinition, report: (error: unknow
   };
 }
 
-function createCheckAnswerer(options: ExtAuthzGrpcOptions, definition: PackageDefinition): AnswerCheck {
+function createCheckAnswerer(options: ExtAuthzServerOptions, definition: PackageDefinition): AnswerCheck {
   const { bodyMode, tracer, verifier } = options;
   const report = options.onInternalError ?? (() => undefined);
   const { encode, refuse } = createSafeEncoder(definition, report);
@@ -232,17 +232,17 @@ function internalDenial(): DeniedDecision {
 
 interface DrainedParts {
   readonly server: Server;
-  readonly listener: DoorListener;
+  readonly listener: ConnectionListener;
   readonly calls: OpenCalls;
-  readonly inlet: Inlet;
+  readonly acceptor: ConnectionAcceptor;
 }
 
-async function drain({ calls, inlet, listener, server }: DrainedParts, timeoutMs: number): Promise<void> {
+async function drain({ calls, acceptor, listener, server }: DrainedParts, timeoutMs: number): Promise<void> {
   listener.stop();
   calls.endStreams();
   const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
   if (!(await isDoneWithin(ended, timeoutMs))) {
-    inlet.cut();
+    acceptor.closeAll();
     await isDoneWithin(listener.closed, DESTROY_WAIT_MS);
     server.forceShutdown();
   }

@@ -1,4 +1,4 @@
-/** TLS of the gRPC door: what it is made of, and which clients may speak. */
+/** TLS of the ext_authz server: what it is made of, and which clients may speak. */
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type TLSSocket, type TlsOptions } from 'node:tls';
 
@@ -11,7 +11,7 @@ export interface TlsMaterial {
   readonly clientCa: string | undefined;
 }
 
-export interface DoorTls {
+export interface ServerTls {
   readonly material: TlsMaterial;
   /** URIs or DNS names, one of which a client's certificate must have; any certificate of the CA when empty. */
   readonly clientNames: readonly string[];

@@ -1,24 +1,24 @@
 /** Keeps health checks up to date with the sidecar's readiness, and the log with what changes in it. */
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
-import type { ExtAuthzGrpcDoor } from '../../enforcement/ext-authz-grpc/server.ts';
+import type { ExtAuthzServer } from '../../enforcement/ext-authz-grpc/server.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 
 const INTERVAL_MS = 200;
 
 export interface ReportOptions {
   readonly readiness: () => readonly ReadinessCheck[];
-  readonly door: Pick<ExtAuthzGrpcDoor, 'setServing'>;
+  readonly extAuthz: Pick<ExtAuthzServer, 'setServing'>;
   readonly logger: Logger;
   /** Whatever else is in order, health says no from then on. */
   readonly leaving: AbortSignal;
 }
 
 /** Looks now and then regularly. @returns ends it */
-export function reportReadiness({ door, leaving, logger, readiness }: ReportOptions): () => void {
+export function reportReadiness({ extAuthz, leaving, logger, readiness }: ReportOptions): () => void {
   const log = new ReadinessLog(logger);
   const look = () => {
     const checks = readiness();
-    door.setServing(!leaving.aborted && checks.every(({ problem }) => problem === undefined));
+    extAuthz.setServing(!leaving.aborted && checks.every(({ problem }) => problem === undefined));
     for (const check of checks) log.note(check);
   };
   look();

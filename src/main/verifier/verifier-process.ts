@@ -21,7 +21,7 @@ import { staleGroups } from '../../verifier/decision/steps/freshness.ts';
 import type { ReplayStore } from '../../verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
 import { type Departure, departBySignal } from './departure.ts';
-import { type DoorPlan, openDoor, planDoor, type VerifierDoor } from './door.ts';
+import { type ExtAuthzPlan, openExtAuthz, planExtAuthz, type VerifierExtAuthz } from './ext-authz.ts';
 import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
 import { reportReadiness } from './readiness-report.ts';
 import { createReplayTelemetry } from './replay-telemetry.ts';
@@ -38,8 +38,8 @@ export interface ProcessRole {
     run: (departure: Departure) => Promise<void>,
   ) => Promise<void>;
   readonly createBundle: typeof createVerifierBundle;
-  /** @param doorAddress where the door listens */
-  readonly openAdmin: (options: AdminOptions, doorAddress: string) => Promise<AdminListener>;
+  /** @param extAuthzAddress where the ext_authz server listens */
+  readonly openAdmin: (options: AdminOptions, extAuthzAddress: string) => Promise<AdminListener>;
   readonly logFields: { readonly [name: string]: string | number };
   /** The log line that says that it listens. */
   readonly tellStart: (logger: Logger, started: Started) => void;
@@ -48,7 +48,7 @@ export interface ProcessRole {
 interface Started {
   readonly version: string;
   readonly authSite: string;
-  /** Where the door listens, and the admin listener. */
+  /** Where the ext_authz server listens, and the admin listener. */
   readonly listen: string;
   readonly adminListen: string;
 }
@@ -95,11 +95,11 @@ async function serve({ context, departure, role, settings }: ServeInputs): Promi
 /** Opens the listeners, and closes them when everything in flight has been answered. */
 async function keepOpen(parts: Parts): Promise<void> {
   const { departure, logger, role, settings, version } = parts;
-  const { admin, close, door } = await openListeners(parts);
+  const { admin, close, extAuthz } = await openListeners(parts);
   try {
     if (departure.isCalledOff()) return;
     const { authSite } = settings;
-    role.tellStart(logger, { version, authSite, listen: door.address, adminListen: admin.address });
+    role.tellStart(logger, { version, authSite, listen: extAuthz.address, adminListen: admin.address });
     await stopped(departure.leaving);
     logger.info('draining');
     // Whoever asks for its health takes it out of what is asked; until then its answers are as good as ever.
@@ -119,7 +119,7 @@ interface StartInputs {
 
 /** Everything but the listeners. */
 interface Parts extends StartInputs {
-  readonly doorPlan: DoorPlan;
+  readonly extAuthzPlan: ExtAuthzPlan;
   readonly adminAddress: HostAndPort;
   readonly metrics: VerifierMetrics;
   readonly bundle: VerifierBundle;
@@ -133,7 +133,7 @@ interface Parts extends StartInputs {
 async function startParts(inputs: StartInputs): Promise<Parts> {
   const { logger, role, settings } = inputs;
   const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
-  const doorPlan = await planDoor(settings);
+  const extAuthzPlan = await planExtAuthz(settings);
   const externalOrigin = parseExternalOrigin(settings.externalOrigin);
   await assertReplaySetting(settings);
   const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
@@ -169,11 +169,11 @@ async function startParts(inputs: StartInputs): Promise<Parts> {
       realtimeStalenessSeconds,
       leaving,
     });
-  return { ...inputs, doorPlan, adminAddress, metrics, bundle, replayStore, audit, verifier, readiness };
+  return { ...inputs, extAuthzPlan, adminAddress, metrics, bundle, replayStore, audit, verifier, readiness };
 }
 
 interface Listeners {
-  readonly door: VerifierDoor;
+  readonly extAuthz: VerifierExtAuthz;
   readonly admin: AdminListener;
   /** Answers what is in flight, at most for as long as the settings say. */
   readonly close: () => Promise<void>;
@@ -181,37 +181,37 @@ interface Listeners {
 
 /** @throws CliError `listen_failed` */
 async function openListeners(parts: Parts): Promise<Listeners> {
-  const { adminAddress, departure, doorPlan, logger, metrics, role, settings } = parts;
+  const { adminAddress, departure, extAuthzPlan, logger, metrics, role, settings } = parts;
   const { leaving } = departure;
-  const door = await openDoor({
+  const extAuthz = await openExtAuthz({
     ...parts,
-    plan: doorPlan,
-    // Nobody asks yet, neither the door nor for its health: all would wait.
+    plan: extAuthzPlan,
+    // Nobody asks yet, neither the ext_authz server nor for its health: all would wait.
     beforeListening: releaseStartMemory,
     onInternalError: internalErrorLog(logger),
   }).catch((error: unknown) => {
     throw listenFailure(error, settings.listen);
   });
-  const readiness = (isLeaving: boolean) => [...parts.readiness(isLeaving), ...door.checks()];
+  const readiness = (isLeaving: boolean) => [...parts.readiness(isLeaving), ...extAuthz.checks()];
   createReadinessMetrics(metrics.registry, () => readiness(leaving.aborted));
   const adminOptions = {
     ...adminAddress,
     readiness: () => readiness(leaving.aborted),
     metrics: () => scrape(metrics),
   };
-  const admin = await role.openAdmin(adminOptions, door.address).catch(async (error: unknown) => {
-    await door.drain(0);
+  const admin = await role.openAdmin(adminOptions, extAuthz.address).catch(async (error: unknown) => {
+    await extAuthz.drain(0);
     throw listenFailure(error, settings.adminListen);
   });
   // That it leaves is no news of its readiness: the log has it by itself.
-  const stopReporting = reportReadiness({ readiness: () => readiness(false), door, logger, leaving });
+  const stopReporting = reportReadiness({ readiness: () => readiness(false), extAuthz, logger, leaving });
   const close = async () => {
     stopReporting();
-    door.setServing(false);
-    await door.drain(settings.drainTimeoutMs);
+    extAuthz.setServing(false);
+    await extAuthz.drain(settings.drainTimeoutMs);
     await admin.close();
   };
-  return { door, admin, close };
+  return { extAuthz, admin, close };
 }
 
 function internalErrorLog(logger: Logger): (error: unknown) => void {

@@ -1,4 +1,4 @@
-/** The oracle: what every door said of every proof, kept outside of all that is tested. */
+/** The oracle: what every target said of every proof, kept outside of all that is tested. */
 
 /** What a verifier may say while its replay store or its machine is in trouble (docs/protocol.md "Decision"). */
 const KNOWN_OUTCOMES = new Set([
@@ -11,7 +11,7 @@ const KNOWN_OUTCOMES = new Set([
 
 export interface Accept {
   readonly jti: string;
-  readonly door: string;
+  readonly target: string;
   /** Of `performance.now()`. */
   readonly atMs: number;
 }
@@ -19,7 +19,7 @@ export interface Accept {
 export class AcceptLedger {
   readonly #accepts = new Map<string, Accept>();
   readonly #alsoKnown: ReadonlySet<string>;
-  /** Accepted twice: `jti: first door, second door, milliseconds between`. Empty, or all is lost. */
+  /** Accepted twice: `jti: first target, second target, milliseconds between`. Empty, or all is lost. */
   readonly doubles: string[] = [];
   /** Answers that are not of the documented set, and calls that ended without one. */
   readonly unknown: string[] = [];
@@ -38,24 +38,24 @@ export class AcceptLedger {
     return this.#accepts.has(jti);
   }
 
-  /** @param prefix of doors' names */
+  /** @param prefix of targets' names */
   acceptsThrough(prefix: string): number {
-    return [...this.#accepts.values()].filter(({ door }) => door.startsWith(prefix)).length;
+    return [...this.#accepts.values()].filter(({ target }) => target.startsWith(prefix)).length;
   }
 
   count(outcome: string): number {
     return this.outcomes.get(outcome) ?? 0;
   }
 
-  record(jti: string, door: string, outcome: string): void {
+  record(jti: string, target: string, outcome: string): void {
     this.outcomes.set(outcome, this.count(outcome) + 1);
     if (!KNOWN_OUTCOMES.has(outcome) && !this.#alsoKnown.has(outcome)) {
-      this.unknown.push(`${door}: ${outcome}`);
+      this.unknown.push(`${target}: ${outcome}`);
     }
     if (outcome !== 'allowed') return;
     const atMs = performance.now();
     const first = this.#accepts.get(jti);
-    if (first === undefined) this.#accepts.set(jti, { jti, door, atMs });
-    else this.doubles.push(`${jti}: ${first.door}, ${door}, ${Math.round(atMs - first.atMs)} ms later`);
+    if (first === undefined) this.#accepts.set(jti, { jti, target, atMs });
+    else this.doubles.push(`${jti}: ${first.target}, ${target}, ${Math.round(atMs - first.atMs)} ms later`);
   }
 }

@@ -5,8 +5,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitFor } from '../harness/wait.ts';
 import { AcceptLedger } from './accept-ledger.ts';
-import type { Door } from './doors.ts';
 import { type Proof, type ProofSource, SKEW_SECONDS, systemSeconds } from './proof-source.ts';
+import type { Target } from './targets.ts';
 
 const WORKERS = 4;
 /** Between one worker's proofs: verifiers shall be busy, and the machine not only with them. */
@@ -25,7 +25,7 @@ const FENCED = 'replay_store_unavailable/fenced 503';
 
 export interface CampaignOptions {
   readonly source: ProofSource;
-  readonly doors: readonly Door[];
+  readonly targets: readonly Target[];
   /** By which callers sign. Default: the system's. */
   readonly nowSeconds?: () => number;
   readonly ledger?: AcceptLedger;
@@ -33,7 +33,7 @@ export interface CampaignOptions {
 
 export interface Recovery {
   readonly fault: string;
-  /** From the end of the fault until a fresh proof was accepted at every door. */
+  /** From the end of the fault until a fresh proof was accepted at every target. */
   readonly seconds: number;
   /** Proofs made after the fault that were refused because they might have been consumed before. */
   readonly fenced: number;
@@ -43,15 +43,15 @@ export class ReplayCampaign {
   readonly ledger: AcceptLedger;
   readonly recoveries: Recovery[] = [];
   readonly #source: ProofSource;
-  readonly doors: readonly Door[];
+  readonly targets: readonly Target[];
   readonly #nowSeconds: () => number;
   /** All that may have been consumed, oldest first. */
   readonly #presented: Proof[] = [];
   #isLoading = false;
 
-  constructor({ source, doors, ledger = new AcceptLedger(), nowSeconds = systemSeconds }: CampaignOptions) {
+  constructor({ source, targets, ledger = new AcceptLedger(), nowSeconds = systemSeconds }: CampaignOptions) {
     this.#source = source;
-    this.doors = doors;
+    this.targets = targets;
     this.ledger = ledger;
     this.#nowSeconds = nowSeconds;
   }
@@ -68,7 +68,7 @@ export class ReplayCampaign {
     }
   }
 
-  /** Strikes in the middle of accepted requests; resolves when all doors accept again and every old proof was tried again. */
+  /** Strikes in the middle of accepted requests; resolves when all targets accept again and every old proof was tried again. */
   async survive(fault: string, strike: () => Promise<void>): Promise<Recovery> {
     await this.someAccepts();
     await strike();
@@ -108,13 +108,13 @@ export class ReplayCampaign {
     }
   }
 
-  /** Resolves when each door has accepted a proof that was made for it. @returns outcomes until then */
-  async untilServing(doors: readonly Door[] = this.doors): Promise<readonly string[]> {
+  /** Resolves when each target has accepted a proof that was made for it. @returns outcomes until then */
+  async untilServing(targets: readonly Target[] = this.targets): Promise<readonly string[]> {
     const outcomes: string[] = [];
     await Promise.all(
-      doors.map((door) =>
-        waitFor(`${door.name} to accept`, RESUME_TIMEOUT_MS, async () => {
-          const outcome = await this.#present(this.#mint(), door);
+      targets.map((target) =>
+        waitFor(`${target.name} to accept`, RESUME_TIMEOUT_MS, async () => {
+          const outcome = await this.#present(this.#mint(), target);
           outcomes.push(outcome);
           return outcome === 'allowed' ? true : undefined;
         }),
@@ -123,26 +123,26 @@ export class ReplayCampaign {
     return outcomes;
   }
 
-  /** Resolves when the door has refused a proof that was made for it. */
-  async untilRefusing(door: Door): Promise<void> {
-    await waitFor(`${door.name} to refuse`, RESUME_TIMEOUT_MS, async () => {
-      const outcome = await this.#present(this.#mint(), door);
+  /** Resolves when the target has refused a proof that was made for it. */
+  async untilRefusing(target: Target): Promise<void> {
+    await waitFor(`${target.name} to refuse`, RESUME_TIMEOUT_MS, async () => {
+      const outcome = await this.#present(this.#mint(), target);
       return outcome === 'allowed' ? undefined : true;
     });
   }
 
-  /** Names of the doors that accept a proof made for them while `withinMs` pass. */
+  /** Names of the targets that accept a proof made for them while `withinMs` pass. */
   async accepting(withinMs: number): Promise<readonly string[]> {
-    const attempts = this.doors.map(async (door) => {
+    const attempts = this.targets.map(async (target) => {
       const accepted = async () =>
-        (await this.#present(this.#mint(), door)) === 'allowed' ? door.name : undefined;
-      return waitFor(`${door.name} to accept`, withinMs, accepted).catch(() => undefined);
+        (await this.#present(this.#mint(), target)) === 'allowed' ? target.name : undefined;
+      return waitFor(`${target.name} to accept`, withinMs, accepted).catch(() => undefined);
     });
     return (await Promise.all(attempts)).filter((name) => name !== undefined);
   }
 
   /**
-   * Presents once more at every door, the latest first: those are the ones that a fault may have lost. Of what was presented
+   * Presents once more at every target, the latest first: those are the ones that a fault may have lost. Of what was presented
    * before the latest few hundred, some, chosen anew each time.
    */
   presentAgain(): Promise<void> {
@@ -155,7 +155,7 @@ export class ReplayCampaign {
     ]);
   }
 
-  /** Presents everything that can still be accepted once more at every door. */
+  /** Presents everything that can still be accepted once more at every target. */
   presentEverything(): Promise<void> {
     return this.#presentAll(this.#live());
   }
@@ -165,8 +165,8 @@ export class ReplayCampaign {
     return this.#presented.filter(({ jti }) => this.ledger.isAccepted(jti)).slice(-count);
   }
 
-  presentOne(proof: Proof, door: Door): Promise<string> {
-    return this.#record(proof, door);
+  presentOne(proof: Proof, target: Target): Promise<string> {
+    return this.#record(proof, target);
   }
 
   async #presentAll(proofs: readonly Proof[]): Promise<void> {
@@ -174,7 +174,7 @@ export class ReplayCampaign {
     const presentRest = async () => {
       for (const proof of next) {
         // A machine that is busy may take until it has expired.
-        if (this.#isLive(proof)) await Promise.all(this.doors.map((door) => this.#record(proof, door)));
+        if (this.#isLive(proof)) await Promise.all(this.targets.map((target) => this.#record(proof, target)));
       }
     };
     await Promise.all(Array.from({ length: PRESENTED_AT_ONCE }, presentRest));
@@ -198,22 +198,22 @@ export class ReplayCampaign {
     while (this.#isLoading) {
       const proof = this.#mint();
       this.#presented.push(proof);
-      await Promise.all(this.doors.map((door) => this.#record(proof, door)));
+      await Promise.all(this.targets.map((target) => this.#record(proof, target)));
       const old = pick(this.#presented);
-      const door = pick(this.doors);
-      if (old !== undefined && door !== undefined && this.#isLive(old)) await this.#record(old, door);
+      const target = pick(this.targets);
+      if (old !== undefined && target !== undefined && this.#isLive(old)) await this.#record(old, target);
       await pause(PACE_MS);
     }
   }
 
-  async #present(proof: Proof, door: Door): Promise<string> {
+  async #present(proof: Proof, target: Target): Promise<string> {
     this.#presented.push(proof);
-    return this.#record(proof, door);
+    return this.#record(proof, target);
   }
 
-  async #record(proof: Proof, door: Door): Promise<string> {
-    const outcome = await door.present(proof);
-    this.ledger.record(proof.jti, door.name, outcome);
+  async #record(proof: Proof, target: Target): Promise<string> {
+    const outcome = await target.present(proof);
+    this.ledger.record(proof.jti, target.name, outcome);
     return outcome;
   }
 

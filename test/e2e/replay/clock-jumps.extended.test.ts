@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { ReplayCampaign } from './campaign.ts';
-import { naiveDoor } from './doors.ts';
 import { FakeClock } from './fake-clock.ts';
 import { type Proof, SKEW_SECONDS, systemSeconds } from './proof-source.ts';
 import { ReplayStage } from './replay-stage.ts';
+import { naiveTarget } from './targets.ts';
 
 const FENCE_SECONDS = 2 * SKEW_SECONDS + 1;
 /** To notice, and for a machine that does other things too. */
@@ -45,7 +45,7 @@ beforeAll(async () => {
   for (const name of ['north', 'south']) {
     await stage.startVerifier({ name, replay: redis.url, env: clockOf(name).env });
   }
-  campaign = campaignWith(stage.verifiers.map(({ door }) => door));
+  campaign = campaignWith(stage.verifiers.map(({ target }) => target));
 }, 90_000);
 afterAll(() => stage?.strike());
 
@@ -75,7 +75,7 @@ it('accepted all along', () => {
 });
 
 it('a store whose records lapse by the clock accepts twice: the campaign finds it', async () => {
-  const naive = campaignWith(['north', 'south'].map((name) => naiveDoor(name, () => redis)));
+  const naive = campaignWith(['north', 'south'].map((name) => naiveTarget(name, () => redis)));
   await naive.underLoad(async () => {
     await naive.survive('ahead and back', async () => {
       await clockOf('redis').put(400);
@@ -92,9 +92,9 @@ async function jump(names: readonly string[], seconds: number): Promise<void> {
   await Promise.all(names.map((name) => clockOf(name).put(seconds)));
   try {
     const refusing = stage.verifiers.filter(
-      ({ door }) => names.includes('redis') || names.includes(door.name),
+      ({ target }) => names.includes('redis') || names.includes(target.name),
     );
-    if (isOne) await Promise.all(refusing.map(({ door }) => campaign.untilRefusing(door)));
+    if (isOne) await Promise.all(refusing.map(({ target }) => campaign.untilRefusing(target)));
     await campaign.presentAgain();
     await presentByTheirClock(names, isOne);
   } finally {
@@ -109,7 +109,7 @@ async function jumpTwice(names: readonly string[], seconds: number): Promise<voi
   await Promise.all(names.map((name) => clockOf(name).put(seconds)));
   try {
     for (const proof of elsewhere) {
-      for (const { door } of stage.verifiers) await campaign.presentOne(proof, door);
+      for (const { target } of stage.verifiers) await campaign.presentOne(proof, target);
     }
   } finally {
     await Promise.all(names.map((name) => clockOf(name).put(0)));
@@ -118,19 +118,19 @@ async function jumpTwice(names: readonly string[], seconds: number): Promise<voi
 
 /** Proofs that are of the present for the verifiers that jumped. */
 async function presentByTheirClock(names: readonly string[], isRefused: boolean): Promise<void> {
-  for (const { door } of stage.verifiers.filter((verifier) => names.includes(verifier.door.name))) {
+  for (const { target } of stage.verifiers.filter((verifier) => names.includes(verifier.target.name))) {
     for (let count = 0; count < 20; count += 1) {
-      const issuedAtSeconds = systemSeconds() + clockOf(door.name).offsetSeconds;
+      const issuedAtSeconds = systemSeconds() + clockOf(target.name).offsetSeconds;
       const proof = stage.source.mint({ issuedAtSeconds });
-      const outcome = await campaign.presentOne(proof, door);
+      const outcome = await campaign.presentOne(proof, target);
       elsewhere.push(proof);
       if (isRefused) expect(outcome).toBe('replay_store_unavailable/store 503');
     }
   }
 }
 
-function campaignWith(doors: ReplayCampaign['doors']): ReplayCampaign {
-  return new ReplayCampaign({ source: stage.source, doors, ledger: new AcceptLedger(REFUSED_BY_TIME) });
+function campaignWith(targets: ReplayCampaign['targets']): ReplayCampaign {
+  return new ReplayCampaign({ source: stage.source, targets, ledger: new AcceptLedger(REFUSED_BY_TIME) });
 }
 
 function clockOf(name: string): FakeClock {

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { CLUSTER_FAULTS, type ClusterFault, callerTag } from './cluster-changes.ts';
-import { naiveDoor } from './doors.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-stage.ts';
+import { naiveTarget } from './targets.ts';
 
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
 /** In short, those in which records are lost. */
@@ -66,7 +66,7 @@ it('a store without a fence accepts twice when a slot moves without its keys: th
   const owner = async () => (await redis.ownerOf(await redis.slotOf(tag))).server;
   const naive = new ReplayCampaign({
     source: stage.source,
-    doors: ['north', 'south'].map((name) => naiveDoor(name, owner, tag)),
+    targets: ['north', 'south'].map((name) => naiveTarget(name, owner, tag)),
   });
   await naive.underLoad(async () => void (await naive.survive(fault.name, () => strike(fault, naive))));
   expect(naive.ledger.doubles.length).toBeGreaterThan(0);

@@ -13,9 +13,9 @@ import { http2Client } from '../harness/http2.ts';
 import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { AcceptLedger } from './accept-ledger.ts';
-import { type Door, envoyDoor } from './doors.ts';
 import type { Proof } from './proof-source.ts';
 import { ReplayStage } from './replay-stage.ts';
+import { envoyTarget, type Target } from './targets.ts';
 
 const PROOFS = 1_000;
 const COPIES = 64;
@@ -28,7 +28,7 @@ const PROOFS_AT_ONCE = 4;
 let stage: ReplayStage;
 let redis: TestRedisServer;
 let upstream: Upstream;
-let envoyDoors: readonly Door[];
+let envoyTargets: readonly Target[];
 beforeAll(async () => {
   stage = await ReplayStage.set();
   redis = await TestRedisServer.start('--maxmemory-policy', 'noeviction');
@@ -46,9 +46,9 @@ beforeAll(async () => {
   });
   stage.endsWith(() => envoy.stop());
   const address = { host: envoy.host, port: envoy.port };
-  envoyDoors = [
-    envoyDoor('envoy, HTTP/1.1', http1Client(address)),
-    envoyDoor('envoy, HTTP/2', http2Client(address)),
+  envoyTargets = [
+    envoyTarget('envoy, HTTP/1.1', http1Client(address)),
+    envoyTarget('envoy, HTTP/2', http2Client(address)),
   ];
 }, 60_000);
 afterAll(() => stage?.strike());
@@ -67,12 +67,12 @@ it(`accepts ${PROOFS} of ${PROOFS} × ${COPIES}`, async () => {
     while (proofs.length < PROOFS) {
       const proof = stage.source.mint();
       proofs.push(proof);
-      const present = async (door: Door) => {
-        const outcome = await door.present(proof);
-        ledger.record(proof.jti, door.name, outcome);
+      const present = async (target: Target) => {
+        const outcome = await target.present(proof);
+        ledger.record(proof.jti, target.name, outcome);
         if (LOST_ON_THE_WAY.includes(outcome)) mayBeLost.add(proof.jti);
       };
-      await Promise.all(doorsOfCopies(envoyCopiesOf(proofs.length)).map(present));
+      await Promise.all(targetsOfCopies(envoyCopiesOf(proofs.length)).map(present));
     }
   };
   await Promise.all(Array.from({ length: PROOFS_AT_ONCE }, presentCopies));
@@ -106,10 +106,10 @@ function envoyCopiesOf(proofNumber: number): number {
   return proofNumber % ENVOY_EVERY === 1 ? COPIES : 0;
 }
 
-function doorsOfCopies(envoyCopies: number): readonly Door[] {
-  const grpcDoors = stage.verifiers.map(({ door }) => door);
+function targetsOfCopies(envoyCopies: number): readonly Target[] {
+  const grpcTargets = stage.verifiers.map(({ target }) => target);
   return Array.from({ length: COPIES }, (_, copy) => {
-    const kind = copy < envoyCopies ? envoyDoors : grpcDoors;
+    const kind = copy < envoyCopies ? envoyTargets : grpcTargets;
     return kind[copy % kind.length];
-  }).filter((door) => door !== undefined);
+  }).filter((target) => target !== undefined);
 }

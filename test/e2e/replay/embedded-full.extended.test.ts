@@ -35,8 +35,8 @@ afterAll(() => stage?.strike());
 it('refuses when it is full, evicts nothing, and serves again by itself', async () => {
   const ledger = new AcceptLedger([EXPIRED]);
   const present = async (proof: Proof) => {
-    const outcome = await verifier.door.present(proof);
-    ledger.record(proof.jti, verifier.door.name, outcome);
+    const outcome = await verifier.target.present(proof);
+    ledger.record(proof.jti, verifier.target.name, outcome);
     return outcome;
   };
   const presentAll = async (proofs: readonly Proof[]) => {

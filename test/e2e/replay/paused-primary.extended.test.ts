@@ -59,8 +59,12 @@ it('a store that goes by the replicas that Redis counts accepts twice: the campa
 }, 120_000);
 
 function newCampaign(): ReplayCampaign {
-  const doors = stage.verifiers.map(({ door }) => door);
-  const campaign = new ReplayCampaign({ source: stage.source, doors, ledger: new AcceptLedger([GIVEN_UP]) });
+  const targets = stage.verifiers.map(({ target }) => target);
+  const campaign = new ReplayCampaign({
+    source: stage.source,
+    targets,
+    ledger: new AcceptLedger([GIVEN_UP]),
+  });
   campaigns.push(campaign);
   return campaign;
 }

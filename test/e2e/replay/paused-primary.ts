@@ -71,7 +71,7 @@ export async function standStill(stage: PauseStage, { isAcknowledged, isLong }: 
     if (isLong) await acceptSome(campaign, running);
     // It finds them when it goes on, before it finds out that it is alone.
     const accepted = campaign.latest(ACCEPTED_BY_OTHERS);
-    const presented = accepted.map((proof) => campaign.presentOne(proof, paused.door));
+    const presented = accepted.map((proof) => campaign.presentOne(proof, paused.target));
     const told = tellNaive({ naive, tag, promoted, client }, accepted);
     primary.server.thaw();
     process.kill(paused.pid, 'SIGCONT');
@@ -98,7 +98,7 @@ async function presentWhileAlone(campaign: ReplayCampaign): Promise<void> {
 
 async function acceptSome(campaign: ReplayCampaign, running: ReplayVerifier): Promise<void> {
   for (let accepted = 0; accepted < ACCEPTED_BY_OTHERS; accepted += 1) {
-    await campaign.untilServing([running.door]);
+    await campaign.untilServing([running.target]);
   }
 }
 
@@ -137,12 +137,12 @@ interface NaiveStores {
 
 /** As a store does that remembers with `SET NX`, on both: what is asked of the one that stands still it finds at once. */
 async function tellNaive({ naive, tag, promoted, client }: NaiveStores, proofs: readonly Proof[]) {
-  const tell = async (door: string, jti: string, answer: Promise<unknown>) => {
+  const tell = async (target: string, jti: string, answer: Promise<unknown>) => {
     const outcome = await answer.then(
       (reply) => (reply === 'OK' ? 'allowed' : 'jti_replay 403'),
       () => 'replay_store_unavailable/store 503',
     );
-    naive.record(jti, door, outcome);
+    naive.record(jti, target, outcome);
   };
   await Promise.all(
     proofs.flatMap(({ jti }) => {

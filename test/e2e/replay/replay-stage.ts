@@ -34,7 +34,7 @@ export class ReplayStage {
   }
 
   campaign(): ReplayCampaign {
-    return new ReplayCampaign({ source: this.source, doors: this.verifiers.map(({ door }) => door) });
+    return new ReplayCampaign({ source: this.source, targets: this.verifiers.map(({ target }) => target) });
   }
 
   /** Everything, whatever goes wrong with some of it. @throws the first thing that did */

@@ -76,7 +76,7 @@ async function splitBrain({ redis, campaign, verifiers }: FailoverStage): Promis
     );
     await redis.promoted(primary);
     await campaign.presentAgain();
-    await campaign.untilRefusing(north.door);
+    await campaign.untilRefusing(north.target);
     await campaign.presentAgain();
   } finally {
     redis.heal();

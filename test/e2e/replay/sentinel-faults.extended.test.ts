@@ -6,10 +6,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
 import { ReplayCampaign } from './campaign.ts';
-import { naiveDoor } from './doors.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-stage.ts';
 import { type Failover, SENTINEL_FAILOVERS } from './sentinel-failovers.ts';
+import { naiveTarget } from './targets.ts';
 
 const FAILOVERS = Number(process.env.PROOFGATE_TEST_FAILOVERS ?? 3);
 const MAX_LAG_SECONDS = 2;
@@ -68,8 +68,10 @@ it('accepted all along', async () => {
 it('a store without a fence accepts twice when writes are lost: the campaign finds it', async () => {
   const lossy = SENTINEL_FAILOVERS.find(({ name }) => name.includes('lost'));
   if (lossy === undefined) throw new Error('no failover loses writes');
-  const doors = ['north', 'south'].map((door) => naiveDoor(door, async () => (await redis.primary()).server));
-  const naive = new ReplayCampaign({ source: stage.source, doors });
+  const targets = ['north', 'south'].map((target) =>
+    naiveTarget(target, async () => (await redis.primary()).server),
+  );
+  const naive = new ReplayCampaign({ source: stage.source, targets });
   await naive.underLoad(async () => {
     await naive.survive(lossy.name, () =>
       lossy.strike({ redis, campaign: naive, verifiers: stage.verifiers }),

@@ -6,9 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { ReplayCampaign } from './campaign.ts';
-import { naiveDoor } from './doors.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-stage.ts';
+import { naiveTarget } from './targets.ts';
 
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
 /** docs/protocol.md "Replay": proofs issued up to the epoch's moment + 2 × skew are refused; clocks go in whole seconds. */
@@ -80,8 +80,8 @@ describe('a store without a fence', () => {
   it.each(FAULTS.filter(({ isLoss, name }) => isLoss && !name.includes('epoch')))(
     'accepts twice when Redis is $name: the campaign finds it',
     async ({ name, strike }) => {
-      const doors = ['north', 'south'].map((door) => naiveDoor(door, () => redis));
-      const naive = new ReplayCampaign({ source: stage.source, doors });
+      const targets = ['north', 'south'].map((target) => naiveTarget(target, () => redis));
+      const naive = new ReplayCampaign({ source: stage.source, targets });
       await naive.underLoad(async () => void (await naive.survive(name, () => strike(redis))));
       expect(naive.ledger.doubles.length).toBeGreaterThan(0);
     },

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { defaultStopTimeoutMs } from '../harness/child.ts';
 import { startProofgate } from '../harness/sidecar.ts';
 import { httpGet, type ProbeAnswer } from '../harness/wait.ts';
-import { type Door, grpcDoor } from './doors.ts';
 import { AUTH_SITE, type ProofSource } from './proof-source.ts';
+import { grpcTarget, type Target } from './targets.ts';
 
 export interface ReplayVerifierOptions {
   readonly name: string;
@@ -24,7 +24,7 @@ export interface ReplayVerifier {
   readonly pid: number;
   readonly host: string;
   readonly port: number;
-  readonly door: Door;
+  readonly target: Target;
   probe(path: '/readyz' | '/metrics'): Promise<ProbeAnswer>;
   stop(): Promise<void>;
 }
@@ -54,15 +54,15 @@ export async function startReplayVerifier(
   );
   const { listen = '', admin_listen } = listening(service.stderrLines) ?? {};
   const [host = '', port] = listen.split(':');
-  const door = grpcDoor(name, listen);
+  const target = grpcTarget(name, listen);
   return {
     pid: service.pid,
     host,
     port: Number(port),
-    door,
+    target,
     probe: (path) => httpGet(`http://${admin_listen}${path}`),
     stop: async () => {
-      door.close();
+      target.close();
       await service.stop(defaultStopTimeoutMs);
     },
   };

@@ -303,7 +303,11 @@ describe('an orderly end', () => {
     });
     await waitFor('some answers', WAIT_MS, async () => answered.length > 300 || undefined);
     const stopped = workers.service.stop(30_000);
-    await waitFor('the door to close', WAIT_MS, async () => answered.includes('no answer') || undefined);
+    await waitFor(
+      'the ext_authz server to close',
+      WAIT_MS,
+      async () => answered.includes('no answer') || undefined,
+    );
     isOver = true;
     await Promise.all([stopped, ...load]);
     closeAll(clients);

@@ -1,11 +1,8 @@
-/** Bytes that are no CheckRequest, and connections that speak no gRPC: never an allow, never the end of the door. */
+/** Bytes that are no CheckRequest, and connections that speak no gRPC: never an allow, never the end of the ext_authz server. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  type ExtAuthzGrpcDoor,
-  openExtAuthzGrpcDoor,
-} from '../../../src/enforcement/ext-authz-grpc/server.ts';
+import { type ExtAuthzServer, openExtAuthzServer } from '../../../src/enforcement/ext-authz-grpc/server.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import {
   type CheckClient,
@@ -23,7 +20,7 @@ const keys = newSiteKeys();
 const seed = Number(process.env.PROOFGATE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const random = new Random(seed);
 const internalErrors: unknown[] = [];
-let door: ExtAuthzGrpcDoor;
+let extAuthz: ExtAuthzServer;
 let client: CheckClient;
 
 beforeAll(async () => {
@@ -32,7 +29,7 @@ beforeAll(async () => {
     snapshot,
     onInternalError: (error) => internalErrors.push(error),
   });
-  door = await openExtAuthzGrpcDoor({
+  extAuthz = await openExtAuthzServer({
     verifier,
     metrics: createVerifierMetrics(() => undefined),
     bodyMode: 'buffered',
@@ -40,12 +37,12 @@ beforeAll(async () => {
     maxMessageBytes: 4 * 1024 * 1024,
     onInternalError: (error) => internalErrors.push(error),
   });
-  client = openCheckClient(door.address);
+  client = openCheckClient(extAuthz.address);
 });
 
 afterAll(async () => {
   client.close();
-  await door.drain(0);
+  await extAuthz.drain(0);
 });
 
 async function expectServes(): Promise<void> {
@@ -134,7 +131,7 @@ describe('connections', () => {
   });
 
   async function connected(): Promise<Socket> {
-    const [host, port] = door.address.split(':');
+    const [host, port] = extAuthz.address.split(':');
     const socket = connect(Number(port), host);
     open.push(socket);
     socket.on('error', () => undefined);

@@ -1,4 +1,4 @@
-/** What the door bounds of calls and connections, seen by a client that plays by no rules but HTTP/2's. */
+/** What the ext_authz server bounds of calls and connections, seen by a client that plays by no rules but HTTP/2's. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';
@@ -6,9 +6,9 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import {
-  type ExtAuthzGrpcDoor,
-  type ExtAuthzGrpcOptions,
-  openExtAuthzGrpcDoor,
+  type ExtAuthzServer,
+  type ExtAuthzServerOptions,
+  openExtAuthzServer,
 } from '../../../src/enforcement/ext-authz-grpc/server.ts';
 import type { DecisionTracer } from '../../../src/telemetry/decision-trace.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
@@ -37,28 +37,28 @@ const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));
 const metrics = createVerifierMetrics(() => undefined);
 
-let doors: ExtAuthzGrpcDoor[] = [];
+let servers: ExtAuthzServer[] = [];
 let sessions: ClientHttp2Session[] = [];
 afterEach(async () => {
   for (const session of sessions) session.destroy();
-  for (const door of doors) await door.drain(0);
+  for (const extAuthz of servers) await extAuthz.drain(0);
   sessions = [];
-  doors = [];
+  servers = [];
 });
 
 async function open(
-  options: Partial<ExtAuthzGrpcOptions> = {},
+  options: Partial<ExtAuthzServerOptions> = {},
   verifierOptions: TestVerifierOptions = {},
-): Promise<ExtAuthzGrpcDoor & TestVerifier> {
+): Promise<ExtAuthzServer & TestVerifier> {
   const made = createTestVerifier({ snapshot, ...verifierOptions });
   const listen = '127.0.0.1:0';
   const base = { metrics, listen, bodyMode: 'buffered', maxMessageBytes: MAX_MESSAGE_BYTES } as const;
-  const door = await openExtAuthzGrpcDoor({ ...base, verifier: made.verifier, ...options });
-  doors.push(door);
-  return { ...made, ...door };
+  const extAuthz = await openExtAuthzServer({ ...base, verifier: made.verifier, ...options });
+  servers.push(extAuthz);
+  return { ...made, ...extAuthz };
 }
 
-function newSession({ address }: ExtAuthzGrpcDoor, settings: Settings = {}): ClientHttp2Session {
+function newSession({ address }: ExtAuthzServer, settings: Settings = {}): ClientHttp2Session {
   const session = connect(`http://${address}`, { settings });
   // What happens to it is looked at stream by stream.
   session.on('error', () => undefined);
@@ -128,7 +128,7 @@ async function checked(session: ClientHttp2Session): Promise<string> {
 const OVERLOADED = 'verifier_unavailable/overloaded 503';
 const UNREADABLE = 'bundle_route_missing/path_not_canonical 403';
 
-/** How often the door has refused for that reason since the test began. */
+/** How often the ext_authz server has refused for that reason since the test began. */
 async function refusals(why: string): Promise<number> {
   const text = await metrics.registry.getSingleMetricAsString('proofgate_grpc_refused_total');
   return Number(new RegExp(`\\{why="${why}"\\} (\\d+)`).exec(text)?.[1] ?? 0);
@@ -145,9 +145,9 @@ const half = (bytes = 100) => validRequest().subarray(0, bytes);
 
 describe('a request that stays incomplete', () => {
   it('is denied after a while, and no other is', async () => {
-    const { events, ...door } = await open(limits({ transferTimeoutMs: 500 }));
+    const { events, ...extAuthz } = await open(limits({ transferTimeoutMs: 500 }));
     const before = await refusals('slow');
-    const session = newSession(door);
+    const session = newSession(extAuthz);
     const silent = begin(session);
     const trickling = begin(session);
     trickling.write(half());
@@ -164,17 +164,17 @@ describe('a request that stays incomplete', () => {
   });
 
   it('is reset when its peer does not take the denial', async () => {
-    const door = await open(limits({ transferTimeoutMs: 500 }));
+    const extAuthz = await open(limits({ transferTimeoutMs: 500 }));
     // RFC 9113 section 6.9.2: no byte of an answer may be sent.
-    const session = newSession(door, { initialWindowSize: 0 });
+    const session = newSession(extAuthz, { initialWindowSize: 0 });
     expect(outcomeOf(await end(begin(session)))).toBe('grpc undefined, reset 8');
-    expect(await checked(newSession(door))).toBe('allowed');
+    expect(await checked(newSession(extAuthz))).toBe('allowed');
   });
 
   it('is let go of when its deadline has passed, though its client goes on', async () => {
-    const door = await open();
+    const extAuthz = await open();
     const before = await handled('DEADLINE_EXCEEDED');
-    const stream = begin(newSession(door), CHECK_PATH, '50m');
+    const stream = begin(newSession(extAuthz), CHECK_PATH, '50m');
     stream.write(half());
     const ended = await end(stream);
     expect([ended.grpcStatus, ended.rstCode]).toEqual(['4', 0]);
@@ -183,9 +183,9 @@ describe('a request that stays incomplete', () => {
 
   it('may not pile up bytes', async () => {
     const maxMessageBytes = 4 * MAX_MESSAGE_BYTES;
-    const door = await open({ ...limits({ maxIncompleteBytes: 2_000_000 }), maxMessageBytes });
+    const extAuthz = await open({ ...limits({ maxIncompleteBytes: 2_000_000 }), maxMessageBytes });
     const before = await refusals('bytes');
-    const session = newSession(door);
+    const session = newSession(extAuthz);
     const head = Buffer.alloc(5);
     head.writeUInt32BE(3_000_000, 1);
     // Three of a megabyte each, none of them complete.
@@ -208,9 +208,9 @@ describe('a request that stays incomplete', () => {
 
 describe('a call whose messages may be compressed', () => {
   it.each(['gzip', 'deflate', 'br'])('is denied, and nothing is unpacked: %s', async (encoding) => {
-    const door = await open();
+    const extAuthz = await open();
     const before = await refusals('compressed');
-    const session = newSession(door);
+    const session = newSession(extAuthz);
     const stream = begin(session, CHECK_PATH, undefined, { 'grpc-encoding': encoding });
     const bomb = framed(gzipSync(Buffer.alloc(3 * MAX_MESSAGE_BYTES)));
     bomb.writeUInt8(1, 0);
@@ -235,8 +235,8 @@ describe('a Check that grpc-js finds fault with', () => {
     ['a message over its limit', oversized(), undefined],
     ['a deadline that is none', validRequest(), 'soon'],
   ])('is denied: %s', async (_what, bytes, timeout) => {
-    const { events, store, ...door } = await open();
-    const stream = begin(newSession(door), CHECK_PATH, timeout);
+    const { events, store, ...extAuthz } = await open();
+    const stream = begin(newSession(extAuthz), CHECK_PATH, timeout);
     stream.end(bytes);
     expect(outcomeOf(await end(stream))).toBe(UNREADABLE);
     expect([events.length, store.claims]).toEqual([1, []]);
@@ -251,9 +251,9 @@ describe('a Check that grpc-js finds fault with', () => {
 
 describe('too many', () => {
   it('Checks are denied before they begin', async () => {
-    const { events, ...door } = await open(limits({ maxCalls: 3 }));
+    const { events, ...extAuthz } = await open(limits({ maxCalls: 3 }));
     const before = await refusals('calls');
-    const session = newSession(door);
+    const session = newSession(extAuthz);
     const held = [begin(session), begin(session), begin(session)];
     expect([await checked(session), await checked(session)]).toEqual([OVERLOADED, OVERLOADED]);
     expect(events).toMatchObject(Array(2).fill({ outcome: 'denied', detail: 'overloaded' }));
@@ -280,9 +280,9 @@ describe('too many', () => {
   });
 
   it('connections are closed at once', async () => {
-    const door = await open({ maxConnections: 2 });
+    const extAuthz = await open({ maxConnections: 2 });
     const before = await refusals('connections');
-    const [host, port] = door.address.split(':');
+    const [host, port] = extAuthz.address.split(':');
     const sockets: Socket[] = [];
     const dial = async () => {
       const socket = connectSocket(Number(port), host);
@@ -300,7 +300,7 @@ describe('too many', () => {
       expect(await refusals('connections')).toBe(before + 1);
       first.destroy();
       await waitFor('room for another', WAIT_MS, async () => {
-        const session = newSession(door);
+        const session = newSession(extAuthz);
         return (await checked(session)) === 'allowed' ? true : undefined;
       });
     } finally {
@@ -315,12 +315,12 @@ describe('who has gone', () => {
     async (how) => {
       const answers: ((outcome: ReplayOutcome) => void)[] = [];
       const store = scriptedReplayStore(() => new Promise((resolve) => answers.push(resolve)));
-      const { events, ...door } = await open({}, { store });
+      const { events, ...extAuthz } = await open({}, { store });
       const code = how === 'a passed deadline' ? 'DEADLINE_EXCEEDED' : 'CANCELLED';
       const before = await handled(code);
       const timeout = how === 'a passed deadline' ? '200m' : undefined;
       const traceparent = `00-${TRACE_OF_CHECK}-00f067aa0ba902b7-01`;
-      const stream = begin(newSession(door), CHECK_PATH, timeout, { traceparent });
+      const stream = begin(newSession(extAuthz), CHECK_PATH, timeout, { traceparent });
       stream.end(validRequest());
       await waitFor('the store to be asked', WAIT_MS, () => (answers.length > 0 ? true : undefined));
       if (how === 'a cancelled call') stream.close(8);
@@ -344,8 +344,8 @@ describe('who has gone', () => {
   );
 
   it('while the process was held up is not looked at', async () => {
-    const { events, store, ...door } = await open();
-    const session = newSession(door);
+    const { events, store, ...extAuthz } = await open();
+    const session = newSession(extAuthz);
     expect(await checked(session)).toBe('allowed');
     const stream = begin(session, CHECK_PATH, '400m');
     const ended = end(stream);
@@ -399,8 +399,8 @@ describe('a traced Check', () => {
   });
 
   it('is recorded with the trace of the call where the request has none', async () => {
-    const { events, ...door } = await open();
-    const session = newSession(door);
+    const { events, ...extAuthz } = await open();
+    const session = newSession(extAuthz);
     const stream = begin(session, CHECK_PATH, undefined, {
       traceparent: `00-${TRACE_OF_CHECK}-00f067aa0ba902b7-01`,
     });
@@ -422,21 +422,21 @@ describe('drain', () => {
     ['/grpc.health.v1.Health/Watch', framed(Buffer.alloc(0))],
     ['/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', undefined],
   ])('does not wait for who watches: %s', async (path, message) => {
-    const door = await open({ reflection: true });
-    const stream = begin(newSession(door), path);
+    const extAuthz = await open({ reflection: true });
+    const stream = begin(newSession(extAuthz), path);
     const ended = end(stream);
     if (message === undefined) stream.write(framed(Buffer.from([0x3a, 0])));
     else stream.end(message);
     await once(stream, 'data');
-    await door.drain(WAIT_MS);
+    await extAuthz.drain(WAIT_MS);
     // UNAVAILABLE
     expect((await ended).grpcStatus).toBe('14');
   });
 });
 
 it('health tells who watches only of changes', async () => {
-  const door = await open();
-  const stream = begin(newSession(door), '/grpc.health.v1.Health/Watch');
+  const extAuthz = await open();
+  const stream = begin(newSession(extAuthz), '/grpc.health.v1.Health/Watch');
   const seen: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => seen.push(chunk));
   stream.end(framed(Buffer.alloc(0)));
@@ -444,6 +444,6 @@ it('health tells who watches only of changes', async () => {
   const [notServing, serving] = [framed(Buffer.from([8, 2])), framed(Buffer.from([8, 1]))];
   const until = (text: string) => waitFor(text, WAIT_MS, () => (told() === text ? true : undefined));
   await until(notServing.toString('hex'));
-  for (const isServing of [false, true, true, true, false]) door.setServing(isServing);
+  for (const isServing of [false, true, true, true, false]) extAuthz.setServing(isServing);
   await until(Buffer.concat([notServing, serving, notServing]).toString('hex'));
 });

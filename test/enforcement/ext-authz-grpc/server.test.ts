@@ -1,4 +1,4 @@
-/** The door itself, on real sockets: what is answered, and what does not bring it down. */
+/** The ext_authz server itself, on real sockets: what is answered, and what does not bring it down. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import {
-  type ExtAuthzGrpcDoor,
-  type ExtAuthzGrpcOptions,
+  type ExtAuthzServer,
+  type ExtAuthzServerOptions,
   ListenError,
-  openExtAuthzGrpcDoor,
+  openExtAuthzServer,
 } from '../../../src/enforcement/ext-authz-grpc/server.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
@@ -31,31 +31,31 @@ const MAX_MESSAGE_BYTES = 64 * 1024;
 const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));
 const metrics = createVerifierMetrics(() => undefined);
-const folder = mkdtempSync(path.join(tmpdir(), 'proofgate-door-'));
-const opened: { doors: ExtAuthzGrpcDoor[]; clients: CheckClient[]; servers: Server[] } = {
-  doors: [],
+const folder = mkdtempSync(path.join(tmpdir(), 'proofgate-ext-authz-'));
+const opened: { extAuthz: ExtAuthzServer[]; clients: CheckClient[]; servers: Server[] } = {
+  extAuthz: [],
   clients: [],
   servers: [],
 };
 
 afterEach(async () => {
   for (const client of opened.clients.splice(0)) client.close();
-  for (const door of opened.doors.splice(0)) await door.drain(0);
+  for (const extAuthz of opened.extAuthz.splice(0)) await extAuthz.drain(0);
   for (const server of opened.servers.splice(0)) await new Promise((resolve) => server.close(resolve));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Stand {
-  readonly door: ExtAuthzGrpcDoor;
+  readonly extAuthz: ExtAuthzServer;
   readonly client: CheckClient;
 }
 
 async function stand(
-  options: Partial<ExtAuthzGrpcOptions> = {},
+  options: Partial<ExtAuthzServerOptions> = {},
   verifierOptions: TestVerifierOptions = {},
 ): Promise<Stand> {
   const { verifier } = createTestVerifier({ snapshot, ...verifierOptions });
-  const door = await openExtAuthzGrpcDoor({
+  const extAuthz = await openExtAuthzServer({
     verifier,
     metrics,
     bodyMode: 'buffered',
@@ -63,8 +63,8 @@ async function stand(
     maxMessageBytes: MAX_MESSAGE_BYTES,
     ...options,
   });
-  opened.doors.push(door);
-  return { door, client: newClient(door.address) };
+  opened.extAuthz.push(extAuthz);
+  return { extAuthz, client: newClient(extAuthz.address) };
 }
 
 function newClient(address: string): CheckClient {
@@ -90,8 +90,8 @@ describe.each(['TCP', 'a Unix socket'])('on %s', (transport) => {
   const listen = () => (transport === 'TCP' ? '127.0.0.1:0' : `unix:${socketPath()}`);
 
   it('allows once, and denies', async () => {
-    const { client, door } = await stand({ listen: listen() });
-    expect(door.address).toMatch(transport === 'TCP' ? /^127\.0\.0\.1:[1-9]\d+$/ : /^unix:\//);
+    const { client, extAuthz } = await stand({ listen: listen() });
+    expect(extAuthz.address).toMatch(transport === 'TCP' ? /^127\.0\.0\.1:[1-9]\d+$/ : /^unix:\//);
     const wire = wireOf();
     expect(await outcome(client, wire)).toBe('allowed');
     expect(await outcome(client, wire)).toBe('jti_replay 403');
@@ -198,11 +198,11 @@ describe('health and reflection', () => {
   const NOT_SERVING = Buffer.from([0x08, 2]);
 
   it.each(['', 'envoy.service.auth.v3.Authorization'])('says of %j what it was told', async (service) => {
-    const { client, door } = await stand();
+    const { client, extAuthz } = await stand();
     expect(await client.call(HEALTH, asked(service))).toEqual(NOT_SERVING);
-    door.setServing(true);
+    extAuthz.setServing(true);
     expect(await client.call(HEALTH, asked(service))).toEqual(SERVING);
-    door.setServing(false);
+    extAuthz.setServing(false);
     expect(await client.call(HEALTH, asked(service))).toEqual(NOT_SERVING);
   });
 
@@ -228,10 +228,10 @@ describe('health and reflection', () => {
 
 describe('an address', () => {
   it('that is taken is a ListenError', async () => {
-    const { door } = await stand();
-    await expect(stand({ listen: door.address })).rejects.toBeInstanceOf(ListenError);
+    const { extAuthz } = await stand();
+    await expect(stand({ listen: extAuthz.address })).rejects.toBeInstanceOf(ListenError);
     const onSocket = await stand({ listen: `unix:${socketPath()}` });
-    await expect(stand({ listen: onSocket.door.address })).rejects.toBeInstanceOf(ListenError);
+    await expect(stand({ listen: onSocket.extAuthz.address })).rejects.toBeInstanceOf(ListenError);
     expect(await outcome(onSocket.client, wireOf())).toBe('allowed');
   });
 
@@ -307,7 +307,7 @@ async function isRefusedForNow(socket: string, waiting: Socket[]): Promise<boole
 it('says once that it is about to listen, when its last library is loaded', async () => {
   const at = socketPath();
   const events: string[] = [];
-  const door = await openExtAuthzGrpcDoor({
+  const extAuthz = await openExtAuthzServer({
     verifier: createTestVerifier({ snapshot }).verifier,
     metrics,
     bodyMode: 'buffered',
@@ -319,9 +319,9 @@ it('says once that it is about to listen, when its last library is loaded', asyn
     },
     beforeListening: () => events.push(existsSync(at) ? 'listening' : 'not listening'),
   });
-  opened.doors.push(door);
+  opened.extAuthz.push(extAuthz);
   expect(events).toEqual(['libraries', 'not listening']);
-  expect(await outcome(newClient(door.address), wireOf())).toBe('allowed');
+  expect(await outcome(newClient(extAuthz.address), wireOf())).toBe('allowed');
 });
 
 describe('drain', () => {
@@ -344,14 +344,14 @@ describe('drain', () => {
   it.each(['TCP', 'unix'])('finishes what is in flight and takes nothing new (%s)', async (transport) => {
     const { answer, isAsked, store } = pendingStore();
     const listen = transport === 'TCP' ? '127.0.0.1:0' : `unix:${socketPath()}`;
-    const { client, door } = await stand({ listen }, { store });
+    const { client, extAuthz } = await stand({ listen }, { store });
     const inFlight = outcome(client, wireOf());
     await isAsked;
     let isDrained = false;
-    const drained = door.drain(20_000).then(() => {
+    const drained = extAuthz.drain(20_000).then(() => {
       isDrained = true;
     });
-    expect(await rpcCode(newClient(door.address).check(rawCheckRequest(wireOf())))).toBe('UNAVAILABLE');
+    expect(await rpcCode(newClient(extAuthz.address).check(rawCheckRequest(wireOf())))).toBe('UNAVAILABLE');
     expect(isDrained).toBe(false);
     answer(CONSUMED);
     expect(await inFlight).toBe('allowed');
@@ -362,27 +362,27 @@ describe('drain', () => {
 
   it('gives up on what does not end', async () => {
     const { isAsked, store } = pendingStore();
-    const { client, door } = await stand({}, { store });
+    const { client, extAuthz } = await stand({}, { store });
     const inFlight = rpcCode(client.check(rawCheckRequest(wireOf())));
     await isAsked;
-    await door.drain(1);
+    await extAuthz.drain(1);
     expect(await inFlight).toBe('CANCELLED');
   });
 
   it('ends connections that stay open for nothing', async () => {
-    const { door } = await stand();
-    const [host, port] = door.address.split(':');
+    const { extAuthz } = await stand();
+    const [host, port] = extAuthz.address.split(':');
     const idle = connect(Number(port), host);
     await once(idle, 'connect');
     idle.resume();
     const closed = once(idle, 'close');
-    await door.drain(1);
+    await extAuthz.drain(1);
     await closed;
   });
 
   it('ends at once where nothing is in flight', async () => {
-    const { client, door } = await stand();
+    const { client, extAuthz } = await stand();
     expect(await outcome(client, wireOf())).toBe('allowed');
-    await door.drain(20_000);
+    await extAuthz.drain(20_000);
   });
 });

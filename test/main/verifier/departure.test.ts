@@ -1,4 +1,4 @@
-/** When a verifier opens its door and when it closes it, by what it is told meanwhile. Within the test's own process. */
+/** When a verifier opens its ext_authz server and when it closes it, by what it is told meanwhile. Within the test's own process. */
 import { EventEmitter } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

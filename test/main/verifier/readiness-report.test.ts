@@ -23,13 +23,13 @@ afterEach(() => {
 function start(first: readonly ReadinessCheck[] = []): void {
   checks = first;
   const logger = createLogger('info', { write: (line) => void lines.push(line) });
-  const door = {
+  const extAuthz = {
     setServing(serving: boolean) {
       isServing = serving;
     },
   };
   leaving = new AbortController();
-  stop = reportReadiness({ readiness: () => checks, door, logger, leaving: leaving.signal });
+  stop = reportReadiness({ readiness: () => checks, extAuthz, logger, leaving: leaving.signal });
 }
 
 /** What the next few looks make of it. */
@@ -100,10 +100,10 @@ it('says no at once when the verifier leaves, and goes on to say what becomes of
 
 it('has never said yes where the verifier leaves before the first look', () => {
   const served: boolean[] = [];
-  const door = { setServing: (serving: boolean) => void served.push(serving) };
+  const extAuthz = { setServing: (serving: boolean) => void served.push(serving) };
   stop = reportReadiness({
     readiness: () => [],
-    door,
+    extAuthz,
     logger: createLogger('silent'),
     leaving: AbortSignal.abort(),
   });

@@ -20,7 +20,7 @@ import { createReadinessMetrics } from '../../../telemetry/readiness-metrics.ts'
 import { renderMetrics } from '../../../telemetry/render-metrics.ts';
 import { createWorkerMetrics } from '../../../telemetry/worker-metrics.ts';
 import { planAudit } from '../audit-plan.ts';
-import { planDoor } from '../door.ts';
+import { planExtAuthz } from '../ext-authz.ts';
 import { assertReplaySetting, usesEmbeddedReplay } from '../open-replay-store.ts';
 import { createVerifierBundle, type VerifierBundle } from '../verifier-bundle.ts';
 import { listenFailure, parseExternalOrigin, readingOf } from '../verifier-process.ts';
@@ -82,7 +82,7 @@ async function leadWorkers(
     await stopped(stop);
     logger.info('draining');
     pool.leave();
-    // Where no door is open yet nobody asks, so nobody has to turn to others.
+    // Where no ext_authz server is open yet nobody asks, so nobody has to turn to others.
     if (pool.isAnyOpen()) await sleep(settings.drainDelayMs);
   } finally {
     await pool.stop(stop.aborted ? settings.drainTimeoutMs : 0);
@@ -108,9 +108,9 @@ async function planWorkers(settings: VerifierSettings): Promise<{ readonly relay
   }
   await assertReplaySetting(settings);
   parseExternalOrigin(settings.externalOrigin);
-  const door = await planDoor(settings);
-  if (door.listen.startsWith('unix:')) {
-    await removeStaleSocket(door.listen.slice('unix:'.length)).catch((error: unknown) => {
+  const extAuthz = await planExtAuthz(settings);
+  if (extAuthz.listen.startsWith('unix:')) {
+    await removeStaleSocket(extAuthz.listen.slice('unix:'.length)).catch((error: unknown) => {
       throw listenFailure(error, settings.listen);
     });
   }

@@ -27,7 +27,7 @@ export class WorkerChannel {
     this.#say({ kind: 'hearing' });
   }
 
-  /** The primary says when. One that begins while all leave stands in for one that died, so it opens its door. */
+  /** The primary says when. One that begins while all leave stands in for one that died, so it opens its ext_authz server. */
   get departure(): Departure {
     const closing = this.#closing.signal;
     return {
@@ -39,7 +39,7 @@ export class WorkerChannel {
 
   /**
    * In place of an admin listener: tells the primary how this worker is, again and again.
-   * @param address where the door listens
+   * @param address where the ext_authz server listens
    */
   report(
     { metrics, readiness }: Pick<AdminOptions, 'metrics' | 'readiness'>,

@@ -18,7 +18,7 @@ export type PrimaryMessage =
   | { readonly kind: 'scrape'; readonly id: number }
   /** Health is to say no; Checks are answered as before. */
   | { readonly kind: 'leave' }
-  /** The door is to be closed, and not opened where it is not open yet. */
+  /** The ext_authz server is to be closed, and not opened where it is not open yet. */
   | { readonly kind: 'close' };
 
 export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {

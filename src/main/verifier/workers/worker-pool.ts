@@ -194,7 +194,7 @@ export class WorkerPool {
     for (const { worker } of this.#seats) worker?.process.kill(signal);
   }
 
-  /** Whether the door of one of them is open. */
+  /** Whether the ext_authz server of one of them is open. */
   isAnyOpen(): boolean {
     return this.#seats.some(({ checks }) => checks !== undefined);
   }

@@ -26,7 +26,7 @@ export async function runWorker(settings: VerifierSettings, context: CliContext)
         metrics.registry.setDefaultLabels({ worker });
         return createWorkerBundle(settings, logger, metrics);
       },
-      openAdmin: async (options, doorAddress) => channel.report(options, doorAddress),
+      openAdmin: async (options, extAuthzAddress) => channel.report(options, extAuthzAddress),
     });
   } catch (error) {
     const shown = toCliError(error);

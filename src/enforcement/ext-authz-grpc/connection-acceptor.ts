@@ -1,12 +1,15 @@
-/** The way of accepted connections into gRPC. */
+/** Hands accepted connections to grpc-js. */
 import { type ConnectionInjector, type Server, ServerCredentials } from '@grpc/grpc-js';
 import { prepareConnections } from '../../runtime-internals/http2-connections.ts';
 
-/** Nothing ends a connection for its age or idleness: Envoy could be asking just then, and does not ask twice. */
-const FORMER_CLIENTS_LEAVE_MS = 10_000;
+/**
+ * How long connections under a replaced client CA may go on. Connections have no maximum age or idle time: Envoy does not retry
+ * a Check that a closing connection loses.
+ */
+const REPLACED_CA_DRAIN_MS = 10_000;
 
-/** Hands connections to gRPC, those of one clients' CA together. */
-export class Inlet {
+/** One grpc-js injector for each client CA, so that the connections under a replaced CA can be drained. */
+export class ConnectionAcceptor {
   readonly #server: Server;
   readonly #injectors: ConnectionInjector[] = [];
   #current: ConnectionInjector;
@@ -18,25 +21,25 @@ export class Inlet {
     this.#current = this.#add();
   }
 
-  take(connection: Parameters<ConnectionInjector['injectConnection']>[0]): void {
+  accept(connection: Parameters<ConnectionInjector['injectConnection']>[0]): void {
     this.#current.injectConnection(connection);
   }
 
-  trust(clientCa: string | undefined): void {
+  trustClientCa(clientCa: string | undefined): void {
     if (clientCa === this.#clientCa) return;
     this.#clientCa = clientCa;
     const former = this.#current;
     this.#current = this.#add();
-    former.drain(FORMER_CLIENTS_LEAVE_MS);
+    former.drain(REPLACED_CA_DRAIN_MS);
   }
 
-  /** Ends every connection now. */
-  cut(): void {
+  /** Closes every connection now. */
+  closeAll(): void {
     for (const injector of this.#injectors) injector.drain(0);
   }
 
   #add(): ConnectionInjector {
-    // TLS, where there is any, has been spoken before.
+    // The listener has done the TLS handshake already.
     const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#injectors.push(injector);
     prepareConnections(this.#server);

@@ -1,18 +1,25 @@
 /**
- * Metrics of the gRPC door's connections and of its certificate. No label names a peer.
+ * Metrics of the ext_authz server's connections and of its certificate. No label names a peer.
  * Source: docs/enforcement.md "Metrics".
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /**
- * Why the door did not take a connection or a call: too many of them (`connections`, `calls`); calls that are compressed (`compressed`); no TLS or no
+ * Why the ext_authz server did not take a connection or a call: too many of them (`connections`, `calls`); calls that are compressed (`compressed`); no TLS or no
  * certificate that it trusts (`tls`), or one of another client (`client_name`); nothing complete in time (`slow`),
  * or too much that is not complete (`bytes`).
  */
-export type DoorRefusal = 'connections' | 'calls' | 'compressed' | 'tls' | 'client_name' | 'slow' | 'bytes';
+export type RejectionReason =
+  | 'connections'
+  | 'calls'
+  | 'compressed'
+  | 'tls'
+  | 'client_name'
+  | 'slow'
+  | 'bytes';
 
-export interface DoorMetrics {
-  refused(why: DoorRefusal): void;
+export interface ExtAuthzServerMetrics {
+  refused(why: RejectionReason): void;
   connections(open: number): void;
   calls(open: number): void;
   /** @param seconds since the epoch */
@@ -20,17 +27,17 @@ export interface DoorMetrics {
   certificateReloaded(outcome: 'succeeded' | 'failed'): void;
 }
 
-export function createDoorMetrics(registry: Registry): DoorMetrics {
+export function createExtAuthzServerMetrics(registry: Registry): ExtAuthzServerMetrics {
   const registers = [registry];
   const refused = new Counter({
     name: 'proofgate_grpc_refused_total',
-    help: 'Connections and calls that the gRPC door did not take.',
+    help: 'Connections and calls that the ext_authz server did not take.',
     labelNames: ['why'],
     registers,
   });
   const connections = new Gauge({
     name: 'proofgate_grpc_connections',
-    help: 'Open connections of the gRPC door.',
+    help: 'Open connections of the ext_authz server.',
     registers,
   });
   const calls = new Gauge({
@@ -40,7 +47,7 @@ export function createDoorMetrics(registry: Registry): DoorMetrics {
   });
   const expiry = new Gauge({
     name: 'proofgate_tls_certificate_expiry_timestamp_seconds',
-    help: 'When the certificate of the gRPC door expires; NaN without TLS.',
+    help: 'When the certificate of the ext_authz server expires; NaN without TLS.',
     registers,
   });
   expiry.set(Number.NaN);

@@ -1,9 +1,9 @@
-/** The door's certificate as files: read at the start, and again whenever they change. */
+/** The ext_authz server's certificate as files: read at the start, and again whenever they change. */
 import { stat } from 'node:fs/promises';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import {
   certificateExpirySeconds,
-  type DoorTls,
+  type ServerTls,
   type TlsMaterial,
   TlsMaterialError,
   tlsOptions,
@@ -11,7 +11,7 @@ import {
 import { CliError, usageError } from '../../program/errors.ts';
 import { readPemFile } from '../../program/input-files.ts';
 import { readMountedSecret } from '../../program/secret-files.ts';
-import type { DoorMetrics } from '../../telemetry/door-metrics.ts';
+import type { ExtAuthzServerMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
@@ -22,7 +22,7 @@ export interface TlsFiles {
 }
 
 /** Files that could be read, and what they held. Holds a secret. */
-export interface DoorTlsPlan extends DoorTls {
+export interface ServerTlsPlan extends ServerTls {
   readonly files: TlsFiles;
 }
 
@@ -30,7 +30,7 @@ export interface DoorTlsPlan extends DoorTls {
  * @returns undefined where no TLS is asked for
  * @throws CliError `tls_pair_incomplete`, `tls_client_ca_missing`, `bad_client_san`, or as {@link readTlsMaterial}
  */
-export async function planDoorTls(settings: VerifierSettings): Promise<DoorTlsPlan | undefined> {
+export async function planServerTls(settings: VerifierSettings): Promise<ServerTlsPlan | undefined> {
   const { tlsCertFile, tlsClientCaFile, tlsClientSans, tlsKeyFile } = settings;
   if (tlsCertFile === undefined && tlsKeyFile === undefined && tlsClientCaFile === undefined) {
     if (tlsClientSans.length === 0) return undefined;
@@ -74,9 +74,9 @@ const LOOK_EVERY_MS = 1_000;
 const EXPIRES_SOON_SECONDS = 24 * 60 * 60;
 
 export interface FollowedTls {
-  readonly plan: DoorTlsPlan;
+  readonly plan: ServerTlsPlan;
   readonly take: (material: TlsMaterial) => void;
-  readonly metrics: DoorMetrics;
+  readonly metrics: ExtAuthzServerMetrics;
   readonly logger: Logger;
 }
 

@@ -4,14 +4,14 @@ import type { TestRedisServer } from '../../fakes/redis-server.ts';
 import { headerValues, type WireClient, type WireResponse } from '../harness/exchange.ts';
 import type { Proof } from './proof-source.ts';
 
-export interface Door {
+export interface Target {
   readonly name: string;
   /** `allowed`, or `reason/detail status`. Never rejects. */
   present(proof: Proof): Promise<string>;
   close(): void;
 }
 
-export function grpcDoor(name: string, address: string): Door {
+export function grpcTarget(name: string, address: string): Target {
   const client: CheckClient = openCheckClient(address);
   return {
     name,
@@ -23,7 +23,7 @@ export function grpcDoor(name: string, address: string): Door {
   };
 }
 
-export function envoyDoor(name: string, client: WireClient): Door {
+export function envoyTarget(name: string, client: WireClient): Target {
   return {
     name,
     present: ({ request }) => client.send(request).then(outcomeOfHttp, (error: Error) => error.message),
@@ -35,11 +35,11 @@ export function envoyDoor(name: string, client: WireClient): Door {
  * What the fence is there for: a store that remembers each proof with `SET NX`, and trusts Redis to be the one that it was.
  * A campaign that finds nothing wrong with this one proves nothing.
  */
-export function naiveDoor(
+export function naiveTarget(
   name: string,
   redis: () => Promise<TestRedisServer> | TestRedisServer,
   keyPrefix = 'naive:',
-): Door {
+): Target {
   return {
     name,
     present: async ({ jti }) => {

@@ -1,7 +1,7 @@
-/** The vectors against the ext_authz door: real messages over a real connection. */
+/** The vectors against the ext_authz enforcement point: real messages over a real connection. */
 import { afterAll, describe, expect, it } from '@jest/globals';
 import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
-import { type ExtAuthzGrpcDoor, openExtAuthzGrpcDoor } from '../../src/enforcement/ext-authz-grpc/server.ts';
+import { type ExtAuthzServer, openExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/server.ts';
 import { type CheckClient, openCheckClient } from '../fakes/check-client.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../fakes/check-request.ts';
 import { type Bench, createBench, storeOf } from './bench.ts';
@@ -10,26 +10,26 @@ import { type Answered, DENIED, wireRequestOf } from './published.ts';
 
 interface Stand {
   readonly client: CheckClient;
-  readonly door: ExtAuthzGrpcDoor;
+  readonly point: ExtAuthzServer;
 }
 
 let stand: Promise<Stand> | undefined;
 
 async function openStand({ metrics, verifier }: Bench): Promise<Stand> {
-  const door = await openExtAuthzGrpcDoor({
+  const point = await openExtAuthzServer({
     verifier,
     metrics,
     bodyMode: 'buffered',
     listen: '127.0.0.1:0',
     maxMessageBytes: 1_000_000,
   });
-  return { door, client: openCheckClient(door.address) };
+  return { point, client: openCheckClient(point.address) };
 }
 
 async function closeStand(opening: Promise<Stand> | undefined): Promise<void> {
   const opened = await opening;
   opened?.client.close();
-  await opened?.door.drain(1000);
+  await opened?.point.drain(1000);
 }
 
 afterAll(() => closeStand(stand));

@@ -1,35 +1,35 @@
-/** The sidecar's gRPC door from settings: its address, its certificate, who is told of its decisions' traces. */
+/** The sidecar's ext_authz server from settings: its address, its certificate, its tracer. */
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import {
-  type ExtAuthzGrpcDoor,
-  type ExtAuthzGrpcOptions,
-  openExtAuthzGrpcDoor,
+  type ExtAuthzServer,
+  type ExtAuthzServerOptions,
+  openExtAuthzServer,
 } from '../../enforcement/ext-authz-grpc/server.ts';
 import { usageError } from '../../program/errors.ts';
 import { parseGrpcAddress } from '../../program/listen-address.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import { type DoorTlsPlan, followTlsFiles, planDoorTls } from './door-tls.ts';
+import { followTlsFiles, planServerTls, type ServerTlsPlan } from './server-tls.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** Settings that can work together. Holds a secret. */
-export interface DoorPlan {
+export interface ExtAuthzPlan {
   readonly listen: string;
-  readonly tls: DoorTlsPlan | undefined;
+  readonly tls: ServerTlsPlan | undefined;
   /** Undefined: nothing is traced. */
   readonly otlpEndpoint: URL | undefined;
 }
 
-export interface VerifierDoor extends ExtAuthzGrpcDoor {
+export interface VerifierExtAuthz extends ExtAuthzServer {
   /** What `/readyz` says of it, beside whether it takes checks. */
   checks(): readonly ReadinessCheck[];
 }
 
 /** @throws CliError with exit code 2 */
-export async function planDoor(settings: VerifierSettings): Promise<DoorPlan> {
+export async function planExtAuthz(settings: VerifierSettings): Promise<ExtAuthzPlan> {
   return {
     listen: parseGrpcAddress('listen', settings.listen),
-    tls: await planDoorTls(settings),
+    tls: await planServerTls(settings),
     otlpEndpoint: parseOtlpEndpoint(settings.otlpEndpoint),
   };
 }
@@ -47,19 +47,19 @@ function parseOtlpEndpoint(text: string | undefined): URL | undefined {
   return url;
 }
 
-export interface DoorInputs
-  extends Pick<ExtAuthzGrpcOptions, 'verifier' | 'metrics' | 'beforeListening' | 'onInternalError'> {
-  readonly plan: DoorPlan;
+export interface ExtAuthzInputs
+  extends Pick<ExtAuthzServerOptions, 'verifier' | 'metrics' | 'beforeListening' | 'onInternalError'> {
+  readonly plan: ExtAuthzPlan;
   readonly settings: VerifierSettings;
   readonly version: string;
   readonly logger: Logger;
 }
 
 /** @throws ListenError */
-export async function openDoor(inputs: DoorInputs): Promise<VerifierDoor> {
+export async function openExtAuthz(inputs: ExtAuthzInputs): Promise<VerifierExtAuthz> {
   const { logger, metrics, plan, settings, verifier, beforeListening, onInternalError } = inputs;
   const tracer = await openTracer(inputs);
-  const door = await openExtAuthzGrpcDoor({
+  const extAuthz = await openExtAuthzServer({
     verifier,
     metrics,
     listen: plan.listen,
@@ -79,16 +79,16 @@ export async function openDoor(inputs: DoorInputs): Promise<VerifierDoor> {
     plan.tls &&
     followTlsFiles({
       plan: plan.tls,
-      take: (material) => door.setTlsMaterial(material),
-      metrics: metrics.door,
+      take: (material) => extAuthz.setTlsMaterial(material),
+      metrics: metrics.extAuthz,
       logger,
     });
   return {
-    ...door,
+    ...extAuthz,
     checks: () => (tls === undefined ? [] : [tls.check()]),
     drain: async (timeoutMs) => {
       tls?.close();
-      await door.drain(timeoutMs);
+      await extAuthz.drain(timeoutMs);
       await tracer?.close();
     },
   };
@@ -101,7 +101,7 @@ async function openTracer({
   plan,
   settings,
   version,
-}: DoorInputs): Promise<DecisionTracer | undefined> {
+}: ExtAuthzInputs): Promise<DecisionTracer | undefined> {
   if (plan.otlpEndpoint === undefined) return undefined;
   const { createOtlpTracer } = await import('../../telemetry/tracing.ts');
   return createOtlpTracer({
