@@ -7,7 +7,7 @@ import { POLL_PATH } from '../../src/bundle/format/distribution-limits.ts';
 import type { ControlApi } from '../../src/client/operator/control-api.ts';
 import { isJsonObject } from '../../src/protocol/strict-json.ts';
 import { instanceArguments } from '../../test/e2e/control/control-instance.ts';
-import { ControlStage } from '../../test/e2e/control/control-stage.ts';
+import { ControlStage } from '../../test/e2e/control/control-fixture.ts';
 import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
 import { type Service, startProofgate } from '../../test/e2e/harness/sidecar.ts';
 import { waitFor } from '../../test/e2e/harness/wait.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { FileMark, MARK_FILE } from '../../src/verifier/loading/high-water-mark.ts';
-import { lockDirectory } from '../../src/verifier/loading/state/occupancy.ts';
+import { lockDirectory } from '../../src/verifier/loading/state/directory-lock.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { runInProcess } from './in-process.ts';
 

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Child, startChild } from '../e2e/harness/child.ts';
 import { LAUNCHER } from './compiled-cli.ts';
-import { LoginStage, readShown, type ShownSignIn } from './ctl-login-stage.ts';
+import { LoginStage, readShown, type ShownSignIn } from './ctl-login-fixture.ts';
 
 const STARTUP_TIMEOUT_MS = 120_000;
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { signInCode } from '../../src/protocol/sign-in-code.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import { freePort } from '../fakes/free-port.ts';
-import { LoginStage, readShown } from './ctl-login-stage.ts';
+import { LoginStage, readShown } from './ctl-login-fixture.ts';
 import { runInProcess } from './in-process.ts';
 import { type CliRun, expectCliError, expectNoStackTrace } from './run-cli.ts';
 

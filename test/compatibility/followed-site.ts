@@ -2,7 +2,7 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isJsonObject, parseStrictJson } from '../../src/protocol/strict-json.ts';
-import { ControlStage, type ControlStageOptions } from '../e2e/control/control-stage.ts';
+import { ControlStage, type ControlStageOptions } from '../e2e/control/control-fixture.ts';
 import { SITE_ID } from '../e2e/control/site-declaration.ts';
 import { startProofgate } from '../e2e/harness/sidecar.ts';
 import { waitFor } from '../e2e/harness/wait.ts';

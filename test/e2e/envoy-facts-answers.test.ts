@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues } from './harness/exchange.ts';
 import { expectFailedCheck } from './harness/failed-check.ts';
+import { forwardedRequest, type Stand, startStand } from './harness/fixture.ts';
 import { allow, type CheckAnswer, type HeaderOption } from './harness/recording-authz.ts';
-import { forwardedRequest, type Stand, startStand } from './harness/stand.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 

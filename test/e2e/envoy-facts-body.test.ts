@@ -9,7 +9,7 @@ import {
   type Measurement,
   type Stand,
   startStand,
-} from './harness/stand.ts';
+} from './harness/fixture.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const post = { method: 'POST', target: '/', authority: 'api.example' } as const;

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { shipped } from './harness/envoy-config.ts';
 import { headerValues } from './harness/exchange.ts';
-import { checkedHeaders } from './harness/recording-authz.ts';
 import {
   checkedHttp,
   checkedValues,
@@ -10,7 +9,8 @@ import {
   refusedByEnvoy,
   type Stand,
   startStand,
-} from './harness/stand.ts';
+} from './harness/fixture.ts';
+import { checkedHeaders } from './harness/recording-authz.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;

@@ -5,9 +5,9 @@ import { makeCertificates, type TestCertificates } from './harness/certificates.
 import { validateConfig } from './harness/envoy.ts';
 import { shippedText } from './harness/envoy-config.ts';
 import { headerValues, type WireAddress } from './harness/exchange.ts';
+import { checkedHttp, checkOf, forwardedRequest, type Stand, startStand } from './harness/fixture.ts';
 import { http1Client } from './harness/http1.ts';
 import { http2Client } from './harness/http2.ts';
-import { checkedHttp, checkOf, forwardedRequest, type Stand, startStand } from './harness/stand.ts';
 import { tlsEdits } from './harness/tls-edits.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 

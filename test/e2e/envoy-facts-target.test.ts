@@ -8,7 +8,7 @@ import {
   refusedByEnvoy,
   type Stand,
   startStand,
-} from './harness/stand.ts';
+} from './harness/fixture.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;

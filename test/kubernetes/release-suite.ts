@@ -16,7 +16,7 @@ import { Kubelet } from './kubelet.ts';
 import { publishRootCa, serviceAccount } from './namespaces.ts';
 import type { ApiObject } from './objects.ts';
 import { bind, HandRunPod, podOf, templateOf } from './pod.ts';
-import { deploymentOf, ReleaseStage } from './release-stage.ts';
+import { deploymentOf, ReleaseStage } from './release-fixture.ts';
 import {
   AUDIENCE,
   HELM_TEST_ACCOUNT,

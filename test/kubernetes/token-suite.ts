@@ -5,7 +5,7 @@ import { waitFor } from '../e2e/harness/wait.ts';
 import { makePodFolder, type PodFolder, runContainer } from '../helm/pod-process.ts';
 import { makeRestricted, serviceAccount } from './namespaces.ts';
 import { askForToken, containerIn, requestToken, templateOf } from './pod.ts';
-import type { ReleaseStage } from './release-stage.ts';
+import type { ReleaseStage } from './release-fixture.ts';
 import { AUDIENCE } from './site.ts';
 import { documentedWorkload, WORKLOAD_NAMESPACE } from './workload.ts';
 

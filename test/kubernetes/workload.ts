@@ -2,7 +2,7 @@
 import { parseAllDocuments } from 'yaml';
 import { documentedWorkloads } from '../docs/documented-workloads.ts';
 import type { ApiObject } from './objects.ts';
-import type { ReleaseStage } from './release-stage.ts';
+import type { ReleaseStage } from './release-fixture.ts';
 
 export const WORKLOAD_NAMESPACE = 'prod';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { isSameAddress, judgeAddress, parseIssuerNetwork } from '../../src/outbound-fetch/address-policy.ts';
 import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from '../control/issuers/hostile-urls.ts';
-import { networks } from '../control/issuers/world.ts';
+import { networks } from '../control/issuers/issuers-fixture.ts';
 
 const kindOf = (address: string, ...cidrs: readonly string[]) =>
   judgeAddress(address, networks(...cidrs)).kind;

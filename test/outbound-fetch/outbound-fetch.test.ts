@@ -11,7 +11,7 @@ import {
   networks,
   Trap,
   withEnvironment,
-} from '../control/issuers/world.ts';
+} from '../control/issuers/issuers-fixture.ts';
 import type { ServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
 
 let world: IssuerWorld;

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { formatTime } from '../../bundle/format/times.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
-import type { Redaction } from './shown-values.ts';
+import type { Redaction } from './printed-values.ts';
 
 /** Which credentials came, by size and hash; what the passport says is unverified unless its check passed. */
 export function credentialMembers({ credentials }: Explanation, headers: RequestHeaders, show: Redaction) {

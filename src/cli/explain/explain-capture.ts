@@ -11,8 +11,8 @@ import { knownTextsOf } from './known-texts.ts';
 import { loadBundle } from './load-bundle.ts';
 import { parseMoment } from './moments.ts';
 import { credentialsOf } from './own-credentials.ts';
+import { Redaction } from './printed-values.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
-import { Redaction } from './shown-values.ts';
 
 /** A body of 4 MiB in base64, with the headers. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;

@@ -19,9 +19,9 @@ import { clockMembers, shownTime } from './clock.ts';
 import { differenceOf } from './difference.ts';
 import { hintFor } from './hints.ts';
 import type { LoadedBundle } from './loaded-bundle.ts';
+import type { Redaction } from './printed-values.ts';
 import type { RecordedDecision } from './recorded-decision.ts';
-import type { Redaction } from './shown-values.ts';
-import { quoted } from './veil.ts';
+import { quoted } from './redaction.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 

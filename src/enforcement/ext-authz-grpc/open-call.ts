@@ -4,7 +4,7 @@ import { closeStream, isCompressed } from '../../runtime-internals/grpc-call.ts'
 import type { Linked } from '../../runtime-internals/linked-list.ts';
 import type { DecisionTrace } from '../../telemetry/decision-trace.ts';
 import type { RpcMethodMetrics } from '../../telemetry/rpc-metrics.ts';
-import type { CallContext } from '../../verifier/asker.ts';
+import type { CallContext } from '../../verifier/call-context.ts';
 
 type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];
 type Listener = Parameters<Inner['start']>[0];

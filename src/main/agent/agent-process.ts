@@ -11,7 +11,7 @@ import type { CliContext } from '../../program/output.ts';
 import { untilStopped } from '../../program/stop-signal.ts';
 import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/occupancy.ts';
+import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/directory-lock.ts';
 import { lookAtToken } from '../../workload/agent/agent-token.ts';
 import { KeyKeeper } from '../../workload/agent/keeper.ts';
 import type { KeeperEvent, KeeperPorts, KeyStanding } from '../../workload/agent/keeper-ports.ts';

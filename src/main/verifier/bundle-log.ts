@@ -3,7 +3,7 @@ import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { RefreshMetrics } from '../../telemetry/refresh-metrics.ts';
-import type { BundleListener } from '../../verifier/loading/holder.ts';
+import type { BundleListener } from '../../verifier/loading/bundle-loader.ts';
 import type { MirroredMarkListener } from '../../verifier/loading/mirrored-mark.ts';
 import type { RefreshListener } from '../../verifier/loading/refresh/refresher.ts';
 

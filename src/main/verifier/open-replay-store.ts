@@ -75,7 +75,7 @@ export async function openReplayStore(
   const common = { holderQuotaPerMinute: holderQuota, ...inputs };
   if (usesEmbeddedReplay(replay)) {
     const { createMemoryReplayStore } = await import('../../verifier/replay/memory.ts');
-    const { openPersistedFence } = await import('../../verifier/replay/kept-fence.ts');
+    const { openPersistedFence } = await import('../../verifier/replay/persisted-fence.ts');
     const { maxReplayRecords, stateDir } = settings;
     return createMemoryReplayStore({
       ...common,

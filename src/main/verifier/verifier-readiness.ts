@@ -7,7 +7,7 @@ import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts'
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 import { mostAgeSeconds, staleGroups } from '../../verifier/decision/steps/freshness.ts';
-import type { BundleStatus } from '../../verifier/loading/holder.ts';
+import type { BundleStatus } from '../../verifier/loading/bundle-loader.ts';
 import type { RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
 import type { ReplayHealth } from '../../verifier/replay/store.ts';
 import type { AuditHealth } from './verifier-audit.ts';

@@ -1,6 +1,6 @@
 /** Audit events to a collector over HTTP, always best effort: an answer does not wait for a round trip to elsewhere. */
 import { BatchingSink } from './batching.ts';
-import { HttpTransport, type HttpTransportOptions } from './http-carrier.ts';
+import { HttpTransport, type HttpTransportOptions } from './http-transport.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 
 export interface HttpBatchesOptions extends HttpTransportOptions {

@@ -4,7 +4,7 @@
  */
 import { BatchingSink } from './batching.ts';
 import { openDestination } from './destination.ts';
-import { FileTransport } from './file-carrier.ts';
+import { FileTransport } from './file-transport.ts';
 import type { AuditMode, AuditObserver, OperatedAuditSink } from './sink.ts';
 import { WriteThroughSink } from './write-through.ts';
 

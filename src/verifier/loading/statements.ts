@@ -6,7 +6,7 @@
 
 import type { Signers } from '../../bundle/format/documents.ts';
 import type { ActiveBundle } from './active-bundle.ts';
-import type { BundleListener } from './holder-events.ts';
+import type { BundleListener } from './bundle-loader-events.ts';
 import { type BundleProblem, ProblemRecord } from './problem-record.ts';
 import { StatementKeeper } from './statement-keeper.ts';
 

@@ -6,7 +6,7 @@
 import { DEFAULT_SKEW_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
 import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
 import { HolderQuota } from './holder-quota.ts';
-import type { PersistedFence } from './kept-fence.ts';
+import type { PersistedFence } from './persisted-fence.ts';
 import { RecordTable } from './record-table.ts';
 import {
   CONSUMED,

@@ -7,8 +7,8 @@ import { freshen, signBundle, signContent } from '../../../src/bundle/authoring/
 import { inspectBundle } from '../../../src/bundle/authoring/inspect-directory.ts';
 import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
+import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import {
   AUTH_SITE,
   bundleContent,

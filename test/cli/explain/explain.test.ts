@@ -4,9 +4,9 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { signDelta } from '../../../src/bundle/authoring/publishing-documents.ts';
+import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { putBundle } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
@@ -14,7 +14,7 @@ import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-conten
 import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
 import { siteContent } from '../../fakes/snapshot.ts';
 import { expectCliError } from '../run-cli.ts';
-import { bundleKey, captureOf, ExplainStage, eventOf, keys, protobufJson } from './stage.ts';
+import { bundleKey, captureOf, ExplainStage, eventOf, keys, protobufJson } from './explain-fixture.ts';
 
 const AT = '2026-11-21T04:00:00.999Z';
 const read = { caller: 'billing', route: 'orders-read' } as const;

@@ -2,7 +2,7 @@
 
 import { rawCheckRequest } from '../../fakes/check-request.ts';
 import type { ClaimsDraft, RequestEdits, TranscriptDraft, WireRequest } from '../../fakes/signed-request.ts';
-import { captureOf, type ExplainStage, protobufJson, withLines } from './stage.ts';
+import { captureOf, type ExplainStage, protobufJson, withLines } from './explain-fixture.ts';
 
 export interface SecretPlace {
   readonly place: string;

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { captureOf, ExplainStage } from './explain-fixture.ts';
 import { SECRET_PLACES } from './secret-places.ts';
-import { captureOf, ExplainStage } from './stage.ts';
 
 const PIECE_CHARACTERS = 8;
 // Less where every test is run for each of thousands of mutants.

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { putBundle } from '../../bundle/bundle-directory.ts';
 import { type RequestPlan, type WireRequest, withHeader, withoutHeader } from '../../fakes/signed-request.ts';
 import { siteContent, sourcesOf } from '../../fakes/snapshot.ts';
-import { bundleKey, captureOf, ExplainStage, keys, withLines } from './stage.ts';
+import { bundleKey, captureOf, ExplainStage, keys, withLines } from './explain-fixture.ts';
 
 const read = { caller: 'billing', route: 'orders-read' } as const;
 const tenants = { caller: 'broker', route: 'tenants' } as const;

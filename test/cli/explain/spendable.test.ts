@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { withoutHeader } from '../../fakes/signed-request.ts';
 import { compileSite, siteContent } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier } from '../../fakes/test-verifier.ts';
-import { captureOf, ExplainStage, keys, withLines } from './stage.ts';
+import { captureOf, ExplainStage, keys, withLines } from './explain-fixture.ts';
 
 const read = { caller: 'billing', route: 'orders-read' } as const;
 const everything = { caller: 'broker', route: 'everything' } as const;

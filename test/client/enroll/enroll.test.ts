@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EnrollRequest } from '../../../src/client/enroll/enroll-ports.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
 import { profile } from '../../fakes/control-enrollment-answers.ts';
-import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-stand.ts';
+import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-fixture.ts';
 
 let control: FakeControl;
 let workload: Workload;

@@ -1,7 +1,7 @@
 /** A run that dies at any moment: whatever it had written and sent, the next run ends with the one key. */
 import { afterEach, expect, it } from '@jest/globals';
 import { FakeControl } from '../../fakes/control-enrollment.ts';
-import { Killed, newWorkload, outcomeOf, startEnroll, type Workload } from './enroll-stand.ts';
+import { Killed, newWorkload, outcomeOf, startEnroll, type Workload } from './enroll-fixture.ts';
 
 let control: FakeControl;
 afterEach(() => control.close());

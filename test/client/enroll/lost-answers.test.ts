@@ -9,7 +9,7 @@ import {
   type LossyProxy,
   startLossyProxy,
 } from '../../fakes/lossy-proxy.ts';
-import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-stand.ts';
+import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-fixture.ts';
 
 /** Long enough for an answer on loopback, short enough to wait for one that never comes. */
 const REQUEST_TIMEOUT_MS = 400;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { clientSigningProfiles } from '../../../src/control/publishing/signing-profiles.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { policyRow, sourceRow } from '../store/rows.ts';
-import { ALLOWED_SOURCES, ApiWorld, itemsOf, ROUTE_DEFINITION, type Shop, SITE_BODY } from './world.ts';
+import { ALLOWED_SOURCES, ApiWorld, itemsOf, ROUTE_DEFINITION, type Shop, SITE_BODY } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let world: ApiWorld;

@@ -8,7 +8,7 @@ import { CONTROL_SETTINGS } from '../../../src/main/control/control-settings.ts'
 import { settingValues } from '../../../src/program/setting-sources.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { createLogger } from '../../../src/telemetry/logger.ts';
-import { type Answer, SITE_BODY, send, textIn } from './world.ts';
+import { type Answer, SITE_BODY, send, textIn } from './api-fixture.ts';
 
 let directory = '';
 let control: RunningControl;

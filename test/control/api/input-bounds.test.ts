@@ -8,9 +8,9 @@ import { createEnrollmentPlane } from '../../../src/control/enrollment/enrollmen
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { IssuerFetcher } from '../../../src/outbound-fetch/outbound-fetch.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { publishingOf } from '../enrollment/world.ts';
+import { publishingOf } from '../enrollment/enrollment-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiWorld, type Shop, textIn } from './world.ts';
+import { type Answer, ApiWorld, type Shop, textIn } from './api-fixture.ts';
 
 const CONTROL_URL = 'https://control.shop.example';
 const refused = () => Promise.reject(new Refusal('not_found'));

@@ -9,8 +9,8 @@ import { CONTROL_SETTINGS } from '../../../src/main/control/control-settings.ts'
 import { settingValues } from '../../../src/program/setting-sources.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { createLogger } from '../../../src/telemetry/logger.ts';
+import { send } from './api-fixture.ts';
 import { PERMISSION_TABLE } from './permission-table.ts';
-import { send } from './world.ts';
 
 let directory = '';
 let control: RunningControl;

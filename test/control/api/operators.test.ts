@@ -12,7 +12,7 @@ import {
   ROUTE_DEFINITION,
   type Shop,
   textIn,
-} from './world.ts';
+} from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let world: ApiWorld;

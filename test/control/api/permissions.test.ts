@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { INSTALLATION, ROLES, type Scope } from '../../../src/control/domain/roles.ts';
 import { clientRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
+import { type Answer, ApiWorld, type Asked, TARGET_TOKEN, textIn } from './api-fixture.ts';
 import { registerOtherRoutes } from './every-route.ts';
 import {
   BODIES,
@@ -14,7 +15,6 @@ import {
   QUERIES,
   ROLE_PERMISSIONS,
 } from './permission-table.ts';
-import { type Answer, ApiWorld, type Asked, TARGET_TOKEN, textIn } from './world.ts';
 
 const ALLOWED = 299;
 const PROBE = { 'x-probe': 'permission' };

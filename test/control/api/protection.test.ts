@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { longPollSignal } from '../../../src/control/api/app.ts';
 import { INSTALLATION } from '../../../src/control/domain/roles.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
-import { type Answer, ApiWorld, type ApiWorldOptions, PUBLIC_ORIGIN, textIn } from './world.ts';
+import { type Answer, ApiWorld, type ApiWorldOptions, PUBLIC_ORIGIN, textIn } from './api-fixture.ts';
 
 const opened: ApiWorld[] = [];
 afterEach(async () => {

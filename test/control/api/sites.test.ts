@@ -11,7 +11,7 @@ import {
   type Shop,
   SITE_BODY,
   textIn,
-} from './world.ts';
+} from './api-fixture.ts';
 
 /** What is left of a site that was used: ended policies, keys and sources, and what was published. */
 async function leaveTracesIn(store: ControlStore, siteId: string): Promise<void> {

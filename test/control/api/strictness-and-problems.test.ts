@@ -5,7 +5,7 @@ import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../../../src/control/store/port.ts';
 import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiWorld, type Asked, type Shop, SITE_BODY, send, textIn } from './world.ts';
+import { type Answer, ApiWorld, type Asked, type Shop, SITE_BODY, send, textIn } from './api-fixture.ts';
 
 /** What the store and the services throw. */
 const FAULTS: { readonly [name: string]: Error } = {

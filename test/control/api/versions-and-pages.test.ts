@@ -1,7 +1,7 @@
 /** What is the same for every resource: versions, creations that come twice, pages. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiWorld, itemsOf, type Shop, textIn } from './world.ts';
+import { type Answer, ApiWorld, itemsOf, type Shop, textIn } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let world: ApiWorld;

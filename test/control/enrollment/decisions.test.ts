@@ -7,7 +7,16 @@ import {
   startEnrollmentJobs,
 } from '../../../src/control/enrollment/enrollment-jobs.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import { BY, CLIENT, EnrollmentWorld, newKey, refusalOf, SITE, SUBJECT, type Workload } from './world.ts';
+import {
+  BY,
+  CLIENT,
+  EnrollmentWorld,
+  newKey,
+  refusalOf,
+  SITE,
+  SUBJECT,
+  type Workload,
+} from './enrollment-fixture.ts';
 
 let world: EnrollmentWorld;
 let source: RevisionName;
@@ -318,7 +327,7 @@ describe('revocation', () => {
     const { derived_key: key } = await world.enroll(workload);
     const applied = await world.challenge(workload);
     await world.keys.revoke(key?.key_id ?? '', {}, BY);
-    const { submissionOf } = await import('./world.ts');
+    const { submissionOf } = await import('./enrollment-fixture.ts');
     const before = await world.keysOf();
     expect(await refusalOf(world.workloads.submit(submissionOf(applied, world.token())))).toBe('key_revoked');
     expect(await world.keysOf()).toEqual(before);
@@ -521,7 +530,7 @@ describe('jobs', () => {
 });
 
 test('no token, challenge or signature is in the database, the audit trail included', async () => {
-  const { submissionOf, sha256 } = await import('./world.ts');
+  const { submissionOf, sha256 } = await import('./enrollment-fixture.ts');
   const policy = await world.policy(await world.active({ audience: 'secrets' }));
   const applied = await world.challenge(world.workload(policy));
   const submission = submissionOf(applied, world.token({ audience: 'secrets' }));

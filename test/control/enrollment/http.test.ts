@@ -22,9 +22,17 @@ import {
   ROUTE_DEFINITION,
   textIn,
   ApiWorld as World,
-} from '../api/world.ts';
-import { IssuerWorld } from '../issuers/world.ts';
-import { CONTROL_URL, ed25519Jwk, newKey, PROFILE, publishingOf, SUBJECT, submissionOf } from './world.ts';
+} from '../api/api-fixture.ts';
+import { IssuerWorld } from '../issuers/issuers-fixture.ts';
+import {
+  CONTROL_URL,
+  ed25519Jwk,
+  newKey,
+  PROFILE,
+  publishingOf,
+  SUBJECT,
+  submissionOf,
+} from './enrollment-fixture.ts';
 
 const SITE = 'shop-eu-1';
 const OTHER_SITE = 'shop-us-1';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { EnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
 import { StoreUnavailableError } from '../../../src/control/store/port.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { BY, EnrollmentWorld, refusalOf, SITE, submissionOf } from './world.ts';
+import { BY, EnrollmentWorld, refusalOf, SITE, submissionOf } from './enrollment-fixture.ts';
 
 const database = databaseKinds().find(({ name }) => name === 'postgres');
 let world: EnrollmentWorld;

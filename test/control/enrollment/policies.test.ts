@@ -11,7 +11,15 @@ import {
   TOKEN_FILE,
 } from '../../../src/control/enrollment/enroll-command.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import { BY, CONTROL_URL, EnrollmentWorld, refusalOf, SITE, SUBJECT, submissionOf } from './world.ts';
+import {
+  BY,
+  CONTROL_URL,
+  EnrollmentWorld,
+  refusalOf,
+  SITE,
+  SUBJECT,
+  submissionOf,
+} from './enrollment-fixture.ts';
 
 let world: EnrollmentWorld;
 let source: RevisionName;

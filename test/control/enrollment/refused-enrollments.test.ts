@@ -1,7 +1,16 @@
 /** What refused challenges and submissions leave: an audit event with code, policy and verified subject, once a minute of a kind. */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/enrollment-policies-contract.ts';
-import { BY, EnrollmentWorld, ed25519Jwk, newKey, refusalOf, SITE, SUBJECT, submissionOf } from './world.ts';
+import {
+  BY,
+  EnrollmentWorld,
+  ed25519Jwk,
+  newKey,
+  refusalOf,
+  SITE,
+  SUBJECT,
+  submissionOf,
+} from './enrollment-fixture.ts';
 
 let world: EnrollmentWorld;
 let policy: EnrollmentPolicyView;

@@ -16,7 +16,7 @@ import {
   SITE,
   SUBJECT,
   submissionOf,
-} from './world.ts';
+} from './enrollment-fixture.ts';
 
 let world: EnrollmentWorld;
 let source: RevisionName;

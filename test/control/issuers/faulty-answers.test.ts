@@ -6,7 +6,7 @@ import { MAX_RESPONSE_BYTES } from '../../../src/outbound-fetch/outbound-fetch.t
 import type { IssuerFault } from '../../fakes/issuer-faults.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from './hostile-urls.ts';
-import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerWorld } from './world.ts';
+import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerWorld } from './issuers-fixture.ts';
 
 let world: IssuerWorld;
 let issuer: ServiceAccountIssuer;

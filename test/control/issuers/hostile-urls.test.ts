@@ -7,7 +7,7 @@ import { resolveBySystem } from '../../../src/outbound-fetch/outbound-fetch.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { HOSTILE_URLS, type HostileUrl } from './hostile-urls.ts';
-import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerWorld, networks, Trap } from './world.ts';
+import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerWorld, networks, Trap } from './issuers-fixture.ts';
 
 let world: IssuerWorld;
 let issuer: ServiceAccountIssuer;

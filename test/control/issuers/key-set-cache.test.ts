@@ -9,7 +9,7 @@ import { MAX_KEY_AGE_MS } from '../../../src/control/issuers/source-keys.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { IssuerWorld } from './world.ts';
+import { IssuerWorld } from './issuers-fixture.ts';
 
 const START_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;

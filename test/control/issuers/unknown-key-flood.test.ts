@@ -4,7 +4,7 @@ import { FetchBudget } from '../../../src/control/issuers/fetch-budget.ts';
 import { KeySetCache } from '../../../src/control/issuers/key-set-cache.ts';
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { IssuerWorld } from './world.ts';
+import { IssuerWorld } from './issuers-fixture.ts';
 
 const START_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;

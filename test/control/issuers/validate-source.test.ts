@@ -7,7 +7,7 @@ import {
 } from '../../../src/control/issuers/validate-source.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { makeSigner } from '../../fakes/token-signer.ts';
-import { AUDIENCE, GOOD_ADDRESS, IssuerWorld } from './world.ts';
+import { AUDIENCE, GOOD_ADDRESS, IssuerWorld } from './issuers-fixture.ts';
 
 const NOW_MS = 1_800_000_000_000;
 let world: IssuerWorld;

@@ -10,9 +10,9 @@ import { tokenHash, verifyWorkloadToken } from '../../../src/control/issuers/wor
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { makeSigner, signCompact } from '../../fakes/token-signer.ts';
+import { AUDIENCE, IssuerWorld } from './issuers-fixture.ts';
 import { NOW_SECONDS, type TokenWorld } from './token-case.ts';
 import { REFUSED_TOKENS } from './token-cases.ts';
-import { AUDIENCE, IssuerWorld } from './world.ts';
 
 const SUBJECT = 'system:serviceaccount:prod:billing';
 let issuers: IssuerWorld;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { signInCode } from '../../../src/protocol/sign-in-code.ts';
 import { type Browser, formOf, type Page } from '../../fakes/browser.ts';
 import { callApi } from '../../main/control/control-program.ts';
-import { OperatorWorld } from './world.ts';
+import { OperatorWorld } from './operators-fixture.ts';
 
 const REDIRECT = 'http://127.0.0.1:4711/callback';
 

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from '../../fakes/browser.ts';
 import { type ApiCall, callApi } from '../../main/control/control-program.ts';
-import { OperatorWorld } from './world.ts';
+import { OperatorWorld } from './operators-fixture.ts';
 
 const SESSION_COOKIE = '__Host-proofgate_session';
 const HOURS = 3_600_000;

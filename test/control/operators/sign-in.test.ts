@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Browser, formOf, type Page } from '../../fakes/browser.ts';
 import { newSigningJwk } from '../../fakes/oidc-provider.ts';
-import { OperatorWorld } from './world.ts';
+import { OperatorWorld } from './operators-fixture.ts';
 
 const SESSION_COOKIE = '__Host-proofgate_session';
 const SIGN_IN_COOKIE = '__Host-proofgate_sign_in';

@@ -8,7 +8,7 @@ import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { Publisher } from '../../../src/control/publishing/publisher.ts';
 import { newToken, tokenHash } from '../../../src/control/secrets/bearer-token.ts';
-import { type ControlWorld, SITE } from './world.ts';
+import { type ControlWorld, SITE } from './publishing-fixture.ts';
 
 export interface TestTarget {
   readonly id: string;

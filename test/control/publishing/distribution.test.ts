@@ -6,7 +6,7 @@ import { sitePropagation } from '../../../src/control/publishing/propagation.ts'
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { settleSources } from '../../../src/control/publishing/source-settlement.ts';
 import { addTarget, addTargets, detach, type TestTarget } from './control-server.ts';
-import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 let distribution: Distribution;

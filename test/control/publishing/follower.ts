@@ -9,7 +9,7 @@ import { openStep } from '../../../src/bundle/format/open-step.ts';
 import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
-import { type ControlWorld, SITE } from './world.ts';
+import { type ControlWorld, SITE } from './publishing-fixture.ts';
 
 /** Tests give many key IDs one key: checking it once is enough. */
 const imported = new Map<string, PublicKey | undefined>();

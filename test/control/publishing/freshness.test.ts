@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FreshnessIssuer, intervalMs } from '../../../src/control/publishing/freshness.ts';
 import { pruneDocuments } from '../../../src/control/publishing/pruning.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
-import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { TargetAllowance } from '../../../src/control/publishing/target-allowance.ts';
 import { addTargets, detach, type TestTarget } from './control-server.ts';
-import { ControlWorld, SITE } from './world.ts';
+import { ControlWorld, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 let distribution: Distribution;

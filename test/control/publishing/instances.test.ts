@@ -6,7 +6,7 @@ import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { addTarget, ControlServer, eventually } from './control-server.ts';
 import { Follower } from './follower.ts';
-import { ControlWorld, ORDERS_READ, SITE, TestClock } from './world.ts';
+import { ControlWorld, ORDERS_READ, SITE, TestClock } from './publishing-fixture.ts';
 
 let server: TestPostgresServer;
 let worlds: ControlWorld[];

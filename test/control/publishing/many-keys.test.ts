@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { describeSnapshot, Follower } from './follower.ts';
-import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 /** Twelve thousand keys take a busy machine longer than one test usually may. */
 jest.setTimeout(180_000);

@@ -5,7 +5,7 @@ import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/distribution-lim
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import { addTargets, ControlServer, eventually, type TestTarget } from './control-server.ts';
 import { Follower } from './follower.ts';
-import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 let control: ControlServer;

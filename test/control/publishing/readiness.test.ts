@@ -15,7 +15,7 @@ import {
 } from '../../../src/control/publishing/signing-profiles.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { addTarget, type TestTarget } from './control-server.ts';
-import { ControlWorld, ORDERS_READ, ORIGIN, SITE } from './world.ts';
+import { ControlWorld, ORDERS_READ, ORIGIN, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 let distribution: Distribution;

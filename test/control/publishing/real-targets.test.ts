@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { SigningPurpose } from '../../../src/control/publishing/signing-keys.ts';
+import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { addTarget, ControlServer, eventually, type TestTarget } from './control-server.ts';
-import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 let control: ControlServer;

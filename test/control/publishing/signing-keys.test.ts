@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { DEFAULT_RETIRING_MS, SiteSigningKeys } from '../../../src/control/publishing/signing-keys.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
-import { ControlWorld, SITE } from './world.ts';
+import { ControlWorld, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 beforeEach(async () => {

@@ -4,7 +4,7 @@ import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
 import { derivedKeyContent, readSitePolicy } from '../../../src/control/publishing/site-content.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
-import { ControlWorld, ISSUER_URL, ORDERS_READ, ORIGIN, SITE, TRUST_DOMAIN } from './world.ts';
+import { ControlWorld, ISSUER_URL, ORDERS_READ, ORIGIN, SITE, TRUST_DOMAIN } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 beforeEach(async () => {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type Publication, SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { describeSnapshot, Follower } from './follower.ts';
-import { ControlWorld, ORDERS_READ, SITE } from './world.ts';
+import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 let publications: Publication[];

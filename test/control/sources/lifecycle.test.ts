@@ -1,7 +1,7 @@
 /** Trust Anchor Sources from draft to retired, with a real issuer and a real store. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { makeSigner } from '../../fakes/token-signer.ts';
-import { BY, EnrollmentWorld, refusalOf, SITE } from '../enrollment/world.ts';
+import { BY, EnrollmentWorld, refusalOf, SITE } from '../enrollment/enrollment-fixture.ts';
 
 describe('Trust Anchor Sources', () => {
   let world: EnrollmentWorld;

@@ -12,7 +12,7 @@ import { freePort } from '../../fakes/free-port.ts';
 import { type Child, startChild } from '../harness/child.ts';
 import { proofgateCommand } from '../harness/program.ts';
 import { httpGet, waitFor } from '../harness/wait.ts';
-import { ControlStage } from './control-stage.ts';
+import { ControlStage } from './control-fixture.ts';
 import { FollowedGateway } from './followed-gateway.ts';
 import type { PolicyName } from './site-declaration.ts';
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { errorCode } from '../harness/proofgate-command.ts';
-import { ControlStage } from './control-stage.ts';
+import { ControlStage } from './control-fixture.ts';
 import { POLICIES, SITE_ID } from './site-declaration.ts';
 
 let stage: ControlStage;

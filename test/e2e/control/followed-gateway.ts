@@ -9,12 +9,12 @@ import { freePort } from '../../fakes/free-port.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { patient } from '../harness/envoy-config.ts';
 import { headerValues, type WireClient } from '../harness/exchange.ts';
+import { closeAtOnce } from '../harness/fixture.ts';
 import { http1Client } from '../harness/http1.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { httpGet, waitFor } from '../harness/wait.ts';
-import type { ControlStage } from './control-stage.ts';
+import type { ControlStage } from './control-fixture.ts';
 import { SITE_ID, TARGET_NAME } from './site-declaration.ts';
 
 export interface SentRequest {

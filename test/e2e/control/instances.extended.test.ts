@@ -14,8 +14,8 @@ import { type ControlDatabase, postgresDatabase } from './campaign/control-datab
 import { brokenPromises, readContents } from './campaign/kept-promises.ts';
 import { SiteFollower } from './campaign/site-follower.ts';
 import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';
+import { ControlStage } from './control-fixture.ts';
 import { startInstance } from './control-instance.ts';
-import { ControlStage } from './control-stage.ts';
 import { SITE_ID } from './site-declaration.ts';
 
 const TIMEOUT_MS = 90_000;

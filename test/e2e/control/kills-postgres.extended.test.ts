@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { postgresDatabase } from './campaign/control-database.ts';
 import { campaignTimeoutMs, describeKills } from './campaign/describe-kills.ts';
-import { ControlStage } from './control-stage.ts';
+import { ControlStage } from './control-fixture.ts';
 import { TARGET_NAME } from './site-declaration.ts';
 
 let server: TestPostgresServer;

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import { sqliteDatabase } from './campaign/control-database.ts';
 import { campaignTimeoutMs, describeKills } from './campaign/describe-kills.ts';
-import { ControlStage } from './control-stage.ts';
+import { ControlStage } from './control-fixture.ts';
 import { TARGET_NAME } from './site-declaration.ts';
 
 let stage: ControlStage;

@@ -8,7 +8,7 @@ import type { JsonObject } from '../../../src/protocol/strict-json.ts';
 import { headerValues } from '../harness/exchange.ts';
 import { errorCode } from '../harness/proofgate-command.ts';
 import { waitFor } from '../harness/wait.ts';
-import { ControlStage } from './control-stage.ts';
+import { ControlStage } from './control-fixture.ts';
 import { FollowedGateway } from './followed-gateway.ts';
 
 const ALLOWED = { status: 200, reason: '' };

@@ -16,7 +16,7 @@ import {
   startLossyProxy,
 } from '../../fakes/lossy-proxy.ts';
 import { type CommandResult, errorCode } from '../harness/proofgate-command.ts';
-import { ControlStage } from './control-stage.ts';
+import { ControlStage } from './control-fixture.ts';
 import { SITE_ID } from './site-declaration.ts';
 
 /** Where the fault is: at one request, or at each submission. */

@@ -5,7 +5,7 @@ import type { Submission, Verdict } from '../../../src/client/enroll/control-cli
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
 import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';
-import { ControlStage } from './control-stage.ts';
+import { ControlStage } from './control-fixture.ts';
 
 const SUBMISSIONS = 1000;
 const MAX_ATTEMPTS = 5;

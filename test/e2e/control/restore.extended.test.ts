@@ -8,7 +8,7 @@ import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { errorCode } from '../harness/proofgate-command.ts';
 import { waitFor } from '../harness/wait.ts';
 import { type ControlBackups, postgresBackups, sqliteBackups } from './campaign/backups.ts';
-import { ControlStage, type EnrolledKey } from './control-stage.ts';
+import { ControlStage, type EnrolledKey } from './control-fixture.ts';
 import { FollowedGateway } from './followed-gateway.ts';
 import { SITE_ID } from './site-declaration.ts';
 

@@ -18,8 +18,8 @@ import { crawlApi } from './campaign/api-crawl.ts';
 import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
 import { ProcessArguments } from './campaign/process-arguments.ts';
 import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';
+import { ControlStage, type EnrolledKey } from './control-fixture.ts';
 import { adminUrl } from './control-instance.ts';
-import { ControlStage, type EnrolledKey } from './control-stage.ts';
 import { FollowedGateway } from './followed-gateway.ts';
 import { SITE_ID, TARGET_NAME } from './site-declaration.ts';
 

@@ -13,7 +13,7 @@ import { headerValues } from '../harness/exchange.ts';
 import { waitFor } from '../harness/wait.ts';
 import type { VerifierProcess } from '../world/verifier.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign, OTHER_REQUESTS, tell } from './campaign.ts';
-import { setFailingStage, untilReady } from './stage.ts';
+import { setFailingStage, untilReady } from './fail-closed-fixture.ts';
 import { readTrailOf } from './trail-of.ts';
 
 const stage = setFailingStage();

@@ -9,7 +9,7 @@ import { startAuditCollector } from '../../fakes/audit-collector.ts';
 import { headerValues } from '../harness/exchange.ts';
 import { waitFor } from '../harness/wait.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign } from './campaign.ts';
-import { setFailingStage } from './stage.ts';
+import { setFailingStage } from './fail-closed-fixture.ts';
 import { readTrailOf } from './trail-of.ts';
 
 const stage = setFailingStage();

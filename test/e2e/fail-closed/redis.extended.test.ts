@@ -9,7 +9,7 @@ import { expect, it } from '@jest/globals';
 import type { TestRedisServer } from '../../fakes/redis-server.ts';
 import type { GuardedRedis } from '../world/circumstances.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign, expectMet, OTHER_REQUESTS, tell } from './campaign.ts';
-import { keepDoing, setFailingStage } from './stage.ts';
+import { keepDoing, setFailingStage } from './fail-closed-fixture.ts';
 
 const stage = setFailingStage();
 const run = promisify(execFile);

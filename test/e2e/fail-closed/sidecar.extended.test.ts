@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { VerifierProcess } from '../world/verifier.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign, expectMet, SIDECAR_REQUESTS, tell } from './campaign.ts';
+import { keepDoing, setFailingStage } from './fail-closed-fixture.ts';
 import { RUBBISH, startImpostor } from './impostor.ts';
-import { keepDoing, setFailingStage } from './stage.ts';
 
 const stage = setFailingStage();
 const tenth = Math.ceil(SIDECAR_REQUESTS / 10);

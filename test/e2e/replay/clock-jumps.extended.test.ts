@@ -9,7 +9,7 @@ import { AcceptLedger } from './accept-ledger.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { FakeClock } from './fake-clock.ts';
 import { type Proof, SKEW_SECONDS, systemSeconds } from './proof-source.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 import { naiveTarget } from './targets.ts';
 
 const FENCE_SECONDS = 2 * SKEW_SECONDS + 1;

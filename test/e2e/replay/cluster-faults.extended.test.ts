@@ -8,7 +8,7 @@ import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { CLUSTER_FAULTS, type ClusterFault, callerTag } from './cluster-changes.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 import { naiveTarget } from './targets.ts';
 
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);

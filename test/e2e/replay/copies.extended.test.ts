@@ -8,13 +8,13 @@ import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
 import { patient } from '../harness/envoy-config.ts';
+import { closeAtOnce } from '../harness/fixture.ts';
 import { http1Client } from '../harness/http1.ts';
 import { http2Client } from '../harness/http2.ts';
-import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import type { Proof } from './proof-source.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 import { envoyTarget, type Target } from './targets.ts';
 
 const PROOFS = 1_000;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { waitFor } from '../harness/wait.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { type Proof, ProofSource, SKEW_SECONDS } from './proof-source.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 import type { ReplayVerifier } from './verifier-process.ts';
 
 /** Each may have half of the store. */

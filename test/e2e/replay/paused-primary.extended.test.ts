@@ -9,7 +9,7 @@ import { AcceptLedger } from './accept-ledger.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { callerTag } from './cluster-changes.ts';
 import { PAUSES, type PauseStage, standStill } from './paused-primary.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
 const MAX_LAG_SECONDS = 2;

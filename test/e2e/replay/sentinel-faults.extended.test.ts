@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 import { type Failover, SENTINEL_FAILOVERS } from './sentinel-failovers.ts';
 import { naiveTarget } from './targets.ts';
 

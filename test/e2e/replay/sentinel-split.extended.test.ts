@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
 import type { ReplayCampaign } from './campaign.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 import { sides } from './sentinel-failovers.ts';
 
 /** F is 12 s, and twice the skew. */

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay-fixture.ts';
 import { naiveTarget } from './targets.ts';
 
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);

@@ -11,7 +11,7 @@ import { protocolOptionsOf } from '../gateways/static-bootstrap.ts';
 import { type ConfigEdit, shipped } from '../harness/envoy-config.ts';
 import { http1Client } from '../harness/http1.ts';
 import { waitFor } from '../harness/wait.ts';
-import { HAS_SHIPPED_TIMEOUTS, RollStage } from './roll-stage.ts';
+import { HAS_SHIPPED_TIMEOUTS, RollStage } from './roll-fixture.ts';
 import { openServiceAddress, type ServiceAddress } from './service-address.ts';
 import { SteadyLoad } from './steady-load.ts';
 

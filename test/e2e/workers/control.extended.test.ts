@@ -23,7 +23,7 @@ import { type FakeControl, startFakeControl } from '../../fakes/control-distribu
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
 import { httpGet, waitFor } from '../harness/wait.ts';
-import { childrenOf } from './worker-stage.ts';
+import { childrenOf } from './worker-fixture.ts';
 
 const WORKERS = 3;
 const WAIT_MS = 60_000;

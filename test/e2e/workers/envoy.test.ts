@@ -4,11 +4,11 @@ import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
 import type { ConfigEdit } from '../harness/envoy-config.ts';
 import { patient, shipped } from '../harness/envoy-config.ts';
+import { closeAtOnce } from '../harness/fixture.ts';
 import { http1Client } from '../harness/http1.ts';
-import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { ProofSource } from '../replay/proof-source.ts';
-import { decisionsByWorker, type RunningWorkers, startWorkers } from './worker-stage.ts';
+import { decisionsByWorker, type RunningWorkers, startWorkers } from './worker-fixture.ts';
 
 const WORKERS = 3;
 const AT_ONCE = 40;

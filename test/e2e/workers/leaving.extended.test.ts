@@ -8,7 +8,7 @@ import type { CheckClient } from '../../fakes/check-client.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { waitFor } from '../harness/wait.ts';
 import { ProofSource } from '../replay/proof-source.ts';
-import { isAlive, outcomeOf, type RunningWorkers, startWorkers } from './worker-stage.ts';
+import { isAlive, outcomeOf, type RunningWorkers, startWorkers } from './worker-fixture.ts';
 
 const WAIT_MS = 60_000;
 const TEST_MS = 180_000;

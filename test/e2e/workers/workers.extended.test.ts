@@ -17,7 +17,7 @@ import {
   runToEnd,
   startWorkers,
   verifierArgs,
-} from './worker-stage.ts';
+} from './worker-fixture.ts';
 
 const WORKERS = 3;
 const CONNECTIONS = 6;

@@ -2,9 +2,9 @@
 import { type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { type ConfigEdit, patient, shipped } from '../harness/envoy-config.ts';
 import type { WireAddress, WireClient } from '../harness/exchange.ts';
+import { closeAtOnce } from '../harness/fixture.ts';
 import { http1Client } from '../harness/http1.ts';
 import { http2Client } from '../harness/http2.ts';
-import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream, type UpstreamOptions } from '../harness/upstream.ts';
 import { UNBUFFERED_PREFIXES } from './routes.ts';
 import type { VerifierProcess } from './verifier.ts';

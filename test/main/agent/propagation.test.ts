@@ -1,6 +1,6 @@
 /** A new key takes the old one's place when verifiers know it; one that was revoked has to go. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { KeeperStand } from '../../workload/agent/keeper-stand.ts';
+import { KeeperStand } from '../../workload/agent/keeper-fixture.ts';
 
 const MINUTE = 60_000;
 let stand: KeeperStand;

@@ -1,7 +1,7 @@
 /** Batches to a collector that works, fails, is silent, moves, and comes back. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { BatchingSink } from '../../../src/verifier/audit/batching.ts';
-import { HttpTransport, type HttpTransportOptions } from '../../../src/verifier/audit/http-carrier.ts';
+import { HttpTransport, type HttpTransportOptions } from '../../../src/verifier/audit/http-transport.ts';
 import { makeCertificates } from '../../e2e/harness/certificates.ts';
 import {
   type AuditCollector,

@@ -4,7 +4,7 @@ import { hasAtMostParts } from '../../../src/verifier/loading/refresh/answer-str
 import { newDirectory, until } from '../../bundle/bundle-directory.ts';
 import { keyNamed } from '../../bundle/deltas.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
-import { newControl, siteContent, startFollower } from './refresh-world.ts';
+import { newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 async function following() {
   const control = await newControl();

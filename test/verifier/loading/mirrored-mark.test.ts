@@ -2,10 +2,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
+import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark, type HighWaterMark, MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
 import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/mirrored-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { bundleDocument, newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';

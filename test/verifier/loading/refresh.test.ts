@@ -6,7 +6,7 @@ import { formatTime } from '../../../src/bundle/format/times.ts';
 import { newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
 import { clientNamed, keyNamed } from '../../bundle/deltas.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
-import { keys, newControl, siteContent, startFollower } from './refresh-world.ts';
+import { keys, newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 const { jwk } = newSigningKey().publicKey;
 const newKey = (keyId: string) => keyNamed(keyId, 'billing', jwk);

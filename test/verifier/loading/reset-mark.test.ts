@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
-import { isDirectoryLocked, lockDirectory } from '../../../src/verifier/loading/state/occupancy.ts';
+import { isDirectoryLocked, lockDirectory } from '../../../src/verifier/loading/state/directory-lock.ts';
 import { RESET_LOG_FILE, resetMark } from '../../../src/verifier/loading/state/reset-mark.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { rejection } from '../../bundle/rejection.ts';

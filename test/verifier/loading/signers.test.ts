@@ -12,9 +12,9 @@ import { DOCUMENT_TYPES, type Signers, signDocument } from '../../../src/bundle/
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/bundle/format/times.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
+import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';

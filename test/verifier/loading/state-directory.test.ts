@@ -18,14 +18,14 @@ import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { StepDocument } from '../../../src/bundle/format/open-step.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
+import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import {
   FileMark,
   type HighWaterMark,
   MARK_FILE,
   MemoryMark,
 } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader } from '../../../src/verifier/loading/holder.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';

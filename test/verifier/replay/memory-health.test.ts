@@ -1,10 +1,10 @@
 /** What the embedded store says of itself, and when it writes its fence ahead. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { PersistedFence } from '../../../src/verifier/replay/kept-fence.ts';
 import {
   createMemoryReplayStore,
   type MemoryReplayStoreOptions,
 } from '../../../src/verifier/replay/memory.ts';
+import type { PersistedFence } from '../../../src/verifier/replay/persisted-fence.ts';
 import { CONSUMED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
 

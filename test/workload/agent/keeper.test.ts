@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { KeeperOptions } from '../../../src/workload/agent/keeper-ports.ts';
 import type { FakeControlOptions } from '../../fakes/control-enrollment.ts';
-import { KeeperStand } from './keeper-stand.ts';
+import { KeeperStand } from './keeper-fixture.ts';
 
 const MINUTE = 60_000;
 let stand: KeeperStand;

@@ -3,7 +3,7 @@
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../../telemetry/refresh-metrics.ts';
-import { BundleLoader } from '../../../verifier/loading/holder.ts';
+import { BundleLoader } from '../../../verifier/loading/bundle-loader.ts';
 import { logBundleEvents } from '../bundle-log.ts';
 import { nowSeconds, readSigners, type VerifierBundle } from '../verifier-bundle.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';

@@ -2,7 +2,7 @@
 import type { AdminListener, AdminOptions } from '../../../enforcement/admin/server.ts';
 import type { CliError } from '../../../program/errors.ts';
 import { stopped } from '../../../program/stop-signal.ts';
-import type { Departure } from '../departure.ts';
+import type { Departure } from '../graceful-shutdown.ts';
 import { parsePrimaryMessage, type WorkerMessage } from './worker-messages.ts';
 
 const STATE_INTERVAL_MS = 200;

@@ -11,11 +11,11 @@ import { MAX_WAIT_SECONDS } from '../../../bundle/format/distribution-limits.ts'
 import { BUNDLE_FILE, stepFile } from '../../../bundle/format/file-names.ts';
 import type { StepDocument } from '../../../bundle/format/open-step.ts';
 import { Backoff } from '../backoff.ts';
+import type { BundleLoader } from '../bundle-loader.ts';
 import type { HighWaterMark } from '../high-water-mark.ts';
-import type { BundleLoader } from '../holder.ts';
 import { PASSING } from '../passing-faults.ts';
 import { type Problem, ProblemRecord } from '../problem-record.ts';
-import type { PersistedBundle } from '../state/kept-chain.ts';
+import type { PersistedBundle } from '../state/persisted-chain.ts';
 import { Acknowledger } from './acknowledger.ts';
 import { BaseFetcher } from './base-fetcher.ts';
 import type { ControlConnection } from './control-connection.ts';

@@ -13,7 +13,7 @@ import { CURRENT_LINK } from '../../../bundle/format/file-names.ts';
 import { fileError, fileNotWritten, syncDirectory } from '../../../bundle/format/files.ts';
 import { FileMark, MARK_FILE } from '../high-water-mark.ts';
 import type { SharedMark } from '../shared-mark.ts';
-import { isDirectoryLocked } from './occupancy.ts';
+import { isDirectoryLocked } from './directory-lock.ts';
 import { BASES_FOLDER } from './state-directory.ts';
 
 /** One line of JSON for each step of each reset; never removed by us. */

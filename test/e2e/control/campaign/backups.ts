@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DATABASE_FILE } from '../../../../src/control/store/sqlite.ts';
 import { dumpDatabase, restoreDatabase } from '../../../fakes/postgres-dump.ts';
 import type { TestPostgresServer } from '../../../fakes/postgres-server.ts';
-import type { ControlStage } from '../control-stage.ts';
+import type { ControlStage } from '../control-fixture.ts';
 
 export interface ControlBackups {
   take(stage: ControlStage): Promise<void>;

@@ -8,7 +8,7 @@ import type { Enrollment } from '../../../../src/client/enroll/control-answers.t
 import type { Submission, Verdict } from '../../../../src/client/enroll/control-client.ts';
 import type { ControlApi, Resource } from '../../../../src/client/operator/control-api.ts';
 import { OperatorError } from '../../../../src/client/operator/operator-error.ts';
-import type { ControlStage } from '../control-stage.ts';
+import type { ControlStage } from '../control-fixture.ts';
 import { SITE_ID } from '../site-declaration.ts';
 import type { Acknowledged } from './acknowledged.ts';
 import { submissionOf, Workload, WorkloadConnection } from './workload.ts';

@@ -2,13 +2,13 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { importPublicJwk } from '../../../../src/protocol/public-key.ts';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
+import { BundleLoader } from '../../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader } from '../../../../src/verifier/loading/holder.ts';
 import { ControlConnection } from '../../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../../src/verifier/loading/state/state-directory.ts';
-import type { ControlStage } from '../control-stage.ts';
+import type { ControlStage } from '../control-fixture.ts';
 import { SITE_ID } from '../site-declaration.ts';
 
 export interface FollowerOptions {

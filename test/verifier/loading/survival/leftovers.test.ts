@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { signWholeBundle } from '../../../../src/bundle/authoring/publishing-documents.ts';
 import { MARK_FILE } from '../../../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../../bundle/bundle-directory.ts';
 import { newSignedChain } from './signed-chain.ts';

@@ -3,7 +3,7 @@
  * a verifier: none is taken. What was loaded serves until its freshness ends, and not a second longer.
  */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { BundleLoader } from '../../../../src/verifier/loading/holder.ts';
+import type { BundleLoader } from '../../../../src/verifier/loading/bundle-loader.ts';
 import { loadedOf } from './loaded.ts';
 import { misusedStatements, misusedSteps, misusedWholes } from './misuse.ts';
 import { AS_OF_SECONDS, MAX_STALENESS_SECONDS, newSignedChain } from './signed-chain.ts';

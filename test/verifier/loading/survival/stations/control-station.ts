@@ -2,7 +2,7 @@
 import { FileMark } from '../../../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import { AUTH_SITE } from '../../../../fakes/bundle-content.ts';

@@ -1,7 +1,7 @@
 /** A verifier's bundle that has taken the whole chain, and the ways for further documents to come to it. */
 import { appendFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BundleLoader } from '../../../../../src/verifier/loading/holder.ts';
+import type { BundleLoader } from '../../../../../src/verifier/loading/bundle-loader.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import type { MisusedStep } from '../misuse.ts';
 import { type SignedChain, TARGETS } from '../signed-chain.ts';

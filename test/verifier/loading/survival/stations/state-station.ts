@@ -1,8 +1,8 @@
 /** Documents in the state directory: each offer is a start of a verifier that kept the whole chain. */
 import { readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BundleLoader } from '../../../../../src/verifier/loading/holder.ts';
-import { PersistedBundle } from '../../../../../src/verifier/loading/state/kept-chain.ts';
+import type { BundleLoader } from '../../../../../src/verifier/loading/bundle-loader.ts';
+import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../../../src/verifier/loading/state/state-directory.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import { loadedOf } from '../loaded.ts';

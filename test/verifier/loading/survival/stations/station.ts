@@ -3,8 +3,8 @@
  * Documents are offered in its place again and again.
  */
 
+import { BundleLoader, type BundleLoaderOptions } from '../../../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader, type BundleLoaderOptions } from '../../../../../src/verifier/loading/holder.ts';
 import { AUTH_SITE } from '../../../../fakes/bundle-content.ts';
 import { recordingReplayStore } from '../../../../fakes/replay-store.ts';
 import { signRequest } from '../../../../fakes/signed-request.ts';

@@ -1,5 +1,5 @@
 /** The embedded store's kept fence over a disk whose writes end when the test says so, or never. */
-import type { PersistedFence } from '../../src/verifier/replay/kept-fence.ts';
+import type { PersistedFence } from '../../src/verifier/replay/persisted-fence.ts';
 
 /** What survives a crash. */
 export interface FenceDisk {

@@ -5,15 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { createMemoryReplayStore } from '../../../src/verifier/replay/memory.ts';
 import {
   FENCE_FILE,
   openPersistedFence,
   type PersistedFence,
-} from '../../../src/verifier/replay/kept-fence.ts';
-import { createMemoryReplayStore } from '../../../src/verifier/replay/memory.ts';
+} from '../../../src/verifier/replay/persisted-fence.ts';
 import type { ReplayClaim, ReplayOutcome, ReplayStore } from '../../../src/verifier/replay/store.ts';
 import { CONSUMED, REPLAYED, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
-import { FakeKeptFence, type FenceDisk } from '../../fakes/kept-fence.ts';
+import { FakeKeptFence, type FenceDisk } from '../../fakes/persisted-fence.ts';
 import { claimAt, randomIdentifier } from './claims.ts';
 
 const NOW_SECONDS = 1_800_000_000;

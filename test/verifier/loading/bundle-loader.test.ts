@@ -5,13 +5,13 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/bundle/format/times.ts';
+import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
 import {
   FileMark,
   type HighWaterMark,
   MARK_FILE,
   MemoryMark,
 } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/holder.ts';
 import {
   bundleDocument,
   freshnessDocument,

@@ -14,19 +14,19 @@ import { openBundleInSteps } from '../../bundle/format/open-bundle.ts';
 import type { StepDocument } from '../../bundle/format/open-step.ts';
 import { TimeSlice } from '../../bundle/format/time-slice.ts';
 import { ActiveBundle } from './active-bundle.ts';
+import type { BundleListener, BundleStatus } from './bundle-loader-events.ts';
 import { Coalesced } from './coalesced.ts';
 import { DirectorySource } from './directory-source.ts';
 import { DirectoryWatch } from './directory-watch.ts';
 import type { BundleChange, BundleSource, FoundChain, LoadOutcome } from './found-chain.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
-import type { BundleListener, BundleStatus } from './holder-events.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { ProblemRecord } from './problem-record.ts';
-import type { PersistedBundle } from './state/kept-chain.ts';
+import type { PersistedBundle } from './state/persisted-chain.ts';
 import type { IncomingBase } from './state/state-directory.ts';
 import { Statements } from './statements.ts';
 
-export type { BundleListener, BundleLoad, BundleStatus } from './holder-events.ts';
+export type { BundleListener, BundleLoad, BundleStatus } from './bundle-loader-events.ts';
 export type { BundleProblem } from './problem-record.ts';
 
 export interface BundleLoaderOptions {

@@ -1,11 +1,11 @@
 /** A verifier's bundle that follows a fake Control, without the rest of a verifier. */
 import { afterEach } from '@jest/globals';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
+import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/holder.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/kept-chain.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
 import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
 import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';

@@ -8,7 +8,7 @@ import {
   type DirectoryLock,
   isDirectoryLocked,
   lockDirectory,
-} from '../../../src/verifier/loading/state/occupancy.ts';
+} from '../../../src/verifier/loading/state/directory-lock.ts';
 
 let directory = '';
 const open: DirectoryLock[] = [];

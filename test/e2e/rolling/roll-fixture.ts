@@ -5,8 +5,8 @@ import { freePort } from '../../fakes/free-port.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { type ConfigEdit, patient, type VerifierAddress } from '../harness/envoy-config.ts';
+import { closeAtOnce } from '../harness/fixture.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { closeAtOnce } from '../harness/stand.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { AUTH_SITE, ProofSource } from '../replay/proof-source.ts';
 

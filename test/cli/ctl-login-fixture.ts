@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OperatorWorld } from '../control/operators/world.ts';
+import { OperatorWorld } from '../control/operators/operators-fixture.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import type { Browser, Page } from '../fakes/browser.ts';
 import { type ApiAnswer, type ApiCall, callApi } from '../main/control/control-program.ts';

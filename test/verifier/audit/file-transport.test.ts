@@ -2,7 +2,7 @@
 import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import type { Delivery } from '../../../src/verifier/audit/batching.ts';
-import { FileTransport } from '../../../src/verifier/audit/file-carrier.ts';
+import { FileTransport } from '../../../src/verifier/audit/file-transport.ts';
 import type { LineBatch } from '../../../src/verifier/audit/line-queue.ts';
 import { makeFifo, openReader, readAvailable } from './fifo.ts';
 import { ScriptedDestination } from './scripted-destination.ts';

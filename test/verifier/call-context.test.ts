@@ -1,7 +1,7 @@
 /** Who waits for an answer: what is not evaluated, not consumed and not recorded as let through once nobody waits. */
 import { describe, expect, it } from '@jest/globals';
 import type { TracedDecision, TracedStep } from '../../src/telemetry/decision-trace.ts';
-import type { CallContext } from '../../src/verifier/asker.ts';
+import type { CallContext } from '../../src/verifier/call-context.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome } from '../../src/verifier/replay/store.ts';
 import { scriptedReplayStore } from '../fakes/replay-store.ts';
 import { signRequest } from '../fakes/signed-request.ts';

@@ -8,7 +8,7 @@ import { NOT_BOUND } from '../../protocol/transcript.ts';
 import { HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
 import { isCredentialName, looksLikeCredential } from './credential-looks.ts';
 import type { KnownTexts } from './known-texts.ts';
-import { quoted, redacted } from './veil.ts';
+import { quoted, redacted } from './redaction.ts';
 import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
 export interface RedactionOptions {

@@ -36,7 +36,7 @@ import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enr
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
-import { AUDIENCE, IssuerWorld } from '../issuers/world.ts';
+import { AUDIENCE, IssuerWorld } from '../issuers/issuers-fixture.ts';
 
 export const SITE = 'shop-eu-1';
 export const CLIENT = 'billing';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { constants, type PerformanceEntry, PerformanceObserver, performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { openAdminListener } from '../../../src/enforcement/admin/server.ts';
-import { type Departure, departBySignal } from '../../../src/main/verifier/departure.ts';
+import { type Departure, departBySignal } from '../../../src/main/verifier/graceful-shutdown.ts';
 import { createVerifierBundle } from '../../../src/main/verifier/verifier-bundle.ts';
 import { type ProcessRole, runVerifier } from '../../../src/main/verifier/verifier-process.ts';
 import { VERIFIER_SETTINGS, type VerifierSettings } from '../../../src/main/verifier/verifier-settings.ts';
