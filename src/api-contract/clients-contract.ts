@@ -1,4 +1,4 @@
-/** Clients, whom derived keys act for, and their grants. Source: specification "Client"; docs/bundle.md "Content". */
+/** Schemas of clients, for which derived keys act, and their grants. Source: specification "Client"; docs/bundle.md "Content". */
 import Type, { type Static } from 'typebox';
 import { MAX_ATTRIBUTES } from '../protocol/limits.ts';
 import { closed, identifier, moment, object, VERSIONED } from './members-contract.ts';

@@ -1,5 +1,5 @@
 /**
- * Derived keys as operators see them, and subjects that may not enroll.
+ * Schemas of derived keys and blocked subjects, as operators see them.
  * Source: specification "Derived key"; docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
@@ -71,7 +71,7 @@ export const BLOCKED_SUBJECT = object(
   'BlockedSubject',
 );
 
-/** Names one: both are part of it. */
+/** Query parameters that identify a blocked subject: issuer and subject together. */
 export const BLOCKED_SUBJECT_NAME = {
   issuer: identifier('As listed.'),
   subject: identifier('As listed.'),

@@ -1,5 +1,5 @@
 /**
- * The enrollment endpoints' bodies: what a workload's tool sends and gets. Clients take the types from here.
+ * Schemas of the enrollment endpoints: requests and responses of a workload's tool. Clients import the types from here.
  * Source: docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
@@ -44,7 +44,7 @@ export const ENROLLMENT_SUBMISSION = Type.Object(
   { ...closed, $id: 'EnrollmentSubmission' },
 );
 
-/** What one route wants signed: a profile in the shape of docs/cli.md "Signing profiles". */
+/** The signing profile of one route, in the shape of docs/cli.md "Signing profiles". */
 export const ENROLLED_PROFILE = Type.Object(
   {
     name: text(512, 'Unique among the key’s profiles.'),
@@ -74,7 +74,7 @@ export const ENROLLED_KEY = Type.Object(
   { ...closed, $id: 'EnrolledKey' },
 );
 
-/** Answer to a submission (201, or 200 for the same submission again) and to a poll (200). */
+/** Response to a submission (201, or 200 for the same submission again) and to a poll (200). */
 export const WORKLOAD_ENROLLMENT = Type.Object(
   {
     enrollment_id: text(64, 'Names the enrollment.'),
@@ -109,8 +109,8 @@ export const READINESS_CONDITION = Type.Object(
 );
 
 /**
- * Answer to `GET /v1/enrollments/{id}/readiness`, which a workload asks with the same `Proofgate-Key`
- * authorization as its enrollment. `ready`: every condition is satisfied.
+ * Response to `GET /v1/enrollments/{id}/readiness`. The workload authorizes it with the same `Proofgate-Key` header as
+ * a poll of its enrollment. `ready` is true when every condition is satisfied.
  */
 export const WORKLOAD_READINESS = Type.Object(
   { ready: Type.Boolean(), conditions: Type.Array(READINESS_CONDITION) },

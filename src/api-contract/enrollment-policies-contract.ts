@@ -1,5 +1,5 @@
 /**
- * Enrollment policies as operators see them: who may turn a workload token into a key of which client.
+ * Schemas of enrollment policies: which workload identity may enroll a key, and for which client.
  * Source: specification "Enrollment policy"; docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
@@ -75,7 +75,7 @@ export const ENROLLMENT_POLICY_CREATION = object(
   'EnrollmentPolicyCreation',
 );
 
-/** Source, identity and client are fixed: keys that were issued under them say so. */
+/** Source, identity and client cannot change, because issued keys refer to them. */
 export const ENROLLMENT_POLICY_CHANGE = object(
   {
     display_name: Type.Optional(DISPLAY_NAME),

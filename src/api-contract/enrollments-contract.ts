@@ -1,5 +1,5 @@
 /**
- * Enrollments as operators see and decide them; what workloads see is in `enrollment.ts`.
+ * Schemas of enrollments for operators, who read and decide them. Schemas for workloads are in `enrollment-contract.ts`.
  * Source: docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';

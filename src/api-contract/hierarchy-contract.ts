@@ -1,4 +1,4 @@
-/** Environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
+/** Schemas of environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
 import Type, { type Static } from 'typebox';
 import { MAX_FLOOR_REVISION } from '../bundle/format/distribution-limits.ts';
 import { DEFAULT_SOURCE_CAPACITY } from '../control/domain/source.ts';

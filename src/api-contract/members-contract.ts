@@ -1,21 +1,21 @@
-/** Members that many resources have. */
+/** Schema parts that many resources share. */
 import Type, { type TProperties } from 'typebox';
 
 export const closed = { additionalProperties: false } as const;
 
-/** Visible ASCII; not `.` or `..`, which URL parsers take out of a path. */
+/** Visible ASCII; not `.` or `..`, which URL parsers remove from a path. */
 export const IDENTIFIER_PATTERN = '^(?!\\.{1,2}$)[!-~]{1,512}$';
 
 export const identifier = (description: string) => Type.String({ pattern: IDENTIFIER_PATTERN, description });
-/** A name that Control gave. */
+/** An identifier that Control generates. */
 export const givenId = (description: string) => Type.String({ pattern: '^[!-~]{1,128}$', description });
-/** Text for people: no control characters. */
+/** Display text: no control characters. */
 export const displayText = (description: string) =>
   Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]{1,128}$', description });
 export const moment = (description: string) =>
   Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });
 
-/** Of resources that can be changed. */
+/** Members of every versioned resource. */
 export const VERSIONED = {
   version: Type.Integer({ minimum: 1, description: 'As in the ETag.' }),
   created_at: moment('When it was made.'),
@@ -25,7 +25,7 @@ export const VERSIONED = {
 /** Path of a resource below a site. */
 export const SITE_PATH = { site_id: identifier('The Auth Site.') };
 
-/** A named schema. @param example one that fits, for the OpenAPI document */
+/** A named schema. @param example a valid example for the OpenAPI document */
 export const object = <P extends TProperties>(
   members: P,
   id: string,
@@ -39,8 +39,8 @@ export const object = <P extends TProperties>(
     ...(example === undefined ? {} : { examples: [example] }),
   });
 
-/** Parameters of a path, or members of a query: not named in the OpenAPI document. */
+/** Path or query parameters. They have no name in the OpenAPI document. */
 export const parameters = <P extends TProperties>(members: P) => Type.Object(members, closed);
 
-/** The body of a 204: none. */
+/** The empty body of a 204. */
 export const nothing = Type.Null();

@@ -1,4 +1,4 @@
-/** Role grants, access tokens and the audit trail. Source: docs/control.md "Scope, permissions, secrets". */
+/** Schemas of role grants, access tokens and audit events. Source: docs/control.md "Scope, permissions, secrets". */
 import Type, { type Static } from 'typebox';
 import { ROLES, SCOPE_KINDS } from '../control/domain/roles.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';

@@ -1,4 +1,4 @@
-/** How every failure is told (RFC 9457). */
+/** Schema of every error response: problem+json (RFC 9457). */
 import Type, { type Static } from 'typebox';
 
 const closed = { additionalProperties: false } as const;

@@ -1,5 +1,5 @@
 /**
- * What lies between a key and its traffic: key-level grants, signing profiles, the five conditions of readiness.
+ * Schemas of key-level grants, signing profiles and the five readiness conditions of a derived key.
  * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
  */
 import Type, { type Static } from 'typebox';

@@ -1,5 +1,5 @@
 /**
- * Routes, who may call them, and brokers. Definitions are those of the bundle, whose schema they are taken from.
+ * Schemas of routes, their allowed sources, and brokers. The definitions come from the bundle's schema.
  * Source: specification "Route policy", "Route source set"; docs/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';

@@ -1,4 +1,4 @@
-/** Bodies of signing in, and of who is signed in. */
+/** Schemas of the sign-in requests and of the current session. */
 import Type, { type Static } from 'typebox';
 import { ROLES } from '../control/domain/roles.ts';
 import { SCOPE } from './operators-contract.ts';
@@ -55,7 +55,7 @@ export const SIGN_IN_QUERY = Type.Object(
   closed,
 );
 
-/** `POST /auth/confirm`, as a form. */
+/** `POST /auth/confirm`, form-encoded. */
 export const CONFIRMATION = Type.Object(
   {
     confirmation: Type.String({ minLength: 1, maxLength: 128 }),

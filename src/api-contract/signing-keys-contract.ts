@@ -1,4 +1,4 @@
-/** A site's own signing keys, public halves only: what verifiers pin. */
+/** Schemas of a site's signing keys: the public halves, which verifiers pin. */
 import Type, { type Static } from 'typebox';
 import { givenId, moment, object, SITE_PATH } from './members-contract.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Trust Anchor Sources as operators see them. The state belongs to a revision.
+ * Schemas of Trust Anchor Sources as operators see them. Each revision has its own state.
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
 import Type, { type Static } from 'typebox';
@@ -101,7 +101,7 @@ export const SOURCE_CHANGE = object(
   'SourceChange',
 );
 
-/** For a new revision, and for the edit of one. What is left out stays as it is (new: as in the newest revision). */
+/** Body of a new revision, and of an edit. Members left out keep their value; a new revision starts from the newest one. */
 export const SOURCE_REVISION_CHANGE = object(
   {
     issuer: Type.Optional(COORDINATES.issuer),

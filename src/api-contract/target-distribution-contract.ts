@@ -1,4 +1,4 @@
-/** Where a site's publications have come. Source: docs/control.md "From key to traffic". */
+/** Schemas of the distribution state: which revision each target has loaded. Source: docs/control.md "From key to traffic". */
 import Type, { type Static } from 'typebox';
 import { displayText, givenId, identifier, moment, object } from './members-contract.ts';
 

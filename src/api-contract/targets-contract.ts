@@ -1,4 +1,4 @@
-/** Targets: verifiers that take a site's bundles. What they took is in the site's propagation. */
+/** Schemas of targets: verifiers that receive a site's bundles. The site's propagation lists what each target loaded. */
 import Type, { type Static } from 'typebox';
 import { displayText, givenId, identifier, object, VERSIONED } from './members-contract.ts';
 import { AHEAD_REVISION } from './target-distribution-contract.ts';

@@ -1,6 +1,6 @@
 /**
- * One line for each answer: who, which route, how it went. Neither headers nor bodies, nor the URL, whose query may
- * hold a secret: the route's pattern instead.
+ * Writes one access log line per response: caller, route, status, duration. It logs the route's pattern instead of the
+ * URL, whose query may hold a secret, and neither headers nor bodies.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { REFUSALS } from '../domain/refusal.ts';

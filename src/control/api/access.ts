@@ -1,9 +1,8 @@
 /**
- * Who may call a route: declared with the route, checked here and nowhere else.
- * - `public`: anybody. - `workload`: anybody, the handler checks the workload's own proof. - `target`: a target's token.
- * - `signed_in`: any operator; the handler shows only what they may read. - `operator`: an operator who holds the
- *   permission at the place. - `operator_or_workload`: with `Authorization: Proofgate-Key …` as `workload`, otherwise as
- *   `operator`.
+ * Authentication and authorization of requests. Each route declares its access; only this module checks it.
+ * - `public`: no check. - `workload`: no check here; the handler verifies the workload's own proof. - `target`: a target token.
+ * - `signed_in`: any operator; the handler limits the result to what they may read. - `operator`: an operator with the
+ *   permission at the place. - `operator_or_workload`: `workload` with `Authorization: Proofgate-Key …`, else `operator`.
  * Source: docs/control.md "Scope, permissions, secrets".
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -17,15 +16,15 @@ import type { FailedSignIns, RequestLimits } from './limits.ts';
 import { assertSameOrigin } from './origin-check.ts';
 
 /**
- * Where the request's resource lies; undefined when it is not there. Runs after the request's shape was checked.
- * `{}` is the installation.
+ * Finds the place of the request's resource; undefined when the resource does not exist. Runs after the request was
+ * validated. `{}` is the installation.
  */
 export type PlaceOf = (request: FastifyRequest, tx: Transaction) => Promise<Place | undefined>;
 
 interface OperatorAccess {
   readonly permission: Permission;
   readonly place: PlaceOf;
-  /** What is told when it is not there, or not for them. Default: `not_found`. */
+  /** Error code when the resource does not exist or the caller may not read it. Default: `not_found`. */
   readonly absent?: RefusalCode;
 }
 
@@ -39,30 +38,30 @@ export type RouteAccess =
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Every route of the API declares it, or registering it throws. */
+    /** Required for every API route; registering a route without it throws. */
     access?: RouteAccess;
   }
   interface FastifyRequest {
-    /** The operator who asks; null where the route's access is for others. Read it with `principalOf`. */
+    /** The operator that sent the request; null where the route's access is not for operators. Read it with `principalOf`. */
     principal: Principal | null;
-    /** The target that asks. Read it with `targetIdOf`. */
+    /** The target that sent the request. Read it with `targetIdOf`. */
     targetId: string | null;
   }
 }
 
-/** The operator who asks. For routes of `signed_in` and `operator` access only. */
+/** The operator that sent the request. For routes of `signed_in` and `operator` access only. */
 export function principalOf({ principal }: FastifyRequest): Principal {
   if (principal === null) throw new Refusal('authentication_required');
   return principal;
 }
 
-/** The target that asks. For routes of `target` access only. */
+/** The target that sent the request. For routes of `target` access only. */
 export function targetIdOf({ targetId }: FastifyRequest): string {
   if (targetId === null) throw new Refusal('authentication_required');
   return targetId;
 }
 
-/** Whether the caller comes as a workload, with its own word instead of a token (docs/control.md "Enrollment"). */
+/** Whether the request carries a workload's signature instead of a token (docs/control.md "Enrollment"). */
 export function comesAsWorkload({ headers }: FastifyRequest): boolean {
   return headers.authorization?.split(' ', 1)[0]?.toLowerCase() === POLL_SCHEME.toLowerCase();
 }
@@ -72,12 +71,12 @@ export interface AccessOptions {
   readonly operators: Operators;
   readonly targets: Pick<Distribution, 'authenticate'>;
   readonly sessionCookieName: string;
-  /** Origins that browsers know this Control under, `scheme://authority`. */
+  /** Origins of this Control's public URLs, `scheme://authority`. */
   readonly origins: readonly string[];
   readonly limits: RequestLimits;
 }
 
-/** Who asks? Before anything of the body is read. */
+/** Identifies the caller. Runs before the body is read. */
 export function authenticator(options: AccessOptions): (request: FastifyRequest) => Promise<void> {
   return async (request) => {
     switch (accessOf(request)?.kind) {
@@ -115,16 +114,16 @@ async function authenticateOperator(request: FastifyRequest, options: AccessOpti
     sessionCookie: request.cookies[sessionCookieName],
   };
   const principal = await counted(request, limits.failedSignIns, () => operators.authenticate(credentials));
-  // A browser sends its cookie whoever made it ask (docs/control.md "API"); a header it sends for nobody else.
+  // A browser adds its cookie to requests of other sites too, but never this header (docs/control.md "API").
   if (credentials.authorization === undefined) assertSameOrigin(request, origins);
   await limits.principal(request, principal.actor);
   request.principal = principal;
 }
 
 /**
- * Counts a failure against its address. Whoever holds good credentials is let in whatever others send from there: gateways
- * share the address of their cluster with its workloads, and everybody that of a proxy. Tokens have 256 random bits, so
- * that nothing is gained by trying more of them.
+ * Counts a failed sign-in for its address. Failures of others never block valid credentials: gateways share their
+ * cluster's address with its workloads, and callers behind a proxy share the proxy's. Tokens hold 256 random bits, so
+ * guessing is hopeless.
  */
 async function counted<T>(
   request: FastifyRequest,
@@ -140,8 +139,8 @@ async function counted<T>(
 }
 
 /**
- * May they? What somebody may not read is not there for them: 404, whatever they tried, exactly as for what does not
- * exist. What they may read and not do: 403. That there is an installation is no secret: 403.
+ * Checks the permission. A resource that the caller may not read answers 404 for every method, exactly like one that
+ * does not exist. One that they may read, but not change, answers 403. The installation itself is no secret: 403.
  */
 export function authorizer({ store }: Pick<AccessOptions, 'store'>) {
   return async (request: FastifyRequest, _reply: FastifyReply): Promise<void> => {
@@ -158,7 +157,7 @@ export function authorizer({ store }: Pick<AccessOptions, 'store'>) {
   };
 }
 
-/** A route that nobody declared access for must not be served. @throws Error at start-up */
+/** Rejects a route without declared access. @throws Error at start-up */
 export function requireDeclaredAccess(route: {
   readonly method: string | readonly string[];
   readonly url: string;

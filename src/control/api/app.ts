@@ -1,13 +1,12 @@
 /**
- * The API's application: everything that is the same for every route. Routes come in modules, one for each resource. A
- * resource declares its operations to `registerResource` (./resource-routes.ts); what is no resource registers its routes
- * with Fastify itself.
+ * Creates the API's Fastify application, with everything that all routes share. Each resource has a route module, which
+ * declares its operations to `registerResource` (./resource-routes.ts). Other routes register with Fastify directly.
  *
- * - `config.access` is required: see {@link RouteAccess}. A route without it throws when it is registered.
- * - Schemas are TypeBox, closed (`additionalProperties: false`); `$id` makes a named schema of the OpenAPI document.
- *   Params, query and body are checked before `place` and the handler see them; an answer that does not fit its schema
- *   is a 500. A route without `querystring` or `body` takes none.
- * - Throw `Refusal`; nothing else is told to the caller. List each code in `config.problems` for the document.
+ * - `config.access` is required: see {@link RouteAccess}. Registering a route without it throws.
+ * - Schemas are TypeBox and closed (`additionalProperties: false`). A schema with `$id` is a named schema of the OpenAPI
+ *   document. Params, query and body are validated before `place` and the handler run. A response that does not match its
+ *   schema is a 500. A route without `querystring` or `body` accepts none.
+ * - Throw `Refusal`; clients see no other error. List each code in `config.problems` for the OpenAPI document.
  * - Creations and mutations outside a resource: `operationOf` (./request-operation.ts) with `createOnce`. Lists:
  *   ./pagination.ts. Long-polls: {@link longPollSignal}. Bodies over 64 KiB: `bodyLimit` of the route.
  *
@@ -59,30 +58,30 @@ export interface ControlAppOptions {
   readonly operators: Operators;
   readonly targets: Pick<Distribution, 'authenticate'>;
   readonly log: FastifyBaseLogger;
-  /** Origins that browsers know this Control under, `scheme://authority`: of its --public-url values. */
+  /** Origins of the --public-url values, `scheme://authority`. */
   readonly origins: readonly string[];
   readonly sessionCookieName?: string;
   readonly limits?: Partial<LimitOptions>;
   readonly listener?: Partial<ListenerOptions>;
-  /** Addresses or CIDRs of proxies whose `X-Forwarded-For` is believed. Default: nobody's. */
+  /** Addresses or CIDRs of proxies whose `X-Forwarded-For` is trusted. Default: none. */
   readonly trustedProxies?: readonly string[];
 }
 
 export const DEFAULT_SESSION_COOKIE = 'proofgate_session';
-/** Most bytes of a body, unless its route says otherwise. */
+/** Default maximum body size. A route may set its own. */
 export const MAX_BODY_BYTES = 64 * 1024;
-/** Names and issuers in paths, percent-encoded. */
+/** Maximum length of a path parameter, such as a percent-encoded issuer. */
 const MAX_PARAMETER_CHARACTERS = 2048;
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Ends when Control stops: for whoever holds a request back. */
+    /** Aborts when Control stops. Long-polls listen to it. */
     readonly closing: AbortSignal;
     readonly limits: RequestLimits;
   }
 }
 
-/** Without routes yet. `listen` and `close` are Fastify's. */
+/** Creates the application without routes. `listen` and `close` are Fastify's. */
 export async function createControlApp(options: ControlAppOptions): Promise<ControlApp> {
   const app = bareApp(options);
   app.setValidatorCompiler(compileValidator);
@@ -103,7 +102,7 @@ export async function createControlApp(options: ControlAppOptions): Promise<Cont
   return app;
 }
 
-/** Answers are data: a browser that is made to open one runs nothing. */
+/** Responses are data: a browser that opens one runs nothing. */
 const API_CONTENT_POLICY = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] };
 
 function bareApp({ log, listener, trustedProxies = [] }: ControlAppOptions): ControlApp {
@@ -112,7 +111,7 @@ function bareApp({ log, listener, trustedProxies = [] }: ControlAppOptions): Con
     clientErrorHandler: answerClientError,
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
-    // Never the client's: its names would stand in our log and audit trail.
+    // Never the client's: a client must not choose IDs in our log and audit trail.
     genReqId: () => `req_${randomBytes(12).toString('base64url')}`,
     requestIdHeader: false,
     trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
@@ -141,7 +140,7 @@ function addHooks(app: ControlApp, options: ControlAppOptions): void {
   };
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
-    // Answers are somebody's own, and some hold what is shown once.
+    // Responses are private to the caller, and some hold secrets that are shown once.
     reply.header('cache-control', 'no-store');
   });
   app.addHook('onRequest', authenticator(access));
@@ -156,7 +155,7 @@ function endLongPollsOnClose(app: ControlApp): void {
   app.addHook('preClose', async () => closing.abort());
 }
 
-/** Ends when the one who asks has gone away, or Control stops. */
+/** Aborts when the client disconnects or Control stops. */
 export function longPollSignal(app: ControlApp, request: FastifyRequest): AbortSignal {
   return AbortSignal.any([app.closing, request.signal]);
 }

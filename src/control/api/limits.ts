@@ -1,20 +1,20 @@
 /**
- * How often somebody may ask: an address, an enrollment policy, an operator, a target. Counted in this process alone;
- * several Controls allow that many times as much.
+ * Rate limits per address, enrollment policy, operator and target. Each process counts alone, so that several instances
+ * allow a multiple of each limit.
  * Source: specification "Limits" (throttling exists), docs/control.md "Enrollment".
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Refusal } from '../domain/refusal.ts';
 
-/** Each limit is a number of requests in one second, but failed sign-ins, which are counted a minute. */
+/** Limits in requests per second, except failed sign-ins, which count per minute. */
 export interface LimitOptions {
-  /** Enrollment endpoints, for each address (IPv6: each /64). */
+  /** Enrollment endpoints, per address (IPv6: per /64). */
   readonly workloadRequestsPerSecondPerAddress: number;
-  /** Challenges and submissions, for each enrollment policy. */
+  /** Challenges and submissions, per enrollment policy. */
   readonly enrollmentsPerSecondPerPolicy: number;
   readonly requestsPerSecondPerPrincipal: number;
   readonly requestsPerSecondPerTarget: number;
-  /** After that many in a minute, those of the address that fail are told `rate_limited` until the minute is over. */
+  /** Above this number in a minute, further failures of the address get `rate_limited` until the minute ends. */
   readonly failedSignInsPerMinutePerAddress: number;
 }
 
@@ -27,14 +27,14 @@ export const DEFAULT_LIMITS: LimitOptions = {
 };
 
 export interface FailedSignIns {
-  /** @throws Refusal `rate_limited` when the address has too many */
+  /** @throws Refusal `rate_limited` when the address has too many failures */
   count(request: FastifyRequest): Promise<void>;
 }
 
-/** Each takes one turn. @throws Refusal `rate_limited`, saying when to ask again */
+/** Each call counts one request. @throws Refusal `rate_limited` with the time to wait */
 export interface RequestLimits {
   address(request: FastifyRequest): Promise<void>;
-  /** For whoever handles challenges and submissions, as soon as the policy is known. */
+  /** The handlers of challenges and submissions call it as soon as they know the policy. */
   policy(request: FastifyRequest, policyReference: string): Promise<void>;
   principal(request: FastifyRequest, actor: string): Promise<void>;
   target(request: FastifyRequest, targetId: string): Promise<void>;
@@ -63,7 +63,7 @@ export function requestLimits(app: FastifyInstance, options: LimitOptions): Requ
   };
 }
 
-/** A limit on something that a request names, rather than its address. */
+/** A rate limit keyed by a name from the request instead of its address. */
 function named(app: FastifyInstance, max: number): (request: FastifyRequest, name: string) => Promise<void> {
   const names = new WeakMap<FastifyRequest, string>();
   const limit = app.createRateLimit({

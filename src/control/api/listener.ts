@@ -1,4 +1,4 @@
-/** The HTTP server under the API: bounded in time and room against clients that are slow on purpose. */
+/** Creates the HTTP server under the API, with timeouts and size limits against slow clients. */
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -6,13 +6,13 @@ import { REFUSALS, type RefusalCode } from '../domain/refusal.ts';
 import { PROBLEM_MEDIA_TYPE } from './problems.ts';
 
 export interface ListenerOptions {
-  /** PEM. Without it: plain HTTP. */
+  /** PEM. Absent: plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-  /** Until a request's header fields must have come. */
+  /** Maximum time until a request's header fields are complete. */
   readonly headersTimeoutMs: number;
-  /** Until the whole request must have come. */
+  /** Maximum time until the whole request is complete. */
   readonly requestTimeoutMs: number;
-  /** How long a connection may lie idle between requests. */
+  /** Maximum idle time of a connection between requests. */
   readonly keepAliveTimeoutMs: number;
   readonly maxConnections: number;
 }
@@ -25,7 +25,7 @@ export const DEFAULT_LISTENER: ListenerOptions = {
 };
 
 const MAX_HEADER_BYTES = 32 * 1024;
-/** How often Node looks for connections that are out of time. */
+/** How often Node checks connections for timeouts. */
 const TIMEOUT_CHECK_MS = 1000;
 
 export function createListener(options: ListenerOptions, handler: RequestListener): Server {
@@ -35,7 +35,7 @@ export function createListener(options: ListenerOptions, handler: RequestListene
     requestTimeout: options.requestTimeoutMs,
     keepAliveTimeout: options.keepAliveTimeoutMs,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    // RFC 9112 section 2.2: two readings of one message are how requests are smuggled.
+    // RFC 9112 section 2.2: a lenient parser enables request smuggling.
     insecureHTTPParser: false,
   };
   const server =
@@ -46,7 +46,7 @@ export function createListener(options: ListenerOptions, handler: RequestListene
   return server;
 }
 
-/** What never became a request: bytes that are not HTTP, header fields without end, or too slow. */
+/** Responds to input that never became a request: not HTTP, headers too large, or too slow. */
 export function answerClientError(error: Error & { readonly code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -64,7 +64,7 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
-/** Node's, of its HTTP parser. */
+/** Codes of Node's HTTP parser. */
 const PARSER_CODES: { readonly [code: string]: RefusalCode } = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
   HPE_HEADER_OVERFLOW: 'headers_too_large',

@@ -1,5 +1,5 @@
 /**
- * The API's own description, OpenAPI 3.1, made from the schemas and the declared access of the routes that there are.
+ * Generates the API's OpenAPI 3.1 document from the schemas and the declared access of the registered routes.
  * `docs/openapi.json` is a copy that a test keeps up to date.
  * Source: OpenAPI Specification 3.1.0; docs/control.md "API".
  */
@@ -13,19 +13,19 @@ import { PROBLEM_MEDIA_TYPE } from './problems.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Codes of the route's own refusals, for its description; those that every route has go without saying. */
+    /** Error codes of this route for the OpenAPI document, without those that every route has. */
     problems?: readonly RefusalCode[];
   }
 }
 
-/** Of the API's contract, not of a release: what clients may rely on. */
+/** Version of the API contract, not of a release. */
 const API_VERSION = '1.0.0';
 
 const DESCRIPTION = `The enrollment plane. Lists answer \`items\` and \`next_cursor\`. Single resources carry an \`ETag\`, which changes
 name in \`If-Match\`. Creations take \`Idempotency-Key\`. Failures are \`application/problem+json\` with a stable \`code\`.
 A method that a path does not list is answered 405, with \`Allow\`.`;
 
-/** Where a schema's `$id` stands until it has moved to the components. */
+/** Holds a schema's `$id` until the schema moves to the components. */
 const NAME_MARK = 'x-schema-name';
 
 const SECURITY_SCHEMES = {
@@ -49,7 +49,7 @@ const SECURITY_SCHEMES = {
   },
 };
 
-/** Registers itself; must come before the routes. The document is at `/openapi.json`. */
+/** Registers the OpenAPI plugin; call it before registering routes. `/openapi.json` serves the document. */
 export async function describeApi(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
     convertConstToEnum: false,
@@ -74,7 +74,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
   });
 }
 
-/** The served document; all routes must be registered. */
+/** Serves the document; call it after all routes are registered. */
 export function registerOpenApiRoute(app: FastifyInstance): void {
   let text: Buffer | undefined;
   app.get(
@@ -120,8 +120,8 @@ const STATUS_WORDS: { readonly [status: string]: string } = {
 };
 
 /**
- * The description stands beside the schema: a named schema is the same wherever it is answered. Bytes that are no JSON say
- * so in `contentMediaType`.
+ * Moves each description beside its schema, so that a named schema is identical in every response. A body that is not
+ * JSON is marked with `contentMediaType`.
  */
 function describedResponses(responses: JsonObject): JsonObject {
   return Object.fromEntries(
@@ -179,7 +179,7 @@ function isSafe(method: string | readonly string[]): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** Of requests that may come with a body, and that a browser may send for another's page. */
+/** Problems of requests that may have a body and that a browser may send for another site. */
 function changeProblems(access: RouteAccess): readonly RefusalCode[] {
   const ofBody: readonly RefusalCode[] = ['request_too_large', 'media_type_unsupported'];
   const byCookie = ['signed_in', 'operator', 'operator_or_workload'].includes(access.kind);
@@ -203,7 +203,7 @@ function problemResponses(codes: readonly RefusalCode[]): JsonObject {
   );
 }
 
-/** A copy as plain JSON, its `$id`s set aside: the plugin would make names of its own from them. */
+/** A plain JSON copy with each `$id` set aside; the plugin would otherwise generate names of its own. */
 function marked(schema: object): JsonObject {
   const copy: unknown = JSON.parse(JSON.stringify(schema), (_key, value: unknown) => {
     if (!isJsonObject(value) || typeof value.$id !== 'string') return value;
@@ -213,7 +213,7 @@ function marked(schema: object): JsonObject {
   return isJsonObject(copy) ? copy : {};
 }
 
-/** Named schemas stand once, in the components. @throws Error when two schemas have one name */
+/** Moves each named schema to the components. @throws Error when two schemas have one name */
 function withNamedSchemas<D extends object>(document: D): D {
   const found = new Map<string, string>();
   const hoisted = JSON.parse(JSON.stringify(document), (_key, value: unknown) => {
@@ -230,7 +230,7 @@ function withNamedSchemas<D extends object>(document: D): D {
   return hoisted;
 }
 
-/** Answers that many routes have stand once, in the components, by the codes that they tell. */
+/** Moves error responses that many routes share to the components, named by their codes. */
 function withSharedProblems<D extends object>(document: D): D {
   const responses: Record<string, unknown> = {};
   const shared = JSON.parse(JSON.stringify(document), (_key, value: unknown) => {

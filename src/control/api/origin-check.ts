@@ -1,6 +1,6 @@
 /**
- * Requests that a browser makes for somebody else's page. A session cookie is `SameSite`, and this is the second lock:
- * what changes something must come from a page of ours.
+ * Cross-site request forgery check: a request that changes something must come from one of Control's own pages. The
+ * session cookie's `SameSite` attribute is the first defence; this is the second.
  * Source: docs/control.md "API"; Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
  */
 import type { FastifyRequest } from 'fastify';
@@ -9,8 +9,8 @@ import { Refusal } from '../domain/refusal.ts';
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
- * Browsers that know it tell the truth in `Sec-Fetch-Site`; older ones in `Origin`. Whoever says neither is refused.
- * @param origins `scheme://authority` of pages that may
+ * Current browsers send `Sec-Fetch-Site`, older ones only `Origin`. A request with neither is rejected.
+ * @param origins allowed origins, `scheme://authority`
  * @throws Refusal `origin_forbidden`
  */
 export function assertSameOrigin(request: FastifyRequest, origins: readonly string[]): void {

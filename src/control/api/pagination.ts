@@ -1,6 +1,6 @@
 /**
- * Lists in pages. A cursor names the last item that was seen, so that items that come or go meanwhile neither repeat
- * others nor hide them. Cursors are opaque: base64url of that item's place in the list's order.
+ * Cursor pagination of lists. A cursor names the last item of a page, so that items added or removed meanwhile neither
+ * repeat nor hide others. Cursors are opaque: base64url of that item's position in the list's order.
  */
 import Type, { type Static, type TSchema } from 'typebox';
 import { decodeBase64url } from '../../protocol/base64url.ts';
@@ -10,7 +10,7 @@ import { RequestShapeError } from './request-shape.ts';
 export const DEFAULT_PAGE_ITEMS = 50;
 export const MAX_PAGE_ITEMS = 200;
 
-/** Members of a list's query; put filters beside them. */
+/** Query parameters of every list; add filters beside them. */
 export const PAGE_MEMBERS = {
   limit: Type.Optional(
     Type.Integer({
@@ -28,7 +28,7 @@ export const PAGE_MEMBERS = {
 export const PAGE_QUERY = Type.Object(PAGE_MEMBERS, { additionalProperties: false });
 export type PageQuery = Static<typeof PAGE_QUERY>;
 
-/** Schema of a page. @param id name of the schema in the OpenAPI document */
+/** Schema of a page. @param id the schema's name in the OpenAPI document */
 export function pageOf<T extends TSchema>(item: T, id: string) {
   return Type.Object(
     {
@@ -47,10 +47,10 @@ export interface PageView<V> {
 }
 
 /**
- * One page of a list that the store keeps in order.
- * @param fetch gives at most `limit` records after `after`
- * @param placeOf a record's place in that order
- * @throws RequestShapeError for a cursor that is none
+ * Returns one page of a list in the store's order.
+ * @param fetch returns at most `limit` records after `after`
+ * @param placeOf a record's position in that order
+ * @throws RequestShapeError for an invalid cursor
  */
 export async function page<R, V>(
   query: PageQuery,
@@ -59,7 +59,7 @@ export async function page<R, V>(
   view: (record: R) => V | Promise<V>,
 ): Promise<PageView<V>> {
   const limit = query.limit ?? DEFAULT_PAGE_ITEMS;
-  // One more, to know whether there is another page.
+  // One more than the page holds, to know whether another page follows.
   const records = await fetch({ after: query.cursor && readCursor(query.cursor), limit: limit + 1 });
   const shown = records.slice(0, limit);
   const items: V[] = [];
@@ -69,7 +69,7 @@ export async function page<R, V>(
   return { items, next_cursor: Buffer.from(placeOf(last)).toString('base64url') };
 }
 
-/** Lists are ordered by identifiers, which are visible ASCII; a space stands between two. */
+/** List positions consist of visible ASCII identifiers, separated by a space. */
 const PLACE = /^[ -~]+$/;
 
 function readCursor(cursor: string): string {

@@ -1,4 +1,4 @@
-/** Where the resources of a route lie, by the names in its path: what `config.access.place` is made of. */
+/** Resolves the path parameters of a route to the place of its resource, for `config.access.place`. */
 import type { FastifyRequest } from 'fastify';
 import type { PlaceOf } from './access.ts';
 import { textOf } from './request-shape.ts';
@@ -8,7 +8,7 @@ export function pathText(request: FastifyRequest, name: string): string {
   return textOf(request.params, name);
 }
 
-/** The installation: what belongs to no environment. */
+/** The installation: the place of resources outside every environment. */
 export const installation: PlaceOf = async () => ({});
 
 /** `…/environments/:environment_id…` */

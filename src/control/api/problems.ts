@@ -1,6 +1,6 @@
 /**
- * The one edge where what went wrong becomes an answer: problem+json (RFC 9457) with a stable `code`. What nobody
- * foresaw says nothing of itself.
+ * Turns every error into a problem+json response (RFC 9457) with a stable `code`. An unexpected error becomes
+ * `internal` and reveals nothing of itself.
  * Source: docs/control.md "API".
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
@@ -12,7 +12,7 @@ import { AnswerShapeError, RequestShapeError } from './request-shape.ts';
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
-/** What is known of a failure before it is put into words. */
+/** An error before it is formatted as a problem. */
 interface Failure {
   readonly code: RefusalCode;
   readonly detail?: string | undefined;
@@ -20,10 +20,10 @@ interface Failure {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** When to ask again after a 503, if nothing says otherwise. */
+/** Default `Retry-After` of a 503. */
 const RETRY_UNAVAILABLE_SECONDS = 1;
 
-/** What Fastify itself refuses, by its codes. */
+/** Maps Fastify's own error codes. */
 const FRAMEWORK_CODES: { readonly [code: string]: RefusalCode } = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'request_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'media_type_unsupported',
@@ -33,7 +33,7 @@ const FRAMEWORK_CODES: { readonly [code: string]: RefusalCode } = {
   FST_ERR_MAX_PARAM_LENGTH: 'request_malformed',
 };
 
-/** @returns undefined for what nobody foresaw */
+/** @returns undefined for an unexpected error */
 function failureOf(error: unknown): Failure | undefined {
   if (error instanceof Refusal) return refusalFailure(error);
   if (error instanceof RequestShapeError) return { code: 'request_malformed', errors: error.faults };
@@ -69,7 +69,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, failur
   const retryAfterSeconds =
     failure.retryAfterSeconds ?? (status === 503 ? RETRY_UNAVAILABLE_SECONDS : undefined);
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds));
-  // RFC 9110 section 11.6.1: a 401 says how to do better.
+  // RFC 9110 section 11.6.1: a 401 names the authentication scheme.
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="proofgate"');
   const problem = problemOf(failure, request.id);
   reply.code(status).serializer(JSON.stringify).type(PROBLEM_MEDIA_TYPE).send(problem);
@@ -89,8 +89,7 @@ function problemOf({ code, detail, errors }: Failure, requestId: string): Proble
 }
 
 /**
- * What the log may hold of an error that nobody foresaw: where it was thrown, and nothing of its text, which may quote
- * a value.
+ * The loggable part of an unexpected error: where it was thrown. The message is left out because it may quote a value.
  */
 function unforeseen(error: unknown) {
   const known = error instanceof Error ? error : undefined;

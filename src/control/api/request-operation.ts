@@ -1,4 +1,4 @@
-/** From a request to what services need to know of it: who asks, and whether the same was asked before. */
+/** Derives an operation from a request: the actor, the request ID and the idempotency key. */
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
@@ -6,7 +6,7 @@ import type { Created, Operation } from '../operation.ts';
 import { principalOf } from './access.ts';
 import { tagged } from './versions.ts';
 
-/** `schema.headers` of creations. */
+/** Value of `schema.headers` for creations. */
 export const IDEMPOTENCY_KEY = Type.Object({
   'idempotency-key': Type.Optional(
     Type.String({
@@ -27,7 +27,7 @@ export function operationOf(request: FastifyRequest): Operation {
   return { actor, requestId: request.id, idempotency: { key, requestHash } };
 }
 
-/** 201 with where the new resource is and, where it has versions, its tag. What is shown once stands beside the rest. */
+/** Sends 201 with the location and, for versioned resources, the ETag. Values that are shown once join the resource's members. */
 export function sendCreated<V extends object, S extends object>(
   reply: FastifyReply,
   { view, shownOnce, replayed }: Created<V, S>,

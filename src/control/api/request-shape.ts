@@ -1,7 +1,6 @@
 /**
- * Requests are taken apart strictly: JSON that names no member twice, schemas without unknown members, nothing
- * coerced but the numbers of a query or path, nothing removed. What does not fit is told fault by fault, and without
- * the values, which may be secrets in the wrong place.
+ * Strict validation of requests and responses: JSON without duplicate members, closed schemas, nothing removed, and no
+ * coercion except numbers in a query or path. Faults are listed one by one, without values, which may be misplaced secrets.
  */
 import { hash } from 'node:crypto';
 import type { FastifyRequest, FastifySchema, RouteOptions } from 'fastify';
@@ -14,7 +13,7 @@ import { Refusal } from '../domain/refusal.ts';
 
 const MAX_FAULTS = 20;
 
-/** The request, or a part of it, is not shaped as its route says. */
+/** The request, or a part of it, does not match the route's schema. */
 export class RequestShapeError extends Error {
   override readonly name = 'RequestShapeError';
   readonly faults: readonly Fault[];
@@ -27,7 +26,7 @@ export class RequestShapeError extends Error {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** SHA-256 of the body as it was sent, base64url. */
+    /** SHA-256 of the body bytes, base64url. */
     bodyHash: string;
   }
 }
@@ -36,7 +35,7 @@ export const NO_BODY_HASH = hash('sha256', '', 'base64url');
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Parser of `application/json`. An empty body is none. */
+/** Parser of `application/json`. An empty body counts as no body. */
 export async function parseJsonBody(request: FastifyRequest, body: Buffer): Promise<unknown> {
   if (body.length === 0) return undefined;
   request.bodyHash = hash('sha256', body, 'base64url');
@@ -48,7 +47,7 @@ export async function parseJsonBody(request: FastifyRequest, body: Buffer): Prom
   }
 }
 
-/** Parts of a request that a route may describe. */
+/** Parts of a request that a route can have a schema for. */
 type Part = 'body' | 'querystring' | 'params' | 'headers';
 const POINTER_ROOT: { readonly [part: string]: string } = {
   body: '/body',
@@ -73,12 +72,12 @@ export function compileValidator({ schema, httpPart }: { schema: TSchema; httpPa
   };
 }
 
-/** Half a surrogate pair has no UTF-8, so a database would keep another text; U+0000 PostgreSQL cannot keep at all. */
+/** A lone surrogate has no UTF-8 encoding, so a database would store another text. PostgreSQL cannot store U+0000. */
 function isStorable(text: string): boolean {
   return !/\p{Surrogate}/u.test(text) && !text.includes('\u0000');
 }
 
-/** Of a value that has its schema's shape, and so its depth. */
+/** The value has passed its schema, which bounds its depth. */
 function textFaults(value: unknown, at: string): readonly Fault[] {
   if (typeof value === 'string') {
     return isStorable(value) ? [] : [{ pointer: at, reason: 'must be well-formed Unicode without U+0000' }];
@@ -99,7 +98,7 @@ function integerMembers(schema: TSchema): readonly string[] {
 
 const WHOLE_NUMBER = /^(?:0|[1-9][0-9]{0,15})$/;
 
-/** Queries and paths hold text; a whole number in its one spelling is a number. */
+/** Converts query and path parameters to numbers. Only the canonical spelling of an integer counts. */
 function withNumbers(given: unknown, names: readonly string[]): unknown {
   if (!isJsonObject(given)) return given;
   const value: Record<string, unknown> = { ...given };
@@ -125,7 +124,7 @@ function faultsOfError(error: TLocalizedValidationError, root: string): readonly
   const at = root + error.instancePath;
   switch (error.keyword) {
     case 'boolean':
-      // Comes beside each additionalProperties.
+      // Always accompanies an additionalProperties error.
       return [];
     case 'additionalProperties':
       return error.params.additionalProperties.map((name) => ({
@@ -146,21 +145,21 @@ function faultsOfError(error: TLocalizedValidationError, root: string): readonly
 
 const MAX_SHOWN_NAME = 64;
 
-/** RFC 6901 section 3; a name that a client chose is cut short. */
+/** RFC 6901 section 3; truncates names that the client chose. */
 function pointerStep(name: string): string {
   return name.slice(0, MAX_SHOWN_NAME).replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** A query that a route does not describe must be empty. */
+/** A route without a query schema accepts no query parameters. */
 const NO_QUERY = Type.Object({}, { additionalProperties: false });
 
-/** At registration: every route is strict about what it does not describe. */
+/** Completes a route's schema at registration, so that undeclared query parameters are rejected. */
 export function completeSchema(route: RouteOptions): void {
   const schema: FastifySchema = route.schema ?? {};
   route.schema = { ...schema, querystring: schema.querystring ?? NO_QUERY };
 }
 
-/** A body that a route does not describe must not be there. */
+/** Rejects a body on a route that declares none. */
 export async function refuseUnexpectedBody(request: FastifyRequest): Promise<void> {
   if (request.is404 || request.body === undefined || request.body === null) return;
   if (request.routeOptions.schema?.body !== undefined) return;
@@ -168,7 +167,7 @@ export async function refuseUnexpectedBody(request: FastifyRequest): Promise<voi
 }
 
 /**
- * Fastify's serializer compiler: an answer holds what its schema names, or it is not given. A fault here is ours.
+ * Fastify's serializer compiler: sends a response only if it matches its schema. A mismatch is a bug in Control.
  */
 export function compileSerializer({ schema }: { schema: unknown }): (data: unknown) => string {
   if (!isSchema(schema)) return (data) => JSON.stringify(data);
@@ -179,7 +178,7 @@ export function compileSerializer({ schema }: { schema: unknown }): (data: unkno
   };
 }
 
-/** An answer is not what its route promises; told to nobody but the log. */
+/** A response does not match its route's schema. Only the log shows it. */
 export class AnswerShapeError extends Error {
   override readonly name = 'AnswerShapeError';
   readonly faults: readonly Fault[];
@@ -194,7 +193,7 @@ function isSchema(value: unknown): value is TSchema {
   return isJsonObject(value);
 }
 
-/** A place that cannot be: for routes whose parameters are checked already. */
+/** A missing parameter means `not_found`. For routes whose parameters are already validated. */
 export function textOf(record: unknown, name: string): string {
   const value = isJsonObject(record) ? record[name] : undefined;
   if (typeof value !== 'string') throw new Refusal('not_found');

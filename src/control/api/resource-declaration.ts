@@ -1,4 +1,4 @@
-/** What a resource declares of its routes; `resource-routes.ts` registers them. */
+/** Types with which a resource declares its operations; `resource-routes.ts` registers them as routes. */
 import type { FastifyRequest } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { RefusalCode } from '../domain/refusal.ts';
@@ -7,21 +7,21 @@ import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { PlaceOf } from './access.ts';
 
-/** A path of the API, its parameters, and where the resource lies. */
+/** A path of the API, its parameters, and the place of the resource. */
 export interface ResourcePath<P extends TProperties> {
   readonly url: string;
   readonly params: P;
   readonly place: PlaceOf;
-  /** Code for a place that is not there, or not for the operator. Default: `not_found`. */
+  /** Error code when the resource does not exist or the operator may not read it. Default: `not_found`. */
   readonly absent?: RefusalCode;
 }
 
-/** How the OpenAPI document describes an operation. */
+/** Description of an operation in the OpenAPI document. */
 export interface Described {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
-  /** Without those that idempotency keys and versions bring. */
+  /** Without the codes of idempotency keys and versions. */
   readonly problems?: readonly RefusalCode[];
 }
 
@@ -30,17 +30,17 @@ export type Values<P extends TProperties> = Static<TObject<P>>;
 export interface Listed<V> extends Described {
   /** Name of the page's schema. */
   readonly page: string;
-  /** An item's place in the order of the list. */
+  /** An item's position in the order of the list. */
   readonly cursorOf: (item: V) => string;
 }
 
 export interface ListOperation<P extends TProperties, V, F extends TProperties> extends Listed<V> {
-  /** Members of the query beside those of every list. */
+  /** Query parameters beside those of every list. */
   readonly filter?: F;
   readonly run: (params: Values<P>, page: Page, filter: Values<F>) => Promise<readonly V[]>;
 }
 
-/** A list of everything that the operator may read, wherever it lies. */
+/** A list of everything that the operator may read, across all sites. */
 export interface ReachedListOperation<V> extends Listed<V> {
   readonly url: string;
   readonly run: (reach: Reach, page: Page) => Promise<readonly V[]>;
@@ -49,7 +49,7 @@ export interface ReachedListOperation<V> extends Listed<V> {
 export interface CreateOperation<P extends TProperties, V extends object, B extends TSchema>
   extends Described {
   readonly body: B;
-  /** Schema of the answer, where it holds more than the resource: what is shown once. */
+  /** Schema of the response where it holds more than the resource, such as a secret that is shown once. */
   readonly answer?: TSchema;
   readonly location: (view: V) => string;
   readonly run: (
@@ -61,7 +61,7 @@ export interface CreateOperation<P extends TProperties, V extends object, B exte
 }
 
 export interface GetOperation<P extends TProperties, V> extends Described {
-  /** Parts of it change without a new version: the answer is never 304. */
+  /** Parts of the view change without a new version, so that the response is never 304. */
   readonly isLive?: boolean;
   readonly run: (params: Values<P>) => Promise<V>;
 }
@@ -72,7 +72,7 @@ export interface ChangeOperation<P extends TProperties, V, B extends TSchema> ex
   readonly run: (operation: Operation, params: Values<P>, version: number, body: Static<B>) => Promise<V>;
 }
 
-/** Creates without If-Match, and changes with it. */
+/** Creates without If-Match, changes with it. */
 export interface PutOperation<P extends TProperties, V, B extends TSchema> extends Described {
   readonly body: B;
   /** The resource has no versions. */
@@ -89,16 +89,16 @@ export interface RemoveOperation<P extends TProperties> extends Described {
   readonly run: (operation: Operation, params: Values<P>, version: number) => Promise<unknown>;
 }
 
-/** Removes a resource that has no versions. */
+/** Removes an unversioned resource. */
 export interface WithdrawOperation<P extends TProperties> extends Described {
   readonly run: (operation: Operation, params: Values<P>) => Promise<unknown>;
 }
 
-/** What an operator does with a resource beside changing its members: `POST <url>/<verb>`. */
+/** An action on a resource other than changing its members: `POST <url>/<verb>`. */
 export interface ActionOperation<P extends TProperties, B extends TSchema> extends Described {
   readonly verb: string;
   readonly body?: B;
-  /** Schema of the answer, where it is not the resource. */
+  /** Schema of the response where it is not the resource. */
   readonly answer?: TSchema;
   readonly run: (
     operation: Operation,
@@ -111,9 +111,9 @@ export interface ActionOperation<P extends TProperties, B extends TSchema> exten
 export interface ResourceBasics<I extends TProperties> {
   readonly tags: readonly string[];
   readonly view: TSchema;
-  /** What an operator needs to change it. */
+  /** Permission that changing the resource requires. */
   readonly permission: Permission;
-  /** Most bytes of a body. Default: as of every route. */
+  /** Maximum body size in bytes. Default: that of every route. */
   readonly bodyLimit?: number;
   readonly item: ResourcePath<I>;
 }

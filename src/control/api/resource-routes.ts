@@ -1,6 +1,6 @@
 /**
- * The routes of a resource, from one declaration. An operation says what it is called and which service it calls; access,
- * versions, idempotency keys, pages and status codes are the same for every resource. Source: docs/control.md "API".
+ * Registers the routes of a resource from one declaration. An operation declares its name and the service call. Access,
+ * versions, idempotency keys, pages and status codes work alike for every resource. Source: docs/control.md "API".
  *
  * ```ts
  * registerResource(app, {

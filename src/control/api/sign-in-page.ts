@@ -1,6 +1,6 @@
 /**
- * The two pages that signing in needs without a console: "is this command line yours?", and what went wrong. No scripts;
- * everything that came from elsewhere is escaped.
+ * The two HTML pages that signing in needs without a console: confirmation of a command line, and an error page. They
+ * have no scripts, and escape all external text.
  */
 import { hash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
@@ -31,10 +31,10 @@ Allow it only if you have just run <code>proofgate ctl login</code> yourself and
 <button name="decision" value="allow">Allow</button>
 <button name="decision" value="deny">Deny</button>
 </form>`;
-  // A form's redirect must be named too; a host that is an IPv6 address cannot be (CSP Level 3, host-source).
+  // CSP form-action applies to the form's redirect too; it cannot name an IPv6 host (CSP Level 3, host-source).
   const { host } = new URL(commandLine.redirect);
   const redirect = host.startsWith('[') ? 'http:' : `http://${host}`;
-  // With the API's `no-referrer`, the form would come with `Origin: null`.
+  // Under the API's `no-referrer` policy, the browser would send the form with `Origin: null`.
   reply.header('referrer-policy', 'same-origin');
   return sendPage(reply, 'Sign in the command line?', body, `'self' ${redirect}`);
 }

@@ -1,4 +1,4 @@
-/** Requests that no route takes: another method of a resource that there is, or nothing that there is. */
+/** Answers requests that match no route: 405 for another method of a known path, otherwise 404. */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { sendProblem } from './problems.ts';
 
@@ -7,7 +7,7 @@ interface KnownPath {
   readonly methods: Set<string>;
 }
 
-/** Registers itself with `app`; must come before its routes, and after the hooks that every answer passes. */
+/** Registers itself with `app`; call it after the common hooks and before the routes. */
 export function answerUnknownResources(app: FastifyInstance): void {
   const known = new Map<string, KnownPath>();
   app.addHook('onRoute', ({ url, method }: RouteOptions) => {
@@ -26,7 +26,7 @@ export function answerUnknownResources(app: FastifyInstance): void {
     return sendProblem(request, reply, { code: 'method_not_allowed' });
   };
   app.setNotFoundHandler(answer);
-  // Before Fastify looks at body and media type, which it judges by rules of its own for each method (QUERY, RFC 10008).
+  // Runs before Fastify checks body and media type by its own rules for each method (QUERY, RFC 10008).
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404) return;
     answer(request, reply);

@@ -1,5 +1,5 @@
 /**
- * Versions as entity tags: a change names the version that it was made from, so that none is lost.
+ * Versions as ETags: a change names the version that it was made from, so that no concurrent change is lost.
  * Source: RFC 9110 sections 8.8 and 13.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -14,7 +14,7 @@ export function entityTag(version: number): string {
   return `"${version}"`;
 }
 
-/** `schema.headers` of changes. */
+/** Value of `schema.headers` for changes. */
 export const IF_MATCH = Type.Object({
   'if-match': Type.Optional(
     Type.String({ maxLength: 64, description: 'ETag of the version that the change was made from.' }),
@@ -24,7 +24,7 @@ export const IF_MATCH = Type.Object({
 const TAG = /^"([1-9][0-9]{0,15})"$/;
 
 /**
- * The version that a change was made from. One strong tag: `*` and lists say nothing of what was read.
+ * Reads the version that a change was made from. Accepts one strong tag; `*` and lists do not identify a version.
  * @throws Refusal `precondition_required` without one, `precondition_failed` for a tag that is not ours
  */
 export function expectedVersion(request: FastifyRequest): number {
@@ -33,7 +33,7 @@ export function expectedVersion(request: FastifyRequest): number {
   return version;
 }
 
-/** The same for a PUT, which may also create. */
+/** As `expectedVersion`, but optional: for a PUT that may create. */
 export function optionalVersion({ headers }: FastifyRequest): number | undefined {
   const text = headers['if-match'];
   if (text === undefined) return undefined;
@@ -43,14 +43,14 @@ export function optionalVersion({ headers }: FastifyRequest): number | undefined
   return Number(digits);
 }
 
-/** Sends a resource with its tag, where it has versions. */
+/** Adds the ETag of a versioned resource to the response. */
 export function tagged<V>(reply: FastifyReply, view: V): V {
   const tag = tagOf(view);
   if (tag !== undefined) reply.header('etag', tag);
   return view;
 }
 
-/** The same, and 304 to a GET that names the tag (RFC 9110 section 13.1.2). */
+/** Adds the ETag, and answers 304 to a GET that names it (RFC 9110 section 13.1.2). */
 export function sendVersioned<V>(request: FastifyRequest, reply: FastifyReply, view: V): V | undefined {
   tagged(reply, view);
   if (request.method !== 'GET' && request.method !== 'HEAD') return view;

@@ -1,4 +1,4 @@
-/** `/v1/audit-events`: what was done, newest first. */
+/** Routes of `/v1/audit-events`: the audit trail, newest first. */
 
 import { parameters } from '../../../api-contract/members-contract.ts';
 import { AUDIT_EVENT, AUDIT_FILTER } from '../../../api-contract/operators-contract.ts';

@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/brokers/{issuer}`: the issuer percent-encoded. */
+/** Routes of `/v1/sites/{site_id}/brokers/{issuer}`, with a percent-encoded issuer. */
 
 import { SITE_PATH } from '../../../api-contract/members-contract.ts';
 import { BROKER, BROKER_PATH, BROKER_REPLACEMENT } from '../../../api-contract/routes-contract.ts';

@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/clients` with their grants. */
+/** Routes of `/v1/sites/{site_id}/clients` and their grants. */
 
 import {
   CLIENT,

@@ -1,4 +1,4 @@
-/** All configuration resources: puts their services together and registers their routes. */
+/** Creates the services of all configuration resources and registers their routes. */
 import { AccessTokens } from '../../configuration/access-tokens.ts';
 import { Brokers } from '../../configuration/brokers.ts';
 import type { ConfigurationDeps } from '../../configuration/change.ts';

@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/derived-keys`, `/v1/derived-keys` and `/v1/sites/{site_id}/blocked-subjects`. */
+/** Routes of `/v1/sites/{site_id}/derived-keys`, `/v1/derived-keys` and `/v1/sites/{site_id}/blocked-subjects`. */
 import Type from 'typebox';
 import {
   BLOCKED_SUBJECT,
@@ -47,7 +47,7 @@ export function registerDerivedKeyRoutes(app: ControlApp, keys: DerivedKeys): vo
     get: {
       operationId: 'getDerivedKey',
       summary: 'A derived key',
-      // It expires, and is listed, without a new version.
+      // The view changes without a new version when the key expires or a bundle lists it.
       isLive: true,
       run: ({ key_id: id }) => keys.key(id),
     },

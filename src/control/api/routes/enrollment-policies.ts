@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/enrollment-policies` and `/v1/enrollment-policies`, with the Enrollment Command Generator. */
+/** Routes of `/v1/sites/{site_id}/enrollment-policies` and `/v1/enrollment-policies`, with the Enrollment Command Generator. */
 
 import {
   ENROLLMENT_COMMAND,
@@ -65,7 +65,7 @@ export function registerEnrollmentPolicyRoutes(
     get: {
       operationId: 'getEnrollmentPolicy',
       summary: 'An enrollment policy',
-      // `refuses_with` follows the source.
+      // `refuses_with` follows the source's state.
       isLive: true,
       run: ({ policy_id: id }) => policies.get(id),
     },

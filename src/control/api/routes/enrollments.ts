@@ -1,4 +1,4 @@
-/** `/v1/enrollments`: what workloads ask and what operators decide; `/v1/sites/{site_id}/enrollments`. */
+/** Routes of `/v1/enrollments` for workloads and operators, and of `/v1/sites/{site_id}/enrollments`. */
 
 import Type from 'typebox';
 import {
@@ -141,7 +141,7 @@ function registerWorkloadRoutes(app: ControlApp, workloads: WorkloadEnrollments)
   );
 }
 
-/** One address for both: who asks as the key sees what the key may see. */
+/** Serves operators and workloads at one URL: a workload sees only its own enrollment. */
 function registerStandingRoute(app: ControlApp, { workloads, decisions }: EnrollmentRoutesDeps): void {
   app.get(
     '/v1/enrollments/:enrollment_id',

@@ -1,4 +1,4 @@
-/** `/v1/environments` and `/v1/fleets`. */
+/** Routes of `/v1/environments` and `/v1/fleets`. */
 
 import {
   ENVIRONMENT,

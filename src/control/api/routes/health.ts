@@ -1,4 +1,4 @@
-/** `/healthz`: the process answers. `/readyz`: it can do its work. For orchestrators; they say nothing else. */
+/** Liveness (`/healthz`) and readiness (`/readyz`) probes. They reveal nothing else. */
 import Type from 'typebox';
 import { object } from '../../../api-contract/members-contract.ts';
 import { Refusal } from '../../domain/refusal.ts';
@@ -6,7 +6,7 @@ import type { ControlApp } from '../app.ts';
 
 const HEALTH = object({ status: Type.Literal('ok') }, 'Health');
 
-/** @param isReady asked of nobody: a probe must cost nothing */
+/** @param isReady must be cheap: probes need no credentials */
 export function registerHealthRoutes(app: ControlApp, isReady: () => boolean): void {
   app.get(
     '/healthz',

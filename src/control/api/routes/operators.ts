@@ -1,4 +1,4 @@
-/** `/v1/role-grants` and `/v1/access-tokens`: who may do what. */
+/** Routes of `/v1/role-grants` and `/v1/access-tokens`. */
 
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
@@ -24,7 +24,7 @@ import { registerAction, registerResource } from '../resource-routes.ts';
 
 const scopes = Compile(SCOPE);
 
-/** Where the role of the body is to hold. */
+/** The place of the scope that the body names. */
 const scopeInBody: PlaceOf = ({ body }, tx) => {
   const scope = isJsonObject(body) ? body.scope : undefined;
   if (!scopes.Check(scope)) throw new Refusal('scope_invalid');
@@ -45,7 +45,7 @@ function scopeOfRow({ scopeKind, scopeId }: { scopeKind: Scope['kind']; scopeId:
   return { kind: scopeKind, id: scopeId };
 }
 
-/** When the access token that asks ends. A session ends as well, but its operator signs in again. */
+/** Expiry of the calling access token. Undefined for a session: its operator can sign in again. */
 function makerEnd(request: FastifyRequest): number | undefined {
   const { via, expiresAtMs } = principalOf(request);
   return via === 'access_token' ? expiresAtMs : undefined;

@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/routes` and who may call each. */
+/** Routes of `/v1/sites/{site_id}/routes` and of their allowed sources. */
 
 import { SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
@@ -16,7 +16,7 @@ import { siteInPath } from '../places.ts';
 import { registerResource } from '../resource-routes.ts';
 
 const tags = ['Routes'];
-/** Lists of origins, headers, allowed values and sources are long where they are long. */
+/** Lists of origins, headers, allowed values and sources can be long. */
 export const MAX_DEFINITION_BYTES = 2 * 1024 * 1024;
 const route = { url: '/v1/sites/:site_id/routes/:route_id', params: ROUTE_PATH, place: siteInPath };
 

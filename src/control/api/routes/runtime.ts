@@ -1,6 +1,6 @@
 /**
- * What lies between a key and its traffic: `/v1/derived-keys/{key_id}/readiness`, `…/grants`, `…/signing-profiles`,
- * `/v1/sites/{site_id}/signing-profiles`, `/v1/sites/{site_id}/propagation`.
+ * Routes of readiness, key-level grants, signing profiles and propagation: `/v1/derived-keys/{key_id}/readiness`,
+ * `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `/v1/sites/{site_id}/propagation`.
  * Source: docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
@@ -93,7 +93,7 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
   );
 }
 
-/** Client and route in one: how long the client's name is, both names. */
+/** List position of a signing profile: length of the client's name, a colon, then client and route. */
 const PLACE = /^([1-9][0-9]{0,2}):([!-~]+)$/;
 
 function placeOf(clientId: string, routeId: string): string {

@@ -1,6 +1,6 @@
 /**
- * Signing in and out, and who is signed in. The browser's part is `/auth/…`; its failures are pages for those who ask for
- * HTML. Source: docs/control.md "Operators".
+ * Routes that sign operators in and out and show the current session. Browsers use `/auth/…`, whose errors are pages for
+ * clients that accept HTML. Source: docs/control.md "Operators".
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
@@ -36,7 +36,7 @@ export interface SessionRouteParts {
   readonly signIns: SignIns;
   readonly sessions: Sessions;
   readonly cookies: BrowserCookies;
-  /** Values of --public-url; the first where the browser came to none of them. Never empty. */
+  /** Values of --public-url. The first is the default when the request's host matches none. Never empty. */
   readonly publicUrls: readonly [string, ...string[]];
 }
 
@@ -157,7 +157,7 @@ function registerConfirmation(app: ControlApp, parts: SessionRouteParts): void {
   );
 }
 
-/** Public, so that a session which is over can be left too. */
+/** Public, so that a client can also leave an expired session. */
 function registerSignOut(app: ControlApp, parts: SessionRouteParts): void {
   app.post(
     '/auth/logout',
@@ -234,12 +234,12 @@ function viewOf({ actor, displayName, via, roles, expiresAtMs }: Principal): Ses
   };
 }
 
-/** `__Host-` wants exactly this: this host, every path, TLS. `Lax`: the identity provider's redirect brings them along. */
+/** `__Host-` requires Path=/, Secure and no Domain. `Lax` lets the identity provider's redirect carry the cookies. */
 function cookieOptions({ cookies }: SessionRouteParts) {
   return { path: '/', httpOnly: true, secure: cookies.secure, sameSite: 'lax' } as const;
 }
 
-/** Of Control's own URLs, the one that the browser came to; its word chooses among them and adds none. */
+/** The public URL that matches the request's Host header. The header only selects among configured URLs. */
 function baseUrl(request: FastifyRequest, { publicUrls }: SessionRouteParts): string {
   return publicUrls.find((url) => new URL(url).host === request.host) ?? publicUrls[0];
 }
@@ -253,7 +253,7 @@ function originsOf({ publicUrls }: SessionRouteParts): readonly string[] {
   return publicUrls.map((url) => new URL(url).origin);
 }
 
-/** @throws Refusal for a name that occurs twice */
+/** @throws Refusal for a duplicate name */
 async function parseForm(_request: FastifyRequest, body: string | Buffer): Promise<unknown> {
   const members = [...new URLSearchParams(body.toString())];
   const form = new Map(members);
@@ -261,7 +261,7 @@ async function parseForm(_request: FastifyRequest, body: string | Buffer): Promi
   return Object.fromEntries(form);
 }
 
-/** A person who followed a link is told in a page; programs get the problem. */
+/** Shows a browser an error page; other clients get the problem. */
 function answerBrowser(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const wantsPage = request.method === 'GET' && /\btext\/html\b/.test(request.headers.accept ?? '');
   if (wantsPage && error instanceof Refusal) {

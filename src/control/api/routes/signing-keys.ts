@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/signing-keys`: what verifiers pin, its rotation, and an end that comes sooner. */
+/** Routes of `/v1/sites/{site_id}/signing-keys`: list, rotate, and retire early. */
 
 import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {

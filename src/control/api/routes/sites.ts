@@ -1,4 +1,4 @@
-/** `/v1/sites` and `/v1/fleets/{fleet_id}/sites`. */
+/** Routes of `/v1/sites` and `/v1/fleets/{fleet_id}/sites`. */
 
 import {
   FLEET_PATH,

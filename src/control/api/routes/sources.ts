@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/sources`, `/v1/sources` and their revisions: Trust Anchor Sources. */
+/** Routes of Trust Anchor Sources and their revisions: `/v1/sites/{site_id}/sources` and `/v1/sources`. */
 
 import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
@@ -63,7 +63,7 @@ export function registerSourceRoutes(app: ControlApp, sources: SourceService): v
     get: {
       operationId: 'getSource',
       summary: 'A source, with its revisions',
-      // Its revisions move without it.
+      // Its revisions change state without a new version of the source.
       isLive: true,
       run: ({ source_id: id }) => sources.source(id),
     },
@@ -99,7 +99,7 @@ function registerRevisionRoutes(app: ControlApp, sources: SourceService): void {
         response: { 200: SOURCE_REVISION, 304: nothing },
       },
     },
-    // `waiting_for` follows the targets, without a new version: the tag never makes a 304.
+    // `waiting_for` follows the targets without a new version, so the tag never leads to a 304.
     async (request, reply) => tagged(reply, await sources.revision(nameOf(request.params))),
   );
   registerResource(app, {

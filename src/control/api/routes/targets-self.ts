@@ -1,4 +1,4 @@
-/** `/v1/targets/self/…`: what targets say and are told. Source: docs/bundle.md "Distribution". */
+/** Routes of `/v1/targets/self/…`: poll, acknowledge and download, for targets. Source: docs/bundle.md "Distribution". */
 import Type from 'typebox';
 import { nothing, parameters } from '../../../api-contract/members-contract.ts';
 import {
@@ -12,7 +12,7 @@ import type { Distribution } from '../../publishing/distribution.ts';
 import { targetIdOf } from '../access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';
 
-/** What a target asks for. */
+/** The operations of Distribution that targets call. */
 type TargetSide = Pick<Distribution, 'authenticate' | 'poll' | 'acknowledge' | 'file'>;
 
 const tags = ['Distribution'];
@@ -25,7 +25,7 @@ const FILE_PATH = {
   file: Type.String({ pattern: '^(bundle\\.jws|keys-[0-9]{4}\\.jsonl)$', description: 'Name of the file.' }),
 };
 
-/** Many targets get the very same answer: it is put into text once. */
+/** Many targets get the identical answer, so it is serialized once. */
 const texts = new WeakMap<PollAnswer, string>();
 
 function textOf(answer: PollAnswer): string {
@@ -103,7 +103,7 @@ function registerFileRoute(app: ControlApp, distribution: TargetSide): void {
     async (request, reply) => {
       const { revision, file } = request.params;
       const content = await distribution.file(targetIdOf(request), revision, file);
-      // The same for ever; and for this target only.
+      // Immutable, and for this target only.
       reply.header('cache-control', 'private, max-age=86400, immutable');
       return reply.type('application/octet-stream').send(content);
     },

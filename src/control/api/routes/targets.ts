@@ -1,4 +1,4 @@
-/** `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
+/** Routes of `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
 
 import { SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
