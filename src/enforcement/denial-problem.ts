@@ -1,5 +1,5 @@
 /**
- * A denial as every enforcement point sends it: RFC 9457 problem details and the headers beside them.
+ * Builds the response to a denied request, the same at every enforcement point: RFC 9457 problem details and headers.
  * Source: docs/protocol.md, under the decision table.
  */
 import type { Denial, Reason } from '../protocol/reasons.ts';
@@ -32,7 +32,7 @@ const TITLES: { readonly [R in Reason]: string } = {
   verifier_unavailable: 'The verifier cannot decide now',
 };
 
-/** Seconds; what a 503 asks a client to wait. */
+/** `Retry-After` of a 503, seconds. */
 const RETRY_AFTER_SECONDS = '1';
 
 export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision): DenialProblem {

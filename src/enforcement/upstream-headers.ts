@@ -1,6 +1,6 @@
 /**
- * What an allowed request carries to the upstream, and what it may not carry there.
- * Source: docs/protocol.md "What upstream receives".
+ * Headers that an allowed request carries to the upstream, and headers that are removed from it. Source:
+ * docs/protocol.md "What upstream receives".
  */
 import {
   AUTHORIZATION_HEADER,
@@ -11,10 +11,10 @@ import {
 } from '../protocol/wire-names.ts';
 import type { AllowedDecision } from '../verifier/decision/decision.ts';
 
-/** Each overwrites whatever came in under its name. */
+/** Each overwrites an inbound header of the same name. */
 export type ContextHeaders = readonly (readonly [name: string, value: string])[];
 
-/** Context headers that depend on caller, route and bundle alone. */
+/** Context headers that depend only on caller, route and bundle. */
 export function identityHeadersOf({ caller, route, snapshot }: AllowedDecision): ContextHeaders {
   const headers: [string, string][] = [
     [CONTEXT_HEADERS.subject, caller.subject],
@@ -32,12 +32,12 @@ export function identityHeadersOf({ caller, route, snapshot }: AllowedDecision):
   return headers;
 }
 
-/** Context headers of this one request. */
+/** Context headers that differ for each request. */
 export function decisionHeadersOf({ decisionId }: AllowedDecision): ContextHeaders {
   return [[CONTEXT_HEADERS.decisionId, decisionId]];
 }
 
-/** The credentials, which every request that gets here carries. */
+/** Names of the credentials, which every allowed request carries. */
 export function usualNamesToRemove(forwardAuthorization: boolean): readonly string[] {
   const proof = [TRANSCRIPT_HEADER, SIGNATURE_HEADER];
   return forwardAuthorization ? proof : [AUTHORIZATION_HEADER, ...proof];
@@ -48,23 +48,23 @@ const REWRITING_LENGTHS: ReadonlySet<number> = new Set(REQUEST_REWRITING_HEADERS
 const ALWAYS_SET: ReadonlySet<string> = new Set(
   Object.values(CONTEXT_HEADERS).filter((name) => name !== CONTEXT_HEADERS.clientId),
 );
-/** Upstreams behind CGI-like interfaces read `_`, `.` and others as `-`. */
+/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
 const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
 
 /**
- * Further inbound names that must not reach the upstream: our prefix in every spelling, and what makes
- * upstreams serve another request. Never a name that is set: Envoy would remove that too.
- * @param inbound the request's header names as they stand in it
+ * Further inbound names to remove: our prefix in every spelling, and headers that make upstreams serve another request.
+ * Never a name that is set, because Envoy would remove that too.
+ * @param inbound the request's header names as received
  */
 export function otherNamesToRemove(
   inbound: readonly string[],
   { caller }: AllowedDecision,
 ): readonly string[] {
-  // Nearly every request has none: no list is made for those.
+  // Nearly every request has none, so the list is allocated lazily.
   let names: string[] | undefined;
   for (const name of inbound) {
     if (!mustGo(name)) continue;
-    // Envoy removes without regard to case, so names that are set are compared in the same way.
+    // Envoy removes headers without regard to case, so the comparison with names that are set ignores it too.
     const lower = name.toLowerCase();
     if (ALWAYS_SET.has(lower)) continue;
     if (lower === CONTEXT_HEADERS.clientId && caller.derivedKey !== undefined) continue;
@@ -78,7 +78,7 @@ const NONE: readonly string[] = [];
 
 function mustGo(name: string): boolean {
   const first = name.charCodeAt(0);
-  // Most headers do not begin with x: the patterns are for those that do.
+  // Fast path: the patterns match only names that begin with x.
   if (first !== 0x78 && first !== 0x58) return false;
   if (name === TRANSCRIPT_HEADER || name === SIGNATURE_HEADER) return false;
   const lower = name.toLowerCase();

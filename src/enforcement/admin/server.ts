@@ -1,30 +1,29 @@
 /**
- * The admin listener: `/livez`, `/readyz`, `/metrics`. Plain HTTP, for probes and scrapers inside the pod or
- * its network; it shows nothing secret and takes no commands.
- * Source: docs/enforcement.md "Operations".
+ * Admin HTTP listener: `/livez`, `/readyz`, `/metrics`. Plain HTTP, for probes and scrapers inside the pod or its
+ * network. It exposes no secrets and accepts no commands. Source: docs/enforcement.md "Operations".
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** One thing that has to be in order before requests can be served. */
+/** A condition that must hold before the verifier serves requests. */
 export interface ReadinessCheck {
   readonly name: string;
-  /** One clear line when it is not in order. */
+  /** One line that says what is wrong; undefined when the condition holds. */
   readonly problem: string | undefined;
-  /** One clear line about what an operator should look at although requests are served. */
+  /** One line that an operator should look at, although the verifier serves requests. */
   readonly warning?: string | undefined;
-  /** IDs of routes that are denied while others are served; their presence makes the status `degraded`. */
+  /** IDs of routes that the verifier denies while it serves others. A non-empty list makes the status `degraded`. */
   readonly routes?: readonly string[] | undefined;
 }
 
 export interface AdminOptions {
-  /** `::` is every address of this machine, also where it has no IPv6. */
+  /** `::` listens on every address of this machine, also where it has no IPv6. */
   readonly host: string;
-  /** 0 picks one. */
+  /** 0 picks a free port. */
   readonly port: number;
   readonly readiness: () => readonly ReadinessCheck[];
   readonly metrics: () => Promise<MetricsText>;
-  /** Milliseconds on a clock that never goes back. Default: `performance.now`. */
+  /** Monotonic clock, milliseconds. Default: `performance.now`. */
   readonly monotonicMs?: () => number;
 }
 
@@ -34,32 +33,32 @@ export interface MetricsText {
 }
 
 export interface AdminListener {
-  /** `HOST:PORT` with the real port. */
+  /** `HOST:PORT` with the actual port. */
   readonly address: string;
   close(): Promise<void>;
 }
 
-/** How long one rendering of the metrics is served. */
+/** How long one rendering of the metrics is cached. */
 const METRICS_FRESH_MS = 1_000;
 
-/** What one client, or all of them, may hold. */
+/** Limits on each client and on all of them together. */
 const LIMITS = {
-  /** Most time for a client to send its request's head, and all of it, milliseconds. */
+  /** Maximum time for a client to send its request's headers, and all of its request, milliseconds. */
   headersTimeout: 5_000,
   requestTimeout: 5_000,
-  /** Between two requests of one connection, milliseconds. */
+  /** Idle time between two requests of one connection, milliseconds. */
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
-  /** Bytes of a request's head. */
+  /** Maximum size of the request headers, bytes. */
   maxHeaderSize: 8 * 1024,
 } as const;
 const MAX_CONNECTIONS = 32;
 const MAX_REQUESTS_OF_CONNECTION = 100;
 const MAX_HEADERS = 50;
-/** A client that does not take its answer, milliseconds. */
+/** Timeout for a client that does not read its response, milliseconds. */
 const IDLE_TIMEOUT_MS = 10_000;
 
-/** @throws Error of the system when the address cannot be listened on. */
+/** @throws Error of the system when it cannot listen on the address */
 export async function openAdminListener(options: AdminOptions): Promise<AdminListener> {
   const metrics = metricsSnapshot(options);
   const server = createServer(LIMITS, (request, response) => {
@@ -85,7 +84,7 @@ export async function openAdminListener(options: AdminOptions): Promise<AdminLis
 }
 
 /**
- * Renders at most once a second, and once for scrapes at the same time. `Cache-Control: no-cache` gets a new rendering
+ * Renders at most once a second; concurrent scrapes share one rendering. `Cache-Control: no-cache` forces a new one
  * (RFC 9111 section 5.2.1.4).
  */
 function metricsSnapshot(options: AdminOptions): (request: IncomingMessage) => Promise<MetricsText> {
@@ -113,7 +112,8 @@ function metricsSnapshot(options: AdminOptions): (request: IncomingMessage) => P
 function listen(server: Server, { host, port }: Pick<AdminOptions, 'host' | 'port'>): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    // Node.js takes `::` by itself where there is IPv6, for IPv4 as well, and 0.0.0.0 where there is none: server.listen() of node:net.
+    // Without a host, Node.js listens on `::` where there is IPv6, which includes IPv4, and otherwise on 0.0.0.0:
+    // server.listen() of node:net.
     server.listen({ port, ...(host === '::' ? {} : { host }) }, resolve);
   });
 }
@@ -128,7 +128,7 @@ async function answer(
   { metrics, readiness }: Answers,
 ): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    // What may follow as its body is not waited for.
+    // The listener does not read the request body.
     response.writeHead(405, { allow: 'GET, HEAD', connection: 'close' }).end();
     return;
   }

@@ -1,6 +1,6 @@
 /**
- * CheckRequest in, RequestFacts out. A pure mapper; what Envoy really sends, and how each fact was
- * established, is in docs/enforcement.md "What ext_authz really sends".
+ * Maps a CheckRequest to RequestFacts. docs/enforcement.md "What ext_authz really sends" says what Envoy sends, and how
+ * each fact was established.
  */
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
@@ -9,12 +9,12 @@ import type { CheckRequest, HttpRequest } from './messages.ts';
 import { rawHeaders } from './raw-headers.ts';
 
 /**
- * How Envoy's filter is configured (`--envoy-body`). `buffered`: `with_request_body`, so that a request
- * without the partial-body header has no body. `none`: Envoy shows no bodies, so nothing is known of them.
+ * How Envoy's filter is configured (`--envoy-body`). `buffered`: the filter has `with_request_body`, so a request
+ * without the partial-body header has no body. `none`: Envoy sends no bodies, so they are unknown.
  */
 export type EnvoyBodyMode = 'buffered' | 'none';
 
-/** Set by Envoy alone; it drops a client's own copy. */
+/** Only Envoy sets this header; it drops a copy that the client sent. */
 const PARTIAL_BODY_HEADER = 'x-envoy-auth-partial-body';
 
 const NO_REQUEST: HttpRequest = {};
@@ -28,14 +28,14 @@ export function factsOfCheckRequest(request: CheckRequest, bodyMode: EnvoyBodyMo
     authority: http.host ?? '',
     target: targetOf(http, headers),
     headers,
-    // Most denials, and routes that are `unbound`, never ask for it.
+    // Lazy: most denials, and routes that are `unbound`, never read it.
     get body() {
       return bodyOf(http, headers, bodyMode);
     },
   };
 }
 
-/** Whichever Envoy was told to send; exact lines win over merged ones. */
+/** Reads the headers in the form that Envoy is configured to send. Raw lines take precedence over merged ones. */
 function headersOf(http: HttpRequest): RequestHeaders {
   const lines = http.header_map;
   return lines === undefined ? mergedHeaders(http.headers ?? {}) : rawHeaders(lines.headers ?? []);
@@ -50,8 +50,9 @@ function schemeOf({ scheme }: HttpRequest, headers: RequestHeaders): string {
 }
 
 /**
- * Envoy puts path and query into `path` and leaves the others empty; anything else is not what we know. A byte that is
- * not UTF-8 stands there as `!`, and passes to an HTTP/2 upstream as it is: only the raw `:path` tells them apart.
+ * Envoy puts path and query into `path` and leaves `query` and `fragment` empty; anything else is rejected. `path`
+ * shows a byte that is not UTF-8 as `!`, but Envoy forwards it unchanged to an HTTP/2 upstream. Only the raw `:path`
+ * tells the two apart.
  */
 function targetOf({ path, query, fragment }: HttpRequest, headers: RequestHeaders): string {
   const target = query || fragment ? '' : (path ?? '');
@@ -62,9 +63,9 @@ function targetOf({ path, query, fragment }: HttpRequest, headers: RequestHeader
 
 function bodyOf(http: HttpRequest, headers: RequestHeaders, bodyMode: EnvoyBodyMode): BodyState {
   const partial = headers.lookup(PARTIAL_BODY_HEADER);
-  // Envoy fills one of the two. With both, nobody knows which one the upstream will receive.
+  // Envoy fills one of the two. With both, it is unknown which one the upstream receives.
   if (http.raw_body?.length && http.body?.length) return UNKNOWN_BODY;
-  // As text (without `pack_as_bytes`) every byte that is not UTF-8 arrives as `!`: nobody knows which it was.
+  // As text (without `pack_as_bytes`) every byte that is not UTF-8 arrives as `!`, so the original byte is unknown.
   if (http.body?.includes(EXCLAMATION_MARK)) return UNKNOWN_BODY;
   const bytes = http.raw_body?.length ? http.raw_body : http.body;
   if (partial.kind === 'single') {
@@ -81,8 +82,8 @@ const NO_BODY: BodyState = { kind: 'none' };
 const UNKNOWN_BODY: BodyState = { kind: 'unknown' };
 
 /**
- * RFC 9112 section 6: a body is announced by a length or by a transfer coding. After an upgrade bytes follow
- * that Envoy does not buffer, although it is configured to.
+ * RFC 9112 section 6: a length or a transfer coding announces a body. After an upgrade, bytes follow that Envoy does
+ * not buffer, although it is configured to.
  */
 function announcesBody(headers: RequestHeaders): boolean {
   const isPresent = (name: string) => headers.lookup(name).kind !== 'absent';

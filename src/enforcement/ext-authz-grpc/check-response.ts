@@ -1,4 +1,4 @@
-/** Decision in, CheckResponse out. */
+/** Maps a Decision to a CheckResponse. */
 import type { AllowedDecision, DeniedDecision } from '../../verifier/decision/decision.ts';
 import { problemOfDenial } from '../denial-problem.ts';
 import {
@@ -14,7 +14,7 @@ const CODE_OF_STATUS: { readonly [status: number]: number } = { 401: 16, 403: 7,
 const OK = 0;
 const UNKNOWN = 2;
 
-/** The whole answer to a denied request. */
+/** Response to a denied request. */
 export function deniedResponse(decision: DeniedDecision): CheckResponse {
   const { body, headers, status } = problemOfDenial(decision);
   return {
@@ -24,12 +24,12 @@ export function deniedResponse(decision: DeniedDecision): CheckResponse {
 }
 
 /**
- * The whole answer to an allowed one.
- * @param namesToRemove beside the credentials, see `otherNamesToRemove`
+ * Response to an allowed request.
+ * @param namesToRemove in addition to the credentials, see `otherNamesToRemove`
  */
 export function allowedResponse(decision: AllowedDecision, namesToRemove: readonly string[]): CheckResponse {
   return {
-    // Code 0, written out: an answer without a status allows too, and nobody should wonder.
+    // Explicit for the reader: a response without a status allows too.
     status: { code: OK },
     ok_response: {
       headers: overwriteAll([...identityHeadersOf(decision), ...decisionHeadersOf(decision)]),
@@ -42,7 +42,7 @@ function overwriteAll(headers: ContextHeaders): readonly HeaderValueOption[] {
   return headers.map(overwrite);
 }
 
-/** Both fields, explicitly: older Envoys read only the first, newer ones the second. */
+/** Sets both fields: older Envoys read only the first, newer ones the second. */
 function overwrite([key, value]: readonly [string, string]): HeaderValueOption {
   return { header: { key, value }, append: { value: false }, append_action: OVERWRITE_IF_EXISTS_OR_ADD };
 }

@@ -3,8 +3,8 @@ import { type ConnectionInjector, type Server, ServerCredentials } from '@grpc/g
 import { prepareConnections } from '../../runtime-internals/http2-connections.ts';
 
 /**
- * How long connections under a replaced client CA may go on. Connections have no maximum age or idle time: Envoy does not retry
- * a Check that a closing connection loses.
+ * How long connections under a replaced client CA may stay open. Connections have no maximum age or idle time, because
+ * Envoy does not retry a Check that a closing connection loses.
  */
 const REPLACED_CA_DRAIN_MS = 10_000;
 
@@ -39,7 +39,7 @@ export class ConnectionAcceptor {
   }
 
   #add(): ConnectionInjector {
-    // The listener has done the TLS handshake already.
+    // The listener has already done the TLS handshake.
     const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#injectors.push(injector);
     prepareConnections(this.#server);

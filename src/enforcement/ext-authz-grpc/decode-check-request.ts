@@ -1,7 +1,7 @@
 /**
- * Bytes in, CheckRequest out: the few fields that a decision needs, each read once, straight from the wire.
- * A decoder for whole messages makes objects for every field, and then the objects that the caller asked for.
- * Field numbers are those of `proto/`; the wire format is read by the library.
+ * Decodes from a CheckRequest only the fields that a decision needs, each once, straight from the wire. A decoder for
+ * whole messages allocates objects for every field, and then the objects that the caller asked for. Field numbers are
+ * those of `proto/`; protobufjs reads the wire format.
  */
 import protobuf from 'protobufjs/minimal.js';
 import type { CheckRequest, HeaderValue, HttpRequest } from './messages.ts';
@@ -39,8 +39,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
  * Buffers of the result are views of `bytes`.
- * @throws Error when the bytes are no CheckRequest, or hold a message twice: which of the two another reader
- * would take, nobody knows.
+ * @throws Error when the bytes are not a CheckRequest, or hold a message twice: another reader might take the other one
  */
 export function decodeCheckRequest(bytes: Uint8Array): CheckRequest {
   const reader = protobuf.Reader.create(bytes);
@@ -79,7 +78,8 @@ function readRequest(reader: Reader): { http?: HttpRequest } {
 type MergedHeaders = { [name: string]: string };
 type HttpRequestInMaking = Omit<Writable<HttpRequest>, 'headers'> & { headers?: MergedHeaders };
 
-// From here on plain loops: what a check decodes is nearly all in these, and a function for each message costs.
+// The readers below are plain loops: decoding a check spends nearly all its time here, and a closure a message is
+// costly.
 function readHttpRequest(reader: Reader): HttpRequest {
   const http: HttpRequestInMaking = {};
   const merged = { lines: 0, bytes: 0 };
@@ -96,7 +96,7 @@ function readHttpField(reader: Reader, http: HttpRequestInMaking, merged: Header
       http.method = reader.string();
       break;
     case HEADERS_ENTRY:
-      // Names are the caller's: one may be called `__proto__`.
+      // The caller chooses the names: one may be `__proto__`.
       http.headers ??= Object.create(null) as MergedHeaders;
       readMergedHeader(reader, http.headers, merged);
       break;
@@ -184,7 +184,7 @@ function readHeaderLine(reader: Reader): HeaderValue {
   return line;
 }
 
-/** @param read takes a field's value when it knows the tag; false: the field is skipped */
+/** @param read reads the field's value when it knows the tag; false skips the field */
 function readMessage(reader: Reader, read: (tag: number) => boolean): void {
   readFields(reader, endOfMessage(reader), read);
 }
@@ -202,7 +202,7 @@ function endOfMessage(reader: Reader): number {
   return reader.pos + length;
 }
 
-/** A field that goes on after its message ended belongs to nobody. */
+/** Rejects a field that continues beyond the end of its message. */
 function assertEndedAt(reader: Reader, end: number): void {
   if (reader.pos !== end) throw new RangeError('a field crosses the end of its message');
 }

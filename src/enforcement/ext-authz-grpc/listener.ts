@@ -1,6 +1,6 @@
 /**
- * The listening sockets of the ext_authz server: TCP or a Unix socket, with or without TLS. They count and limit connections
- * before grpc-js gets them.
+ * Listening sockets of the ext_authz server: TCP or a Unix socket, with or without TLS. They count and limit
+ * connections before grpc-js gets them.
  */
 import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
@@ -19,32 +19,35 @@ import type { ExtAuthzServerMetrics } from '../../telemetry/ext-authz-server-met
 import { isNamedClient, type ServerTls, type TlsMaterial, tlsOptions } from './tls.ts';
 
 export interface ConnectionListenerOptions {
-  /** `HOST:PORT`, `[IPV6]:PORT` (port 0 picks one) or `unix:PATH`. */
+  /** `HOST:PORT`, `[IPV6]:PORT` (port 0 picks a free one) or `unix:PATH`. */
   readonly listen: string;
-  /** More connections than this at a time are closed at once. */
+  /** Maximum number of concurrent connections; further ones are closed at once. */
   readonly maxConnections: number;
   readonly tls: ServerTls | undefined;
   readonly metrics: ExtAuthzServerMetrics;
-  /** A connection, its TLS handshake done and its client let in. */
+  /** Called with each connection after its TLS handshake, when its client is allowed. */
   readonly onConnection: (connection: Socket | TLSSocket) => void;
 }
 
 export interface ConnectionListener {
-  /** Where it listens, with the real port. */
+  /** Address it listens on, with the actual port. */
   readonly address: string;
-  /** Bytes that have come in over all connections, also those that are closed. */
+  /** Total number of bytes received, including those of closed connections. */
   bytesReceived(): number;
-  /** New handshakes use it; connections go on. @throws TlsMaterialError, and what was in use stays */
+  /**
+   * Uses the material for new handshakes; open connections continue. @throws TlsMaterialError, and keeps the current
+   * material
+   */
   setTlsMaterial(material: TlsMaterial): void;
-  /** Takes no new connection. */
+  /** Stops accepting connections. */
   stop(): void;
   /** Settles when the last connection is closed. */
   readonly closed: Promise<void>;
-  /** Closes what is still open. */
+  /** Closes the connections that are still open. */
   destroy(): void;
 }
 
-/** Thrown when the address cannot be listened on. */
+/** Thrown when the server cannot listen on the address. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
@@ -59,7 +62,7 @@ export async function openConnectionListener(
     let { listen } = options;
     for (const place of await placesOf(listen)) {
       const server = createListener(options, connections);
-      // Several addresses of one name share the port that the first one got.
+      // All addresses of one name share the port that the first one got.
       const port = /:(\d+)$/.exec(listen)?.[1] ?? '0';
       await bind(server, 'path' in place ? place : { ...place, port: Number(port) });
       servers.push(server);
@@ -86,7 +89,7 @@ export async function openConnectionListener(
   }
 }
 
-/** Connections as the system has them, before TLS. */
+/** Counts and limits sockets before the TLS handshake. */
 class ConnectionCount {
   readonly #metrics: ExtAuthzServerMetrics;
   readonly #open = new Set<Socket>();
@@ -133,7 +136,7 @@ function createTlsListener({ metrics, onConnection }: ConnectionListenerOptions,
   const server = createTlsServer({ ...tlsOptions(tls.material), noDelay: true });
   server.on('tlsClientError', () => metrics.refused('tls'));
   server.on('secureConnection', (socket) => {
-    // A peer that goes away in the middle is nobody's fault.
+    // A peer that disconnects is not an error.
     socket.on('error', () => undefined);
     const isAllowed = isNamedClient(socket, tls.clientNames);
     if (isAllowed && socket.alpnProtocol === 'h2') {
@@ -158,12 +161,12 @@ type Place = { readonly path: string } | { readonly host: string };
 async function placesOf(listen: string): Promise<readonly Place[]> {
   if (listen.startsWith('unix:')) {
     const path = listen.slice('unix:'.length);
-    // The system would say EACCES: libuv takes the one for the other.
+    // The system would report EACCES: libuv maps ENOENT to it.
     const folder = dirname(path);
     if (statSync(folder, { throwIfNoEntry: false }) === undefined) {
       throw new ListenError(`the folder ${folder} does not exist`);
     }
-    // Of several workers the primary has the socket: it has looked before it started them.
+    // With several workers, the primary owns the socket and has checked it before it started them.
     if (!cluster.isWorker) await removeStaleSocket(path);
     return [{ path }];
   }
@@ -177,7 +180,7 @@ function bind(server: Server, place: ListenOptions): Promise<void> {
     server.once('error', reject);
     server.listen(place, () => {
       server.removeListener('error', reject);
-      // For example when file descriptors run out: that connection is lost, the listener goes on.
+      // For example when file descriptors run out: that connection is lost, the listener continues.
       server.on('error', () => undefined);
       resolve();
     });
@@ -194,8 +197,8 @@ function closedEvent(server: Server): Promise<void> {
 }
 
 /**
- * A socket file that a killed process left behind, and nobody answers on, would block the address for ever.
- * @throws ListenError when somebody does
+ * Removes a socket file that a killed process left behind, because it would block the address for ever.
+ * @throws ListenError when a process listens on it
  */
 export async function removeStaleSocket(path: string): Promise<void> {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return;
@@ -210,7 +213,7 @@ function somebodyListens(path: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    // Any other error, such as a full backlog or a missing right, does not prove that nobody is there.
+    // Any other error, such as a full backlog or a missing permission, does not prove that no process listens.
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
   });
 }

@@ -1,18 +1,15 @@
-/**
- * How long requests may have lain in the system's buffers before anybody could see them: when the event loop was held up,
- * whatever is read next may have been waiting for as long.
- */
+/** Measures event loop stalls. What is read right after a stall may have waited in the system's buffers for as long. */
 
-/** Milliseconds; shorter stalls are not noticed. */
+/** Milliseconds; shorter stalls go unnoticed. */
 const LOOK_EVERY_MS = 20;
 
 export interface LoopStall {
-  /** Milliseconds that the loop was held up just before what is being read now; 0 when it was not. */
+  /** Duration of the stall just before what is being read now, milliseconds; 0 when there was none. */
   lastMs(): number;
   close(): void;
 }
 
-/** Keeps no process alive. */
+/** The timer does not keep the process alive. */
 export function watchLoopStalls(): LoopStall {
   let lastMs = 0;
   let lookedMs = performance.now();
@@ -22,7 +19,7 @@ export function watchLoopStalls(): LoopStall {
     lookedMs = nowMs;
     if (heldUpMs < LOOK_EVERY_MS) return;
     lastMs = heldUpMs;
-    // Timers come first in a turn of the loop, then what was read, then this.
+    // A turn of the event loop runs timers first, then I/O callbacks, then this.
     setImmediate(() => {
       lastMs = 0;
     });

@@ -1,6 +1,6 @@
 /**
- * Headers as the `headers` map: one value a name, repeated lines joined with commas, bytes that are not
- * UTF-8 turned into `!`. What such a value cannot have come from exactly one way is ambiguous.
+ * Reads headers from Envoy's `headers` map: one value for each name, repeated lines joined with commas, bytes that are
+ * not UTF-8 replaced by `!`. A value that could have come from more than one original is ambiguous.
  */
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import { trimOptionalWhiteSpace } from './raw-headers.ts';

@@ -1,5 +1,5 @@
 /**
- * The gRPC messages as @grpc/proto-loader hands them over with the options of `service.ts`: names as in
+ * Types of the gRPC messages as @grpc/proto-loader produces them with the options of `service.ts`: names as in
  * `proto/`, `bytes` as Buffers, absent fields absent.
  */
 
@@ -29,9 +29,9 @@ export interface CheckRequest {
 
 export interface HeaderValueOption {
   readonly header: { readonly key: string; readonly value: string };
-  /** Read by older Envoys; false overwrites. */
+  /** For older Envoys; false overwrites. */
   readonly append: { readonly value: boolean };
-  /** Read by newer Envoys, whose default is to append. */
+  /** For newer Envoys, whose default is to append. */
   readonly append_action: typeof OVERWRITE_IF_EXISTS_OR_ADD;
 }
 

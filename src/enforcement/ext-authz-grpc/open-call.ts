@@ -1,4 +1,4 @@
-/** One RPC between its first and its last byte, as grpc-js lets an interceptor see it. */
+/** One RPC from start to end, as a grpc-js interceptor sees it. */
 import { type Metadata, ServerInterceptingCall, status } from '@grpc/grpc-js';
 import { closeStream, isCompressed } from '../../runtime-internals/grpc-call.ts';
 import type { Linked } from '../../runtime-internals/linked-list.ts';
@@ -13,13 +13,13 @@ type Status = Parameters<Inner['sendStatus']>[0];
 export interface OpenCallOptions {
   readonly inner: Inner;
   readonly isUnary: boolean;
-  /** Of one message; what it consists of must come soon. */
+  /** The client sends exactly one message, which must arrive within the transfer timeout. */
   readonly hasOneRequest: boolean;
   readonly metrics: RpcMethodMetrics;
-  /** How long the request may have waited unseen. */
+  /** How long the request may have waited in the system's buffers. */
   readonly stalledMs: number;
   readonly registry: CallRegistry;
-  /** For a Check: decides it without its message and hands over the encoded denial. */
+  /** For a Check: denies it without its message and passes the encoded denial to `send`. */
   readonly deny?: DenyCheck | undefined;
 }
 
@@ -27,7 +27,7 @@ export type DenyCheck = (call: OpenCall, send: (denial: Buffer) => void) => void
 
 export interface CallRegistry {
   began(call: OpenCall): void;
-  /** Its handler is called now, and asks for it. */
+  /** Sets the call whose handler is about to run, so that the handler can look it up. */
   handled(call: OpenCall | undefined): void;
   ended(call: OpenCall): void;
 }
@@ -35,7 +35,7 @@ export interface CallRegistry {
 /** How long an RPC has been waiting for its peer. */
 export interface TransferAge {
   readonly sweeps: number;
-  /** What has come in meanwhile, over all connections. */
+  /** Bytes received meanwhile over all connections. */
   readonly bytes: number;
 }
 
@@ -45,12 +45,12 @@ const CANCEL = 8;
 
 const OK: Status = { code: status.OK, details: 'OK' };
 
-/** A request that waited this long before it was read is denied, whatever deadline its caller set. */
+/** A request that waited this long before it was read is denied, regardless of its deadline. */
 const MAX_QUEUE_MS = 1_000;
 
 /**
- * Extends the library's class for its type alone: nothing of it runs per message. Its fields are plain ones, for there is
- * one of these for each Check.
+ * Extends the library's class only for its type: no code of that class runs per message. Fields are plain properties
+ * rather than private ones, because there is one instance for each Check.
  */
 export class OpenCall extends ServerInterceptingCall implements CallContext, Linked<OpenCall>, Listener {
   readonly isUnary: boolean;
@@ -63,7 +63,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
   private readonly hasOneRequest: boolean;
   private readonly metrics: RpcMethodMetrics;
   private readonly registry: CallRegistry;
-  /** All of `performance.now()`. */
+  /** This and the following times are of `performance.now()`. */
   private readonly startedMs: number;
   private readonly deadlineMs: number;
   private readonly refuseAtMs: number;
@@ -74,7 +74,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
   private readonly denyCheck: DenyCheck | undefined;
   private refusal: Status | undefined;
   private isOverLimit = false;
-  /** Without its message, which may still come. */
+  /** Denied before its message arrived, which may still come. */
   private isDenied = false;
   private isAnswered = false;
   private isCounted = false;
@@ -91,14 +91,14 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     this.registry = registry;
     this.denyCheck = deny;
     this.sendToPeer = inner.sendStatus;
-    // Errors that the library finds by itself, such as a message over its limit, are handled like ours.
+    // Errors that the library detects, such as a message over its limit, are handled like our own.
     if (deny !== undefined) inner.sendStatus = (ended) => this.sendStatus(ended);
     this.startedMs = performance.now();
     const deadline = Number(inner.getDeadline());
     const patienceMs = deadline === Number.POSITIVE_INFINITY ? deadline : deadline - Date.now();
     this.deadlineMs = this.startedMs + patienceMs;
-    // What is left of the time is needed to decide, and for the answer's way back. Without a deadline only our own
-    // delay counts: a peer may take its time between a request's headers and its message.
+    // Half of the remaining time is reserved for the decision and the response. Without a deadline only our own delay
+    // counts: a peer may pause between a request's headers and its message.
     const isLate = stalledMs >= MAX_QUEUE_MS;
     this.refuseAtMs = isLate ? this.startedMs : this.startedMs - stalledMs + patienceMs / 2;
   }
@@ -115,7 +115,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     return this.metadata?.get('traceparent')[0]?.toString();
   }
 
-  /** Before it has begun. */
+  /** Marks the call as rejected before it begins. */
   refuse(code: status, details: string): void {
     this.refusal = { code, details };
     this.isOverLimit = code === status.RESOURCE_EXHAUSTED;
@@ -125,7 +125,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     return isCompressed(this.inner);
   }
 
-  /** Ends a stream that is not at fault. */
+  /** Ends a stream because the server drains. */
   leave(): void {
     this.sendStatus({ code: status.UNAVAILABLE, details: 'draining' });
   }
@@ -146,9 +146,9 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
   }
 
   /**
-   * Looked at again.
-   * @param bytes that have come in over all connections
-   * @returns undefined while it is not its peer that it waits for
+   * Checks the call's age.
+   * @param bytes received so far over all connections
+   * @returns undefined while the call is not waiting for its peer
    */
   sweep(bytes: number): TransferAge | undefined {
     const isReceiving = this.hasOneRequest && this.completeMs === undefined;
@@ -173,7 +173,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
 
   override sendMessage(message: unknown, callback: () => void): void {
     this.metrics.sent();
-    // From here on it is the peer's turn, to take the answer.
+    // From here on the call waits for the peer to read the response.
     if (this.isUnary) this.answered();
     this.inner.sendMessage(message, callback);
   }
@@ -188,7 +188,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
       this.deny(this.denyCheck);
       return;
     }
-    // The library may report more errors in the bytes that follow.
+    // The library may report more errors for the bytes that follow.
     if (isError && this.isDenied) return;
     this.count(status[ended.code ?? status.UNKNOWN] ?? 'UNKNOWN');
     this.answered();
@@ -203,7 +203,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
   onReceiveMetadata(metadata: Metadata): void {
     this.metrics.started();
     this.metadata = metadata;
-    // A denied Check too: its peer may not read the denial.
+    // A denied Check is registered too: its peer may not read the denial.
     if (this.refusal === undefined || this.denyCheck !== undefined) this.registry.began(this);
     if (this.refusal !== undefined) {
       this.sendStatus(this.refusal);
@@ -227,15 +227,15 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     this.registry.handled(undefined);
   }
 
-  /** Comes once when the RPC is over, well or not; also when its deadline has passed. */
+  /** grpc-js calls this once when the RPC ends, successfully or not, and also when its deadline has passed. */
   onCancel(): void {
     if (this.isOver) return;
     this.isOver = true;
-    // The library's timer goes by another clock, and may be early by a part of a millisecond.
+    // The library's timer uses another clock and may fire a fraction of a millisecond early.
     const isLate = performance.now() + 2 >= this.deadlineMs;
     this.count(isLate ? 'DEADLINE_EXCEEDED' : 'CANCELLED');
-    // Over for us, but the peer may still be sending, and what it sent would be kept (RFC 9113 section 8.1).
-    // Its status is on its way and goes first.
+    // The peer may still be sending, and grpc-js would keep what it sends (RFC 9113 section 8.1). The status is already
+    // queued and goes first.
     if (this.completeMs === undefined) setImmediate(() => closeStream(this.inner, NO_ERROR));
     this.registry.ended(this);
     this.listener?.onCancel();

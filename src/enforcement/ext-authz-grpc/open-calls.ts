@@ -1,7 +1,7 @@
 /**
- * Every RPC between its first and its last byte: what is bounded, counted and known of it. grpc-js bounds neither how
- * many there are nor how long a request may stay incomplete, and it goes on holding one whose deadline has passed.
- * Source: docs/enforcement.md "Overload, limits and time-outs".
+ * Limits, counts and tracks every RPC from start to end. grpc-js limits neither the number of RPCs nor how long a
+ * request may stay incomplete, and it retains an RPC whose deadline has passed. Source: docs/enforcement.md "Overload,
+ * limits and time-outs".
  */
 import { type ServerInterceptor, status } from '@grpc/grpc-js';
 import { LinkedList } from '../../runtime-internals/linked-list.ts';
@@ -15,7 +15,7 @@ export interface OpenCallsOptions {
   readonly rpc: RpcMetrics;
   readonly extAuthz: ExtAuthzServerMetrics;
   readonly limits: CallLimits;
-  /** Bytes that have come in over all connections so far. */
+  /** Bytes received so far over all connections. */
   readonly bytesReceived: () => number;
   /** Denial for a Check that is over a limit. */
   readonly deny: DenyCheck;
@@ -24,11 +24,14 @@ export interface OpenCallsOptions {
 export interface CallLimits {
   /** Maximum number of concurrent RPCs in any state. One more is rejected; a Check gets a denial. */
   readonly maxCalls: number;
-  /** Streams of health and reflection among them. */
+  /** Maximum number of concurrent streams, including those of health and reflection. */
   readonly maxStreams: number;
-  /** Within this a request is complete once it has begun, and its answer taken once it is given. */
+  /** Maximum time to receive a request that has begun, and to send its response. */
   readonly transferTimeoutMs: number;
-  /** What may come in while a request is incomplete; those that are then for longer than an instant are ended. */
+  /**
+   * Maximum number of bytes received while a request is incomplete. RPCs that exceed it for longer than an instant are
+   * ended.
+   */
   readonly maxIncompleteBytes: number;
 }
 
@@ -56,7 +59,7 @@ export class OpenCalls {
     this.#sweeping = setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
   }
 
-  /** Sees every RPC to a method that the server has, when its headers have come. */
+  /** Runs for every RPC to a known method when its headers have arrived. */
   readonly interceptor: ServerInterceptor = ({ path, requestStream, responseStream }, inner) => {
     const isUnary = !requestStream && !responseStream;
     const call = new OpenCall({
@@ -79,28 +82,28 @@ export class OpenCalls {
     return call;
   };
 
-  /** The RPC whose handler is running; it is called while the end of the request is told. */
+  /** The RPC whose handler is running; grpc-js calls the handler while it processes the end of the request. */
   current(): OpenCall | undefined {
     return this.#handled;
   }
 
-  /** For calls alone. */
+  /** Only `OpenCall` calls this. */
   handled(call: OpenCall | undefined): void {
     this.#handled = call;
   }
 
-  /** For calls alone: this one has begun. */
+  /** Only `OpenCall` calls this, when it begins. */
   began(call: OpenCall): void {
     this.#open.add(call);
     if (!call.isUnary) this.#streams += 1;
   }
 
-  /** For calls alone: nothing of this one is left. */
+  /** Only `OpenCall` calls this, when it has ended. */
   ended(call: OpenCall): void {
     if (this.#open.delete(call) && !call.isUnary) this.#streams -= 1;
   }
 
-  /** Ends what would never end by itself: somebody who watches health must not delay the end of the process. */
+  /** Ends the streams, which would never end by themselves: a client that watches health must not delay shutdown. */
   endStreams(): void {
     for (const call of [...this.#open]) if (!call.isUnary) call.leave();
   }
@@ -120,8 +123,8 @@ export class OpenCalls {
   }
 
   /**
-   * Time is counted in sweeps, not by the clock: a process that was stopped and goes on must not end everything that came
-   * in meanwhile.
+   * Counts time in sweeps, not by the clock: after the process was suspended, it must not end every RPC that arrived
+   * meanwhile.
    */
   #sweep(): void {
     const { bytesReceived, extAuthz, limits } = this.#options;
@@ -133,7 +136,7 @@ export class OpenCalls {
       const age = call.sweep(bytes);
       if (age === undefined) continue;
       const isSlow = age.sweeps > maxSweeps;
-      // The first that is met is the oldest, so it has seen the most come in.
+      // Calls are sorted by age: the first match has seen the most bytes arrive.
       if (!isSlow && age.bytes <= limits.maxIncompleteBytes) continue;
       extAuthz.refused(isSlow ? 'slow' : 'bytes');
       call.abort();

@@ -1,7 +1,7 @@
 /**
- * Headers as `header_map` (Envoy's `encode_raw_headers`): one entry a line, raw bytes.
- * Envoy itself joins the lines of some names before the filter sees them; for those, and for names that
- * nobody has measured, a comma means that the lines cannot be told apart.
+ * Reads headers from Envoy's `header_map` (`encode_raw_headers`): one entry for each line, raw bytes. Envoy itself
+ * joins the lines of some names before the filter sees them. For those, and for names that have not been measured, a
+ * value with a comma is ambiguous.
  */
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { HeaderValue } from './messages.ts';
@@ -28,13 +28,13 @@ function lookup(lines: readonly HeaderValue[], name: string): HeaderLookup {
   return value.includes(',') && mayBeJoined(name) ? AMBIGUOUS : { kind: 'single', value };
 }
 
-/** Envoy sends lower case; a line in other capitals must not escape from us all the same. */
+/** Envoy sends lower case; the comparison ignores case to be safe. */
 function isNamed(key: string | undefined, name: string): boolean {
   if (key === undefined || key.length !== name.length) return false;
   return key === name || key.toLowerCase() === name;
 }
 
-/** Spaces and tabs at either end (RFC 9110 section 5.6.3). */
+/** Trims spaces and tabs at either end (RFC 9110 section 5.6.3). */
 export function trimOptionalWhiteSpace(value: string): string {
   let start = 0;
   let end = value.length;
@@ -47,7 +47,7 @@ function isOptionalWhiteSpace(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
 
-/** Repeated `x-…` lines stay apart, except for these (measured: test/e2e/envoy-facts-headers.test.ts). */
+/** Envoy keeps repeated `x-…` lines apart, except for these (measured: test/e2e/envoy-facts-headers.test.ts). */
 const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([
   'x-client-trace-id',
   'x-forwarded-client-cert',
@@ -59,7 +59,7 @@ const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 function mayBeJoined(name: string): boolean {
-  // Of a pseudo header there is only one (RFC 9113 section 8.3).
+  // A pseudo-header occurs only once (RFC 9113 section 8.3).
   if (name.startsWith(':')) return false;
   return !name.startsWith('x-') || name.startsWith('x-envoy-') || JOINED_VENDOR_HEADERS.has(name);
 }

@@ -1,6 +1,6 @@
 /**
- * Decision in, bytes of a CheckResponse out. Answers that differ in the ID of the decision alone are encoded once: those to
- * a passport on a route, and denials for the same reason.
+ * Encodes a Decision as the bytes of a CheckResponse. Responses that differ only in the decision's ID are encoded once:
+ * those to one passport on one route, and denials for the same reason.
  */
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -12,16 +12,16 @@ import type { CheckResponse } from './messages.ts';
 
 export type ResponseEncoder = (decision: Decision, inbound: RequestHeaders) => Buffer;
 
-/** The library's encoder. */
+/** The library's serializers. */
 export interface ResponseSerializers {
   readonly checkResponse: (response: CheckResponse) => Buffer;
 }
 
-/** Of kept answers, each a few hundred bytes, or some thousands where identifiers are long. */
+/** Maximum size of the cached responses, each a few hundred bytes, or some thousands where identifiers are long. */
 const MAX_KEPT_BYTES = 8 * 1024 * 1024;
 const KEPT_ALLOWANCE_BYTES = 256;
 
-/** An encoded answer, lacking only the ID of the decision. */
+/** An encoded response without the decision's ID. */
 interface KeptAnswer {
   readonly bytes: Buffer;
   readonly decisionIdAt: readonly number[];
@@ -32,7 +32,7 @@ export function createResponseEncoder({ checkResponse }: ResponseSerializers): R
     maxSize: MAX_KEPT_BYTES,
     sizeCalculation: ({ bytes }, name) => bytes.byteLength + name.length + KEPT_ALLOWANCE_BYTES,
   });
-  // Stands for the ID: as long as one, and nothing else in an answer can hold what nobody knows.
+  // Placeholder of the ID's length. It is random, so no other part of a response can equal it.
   const place = randomUUID();
 
   function keep(name: string, bytes: Buffer): KeptAnswer {

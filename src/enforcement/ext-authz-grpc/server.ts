@@ -1,6 +1,6 @@
 /**
  * The ext_authz gRPC server: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with or without TLS,
- * with health and, where it is wanted, reflection. Every answer is an OK RPC; what was decided is in the CheckResponse.
+ * with health and, if enabled, reflection. Every RPC ends with status OK; the CheckResponse holds the decision.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -42,9 +42,9 @@ export interface ExtAuthzServerOptions {
   readonly verifier: Verifier;
   readonly metrics: VerifierMetrics;
   readonly bodyMode: EnvoyBodyMode;
-  /** `HOST:PORT` (port 0 picks one) or `unix:PATH`. */
+  /** `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
   readonly listen: string;
-  /** Most bytes of one CheckRequest, headers and the buffered body; a larger one is denied. */
+  /** Maximum size of a CheckRequest, headers and buffered body, in bytes. A larger one is denied. */
   readonly maxMessageBytes: number;
   /** Default: plaintext. */
   readonly tls?: ServerTls | undefined;
@@ -53,39 +53,42 @@ export interface ExtAuthzServerOptions {
   /** Default 1024. */
   readonly maxConnections?: number;
   readonly callLimits?: CallLimits;
-  /** Default: nothing is traced. */
+  /** Default: no tracing. */
   readonly tracer?: DecisionTracer | undefined;
-  /** Called once all is loaded, when nobody can ask yet. */
+  /** Called after everything is loaded and before the server listens. */
   readonly beforeListening?: () => void;
-  /** A fault of ours; the request has been denied. */
+  /** Reports an internal error; the request has been denied. */
   readonly onInternalError?: (error: unknown) => void;
 }
 
 export interface ExtAuthzServer {
-  /** Where it listens: `HOST:PORT` with the real port, or `unix:PATH`. */
+  /** Address it listens on: `HOST:PORT` with the actual port, or `unix:PATH`. */
   readonly address: string;
-  /** What health checks of the gRPC health protocol are told. */
+  /** Sets the status that the gRPC health service reports. */
   setServing(serving: boolean): void;
   /**
-   * New handshakes use it. Where clients' CA is another one, connections made under the one before are told to go, and
-   * closed within ten seconds.
-   * @throws TlsMaterialError, and what was in use stays
+   * Uses the material for new handshakes. When the client CA changes, connections under the old one receive GOAWAY and
+   * are closed within ten seconds.
+   * @throws TlsMaterialError, and keeps the current material
    */
   setTlsMaterial(material: TlsMaterial): void;
-  /** Takes no new RPCs, lets the others end, at most for the given time. */
+  /** Rejects new RPCs and waits until the others end, at most for the given time. */
   drain(timeoutMs: number): Promise<void>;
 }
 
 const MAX_CONNECTIONS = 1024;
-/** As many as the shipped configuration lets Envoy send at a time: one that did not know yet would be refused. */
+/**
+ * Equals the number of concurrent requests in the shipped Envoy configuration. A client that has not received the
+ * setting yet would otherwise get rejections.
+ */
 const MAX_STREAMS_OF_CONNECTION = 1024;
-/** A peer that answers no ping within the second of these is gone. */
+/** A peer that does not answer the ping within the timeout is gone. */
 const KEEPALIVE = { 'grpc.keepalive_time_ms': 30_000, 'grpc.keepalive_timeout_ms': 20_000 };
 const DESTROY_WAIT_MS = 500;
 
 /** @throws ListenError */
 export async function openExtAuthzServer(options: ExtAuthzServerOptions): Promise<ExtAuthzServer> {
-  // The library would write lines of its own to standard error; what matters comes back as errors.
+  // The library would write lines of its own to standard error; real problems surface as errors.
   setLogVerbosity(logVerbosity.NONE);
   let listener: ConnectionListener | undefined;
   const definition = loadPackageDefinition();
@@ -137,16 +140,16 @@ export async function openExtAuthzServer(options: ExtAuthzServerOptions): Promis
 function createGrpcServer({ maxMessageBytes }: ExtAuthzServerOptions, calls: OpenCalls): Server {
   return new Server({
     ...KEEPALIVE,
-    // A larger Check is denied by its announced length (`open-call.ts`), and no more of it is read.
+    // A larger Check is denied by its announced length (`open-call.ts`), and the rest of it is not read.
     'grpc.max_receive_message_length': maxMessageBytes,
     'grpc.max_concurrent_streams': MAX_STREAMS_OF_CONNECTION,
-    // Nobody asks for its records, and it keeps some for every call.
+    // Channelz is not used, and it would keep records for every call.
     'grpc.enable_channelz': 0,
     interceptors: [calls.interceptor],
   });
 }
 
-/** @returns tells it what to say, and whoever watches when that changes */
+/** @returns sets the status and notifies watchers when it changes */
 function addHealth(server: Server): (serving: boolean) => void {
   let told = 'NOT_SERVING' as 'SERVING' | 'NOT_SERVING';
   const health = new HealthImplementation({ '': told, [AUTHORIZATION_SERVICE]: told });
@@ -165,11 +168,11 @@ type AnswerCheck = (request: CheckRequest, call: OpenCall | undefined, send: (by
 
 interface SafeEncoder {
   encode(decision: Decision, inbound: RequestHeaders): Buffer;
-  /** A denial, after a fault of ours. */
+  /** Returns a denial after an internal error. */
   refuse(error: unknown): Buffer;
 }
 
-/** Nothing that goes wrong with one answer may end in an RPC error. */
+/** An encoding failure results in a denial, never in an RPC error. */
 function createSafeEncoder(definition: PackageDefinition, report: (error: unknown) => void): SafeEncoder {
   const serializers = responseSerializers(definition);
   const encode = createResponseEncoder(serializers);
@@ -219,7 +222,7 @@ function createCheckAnswerer(options: ExtAuthzServerOptions, definition: Package
   };
 }
 
-/** Envoy's span of the Check itself is nearer than the one that the request came with. */
+/** Prefers the trace context of Envoy's Check span to that of the request. */
 function beginTrace(tracer: DecisionTracer, call: OpenCall, { headers }: RequestFacts): void {
   const ofRequest = headers.lookup('traceparent');
   call.trace = tracer.begin(call.traceparent(), ofRequest.kind === 'single' ? ofRequest.value : undefined);
@@ -246,7 +249,7 @@ async function drain({ calls, acceptor, listener, server }: DrainedParts, timeou
     await isDoneWithin(listener.closed, DESTROY_WAIT_MS);
     server.forceShutdown();
   }
-  // Whatever has not got as far as gRPC, such as a handshake.
+  // Closes connections that have not reached gRPC, such as pending handshakes.
   listener.destroy();
   await listener.closed;
   calls.close();

@@ -1,4 +1,4 @@
-/** The service as described in `proto/`, loaded once. */
+/** Loads the service definition from `proto/`. */
 import { fileURLToPath } from 'node:url';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
@@ -11,17 +11,17 @@ export const CHECK_PATH = `/${AUTHORIZATION_SERVICE}/Check`;
 
 const PROTO_DIRECTORY = fileURLToPath(new URL('../../../proto', import.meta.url));
 
-/** Absent fields stay absent: nothing is allocated for what a request does not hold. */
+/** Absent fields stay absent, so that nothing is allocated for them. */
 const LOADER_OPTIONS = { keepCase: true, longs: Number, defaults: false, includeDirs: [PROTO_DIRECTORY] };
 
 export function loadPackageDefinition(): PackageDefinition {
   return loadSync('envoy/service/auth/v3/authorization.proto', LOADER_OPTIONS);
 }
 
-/** A request that could not be decoded; it is answered like one that leads to no route. */
+/** Replaces a request that could not be decoded; it is denied like one that matches no route. */
 export const UNREADABLE: CheckRequest = {};
 
-/** The library's encoder of CheckRequest: what Envoy sends, for whoever plays Envoy. */
+/** The library's CheckRequest serializer, for clients that act as Envoy. */
 export function requestSerializer(definition: PackageDefinition): (request: CheckRequest) => Buffer {
   return checkMethod(definition).requestSerialize;
 }
@@ -31,9 +31,9 @@ export function responseSerializers(definition: PackageDefinition): ResponseSeri
 }
 
 /**
- * The service, except for two things. Bytes which are no CheckRequest reach the handler as
- * {@link UNREADABLE}: grpc-js would answer them with an RPC error, which Envoy turns into an allow under
- * `failure_mode_allow`. And answers come encoded from `check-response.ts`.
+ * The service definition with two changes. Bytes that are not a CheckRequest reach the handler as {@link UNREADABLE}:
+ * grpc-js would answer them with an RPC error, which Envoy turns into an allow under `failure_mode_allow`. And
+ * responses arrive already encoded.
  */
 export function authorizationService(definition: PackageDefinition): ServiceDefinition {
   const check = checkMethod(definition);

@@ -1,23 +1,23 @@
-/** TLS of the ext_authz server: what it is made of, and which clients may speak. */
+/** TLS of the ext_authz server: certificate, key, client CA and client names. */
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type TLSSocket, type TlsOptions } from 'node:tls';
 
-/** PEM. Holds a secret. */
+/** PEM. Contains a secret. */
 export interface TlsMaterial {
-  /** The server's certificate, then its chain. */
+  /** The server's certificate, followed by its chain. */
   readonly cert: string;
   readonly key: string;
-  /** Whose certificates clients must have; undefined asks clients for none. */
+  /** CA that must have issued client certificates; undefined disables client authentication. */
   readonly clientCa: string | undefined;
 }
 
 export interface ServerTls {
   readonly material: TlsMaterial;
-  /** URIs or DNS names, one of which a client's certificate must have; any certificate of the CA when empty. */
+  /** URIs or DNS names, one of which a client's certificate must have. When empty, any certificate of the CA is accepted. */
   readonly clientNames: readonly string[];
 }
 
-/** Thrown for material that cannot serve: the member names what is wrong with it. */
+/** Thrown for unusable material; `member` names the faulty part. */
 export class TlsMaterialError extends Error {
   override readonly name = 'TlsMaterialError';
   readonly member: 'pair' | 'client_ca';
@@ -28,10 +28,13 @@ export class TlsMaterialError extends Error {
   }
 }
 
-/** Most time for a handshake, milliseconds. */
+/** Handshake timeout, milliseconds. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** TLS 1.3's, and those of TLS 1.2 that HTTP/2 does not prohibit (RFC 9113 appendix A). Envoy's clients speak 1.2 unless told otherwise. */
+/**
+ * Cipher suites of TLS 1.3, and those of TLS 1.2 that HTTP/2 does not prohibit (RFC 9113 appendix A). Envoy's upstream
+ * TLS speaks 1.2 by default.
+ */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -44,7 +47,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-/** What `tls.createServer` and, for changed files, `setSecureContext` are given. @throws TlsMaterialError */
+/** Options for `tls.createServer` and, for changed files, `setSecureContext`. @throws TlsMaterialError */
 export function tlsOptions(material: TlsMaterial): TlsOptions {
   assertUsable(material);
   const { cert, clientCa, key } = material;
@@ -74,13 +77,13 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE----
 function assertUsable({ cert, clientCa, key }: TlsMaterial): void {
   try {
     new X509Certificate(cert);
-    // Refuses a key that is another certificate's.
+    // Rejects a key that belongs to another certificate.
     createSecureContext({ cert, key });
   } catch {
     throw new TlsMaterialError('pair');
   }
   if (clientCa === undefined) return;
-  // OpenSSL would skip what it cannot read, and then trust nobody, or not everybody who is meant.
+  // OpenSSL would skip certificates that it cannot read, and then trust fewer CAs than configured, or none.
   const certificates = clientCa.match(CERTIFICATE) ?? [];
   if (certificates.length === 0) throw new TlsMaterialError('client_ca');
   try {
@@ -90,10 +93,10 @@ function assertUsable({ cert, clientCa, key }: TlsMaterial): void {
   }
 }
 
-/** Node writes alternative names as `URI:spiffe://…, DNS:…`, and quotes those with odd characters. */
+/** Node.js writes alternative names as `URI:spiffe://…, DNS:…`, and quotes those with unusual characters. */
 const ALTERNATIVE_NAME = /(?:[^,"]|"(?:[^"\\]|\\.)*")+/g;
 
-/** Whether the client's certificate, which its CA has vouched for, has one of the names. */
+/** Whether the client's certificate, which has been verified against the CA, has one of the names. */
 export function isNamedClient(socket: TLSSocket, clientNames: readonly string[]): boolean {
   if (clientNames.length === 0) return true;
   const names = socket.getPeerX509Certificate()?.subjectAltName?.match(ALTERNATIVE_NAME) ?? [];
