@@ -1,4 +1,4 @@
-/** What the agent's log says: codes, key IDs and moments, never a key or a token. Source: docs/workloads.md "Log". */
+/** Log lines of the agent: codes, key IDs and times, never a key or a token. Source: docs/workloads.md "Log". */
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
 import { formatMoment } from '../../client/enroll/moments.ts';
 import type { Logger } from '../../telemetry/logger.ts';

@@ -1,4 +1,4 @@
-/** Composition root of the agent: puts it together with this machine, runs until it is asked to stop. */
+/** Composition root of the agent: connects the key keeper to files, Control and the admin listener, and runs it. */
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
@@ -22,12 +22,12 @@ import { logKeeperEvent } from './agent-log.ts';
 import { agentReadiness } from './agent-readiness.ts';
 import { type AgentPlan, type AgentValues, agentPlanOf } from './agent-settings.ts';
 
-/** For Control's word on a key. */
+/** Deadline for the readiness request to Control. */
 const STANDING_TIMEOUT_MS = 5000;
 
 /**
- * Returns when SIGTERM or SIGINT has come, at once: what was under way is gone on with by the next run.
- * @throws CliError, EnrollError, ClientError for what is wrong with settings and files at the start
+ * Runs until SIGTERM or SIGINT and then stops at once. The next run resumes an enrollment in progress.
+ * @throws CliError, EnrollError, ClientError for invalid settings and files at startup
  */
 export function runAgent(settings: AgentValues, context: CliContext): Promise<void> {
   return untilStopped((stop) => keepEnrolled(settings, context, stop));

@@ -1,4 +1,4 @@
-/** What `/readyz` says of the agent: ready while there is a key in place that is valid now. Source: docs/workloads.md "Probes". */
+/** Readiness of the agent for `/readyz`: ready while the installed key is valid. Source: docs/workloads.md "Probes". */
 import { formatMoment } from '../../client/enroll/moments.ts';
 import { isUsable } from '../../client/enroll/renewal.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';

@@ -1,11 +1,11 @@
-/** What `agent` can be told: as `enroll`, for a key that it makes itself, and where it answers probes. */
+/** Settings of `proofgate agent`: those of `enroll`, and the admin listener and log level. */
 
 import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
 import { choice, required, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
 import { LOG_LEVELS } from '../../telemetry/log-level.ts';
 import { ENROLL_SETTINGS, type EnrollPlan, planOf } from '../../workload/enroll-settings.ts';
 
-/** It makes a new key each time, and always waits. */
+/** The agent generates a new key for each enrollment and always waits for activation. */
 const { privateKeyFile: _given, waitForActivation: _waits, ...SHARED } = ENROLL_SETTINGS;
 
 export const AGENT_SETTINGS = {

@@ -1,4 +1,4 @@
-/** Composition of Control: its services, routes and jobs over one store. */
+/** Builds Control's services, routes and jobs over one store. */
 import { type ControlApp, createControlApp } from '../../control/api/app.ts';
 import { registerOpenApiRoute } from '../../control/api/openapi.ts';
 import { registerConfigurationRoutes } from '../../control/api/routes/configuration.ts';
@@ -37,9 +37,9 @@ import { countRequests } from './request-metrics.ts';
 export interface ControlParts {
   readonly app: ControlApp;
   startJobs(): void;
-  /** Ends long-polls, answers what is in flight; cuts off what takes longer. */
+  /** Ends long-polls, completes requests in flight, and closes connections that exceed the timeout. */
   drain(timeoutMs: number): Promise<void>;
-  /** Ends the jobs and whatever else is open. */
+  /** Stops the jobs and closes the publisher, the distribution and the identity provider client. */
   close(): Promise<void>;
 }
 
@@ -99,7 +99,7 @@ function openOperators(options: ControlPartsOptions) {
     signIns: new SignIns({ identityProvider, steps, sessions }),
     operators: createOperators({ store, tokenUsage, nowMs }),
     startJobs() {
-      // Signing in may begin later; who set this up wants to know now.
+      // Operators may sign in much later; a wrong provider setting appears in the log at startup.
       identityProvider?.probe().catch((error: unknown) => reportIdentityProvider(options, error));
       const report = (error: unknown) => reportFailure(options, 'operators', error);
       return startOperatorJobs({ store, nowMs, tokenUsage, report });
@@ -132,7 +132,7 @@ function openEnrollment(options: ControlPartsOptions): EnrollmentPlane {
     }),
     publicUrls,
     profilesOfClient: enrolledProfiles,
-    // As its workload is told: over all attached targets.
+    // Over all attached targets, as in the answer that the workload itself gets.
     readinessOfKey: (keyId) =>
       store.read(async (tx) => {
         const key = found(await tx.keys.find(keyId));

@@ -1,5 +1,5 @@
 /**
- * Control's settings, checked: whatever is wrong with them is told before anything is opened, in one line.
+ * Validates Control's settings. An invalid setting fails the start with a one-line error before anything is opened.
  * Source: docs/control.md "Running Control".
  */
 import { X509Certificate } from 'node:crypto';
@@ -26,14 +26,14 @@ export interface TlsMaterial {
   readonly key: string;
 }
 
-/** Settings that can work together. Holds secrets. */
+/** Validated settings. Contains secrets. */
 export interface ControlPlan {
   readonly listen: HostAndPort;
   readonly adminListen: HostAndPort;
   readonly publicUrls: readonly [string, ...string[]];
   readonly tls: (TlsFiles & { readonly material: TlsMaterial }) | undefined;
   readonly dataDirectory: string;
-  /** Undefined: embedded. A secret. */
+  /** Undefined: the embedded database. A secret. */
   readonly databaseUrl: string | undefined;
   readonly masterKeyFile: string;
   readonly bootstrapTokenFile: string;
@@ -90,7 +90,7 @@ async function readTls({ tlsCert, tlsKey }: ControlSettings): Promise<ControlPla
   return { ...files, material: await readTlsMaterial(files) };
 }
 
-/** @throws CliError `tls_pair_invalid`, or as files are refused */
+/** @throws CliError `tls_pair_invalid`, or an error of the file */
 export async function readTlsMaterial({ certFile, keyFile }: TlsFiles): Promise<TlsMaterial> {
   const cert = (await readPemFile(certFile)) ?? '';
   const key = await readMountedSecret(keyFile);
@@ -120,7 +120,7 @@ function readPublicUrls(
   return [new URL(`${hasTls ? 'https' : 'http'}://${name}:${port}`).origin];
 }
 
-/** In the one spelling that workloads sign (docs/control.md "Enrollment"). */
+/** Accepts only the spelling that workloads sign (docs/control.md "Enrollment"). */
 function readPublicUrl(text: string, allowPlainHttp: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const path = url === undefined || url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
@@ -144,7 +144,7 @@ function assertProxies(proxies: readonly string[]): void {
   throw usageError('bad_network', '--trusted-proxy must be an address or a CIDR, such as 10.0.0.0/8');
 }
 
-/** A name as Kubernetes has it: RFC 1123, subdomain. */
+/** A Kubernetes object name: an RFC 1123 subdomain. */
 function assertConfigMap(name: string | undefined): void {
   const label = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?';
   if (name === undefined || (name.length <= 253 && new RegExp(`^${label}(?:\\.${label})*$`).test(name)))
@@ -205,7 +205,7 @@ async function readDatabaseUrl(settings: ControlSettings): Promise<string | unde
   }
   const url = databaseUrlFile === undefined ? databaseUrl : await readMountedSecret(databaseUrlFile);
   if (url === undefined) return undefined;
-  // Not a word of it in the message: it may hold a password.
+  // The message omits the URL, which may contain a password.
   if (!/^postgres(?:ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw usageError(
       'bad_database_url',

@@ -1,4 +1,4 @@
-/** Composition root of Control: puts the parts together, runs until it is asked to stop, takes them apart. */
+/** Composition root of Control: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
 import { openAdminListener } from '../../enforcement/admin/server.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import type { HostAndPort } from '../../program/listen-address.ts';
@@ -17,12 +17,12 @@ import { readPropagation } from './propagation-reading.ts';
 import { readRenewals } from './renewal-reading.ts';
 
 export interface RunningControl {
-  /** As told to clients. */
+  /** The first public URL. */
   readonly publicUrl: string;
   /** `HOST:PORT` with the real port. */
   readonly address: string;
   readonly adminAddress: string;
-  /** Ends long-polls, answers what is in flight, ends the jobs, closes the database. */
+  /** Ends long-polls, completes requests in flight, stops the jobs, closes the database. */
   stop(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export interface ControlEnvironment {
   readonly nowMs?: () => number;
 }
 
-/** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
+/** Runs until SIGTERM or SIGINT; returns after requests in flight are answered. */
 export function runControl(settings: ControlSettings, context: CliContext): Promise<void> {
   return untilStopped((stop) => serveUntil(stop, settings, context));
 }
@@ -55,7 +55,7 @@ async function serveUntil(
 }
 
 /**
- * What can be wrong with the settings is told before anything is opened.
+ * Validates the settings before it opens anything.
  * @throws CliError
  */
 export async function startControl(
@@ -77,13 +77,13 @@ interface Opening {
   readonly settings: ControlSettings;
   readonly logger: Logger;
   readonly nowMs: () => number;
-  /** Takes apart what is open by now. */
+  /** Closes what has been opened so far. */
   readonly opened: Closers;
 }
 
 async function openControl(opening: Opening): Promise<RunningControl> {
   const { plan, settings, logger, nowMs, opened } = opening;
-  // Of a database that does not answer there is nothing to tell; the other metrics are.
+  // When the database does not answer, only these two metrics are left out of the scrape.
   const metrics = createControlMetrics({
     propagation: () => readPropagation(store, nowMs).catch(() => []),
     renewals: () => readRenewals(store, nowMs).catch(() => []),
@@ -135,7 +135,7 @@ async function openListeners(
 /** @throws CliError `listen_failed` */
 async function listen({ app }: ControlParts, { host, port }: HostAndPort, shown: string): Promise<string> {
   try {
-    // Fastify's own line would say http:// of TLS as well, which it is not told about.
+    // Fastify's default line says http:// for TLS too, because Fastify does not know that the server uses TLS.
     const listenTextResolver = (url: string) => `bound ${new URL(url).host}`;
     return new URL(await app.listen({ host, port, listenTextResolver })).host;
   } catch (error) {
@@ -149,7 +149,7 @@ function listenFailure(error: unknown, address: string): unknown {
   return usageError('listen_failed', `cannot listen on ${address}: ${code}`);
 }
 
-/** What was opened, to be closed in the reverse order; one that fails does not keep the others open. */
+/** Closes what was opened, in reverse order. A failure to close one part does not keep the others open. */
 class Closers {
   readonly #logger: Logger;
   readonly #closers: (() => Promise<void>)[] = [];

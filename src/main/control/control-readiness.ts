@@ -1,4 +1,4 @@
-/** Whether this Control can serve: asked of the database now and then, so that a probe costs nothing. */
+/** Readiness of Control: a timer checks the database, so that a probe reads a cached result. */
 import type { ControlStore } from '../../control/store/port.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 
@@ -9,7 +9,7 @@ const PINGS_PER_WRITE = 5;
 export interface ControlReadiness {
   checks(): readonly ReadinessCheck[];
   isReady(): boolean;
-  /** From now on no new requests are to come. */
+  /** Reports "draining" from now on, so that load balancers stop sending requests. */
   leave(): void;
   stop(): void;
 }

@@ -1,4 +1,4 @@
-/** What Control is put together from, and what its parts report: to the log and to the metrics. */
+/** Reports events of Control's parts to the log and the metrics; declares the inputs from which the parts are built. */
 import { Refusal } from '../../control/domain/refusal.ts';
 import type { RefusedEnrollment } from '../../control/enrollment/refused-enrollments.ts';
 import type { KeySetEvent } from '../../control/issuers/key-set-records.ts';
@@ -25,7 +25,7 @@ export interface ControlPartsOptions {
 
 type Reports = Pick<ControlPartsOptions, 'metrics' | 'logger'>;
 
-/** A round of a job failed, and is tried again. */
+/** A run of a job failed; the job retries. */
 export function reportFailure(
   { metrics, logger }: Reports,
   job: string,
@@ -44,7 +44,7 @@ export function reportPublished(
   logger.debug({ event: 'published', auth_site: siteId, revision, kind, bytes }, 'published');
 }
 
-/** Outcomes are of a closed set: a failure's code names no source. */
+/** Outcomes are a closed set: a failure code does not contain the source ID. */
 export function reportKeySet({ metrics, logger }: Reports, event: KeySetEvent): void {
   const outcome = event.kind === 'refresh_failed' ? event.code : event.kind;
   const { sourceId, revision } = event.source;
@@ -72,7 +72,7 @@ export function reportIdentityProvider({ logger }: Reports, error: unknown): voi
   logger.warn({ event: 'identity_provider', detail }, 'nobody can sign in with OpenID Connect');
 }
 
-/** Its class or system code; a message or a stack could hold what a request held. */
+/** The system code or class name of an error. A message or stack trace could contain request data. */
 export function faultName(error: unknown): string {
   return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
 }

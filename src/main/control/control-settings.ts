@@ -1,4 +1,4 @@
-/** What Control can be told. Source: docs/control.md "Running Control". */
+/** Control settings. Source: docs/control.md "Running Control". */
 
 import {
   choice,

@@ -1,4 +1,4 @@
-/** Serves with the certificate that lies in the files now: whoever renews it restarts nothing. */
+/** Reloads Control's TLS certificate when its files change, without a restart. */
 import { stat } from 'node:fs/promises';
 import { Server as TlsServer } from 'node:https';
 import type { Server } from 'node:net';
@@ -9,8 +9,8 @@ import { readTlsMaterial, type TlsFiles } from './control-plan.ts';
 const LOOK_EVERY_MS = 2000;
 
 /**
- * A pair that does not fit, as while the two files are being replaced, changes nothing; it is looked at again.
- * @returns ends it
+ * While the certificate and key do not match, as during their replacement, the old pair stays in use and the next poll retries.
+ * @returns a function that stops polling
  */
 export function followCertificate(server: Server, files: TlsFiles, logger: Logger): () => void {
   if (!(server instanceof TlsServer)) return () => {};
@@ -41,7 +41,7 @@ export function followCertificate(server: Server, files: TlsFiles, logger: Logge
   return () => clearInterval(timer);
 }
 
-/** Changes with the files, also when a link is put in another's place. */
+/** Follows symbolic links, so it also changes when a link is replaced. */
 async function fingerprint({ certFile, keyFile }: TlsFiles): Promise<string> {
   const stats = await Promise.all([stat(certFile), stat(keyFile)]);
   return stats.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' ');

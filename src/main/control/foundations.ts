@@ -1,4 +1,4 @@
-/** What Control stands on: the database, its master key, the bootstrap token. Told apart by codes when one does not hold. */
+/** Opens Control's database, master key and bootstrap token; each failure has its own error code. */
 import {
   BootstrapTokenError,
   type BootstrapTokenState,
@@ -35,7 +35,7 @@ export async function openControlStore(
   }
 }
 
-/** @throws CliError `master_key_missing`, `master_key_invalid`, `master_key_mismatch`, or as its file is refused */
+/** @throws CliError `master_key_missing`, `master_key_invalid`, `master_key_mismatch`, or an error of the file */
 export async function openMasterKey(store: ControlStore, plan: ControlPlan): Promise<MasterKey> {
   try {
     return await establishMasterKey(store, secretFile(plan.masterKeyFile));
@@ -46,7 +46,7 @@ export async function openMasterKey(store: ControlStore, plan: ControlPlan): Pro
   }
 }
 
-/** @throws CliError `bootstrap_token_invalid`, or as its file is refused */
+/** @throws CliError `bootstrap_token_invalid`, or an error of the file */
 export async function openBootstrapToken(
   store: ControlStore,
   plan: ControlPlan,
@@ -76,7 +76,7 @@ function tell(state: BootstrapTokenState, file: string, logger: Logger): void {
 }
 
 function databaseFault(error: unknown): unknown {
-  // Trying again does not help.
+  // A retry does not help: the schema is newer than this Control.
   if (error instanceof SchemaNewerError) return usageError('database_newer', error.message);
   if (!(error instanceof StoreUnavailableError)) return error;
   return new CliError('unreachable', 'database_unavailable', error.message);

@@ -1,4 +1,4 @@
-/** How far targets are behind, for the metrics: asked of the database when somebody scrapes. */
+/** Reads how far targets are behind, from the database at each metrics scrape. */
 import type { SitePropagationView } from '../../api-contract/target-distribution-contract.ts';
 import { Refusal } from '../../control/domain/refusal.ts';
 import { sitePropagation } from '../../control/publishing/propagation.ts';
@@ -7,7 +7,7 @@ import type { PropagationReading } from '../../telemetry/control-metrics.ts';
 
 const SITES_AT_ONCE = 100;
 
-/** Of every site; a site in each transaction, so that a scrape holds nobody up. */
+/** Reads each site in its own transaction, so that a scrape does not block writers. */
 export async function readPropagation(
   store: ControlStore,
   nowMs: () => number,
@@ -15,7 +15,7 @@ export async function readPropagation(
   const readings: PropagationReading[] = [];
   for await (const siteId of siteIds(store)) {
     const targets = await targetsOf(store, siteId, nowMs());
-    // One that is ahead lacks the newest revision as well.
+    // A target that is ahead does not have the newest revision either.
     const behind = targets.filter(({ state, behind_revisions }) => state === 'ahead' || behind_revisions > 0);
     const sinceMs = behind
       .map(({ ahead_since, behind_since }) => Date.parse(ahead_since ?? behind_since ?? ''))
@@ -34,7 +34,7 @@ async function targetsOf(
   try {
     return (await store.read((tx) => sitePropagation(tx, siteId, nowMs))).targets;
   } catch (error) {
-    // Deleted since it was listed.
+    // The site was deleted after it was listed.
     if (error instanceof Refusal && error.code === 'not_found') return [];
     throw error;
   }

@@ -1,15 +1,15 @@
-/** Whose keys run out without another one, for the metrics: asked of the database when somebody scrapes. */
+/** Counts policies whose last key expires without a renewal, from the database at each metrics scrape. */
 import type { ControlStore } from '../../control/store/port.ts';
 import type { LastKey } from '../../control/store/repositories/policies.ts';
 import type { RenewalReading } from '../../telemetry/control-metrics.ts';
 
-/** Agents enroll again before this share of a key's life is left, and `enroll` before its default skew. */
+/** Agents renew before this share of a key's lifetime is left; `enroll` renews before its default skew. */
 const ENDING_SHARE = 0.05;
 const ENDING_SECONDS = 120;
-/** Then whoever had it is taken to be gone. */
+/** An hour after expiry the workload counts as decommissioned. */
 const ENDED_SECONDS = 3600;
 
-/** Of every site that has such a policy, and of no other. */
+/** One reading for each site that has a policy with a last key. */
 export async function readRenewals(
   store: ControlStore,
   nowMs: () => number,
@@ -23,13 +23,13 @@ export async function readRenewals(
   return [...counts].map(([siteId, policiesNotRenewed]) => ({ siteId, policiesNotRenewed }));
 }
 
-/** Whether the last key has less left than anybody who renews it would let it come to, or ended within the hour. */
+/** Whether the last key is past the time at which every client renews, or expired less than an hour ago. */
 export function isNotRenewed(
   { createdAtMs, expiresAtSeconds }: Omit<LastKey, 'siteId'>,
   nowSeconds: number,
 ): boolean {
   const leftSeconds = expiresAtSeconds - nowSeconds;
-  // Its own life, which its token or its approval may have made shorter than its policy allows.
+  // The key's own lifetime: its token or its approval may have made it shorter than the policy allows.
   const lifeSeconds = expiresAtSeconds - createdAtMs / 1000;
   return leftSeconds <= Math.min(ENDING_SECONDS, ENDING_SHARE * lifeSeconds) && leftSeconds > -ENDED_SECONDS;
 }

@@ -1,4 +1,4 @@
-/** What is counted of requests: how they were answered, and what became of enrollments. */
+/** Counts API responses and enrollment outcomes. */
 import type { ControlApp } from '../../control/api/app.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
@@ -6,11 +6,11 @@ import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
 const SUBMISSION = 'POST /v1/enrollments';
 const CHALLENGE = 'POST /v1/enrollments/challenges';
 
-/** Must come before the routes. */
+/** Call before the routes are registered. */
 export function countRequests(app: ControlApp, metrics: ControlMetrics): void {
   app.addHook('onResponse', async (request, reply) => {
     const { url = 'none', config } = request.routeOptions;
-    // A target's long-poll takes as long as there is nothing to say.
+    // The duration of a target's long-poll says nothing about performance.
     const seconds = config.access?.kind === 'target' ? undefined : reply.elapsedTime / 1000;
     metrics.requestAnswered(url, request.method, reply.statusCode, seconds);
   });
@@ -24,7 +24,7 @@ export function countRequests(app: ControlApp, metrics: ControlMetrics): void {
   });
 }
 
-/** The state of a new enrollment, or the code of a problem: both of closed sets. */
+/** The state of a new enrollment or the code of a problem: both are closed sets. */
 function outcomeOf(status: number, answer: unknown): string {
   if (!isJsonObject(answer)) return 'unknown';
   if (status === 200) return 'repeated';

@@ -1,4 +1,4 @@
-/** Where the settings want decisions recorded, and what of it cannot be. */
+/** Validates the audit settings: the file, the collector and the mode. */
 import { isIP } from 'node:net';
 import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/bearer-token-file.ts';
 import { readCaFile } from '../../program/ca-file.ts';
@@ -8,7 +8,7 @@ import type { VerifierSettings } from './verifier-settings.ts';
 
 export interface AuditPlan {
   readonly mode: AuditMode;
-  /** `-` is standard output; undefined: only the collector. */
+  /** `-` is standard output; undefined when events go to the collector only. */
   readonly file: string | undefined;
   readonly collector: CollectorPlan | undefined;
   readonly maxQueueBytes: number;
@@ -16,7 +16,7 @@ export interface AuditPlan {
 
 export interface CollectorPlan {
   readonly url: URL;
-  /** Undefined where none is sent. */
+  /** Undefined when no token is sent. */
   readonly readToken: (() => Promise<string | undefined>) | undefined;
   /** PEM */
   readonly certificateAuthorities: string | undefined;
@@ -25,14 +25,15 @@ export interface CollectorPlan {
 
 /**
  * @throws CliError `audit_url_required`, `audit_url_invalid`, `audit_url_not_https`, `audit_required_needs_file`,
- *   `token_file_invalid`, and what a file is refused for
+ *   `token_file_invalid`, or an error of a file
  */
 export async function planAudit(settings: VerifierSettings): Promise<AuditPlan> {
   const mode: AuditMode = settings.audit === 'required' ? 'required' : 'best_effort';
   const collector = await planCollector(settings);
   const file = settings.auditFile ?? (collector === undefined ? '-' : undefined);
   if (mode === 'required' && file === undefined) {
-    // Recorded means that it is there when the answer leaves; a queue in memory is not, and a round trip a request is no price to pay.
+    // In this mode an event is on disk before the response leaves. A queue in memory does not ensure that,
+    // and a round trip to the collector for each request costs too much.
     throw usageError(
       'audit_required_needs_file',
       '--audit required records in a file: give --audit-file beside --audit-url',
@@ -48,7 +49,7 @@ async function planCollector(settings: VerifierSettings): Promise<CollectorPlan 
     throw usageError('audit_url_required', 'what is said of the collector needs --audit-url');
   }
   const url = parseCollectorUrl(auditUrl, allowPlainHttp);
-  // At the start a file that holds no token is a slip; later it may be in the middle of its rotation.
+  // At startup a file without a token is a mistake; later a rotation may be in progress.
   if (auditTokenFile !== undefined) await readBearerTokenFile(auditTokenFile);
   return {
     url,
@@ -58,7 +59,7 @@ async function planCollector(settings: VerifierSettings): Promise<CollectorPlan 
   };
 }
 
-/** Events say who called what, and the token who may say so. */
+/** Requires HTTPS beyond loopback: audit events and the collector's token are confidential. */
 function parseCollectorUrl(text: string, allowPlainHttp: boolean): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.username === '' && url.password === '' && url.hash === '';

@@ -1,10 +1,10 @@
-/** What becomes of one sink's events, as metrics, as log lines when it changes, and as a sentence for `/readyz`. */
+/** Observes one audit sink: counts events in metrics, logs state changes, and reports the current failure for `/readyz`. */
 import type { AuditSinkMetrics, AuditSinkName } from '../../telemetry/audit-metrics.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { AuditObserver } from '../../verifier/audit/sink.ts';
 
 export interface AuditWatch extends AuditObserver {
-  /** Code of what fails now. */
+  /** Code of the current failure. */
   failing(): string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What happens to bundles and on the way to them, as log lines and metrics. */
+/** Reports bundle loading and refreshing to the log and the metrics. */
 import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
@@ -20,7 +20,7 @@ export function logBundleEvents(
       );
       for (const { code, path, text } of warnings) logger.warn({ code, path }, `in the bundle: ${text}`);
     },
-    // Several a second at a busy site.
+    // At debug level: a busy site has several a second.
     advanced({ revision, head, keys }, steps, durationMs) {
       countSteps(refreshMetrics, steps);
       logger.debug(
@@ -36,7 +36,7 @@ export function logBundleEvents(
       metrics.bundleRefused(error.code);
       logger.error({ code: error.code }, `freshness statement refused: ${error.message}`);
     },
-    // Between the writing of a bundle and of its statement every publication passes through this.
+    // Every publication causes this for a moment, between writing the bundle and writing its statement.
     freshnessIgnored: (why, { revision }) =>
       logger.info({ why, revision }, 'freshness statement not applied'),
   };

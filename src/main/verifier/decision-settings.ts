@@ -1,4 +1,4 @@
-/** What says how a request is decided, beside the bundle: to the sidecar, and to `explain`, which must decide alike. */
+/** Settings that affect decisions, shared by the verifier and `explain` so that both decide alike. */
 import { choice, duration, integer, list, optional, text, withDefault } from '../../program/settings.ts';
 
 export const FRESHNESS_SIGNERS = {

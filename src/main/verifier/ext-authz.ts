@@ -1,4 +1,4 @@
-/** The sidecar's ext_authz server from settings: its address, its certificate, its tracer. */
+/** Opens the verifier's ext_authz server from its settings: address, TLS certificate and tracer. */
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import {
   type ExtAuthzServer,
@@ -12,16 +12,16 @@ import type { Logger } from '../../telemetry/logger.ts';
 import { followTlsFiles, planServerTls, type ServerTlsPlan } from './server-tls.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
-/** Settings that can work together. Holds a secret. */
+/** Validated settings. Contains the TLS private key. */
 export interface ExtAuthzPlan {
   readonly listen: string;
   readonly tls: ServerTlsPlan | undefined;
-  /** Undefined: nothing is traced. */
+  /** Undefined when tracing is off. */
   readonly otlpEndpoint: URL | undefined;
 }
 
 export interface VerifierExtAuthz extends ExtAuthzServer {
-  /** What `/readyz` says of it, beside whether it takes checks. */
+  /** Readiness checks of its TLS certificate. */
   checks(): readonly ReadinessCheck[];
 }
 
@@ -94,7 +94,7 @@ export async function openExtAuthz(inputs: ExtAuthzInputs): Promise<VerifierExtA
   };
 }
 
-/** The tracer's libraries are loaded only for those who want traces. */
+/** Loads the OpenTelemetry libraries only when tracing is configured. */
 async function openTracer({
   logger,
   metrics,

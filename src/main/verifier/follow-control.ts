@@ -1,4 +1,4 @@
-/** `--control-url` and what belongs to it: where a verifier's bundle comes from, and the token that it asks with. */
+/** Validates `--control-url` and its related settings, and creates the connection to Control. */
 import { isIP } from 'node:net';
 import { readBearerTokenFile } from '../../program/bearer-token-file.ts';
 import { readCaFile } from '../../program/ca-file.ts';
@@ -8,10 +8,10 @@ import { ControlFailure } from '../../verifier/loading/refresh/control-failure.t
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /**
- * Looks at the settings alone, but for the certificates.
- * @returns undefined where no Control is named
+ * Sends no request; reads only the CA file.
+ * @returns undefined when no Control is configured
  * @throws CliError `bundle_source_missing`, `control_url_invalid`, `control_url_not_https`,
- *   `control_token_file_missing`, and what a file is refused for
+ *   `control_token_file_missing`, or an error of a file
  */
 export async function openControlConnection(
   settings: VerifierSettings,
@@ -25,7 +25,7 @@ export async function openControlConnection(
   if (controlTokenFile === undefined) {
     throw usageError('control_token_file_missing', '--control-url needs --control-token-file');
   }
-  // With its HTTP client it takes some MiB that a verifier without Control does not need.
+  // Loaded on demand: its HTTP client takes some MiB that a verifier without Control does not need.
   const { ControlConnection } = await import('../../verifier/loading/refresh/control-connection.ts');
   return new ControlConnection({
     url,
@@ -34,7 +34,7 @@ export async function openControlConnection(
   });
 }
 
-/** The token crosses plain HTTP in the clear: only on this machine, unless somebody says that the network is safe. */
+/** Plain HTTP exposes the token, so it is limited to loopback unless `--allow-plain-http` is given. */
 function parseControlUrl(text: string, allowPlainHttp: boolean): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isOrigin = url?.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';

@@ -1,20 +1,20 @@
 /**
- * How a verifier leaves. Health says no at once; Checks are answered for a while as before, until whoever asks has turned to
- * others; then the ext_authz server closes. Source: docs/enforcement.md "Start and stop".
+ * Graceful shutdown of a verifier. Health turns NOT_SERVING at once; Checks are answered during the drain delay, while
+ * clients move to other verifiers; then the ext_authz server closes. Source: docs/enforcement.md "Start and stop".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stopped } from '../../program/stop-signal.ts';
 
 export interface Departure {
-  /** Health says no from now on. */
+  /** Aborts when shutdown begins: health is NOT_SERVING from then on. */
   readonly leaving: AbortSignal;
-  /** Whether a verifier whose ext_authz server is not open yet is to leave it so. */
+  /** Whether a verifier that is still starting must not open its ext_authz server. */
   isCalledOff(): boolean;
-  /** Settles when the ext_authz server is to be closed. */
+  /** Resolves when the ext_authz server must close. */
   untilClosing(): Promise<void>;
 }
 
-/** A signal comes first, and the delay after it. Before the ext_authz server is open nobody asks, so nobody is waited for. */
+/** Shutdown on a signal, with a drain delay. A signal during startup skips the delay: no client is connected yet. */
 export function departBySignal(stop: AbortSignal, delayMs: number): Departure {
   return {
     leaving: stop,

@@ -1,4 +1,4 @@
-/** `--replay`: which store remembers the proofs that were presented. */
+/** Opens the replay store and the shared mark that `--replay` selects. */
 
 import { readCaFile } from '../../program/ca-file.ts';
 import { usageError } from '../../program/errors.ts';
@@ -11,7 +11,7 @@ import type { VerifierSettings } from './verifier-settings.ts';
 const MAX_PASSWORD_FILE_BYTES = 4096;
 const REDIS_SCHEME = /^rediss?(?:-[a-z]+)?:\/\//;
 
-/** What is said of Redis alone. */
+/** Flags that apply to Redis only. */
 const REDIS_FLAGS: { readonly [S in Extract<keyof VerifierSettings, `redis${string}`>]: string } = {
   redisTimeoutMs: '--redis-timeout',
   redisCaFile: '--redis-ca-file',
@@ -27,7 +27,7 @@ export function usesEmbeddedReplay(replay: string): boolean {
 }
 
 /**
- * Looks at the settings alone, so that a slip in them is told before anything is started.
+ * Validates the settings without connecting, so that a mistake fails the start before anything is opened.
  * @throws CliError `bad_replay_store`, `max_replay_records_unused`, `redis_setting_unused`
  */
 export async function assertReplaySetting(settings: VerifierSettings): Promise<void> {
@@ -50,7 +50,7 @@ export async function assertReplaySetting(settings: VerifierSettings): Promise<v
   await refusingBadSettings(() => parseRedisEndpoint(replay));
 }
 
-/** Whoever says something of Redis may believe that it is asked. */
+/** A Redis flag with `--replay memory` suggests that the operator expects Redis to be used. */
 function assertNothingSaidOfRedis(settings: VerifierSettings): void {
   const said = new Set(
     Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : name)),
@@ -61,7 +61,7 @@ function assertNothingSaidOfRedis(settings: VerifierSettings): void {
 }
 
 export interface ReplayStoreInputs {
-  /** Of the bundle in force, for readiness; undefined while there is none. */
+  /** Allowed clock skew of the current bundle, for readiness; undefined while no bundle is loaded. */
   readonly expectedSkewSeconds: () => number | undefined;
   readonly observer: ReplayObserver;
 }
@@ -94,8 +94,8 @@ export async function openReplayStore(
 }
 
 /**
- * The mark that the site's verifiers share, in the same Redis; undefined with the embedded store: there is but
- * one verifier.
+ * The high-water mark that the site's verifiers share in the same Redis. Undefined with the embedded store, which allows
+ * one verifier only.
  * @throws CliError `bad_replay_store`
  */
 export async function openSharedMark(settings: VerifierSettings): Promise<SharedMark | undefined> {
@@ -105,7 +105,7 @@ export async function openSharedMark(settings: VerifierSettings): Promise<Shared
   return refusingBadSettings(() => createRedisSharedMark(redis));
 }
 
-/** The same for a command that names its Redis by `--redis`. @throws CliError `bad_replay_store` */
+/** As {@link openSharedMark}, for a command that has `--redis`. @throws CliError `bad_replay_store` */
 export async function openSharedMarkAt(url: string, settings: RedisTrustSettings): Promise<SharedMark> {
   const { createRedisSharedMark } = await import('../../verifier/redis/redis-shared-mark.ts');
   const redis = { url, ...(await readRedisTrust(settings)) };
@@ -118,14 +118,14 @@ async function readRedisAccess(settings: VerifierSettings) {
     ...(await readRedisTrust(settings)),
     declaredFailoverSettings: {
       minReplicasToWrite: settings.redisMinReplicasToWrite,
-      // Rounded up: a fence that reaches too far is a fence.
+      // Rounded up: a longer fence is safe, a shorter one is not.
       minReplicasMaxLagSeconds: ceilSeconds(settings.redisMinReplicasMaxLagMs),
       clusterNodeTimeoutMs: settings.redisClusterNodeTimeoutMs,
     },
   };
 }
 
-/** Files that belong to a URL of Redis. @throws CliError what they are refused for */
+/** Reads the CA file and the Sentinel password file. @throws CliError an error of a file */
 export async function readRedisTrust(settings: RedisTrustSettings) {
   return { ...(await readAuthorities(settings)), ...(await readSentinelLogin(settings)) };
 }
@@ -151,7 +151,7 @@ function ceilSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.ceil(ms / 1000);
 }
 
-/** @param flag that names the URL */
+/** @param flag the flag that holds the URL, for the message */
 async function refusingBadSettings<T>(use: () => T, flag = 'replay'): Promise<T> {
   const { RedisSettingError } = await import('../../verifier/redis/endpoint.ts');
   try {

@@ -1,4 +1,4 @@
-/** Keeps health checks up to date with the sidecar's readiness, and the log with what changes in it. */
+/** Updates the gRPC health status from the verifier's readiness, and logs changes. */
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import type { ExtAuthzServer } from '../../enforcement/ext-authz-grpc/server.ts';
 import type { Logger } from '../../telemetry/logger.ts';
@@ -9,11 +9,11 @@ export interface ReportOptions {
   readonly readiness: () => readonly ReadinessCheck[];
   readonly extAuthz: Pick<ExtAuthzServer, 'setServing'>;
   readonly logger: Logger;
-  /** Whatever else is in order, health says no from then on. */
+  /** Once aborted, health is NOT_SERVING regardless of the checks. */
   readonly leaving: AbortSignal;
 }
 
-/** Looks now and then regularly. @returns ends it */
+/** Checks immediately and then at an interval. @returns a function that stops it */
 export function reportReadiness({ extAuthz, leaving, logger, readiness }: ReportOptions): () => void {
   const log = new ReadinessLog(logger);
   const look = () => {
@@ -30,7 +30,7 @@ export function reportReadiness({ extAuthz, leaving, logger, readiness }: Report
   };
 }
 
-/** What was last said of a check. Shapes are texts whose numbers only count on, as in "for another 3 s". */
+/** What was last logged about a check. A shape is the text without its numbers, which count down, as in "for another 3 s". */
 interface Told {
   readonly kind: 'problem' | 'warning';
   readonly shape: string;
@@ -39,7 +39,7 @@ interface Told {
 class ReadinessLog {
   readonly #logger: Logger;
   readonly #told = new Map<string, Told>();
-  /** Warnings that one look has found: what is over by the next, as between two files of a publication, is not told. */
+  /** Warnings seen once. They are logged when seen twice, which skips the moment between two files of a publication. */
   readonly #seenOnce = new Map<string, string>();
 
   constructor(logger: Logger) {

@@ -1,10 +1,10 @@
-/** What operators see of the replay store's fences: a line in the log, and metrics. */
+/** Reports replay fences to the log and the metrics. */
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createReplayMetrics } from '../../telemetry/replay-metrics.ts';
 import { REPLAY_FENCE_REASONS, type ReplayHealth, type ReplayObserver } from '../../verifier/replay/store.ts';
 
-/** @param health of the store that the observer is given to; read when somebody scrapes */
+/** @param health health of the observed store, read at each metrics scrape */
 export function createReplayTelemetry(
   { registry }: VerifierMetrics,
   logger: Logger,

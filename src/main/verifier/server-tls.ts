@@ -1,4 +1,4 @@
-/** The ext_authz server's certificate as files: read at the start, and again whenever they change. */
+/** Reads the ext_authz server's TLS files at startup and reloads them when they change. */
 import { stat } from 'node:fs/promises';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import {
@@ -21,13 +21,13 @@ export interface TlsFiles {
   readonly clientCaFile: string | undefined;
 }
 
-/** Files that could be read, and what they held. Holds a secret. */
+/** TLS files and their contents. Contains the private key. */
 export interface ServerTlsPlan extends ServerTls {
   readonly files: TlsFiles;
 }
 
 /**
- * @returns undefined where no TLS is asked for
+ * @returns undefined when TLS is not configured
  * @throws CliError `tls_pair_incomplete`, `tls_client_ca_missing`, `bad_client_san`, or as {@link readTlsMaterial}
  */
 export async function planServerTls(settings: VerifierSettings): Promise<ServerTlsPlan | undefined> {
@@ -49,7 +49,7 @@ export async function planServerTls(settings: VerifierSettings): Promise<ServerT
   return { files, clientNames: tlsClientSans, material: await readTlsMaterial(files) };
 }
 
-/** @throws CliError `tls_pair_invalid`, `tls_client_ca_invalid`, or as files are refused */
+/** @throws CliError `tls_pair_invalid`, `tls_client_ca_invalid`, or an error of a file */
 export async function readTlsMaterial(files: TlsFiles): Promise<TlsMaterial> {
   const { certFile, clientCaFile, keyFile } = files;
   const cert = (await readPemFile(certFile)) ?? '';
@@ -70,7 +70,7 @@ function materialFault({ member, message }: TlsMaterialError, files: TlsFiles): 
 }
 
 const LOOK_EVERY_MS = 1_000;
-/** Whoever renews certificates does so earlier. */
+/** Automatic renewal happens earlier than this. */
 const EXPIRES_SOON_SECONDS = 24 * 60 * 60;
 
 export interface FollowedTls {
@@ -86,8 +86,8 @@ export interface TlsFollower {
 }
 
 /**
- * Takes changed files into use. What does not fit, as while they are being replaced, changes nothing, is told once, and is
- * looked at again. Files are looked at by name each time, so a link that is put in another's place is a change.
+ * Reloads changed files. Files that do not match, as during their replacement, change nothing: the fault is logged once and
+ * the next poll retries. Each poll resolves the file names anew, so it notices a replaced symbolic link.
  */
 export function followTlsFiles({ logger, metrics, plan, take }: FollowedTls): TlsFollower {
   const { files } = plan;
@@ -121,7 +121,7 @@ export function followTlsFiles({ logger, metrics, plan, take }: FollowedTls): Tl
   return { check: () => tlsCheck(expirySeconds, fault), close: () => clearInterval(timer) };
 }
 
-/** One look at a time. */
+/** Skips a poll while the previous one still runs. */
 function lookRegularly(look: () => Promise<void>): NodeJS.Timeout {
   let isLooking = false;
   return setInterval(() => {
@@ -154,7 +154,7 @@ function isSame(a: TlsMaterial, b: TlsMaterial): boolean {
   return a.cert === b.cert && a.key === b.key && a.clientCa === b.clientCa;
 }
 
-/** Changes with the files, also when a link is put in another's place. */
+/** Follows symbolic links, so it also changes when a link is replaced. */
 async function fingerprint({ certFile, clientCaFile, keyFile }: TlsFiles): Promise<string> {
   const named = [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])];
   const stats = await Promise.all(named.map((file) => stat(file)));

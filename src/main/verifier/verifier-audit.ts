@@ -1,4 +1,4 @@
-/** The audit trail of the verifier: its sinks, what they say in log and metrics, and the signal that reopens files. */
+/** Opens the verifier's audit trail: its sinks, their log and metrics, and reopening files on SIGHUP. */
 import cluster from 'node:cluster';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { type AuditMetrics, createAuditMetrics } from '../../telemetry/audit-metrics.ts';
@@ -20,12 +20,12 @@ export interface VerifierAudit {
 
 export interface AuditHealth {
   readonly mode: AuditMode;
-  /** Codes of what fails now: where events are recorded, and where they are sent to. */
+  /** Codes of the current failures of the local sink and of the collector. */
   readonly recorder: string | undefined;
   readonly collector: string | undefined;
 }
 
-/** @throws CliError for settings that cannot work */
+/** @throws CliError for invalid settings */
 export async function openVerifierAudit(
   settings: VerifierSettings,
   { registry }: VerifierMetrics,
@@ -98,7 +98,7 @@ async function openCollector(
     metrics.forSink('http', () => sink.queuedBytes),
     logger,
   );
-  // With its HTTP client it takes some MiB that a verifier without a collector does not need.
+  // Loaded on demand: its HTTP client takes some MiB that a verifier without a collector does not need.
   const { createHttpBatchSink } = await import('../../verifier/audit/http-batches.ts');
   const sink = createHttpBatchSink({ ...collector, observer: watch, maxQueueBytes });
   return { sink, watch };

@@ -1,4 +1,4 @@
-/** Where the sidecar's bundle comes from: a directory, Control or both, over what the state directory remembers. */
+/** Builds the verifier's bundle loading: from a directory, Control or both, with the state directory's mark and lock. */
 
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
@@ -24,14 +24,14 @@ import type { VerifierSettings } from './verifier-settings.ts';
 
 export interface VerifierBundle {
   readonly loader: BundleLoader;
-  /** Undefined where no Control is followed. */
+  /** Undefined when no Control is configured. */
   refreshStatus(): RefreshStatus | undefined;
-  /** Loads what there is, then follows in the background. Never rejects. */
+  /** Loads the bundle that is available, then watches for updates in the background. Never rejects. */
   start(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @throws CliError for settings that cannot work: nothing has been opened then */
+/** @throws CliError for invalid settings */
 export async function createVerifierBundle(
   settings: VerifierSettings,
   logger: Logger,
@@ -83,7 +83,7 @@ export async function createVerifierBundle(
   };
 }
 
-/** A file system that takes no sockets is no reason not to serve: `bundle reset-mark` then cannot tell. */
+/** Serves without a lock on a file system without sockets. `bundle reset-mark` then cannot see that the directory is in use. */
 async function lockIfPossible(stateDirectory: string, logger: Logger): Promise<DirectoryLock | undefined> {
   try {
     return await lockDirectory(stateDirectory);
@@ -117,7 +117,7 @@ export async function readSigners(settings: VerifierSettings) {
   };
 }
 
-/** @throws CliError `bundle_threshold_too_high`, `freshness_threshold_too_high`: nothing could ever be taken */
+/** @throws CliError `bundle_threshold_too_high`, `freshness_threshold_too_high`: no signature set could reach it */
 function signersOf(
   keys: readonly PublicKey[],
   threshold: number,
@@ -134,7 +134,7 @@ function readKeys(paths: readonly string[]): Promise<readonly PublicKey[]> {
   return Promise.all(paths.map(readPublicKeyFile));
 }
 
-/** The embedded store knows nothing of what other verifiers consumed. */
+/** The embedded store does not know which proofs other verifiers consumed. */
 function refuseUnlessSingleVerifier({ singleVerifier }: Snapshot): string | undefined {
   return singleVerifier ? undefined : '--replay memory takes only bundles that say single_verifier: true';
 }

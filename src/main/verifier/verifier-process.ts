@@ -1,4 +1,4 @@
-/** Composition root of the sidecar: puts the parts together, runs until it is asked to stop, takes them apart. */
+/** Composition root of the verifier: opens its parts, serves until shutdown, and closes them. */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import {
   type AdminListener,
@@ -30,9 +30,9 @@ import { createVerifierBundle, type VerifierBundle } from './verifier-bundle.ts'
 import { verifierReadiness } from './verifier-readiness.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
-/** What is otherwise in one of several processes: see `workers/`. */
+/** What differs between a single verifier process and one of several workers: see `workers/`. */
 export interface ProcessRole {
-  /** Runs a verifier, which is told when it is to leave. */
+  /** Runs a verifier until the shutdown that it passes to `run`. */
   readonly untilAsked: (
     settings: VerifierSettings,
     run: (departure: Departure) => Promise<void>,
@@ -41,14 +41,14 @@ export interface ProcessRole {
   /** @param extAuthzAddress where the ext_authz server listens */
   readonly openAdmin: (options: AdminOptions, extAuthzAddress: string) => Promise<AdminListener>;
   readonly logFields: { readonly [name: string]: string | number };
-  /** The log line that says that it listens. */
+  /** Writes the "listening" log line. */
   readonly tellStart: (logger: Logger, started: Started) => void;
 }
 
 interface Started {
   readonly version: string;
   readonly authSite: string;
-  /** Where the ext_authz server listens, and the admin listener. */
+  /** Addresses of the ext_authz server and of the admin listener. */
   readonly listen: string;
   readonly adminListen: string;
 }
@@ -62,7 +62,7 @@ const ALONE: ProcessRole = {
     logger.info({ version, listen, admin_listen: adminListen, auth_site: authSite }, 'listening'),
 };
 
-/** Returns when SIGTERM or SIGINT has come and everything in flight has been answered. */
+/** Runs until SIGTERM or SIGINT; returns after Checks in flight are answered. */
 export function runVerifier(
   settings: VerifierSettings,
   context: CliContext,
@@ -92,7 +92,7 @@ async function serve({ context, departure, role, settings }: ServeInputs): Promi
   logger.info('stopped');
 }
 
-/** Opens the listeners, and closes them when everything in flight has been answered. */
+/** Opens the listeners, waits for shutdown, and closes them after Checks in flight are answered. */
 async function keepOpen(parts: Parts): Promise<void> {
   const { departure, logger, role, settings, version } = parts;
   const { admin, close, extAuthz } = await openListeners(parts);
@@ -102,7 +102,7 @@ async function keepOpen(parts: Parts): Promise<void> {
     role.tellStart(logger, { version, authSite, listen: extAuthz.address, adminListen: admin.address });
     await stopped(departure.leaving);
     logger.info('draining');
-    // Whoever asks for its health takes it out of what is asked; until then its answers are as good as ever.
+    // Health checks now remove this verifier from load balancing; until then it answers Checks as before.
     await departure.untilClosing();
   } finally {
     await close();
@@ -117,7 +117,7 @@ interface StartInputs {
   readonly departure: Departure;
 }
 
-/** Everything but the listeners. */
+/** All parts except the listeners. */
 interface Parts extends StartInputs {
   readonly extAuthzPlan: ExtAuthzPlan;
   readonly adminAddress: HostAndPort;
@@ -129,7 +129,7 @@ interface Parts extends StartInputs {
   readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
 }
 
-/** What can be wrong with the settings is told before anything is opened. */
+/** Validates the settings before it opens anything. */
 async function startParts(inputs: StartInputs): Promise<Parts> {
   const { logger, role, settings } = inputs;
   const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
@@ -175,7 +175,7 @@ async function startParts(inputs: StartInputs): Promise<Parts> {
 interface Listeners {
   readonly extAuthz: VerifierExtAuthz;
   readonly admin: AdminListener;
-  /** Answers what is in flight, at most for as long as the settings say. */
+  /** Answers Checks in flight, at most for the drain timeout. */
   readonly close: () => Promise<void>;
 }
 
@@ -186,7 +186,7 @@ async function openListeners(parts: Parts): Promise<Listeners> {
   const extAuthz = await openExtAuthz({
     ...parts,
     plan: extAuthzPlan,
-    // Nobody asks yet, neither the ext_authz server nor for its health: all would wait.
+    // The collection blocks the process, and before listening no Check or health check waits for it.
     beforeListening: releaseStartMemory,
     onInternalError: internalErrorLog(logger),
   }).catch((error: unknown) => {
@@ -203,7 +203,7 @@ async function openListeners(parts: Parts): Promise<Listeners> {
     await extAuthz.drain(0);
     throw listenFailure(error, settings.adminListen);
   });
-  // That it leaves is no news of its readiness: the log has it by itself.
+  // `false`: the "draining" line already logs the shutdown.
   const stopReporting = reportReadiness({ readiness: () => readiness(false), extAuthz, logger, leaving });
   const close = async () => {
     stopReporting();
@@ -236,7 +236,7 @@ export function listenFailure(error: unknown, address: string): CliError {
   return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
 }
 
-/** Its class or system code; a message or a stack could hold what a request held. */
+/** The system code or class name of an error. A message or stack trace could contain request data. */
 function faultName(error: unknown): string {
   return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
 }

@@ -1,5 +1,5 @@
 /**
- * What `/readyz` and the gRPC health service say of the sidecar: what is wrong, and what to do about it.
+ * Readiness of the verifier for `/readyz` and the gRPC health service: each problem, and how to fix it.
  * Each text is a row in docs/enforcement.md "Run-book".
  */
 
@@ -14,12 +14,12 @@ import type { AuditHealth } from './verifier-audit.ts';
 
 export interface ReadinessInputs {
   readonly bundle: BundleStatus;
-  /** Undefined where no Control is followed. */
+  /** Undefined when no Control is configured. */
   readonly refresh: RefreshStatus | undefined;
   readonly replay: ReplayHealth;
   readonly audit: AuditHealth;
   readonly realtimeStalenessSeconds: number;
-  /** A signal has come. */
+  /** Whether shutdown has begun. */
   readonly leaving: boolean;
 }
 
@@ -46,7 +46,7 @@ export function listenerCheck(leaving: boolean): ReadinessCheck {
 
 const NO_BUNDLE = 'no bundle has been loaded: put one into --bundle, or have Control publish one';
 
-/** A bundle that was refused leaves the one before it at work: that is told, and does not stop the traffic. */
+/** After a rejected bundle the previous one stays in use, so the rejection is a warning and traffic continues. */
 export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck {
   const refused = problem && `${problem.error.code}: ${problem.error.message}`;
   return snapshot === undefined
@@ -54,7 +54,7 @@ export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck
     : { name: 'bundle', problem: undefined, warning: refused };
 }
 
-/** Where a request without a record is refused, a trail that cannot be written stops the traffic. */
+/** With `--audit required` a request without an audit record is denied, so a failing sink is a problem. */
 function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck {
   const notRecorded =
     recorder && `decisions cannot be recorded (${recorder}): mend what --audit-file names; it is tried again`;
@@ -65,7 +65,7 @@ function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck 
   return { name: 'audit', problem, warning: problem === undefined ? (notRecorded ?? notSent) : undefined };
 }
 
-/** Never a problem: what is loaded serves without Control, for as long as it is fresh. */
+/** Never a problem: the loaded bundle serves without Control while it is fresh. */
 export function controlCheck({ lastContactSeconds, problem }: RefreshStatus): ReadinessCheck {
   const warning = problem && `${problem.error.code}: ${problem.error.message}`;
   const silent =
@@ -93,13 +93,13 @@ const AHEAD_OF_CLOCK =
   "this machine's clock is behind the bundle, or behind its newest freshness statement: set the clock right";
 const EXPIRED = 'the bundle has expired: sign or publish a new revision';
 
-/** Most route names in an answer: a site may have thousands, and probes read little of one. */
+/** Maximum number of route names in an answer: a site may have thousands, and probes read only the beginning. */
 const MAX_NAMED_ROUTES = 100;
 
 type Staleness = Pick<ReadinessCheck, 'problem' | 'warning' | 'routes'>;
 const SERVED: Staleness = { problem: undefined };
 
-/** A problem only when no route at all could be served: what `steps/freshness.ts` would say of the most patient one. */
+/** A problem only when no route can be served: applies `steps/freshness.ts` to the route that allows the greatest age. */
 function stalenessOf(snapshot: Snapshot, realtimeStalenessSeconds: number): Staleness {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const { expiresAtSeconds, freshAsOfSeconds, routesByFreshness, skewSeconds } = snapshot;

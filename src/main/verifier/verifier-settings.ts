@@ -1,4 +1,4 @@
-/** What the sidecar can be told. Source: docs/cli.md. */
+/** Verifier settings. Source: docs/cli.md. */
 
 import {
   choice,

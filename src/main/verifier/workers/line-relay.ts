@@ -1,6 +1,6 @@
 /**
- * What workers write on their standard output, on that of the primary: whole lines, so that those of several never mix.
- * While nobody reads, workers are not read either, and their own sinks say so.
+ * Copies workers' standard output to the primary's in whole lines, so that lines of several workers never mix.
+ * Backpressure reaches the workers: while the primary's output is blocked, they are not read, and their sinks report it.
  */
 import type { Readable, Writable } from 'node:stream';
 

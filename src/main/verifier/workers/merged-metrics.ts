@@ -1,6 +1,6 @@
 /**
- * Metrics of several processes as one answer: each series with a label that says whose it is. Sums would fall when a
- * worker is started again, and of revisions or ages there is none.
+ * Merges the metrics of several processes into one exposition. A label on each series names its process. The values are
+ * not summed: a sum would fall when a worker restarts, and revisions and ages have no sum.
  * Source: https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md
  */
 
@@ -9,7 +9,7 @@ interface Family {
   readonly samples: string[];
 }
 
-/** @param texts in the exposition format; the lines of a metric must stand together, so they are put together */
+/** @param texts in the exposition format, which requires that all lines of a metric form one group */
 export function mergeMetrics(texts: readonly string[]): string {
   const families = new Map<string, Family>();
   for (const text of texts) addText(families, text);

@@ -1,6 +1,6 @@
 /**
- * The high-water mark as a worker has it: only the primary raises it, and a worker takes nothing that the primary has
- * not taken. So a worker that is killed and started again finds the mark at or above all that it ever decided by.
+ * A worker's read-only view of the high-water mark. Only the primary raises the mark, and a worker accepts a revision only
+ * after the primary has. A restarted worker therefore finds the mark at or above every revision that it ever used.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundleError } from '../../../bundle/format/bundle-error.ts';
@@ -13,7 +13,7 @@ import {
 } from '../../../verifier/loading/high-water-mark.ts';
 
 const LOOK_INTERVAL_MS = 10;
-/** The primary compiles a large bundle at about the same time. */
+/** Long, because the primary compiles the same large bundle at about the same time. */
 const DEFAULT_WAIT_MS = 30_000;
 
 export class PrimaryMark implements HighWaterMark {
@@ -26,13 +26,13 @@ export class PrimaryMark implements HighWaterMark {
     this.#waitMs = waitMs;
   }
 
-  /** Read anew each time: it is the primary that writes it. @throws BundleError */
+  /** Reads the file each time, because the primary writes it. @throws BundleError */
   async position(): Promise<ChainPosition | undefined> {
     this.#known = await new FileMark(this.#file).position();
     return this.#known;
   }
 
-  /** Returns when the primary has raised it so far. @throws BundleError `mark_unavailable` when it does not in time */
+  /** Waits until the primary has raised the mark this far. @throws BundleError `mark_unavailable` after the timeout */
   async raise(position: ChainPosition): Promise<void> {
     const deadline = performance.now() + this.#waitMs;
     while (!reaches(this.#known, position) && !reaches(await this.position(), position)) {
@@ -45,7 +45,7 @@ export class PrimaryMark implements HighWaterMark {
   }
 }
 
-/** Another content of the same revision is not what was accepted. */
+/** The same revision with another head is different content, which the primary did not accept. */
 function reaches(mark: ChainPosition | undefined, { head, revision }: ChainPosition): boolean {
   if (mark === undefined || mark.revision < revision) return false;
   return mark.revision > revision || mark.head === head;

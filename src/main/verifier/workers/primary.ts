@@ -1,6 +1,6 @@
 /**
- * Several verifier processes behind one address. The primary holds the state directory, follows Control, answers on the
- * admin address for all, and decides nothing; each worker is a whole verifier over the same Redis.
+ * The primary of several verifier processes behind one address. It owns the state directory, follows Control and serves the
+ * admin listener for all, and decides nothing. Each worker is a complete verifier that uses the same Redis.
  */
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +30,7 @@ import { mergeMetrics } from './merged-metrics.ts';
 import { WorkerPool } from './worker-pool.ts';
 import { mergeChecks } from './worker-readiness.ts';
 
-/** Returns when SIGTERM or SIGINT has come and all workers have answered what was in flight. */
+/** Runs until SIGTERM or SIGINT; returns after all workers have answered their Checks in flight. */
 export function runPrimary(settings: VerifierSettings, context: CliContext): Promise<void> {
   return untilStopped((stop) => leadWorkers(settings, context, stop));
 }
@@ -82,7 +82,7 @@ async function leadWorkers(
     await stopped(stop);
     logger.info('draining');
     pool.leave();
-    // Where no ext_authz server is open yet nobody asks, so nobody has to turn to others.
+    // Before any ext_authz server is open there are no clients to move to other verifiers, so there is no delay.
     if (pool.isAnyOpen()) await sleep(settings.drainDelayMs);
   } finally {
     await pool.stop(stop.aborted ? settings.drainTimeoutMs : 0);
@@ -92,13 +92,13 @@ async function leadWorkers(
   logger.info('stopped');
 }
 
-/** What workers know nothing of: their bundle comes from the primary. */
+/** Checks of loading and refreshing, which only the primary does. */
 function primaryChecks({ loader, refreshStatus }: VerifierBundle): readonly ReadinessCheck[] {
   const refresh = refreshStatus();
   return [bundleCheck(loader.status()), ...(refresh === undefined ? [] : [controlCheck(refresh)])];
 }
 
-/** What is wrong with the settings is told once, before anything is started. @throws CliError */
+/** Validates the settings once, before any worker starts. @throws CliError */
 async function planWorkers(settings: VerifierSettings): Promise<{ readonly relaysAudit: boolean }> {
   if (usesEmbeddedReplay(settings.replay)) {
     throw usageError(

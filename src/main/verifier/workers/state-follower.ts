@@ -1,6 +1,6 @@
 /**
- * A worker's view of what the primary keeps in the state directory: the base, the steps after it, the statement. The
- * worker only reads, and verifies all of it again, as if it came from Control.
+ * Follows, in a worker, the bundle that the primary persists in the state directory: the base, the steps after it and the
+ * freshness statement. The worker only reads, and verifies everything again as if it came from Control.
  * Source: docs/bundle.md "The state directory".
  */
 import { open, readlink, stat } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { Coalesced } from '../../../verifier/loading/coalesced.ts';
 const POLL_INTERVAL_MS = 100;
 const MAX_RETRY_INTERVAL_MS = 10_000;
 const LINE_FEED = 0x0a;
-/** Steps of one look are held in memory; the rest comes with the next. */
+/** Limits the steps that one poll reads into memory; the next poll reads the rest. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 export class StateFollower {
@@ -23,9 +23,9 @@ export class StateFollower {
   readonly #loader: BundleLoader;
   readonly #looks = new Coalesced(() => this.#lookSafely());
   #timer: NodeJS.Timeout | undefined;
-  /** The base whose content was taken, by where the link leads. */
+  /** Link target of the base that was loaded. */
   #base: string | undefined;
-  /** How much of its log of steps was. */
+  /** Bytes of its step log that were read. */
   #offset = 0;
   #steps = 0;
   #statement: string | undefined;
@@ -37,7 +37,7 @@ export class StateFollower {
     this.#loader = loader;
   }
 
-  /** Takes what is there, then follows. Never rejects. */
+  /** Loads what is available, then polls. Never rejects. */
   async start(): Promise<void> {
     await this.look();
     this.#timer = setInterval(() => void this.look(), POLL_INTERVAL_MS);
@@ -51,7 +51,7 @@ export class StateFollower {
     clearInterval(this.#timer);
   }
 
-  /** Files go while they are read when the primary installs a newer base: the next look finds that one. */
+  /** Files disappear during a read when the primary installs a newer base; the next poll finds that base. */
   async #lookSafely(): Promise<void> {
     try {
       await this.#look();
@@ -82,7 +82,7 @@ export class StateFollower {
     } else this.#retryLater();
   }
 
-  /** What is refused now may be taken later; verifying a large bundle again and again would cost the requests. */
+  /** Retries with a backoff: what is rejected now may be valid later, and verifying a large bundle takes time from requests. */
   #retryLater(): void {
     this.#base = undefined;
     this.#retryMs = Math.min(Math.max(POLL_INTERVAL_MS, this.#retryMs * 2), MAX_RETRY_INTERVAL_MS);
@@ -96,7 +96,7 @@ export class StateFollower {
     if (refused !== undefined) this.#retryLater();
   }
 
-  /** Whole lines that were not read before. */
+  /** The complete lines after the last read. */
   async #nextSteps(path: string): Promise<readonly StepDocument[]> {
     const bytes = await readFrom(join(path, STEP_LOG_FILE), this.#offset);
     const end = bytes.lastIndexOf(LINE_FEED) + 1;

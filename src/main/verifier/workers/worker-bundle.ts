@@ -1,4 +1,4 @@
-/** The bundle of a worker: the directory, and what the primary keeps, both only read. */
+/** Builds a worker's bundle loading, which only reads the bundle directory and the primary's state directory. */
 
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../../telemetry/metrics.ts';

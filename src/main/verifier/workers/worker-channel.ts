@@ -1,4 +1,4 @@
-/** A worker's end of the channel to its primary: there it has its admin listener, and is told when to leave. */
+/** A worker's end of the channel to its primary: reports readiness and metrics, receives shutdown messages. */
 import type { AdminListener, AdminOptions } from '../../../enforcement/admin/server.ts';
 import type { CliError } from '../../../program/errors.ts';
 import { stopped } from '../../../program/stop-signal.ts';
@@ -7,7 +7,7 @@ import { parsePrimaryMessage, type WorkerMessage } from './worker-messages.ts';
 
 const STATE_INTERVAL_MS = 200;
 
-/** This process, as far as it is the end of a channel. */
+/** The part of `process` that the channel uses. */
 export interface ChannelEnd {
   readonly connected: boolean;
   on(event: 'message', hear: (value: unknown) => void): unknown;
@@ -20,14 +20,17 @@ export class WorkerChannel {
   readonly #closing = new AbortController();
   #metrics: AdminOptions['metrics'] | undefined;
 
-  /** What was said before is told again, and heard before the primary lets this worker listen. */
+  /** Announces itself: the primary then repeats a shutdown message that it sent earlier. */
   constructor(end: ChannelEnd = process) {
     this.#end = end;
     end.on('message', (value) => void this.#hear(value));
     this.#say({ kind: 'hearing' });
   }
 
-  /** The primary says when. One that begins while all leave stands in for one that died, so it opens its ext_authz server. */
+  /**
+   * Shutdown as the primary directs it. A worker that starts during the drain delay replaces one that died, so it still
+   * opens its ext_authz server.
+   */
   get departure(): Departure {
     const closing = this.#closing.signal;
     return {
@@ -38,8 +41,8 @@ export class WorkerChannel {
   }
 
   /**
-   * In place of an admin listener: tells the primary how this worker is, again and again.
-   * @param address where the ext_authz server listens
+   * Replaces the admin listener: sends this worker's readiness to the primary at an interval.
+   * @param address address of the ext_authz server
    */
   report(
     { metrics, readiness }: Pick<AdminOptions, 'metrics' | 'readiness'>,
@@ -59,7 +62,7 @@ export class WorkerChannel {
     };
   }
 
-  /** The primary ends with the same error. */
+  /** Sends the error to the primary, which exits with the same one if the workers have not all started yet. */
   fail({ code, message }: CliError): Promise<void> {
     return new Promise((resolve) => {
       this.#end.send?.({ kind: 'failed', code, message } satisfies WorkerMessage, () => resolve());
@@ -81,7 +84,7 @@ export class WorkerChannel {
         this.#say({ kind: 'metrics', id: message.id, text: (await this.#metrics()).text });
     }
   }
-  /** Without a primary the process is about to end: nothing is worth telling any more. */
+  /** Sends nothing after a disconnect: without a primary the process is about to end. */
   #say(message: WorkerMessage): void {
     if (this.#end.connected) this.#end.send?.(message, () => undefined);
   }

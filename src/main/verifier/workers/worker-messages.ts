@@ -1,24 +1,24 @@
-/** What the primary and its workers tell each other. Whatever is in no such form is not listened to. */
+/** Messages between the primary and its workers. A message of any other form is ignored. */
 import type { ReadinessCheck } from '../../../enforcement/admin/server.ts';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
 
-/** Variable of a worker's environment: its number, from 1. */
+/** Environment variable that holds a worker's number, from 1. */
 export const WORKER_NUMBER = 'PROOFGATE_WORKER_NUMBER';
 
 export type WorkerMessage =
-  /** It hears from now on what it is told. */
+  /** The worker now receives messages. */
   | { readonly kind: 'hearing' }
-  /** Sent several times a second: also says that the worker is alive. */
+  /** Sent several times a second; also the worker's heartbeat. */
   | { readonly kind: 'state'; readonly address: string; readonly checks: readonly ReadinessCheck[] }
   | { readonly kind: 'metrics'; readonly id: number; readonly text: string }
-  /** It could not start: settings that no other try would make good. */
+  /** The worker could not start, and the settings make a retry useless. */
   | { readonly kind: 'failed'; readonly code: string; readonly message: string };
 
 export type PrimaryMessage =
   | { readonly kind: 'scrape'; readonly id: number }
-  /** Health is to say no; Checks are answered as before. */
+  /** Sets health to NOT_SERVING; Checks are answered as before. */
   | { readonly kind: 'leave' }
-  /** The ext_authz server is to be closed, and not opened where it is not open yet. */
+  /** Closes the ext_authz server; a worker that is still starting does not open it. */
   | { readonly kind: 'close' };
 
 export function parseWorkerMessage(value: unknown): WorkerMessage | undefined {

@@ -1,6 +1,6 @@
 /**
- * The worker processes of a primary: started, listened to, started again when they die. Connections are given to them in
- * turn, so each has about as many as any other.
+ * Starts a primary's worker processes, watches them, and restarts those that die. Connections are distributed round-robin,
+ * so that each worker has about the same number.
  */
 import cluster, { type Worker } from 'node:cluster';
 import type { Writable } from 'node:stream';
@@ -19,27 +19,27 @@ import type { ProcessState } from './worker-readiness.ts';
 export interface WorkerPoolOptions {
   readonly size: number;
   readonly logger: Logger;
-  /** Where workers' standard output goes line by line; undefined: they share that of the primary. */
+  /** Destination of workers' standard output, line by line; undefined when they inherit the primary's. */
   readonly stdout: Writable | undefined;
   readonly onRestart: () => void;
 }
 
-/** A place in the pool, whoever holds it at the moment. */
+/** A numbered slot of the pool: a restarted worker gets the slot of the one that died. */
 interface Seat {
   readonly number: number;
   worker: Worker | undefined;
   checks: readonly ReadinessCheck[] | undefined;
   heardMs: number;
-  /** Wait before the next start. */
+  /** Delay before the next restart. */
   backoffMs: number;
   restart: NodeJS.Timeout | undefined;
 }
 
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
-/** A worker that lived for so long did not die of its start. */
+/** A worker that ran this long did not fail at startup, so its backoff is reset. */
 const SOUND_AFTER_MS = 30_000;
-/** A worker says how it is five times a second. */
+/** A worker sends its heartbeat five times a second. */
 const SILENT_AFTER_MS = 3_000;
 const KILL_SILENT_AFTER_MS = 15_000;
 const WATCH_INTERVAL_MS = 500;
@@ -50,12 +50,12 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #seats: readonly Seat[];
   readonly #scrapes = new Map<number, (text: string) => void>();
-  /** Where workers listen, once all of them do. */
+  /** Called with the address of the workers once all of them listen. */
   #onStarted: (address: string) => void = () => undefined;
   #onFailed: (error: CliError) => void = () => undefined;
   #lastScrape = 0;
   #hasStarted = false;
-  /** What workers were last told, and one that begins is told. */
+  /** The last shutdown message to the workers; a worker that starts later gets it too. */
   #farewell: 'leave' | 'close' | undefined;
   #watch: NodeJS.Timeout | undefined;
 
@@ -72,8 +72,9 @@ export class WorkerPool {
   }
 
   /**
-   * @returns where the workers listen, when all of them do
-   * @throws CliError that the first of them ended with
+   * Resolves when all workers listen.
+   * @returns the address of the workers
+   * @throws CliError the first error that a worker reports
    */
   async start(): Promise<string> {
     cluster.schedulingPolicy = cluster.SCHED_RR;
@@ -98,13 +99,13 @@ export class WorkerPool {
       const message = parseWorkerMessage(value);
       if (message !== undefined) this.#hear(seat, worker, message);
     });
-    // The channel of one that was killed; its end is told by `exit`.
+    // The channel of a killed worker fails; the `exit` event handles its end.
     worker.on('error', () => undefined);
     worker.once('exit', (code, signal) => {
       seat.worker = undefined;
       seat.checks = undefined;
       const isClosing = this.#farewell === 'close';
-      // To end in order is what it was told.
+      // An orderly exit after `close` is expected.
       if (isClosing && (code === 0 || !this.#hasStarted)) return;
       if (performance.now() - startedMs >= SOUND_AFTER_MS) seat.backoffMs = FIRST_BACKOFF_MS;
       const restart_ms = isClosing ? undefined : seat.backoffMs;
@@ -136,7 +137,7 @@ export class WorkerPool {
         this.#scrapes.get(message.id)?.(message.text);
         return;
       case 'failed':
-        // Once all have started, the worker is started again like one that died.
+        // After all workers have started, a failed worker is restarted like one that died.
         if (this.#hasStarted) {
           const { code, message: text } = message;
           this.#options.logger.error({ worker: seat.number, code }, `a worker cannot start: ${text}`);
@@ -145,7 +146,7 @@ export class WorkerPool {
     }
   }
 
-  /** One that hangs takes connections and answers none. */
+  /** A worker that hangs still accepts connections, and answers none. */
   #killSilent(): void {
     for (const { heardMs, number, worker } of this.#seats) {
       if (worker === undefined || performance.now() - heardMs < KILL_SILENT_AFTER_MS) continue;
@@ -154,12 +155,12 @@ export class WorkerPool {
     }
   }
 
-  /** What each of them says. */
+  /** The last readiness checks of each worker. */
   states(): readonly ProcessState[] {
     return this.#seats.map(({ checks, number }) => ({ process: `worker ${number}`, checks }));
   }
 
-  /** Whether all of them run. */
+  /** Whether all workers run. */
   check(): ReadinessCheck {
     const missing = this.#seats.filter((seat) => !isRunning(seat)).map(({ number }) => number);
     const count = `${missing.length} of ${this.#seats.length} workers do not run (${missing.join(', ')})`;
@@ -171,7 +172,7 @@ export class WorkerPool {
     return this.#seats.filter(isRunning).length;
   }
 
-  /** The metrics of those that answer, as texts. */
+  /** The metrics of each worker, as text; empty for a worker that does not answer. */
   async metrics(): Promise<readonly string[]> {
     const asked = this.#seats.map(({ worker }) => (worker === undefined ? '' : this.#scrape(worker)));
     return Promise.all(asked);
@@ -194,12 +195,12 @@ export class WorkerPool {
     for (const { worker } of this.#seats) worker?.process.kill(signal);
   }
 
-  /** Whether the ext_authz server of one of them is open. */
+  /** Whether at least one worker's ext_authz server is open. */
   isAnyOpen(): boolean {
     return this.#seats.some(({ checks }) => checks !== undefined);
   }
 
-  /** Health of all says no. They are watched and started again as before: until they close they answer. */
+  /** Sets the health of all workers to NOT_SERVING. They still answer Checks, and are watched and restarted as before. */
   leave(): void {
     this.#tellAll('leave');
   }
@@ -209,7 +210,7 @@ export class WorkerPool {
     for (const { worker } of this.#seats) if (worker) tell(worker, { kind: farewell });
   }
 
-  /** All close, and those that are still there when their time is up get SIGKILL. */
+  /** Closes all workers; those that still run after the timeout get SIGKILL. */
   async stop(drainTimeoutMs: number): Promise<void> {
     clearInterval(this.#watch);
     for (const { restart } of this.#seats) clearTimeout(restart);

@@ -1,4 +1,4 @@
-/** One of several verifier processes: everything but what the primary does for all of them. */
+/** Runs a worker: a verifier without what the primary does for all workers. */
 
 import { EXIT_CODES, toCliError } from '../../../program/errors.ts';
 import type { CliContext } from '../../../program/output.ts';
@@ -9,11 +9,11 @@ import { createWorkerBundle } from './worker-bundle.ts';
 import { WorkerChannel } from './worker-channel.ts';
 import { WORKER_NUMBER } from './worker-messages.ts';
 
-/** Returns when the primary has said so and everything in flight has been answered; what fails is told to the primary. */
+/** Runs until the primary closes it and Checks in flight are answered, then exits. Reports a failure to the primary. */
 export async function runWorker(settings: VerifierSettings, context: CliContext): Promise<void> {
   const worker = process.env[WORKER_NUMBER] ?? '';
-  // Whoever signals all processes at once, as systemd does, means that the primary is to have its workers leave in order.
-  // Without a primary there are no workers: Node ends them.
+  // systemd signals all processes of a unit at once. The worker ignores the signal: the primary shuts workers down in order.
+  // When the primary dies, Node ends its workers.
   leaveSignalsToParent();
   const channel = new WorkerChannel();
   try {
@@ -33,6 +33,6 @@ export async function runWorker(settings: VerifierSettings, context: CliContext)
     await channel.fail(shown);
     process.exit(shown.exitCode);
   }
-  // The channel would keep the process.
+  // The open channel would keep the process alive.
   process.exit(EXIT_CODES.done);
 }

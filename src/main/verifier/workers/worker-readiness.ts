@@ -1,10 +1,10 @@
-/** What several workers say of themselves, as one list: each check once, with the first process that has something to tell. */
+/** Merges the readiness of several processes: each check once, with the first problem and the first warning. */
 import type { ReadinessCheck } from '../../../enforcement/admin/server.ts';
 
 export interface ProcessState {
   /** Such as `worker 2`. */
   readonly process: string;
-  /** Undefined while it has said nothing. */
+  /** Undefined until its first report. */
   readonly checks: readonly ReadinessCheck[] | undefined;
 }
 
