@@ -1,4 +1,4 @@
-/** Tokens of automation: one role at one scope, shown once, kept as hashes. */
+/** Access tokens for automation: one role at one scope. Control shows a token once and stores its hash. */
 import type { AccessTokenView, NewAccessToken } from '../../api-contract/operators-contract.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -28,8 +28,8 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
   }
 
   /**
-   * @param makerEndsAtMs when the token that makes it ends; undefined when it does not, or an operator makes it
-   * @throws Refusal `scope_invalid`, `definition_invalid` for an expiry that is over, or after the maker's
+   * @param makerEndsAtMs expiry of the token that creates it; undefined if that never expires, or an operator creates it
+   * @throws Refusal `scope_invalid`, `definition_invalid` for an expiry in the past, or after the creating token's
    */
   async create(
     operation: Operation,
@@ -64,9 +64,9 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
   }
 
   /**
-   * The token before ends at once.
+   * Ends the previous token at once.
    * @param makerEndsAtMs as for {@link create}
-   * @throws Refusal `not_found`, `definition_invalid` for a token that outlives the one which asks
+   * @throws Refusal `not_found`, `definition_invalid` for a token that outlives the calling one
    */
   async rotate(
     operation: Operation,
@@ -87,7 +87,7 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
   }
 }
 
-/** A temporary token could otherwise give its role to a token that never expires. @throws Refusal `definition_invalid` */
+/** Prevents a temporary token from passing its role to a token that never expires. @throws Refusal `definition_invalid` */
 function assertOutlivedBy(makerEndsAtMs: number | undefined, expiresAtMs: number | null): void {
   if (makerEndsAtMs === undefined || (expiresAtMs !== null && expiresAtMs <= makerEndsAtMs)) return;
   const reason = 'must not be later than the end of the token that creates it';

@@ -1,4 +1,4 @@
-/** The audit trail as operators read it. */
+/** Lists the audit trail for operators. */
 
 import type { AuditEventView } from '../../api-contract/operators-contract.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';

@@ -1,4 +1,4 @@
-/** Brokers of a site: issuers that sign passports for others. */
+/** Brokers of a site: external issuers that sign passports. */
 import Type from 'typebox';
 import {
   BROKER_DEFINITION,
@@ -39,7 +39,7 @@ export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
   }
 
   /**
-   * @param version that the change was made from; undefined for a new broker
+   * @param version the change is based on; undefined for a new broker
    * @throws Refusal `precondition_required`, `precondition_failed`, `definition_invalid`
    */
   put(operation: Operation, name: BrokerName, version: number | undefined, content: BrokerDefinition) {
@@ -67,7 +67,7 @@ export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
   }
 }
 
-/** A broker must not be able to mint a client, also on a site that has none yet. @throws Refusal `definition_invalid` */
+/** A broker must not sign as the site's own issuer, even if the site has no clients yet. @throws Refusal `definition_invalid` */
 async function refuseOwnIssuer(tx: Transaction, { siteId, issuer }: BrokerName): Promise<void> {
   const { issuerUrl } = found(await tx.sites.find(siteId));
   if (issuer !== issuerUrl) return;

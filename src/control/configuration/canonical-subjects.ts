@@ -1,6 +1,6 @@
 /**
- * Checks subjects when they are written. Control still publishes those that it stored earlier: verifiers load them, and they
- * match no caller (docs/bundle.md "Rules that a load enforces").
+ * Rejects subjects that are not in canonical form when they are written. Control still publishes older ones that it
+ * stored before; verifiers load them, and they match no caller (docs/bundle.md "Rules that a load enforces").
  */
 
 import type { AllowedSources, BrokerDefinition } from '../../api-contract/routes-contract.ts';

@@ -1,4 +1,4 @@
-/** What every change of configuration has in common: its audit row, its version, its way to the publisher. */
+/** Helpers for configuration changes: audit rows, versions, and recording a change for the publisher. */
 import type { AuditedChange } from '../domain/audit-kinds.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
@@ -13,13 +13,13 @@ export interface ConfigurationDeps {
   readonly siteCheck: SiteCheck;
 }
 
-/** Of what belongs to no site. */
+/** Lock for resources that belong to no site. */
 export const INSTALLATION_LOCK: Lock = { kind: 'installation' };
 
-/** To learn whether a list has anything. */
+/** A page of one row, to learn whether a list is empty. */
 export const ONE_ROW: Page = { after: undefined, limit: 1 };
 
-/** Who changes something: an operator's operation, a workload, a target, or Control itself. */
+/** The actor of a change: an operator, a workload, a target, or Control itself. */
 export interface By {
   readonly actor: string;
   readonly requestId?: string | undefined;
@@ -27,7 +27,7 @@ export interface By {
 
 export const BY_CONTROL: By = { actor: 'control' };
 
-/** A change as the audit trail keeps it. `before` and `after` are views: what the API shows again and again. */
+/** Builds the audit row of a change. `before` and `after` are API views, so they hold no secrets. */
 export function audited(
   { actor, requestId }: By,
   change: {
@@ -50,7 +50,7 @@ export function audited(
   };
 }
 
-/** @throws Refusal `precondition_failed` when it is not the version that the change was made from */
+/** @throws Refusal `precondition_failed` when the row is not at the expected version */
 export function requireVersion(row: { readonly version: number }, expected: number): void {
   if (row.version !== expected) throw new Refusal('precondition_failed');
 }
@@ -61,7 +61,7 @@ export function found<R>(row: R | undefined): R {
   return row;
 }
 
-/** Its next bundle is to hold it. */
+/** Records a change, so that the next publication includes it. */
 export async function publishChange(
   tx: Transaction,
   siteId: string,
@@ -72,7 +72,7 @@ export async function publishChange(
   tx.notify({ topic: 'site_changed', reference: siteId });
 }
 
-/** A site, and what is named by its site: where it lies. @throws Refusal `not_found` */
+/** The place of a site. @throws Refusal `not_found` */
 export async function placeInSite(tx: Transaction, siteId: string): Promise<Place> {
   return found(await tx.hierarchy.placeOfSite(siteId));
 }
@@ -82,7 +82,7 @@ export function momentOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Version and times of a row, as every view has them. */
+/** Version and timestamps of a row, as every view shows them. */
 export function versionOf(row: {
   readonly version: number;
   readonly createdAtMs: number;
@@ -95,7 +95,7 @@ export function versionOf(row: {
   };
 }
 
-/** Of a record that is new now. */
+/** Version and timestamps of a new record. */
 export function newVersion(nowMs: number) {
   return { version: 1, createdAtMs: nowMs, updatedAtMs: nowMs };
 }

@@ -1,4 +1,4 @@
-/** Clients of a site. Their passports' issuer and trust domain are the site's. */
+/** Clients of a site. Their passports carry the site's issuer and trust domain. */
 
 import type { ClientChange, ClientView, NewClient } from '../../api-contract/clients-contract.ts';
 import { MAX_CLIENTS } from '../../bundle/format/bundle-limits.ts';
@@ -52,8 +52,8 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
   }
 
   /**
-   * @throws Refusal `not_found`, `precondition_failed`, `definition_invalid`, `still_in_use` for another subject while
-   *   keys are alive: their passports name the old one
+   * @throws Refusal `not_found`, `precondition_failed`, `definition_invalid`; `still_in_use` when the subject changes while
+   *   keys are alive, because their passports name the old one
    */
   change(
     operation: Operation,

@@ -59,7 +59,7 @@ async function refuseTakenName(tx: Transaction, name: string): Promise<void> {
   if ((await tx.hierarchy.environmentByName(name)) !== undefined) throw new Refusal('already_exists');
 }
 
-/** What is granted on a scope must not outlive it. @throws Refusal `still_in_use` */
+/** A scope with role grants or access tokens cannot be removed. @throws Refusal `still_in_use` */
 export async function refuseHeldScope(
   tx: Transaction,
   kind: 'environment' | 'fleet' | 'site',

@@ -1,4 +1,4 @@
-/** What a client, and so each of its derived keys, may do: read or write a resource. */
+/** Grants of a client, and so of each of its derived keys: read or write access to a resource. */
 import type { GrantView } from '../../api-contract/clients-contract.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Access } from '../domain/runtime.ts';
@@ -7,7 +7,7 @@ import type { ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import { audited, found, momentOf, publishChange } from './change.ts';
 
-/** As the bundle's schema bounds them. */
+/** The limit of the bundle's schema. */
 const MAX_GRANTS = 10_000;
 
 export interface GrantName {
@@ -33,7 +33,7 @@ export class Grants {
     });
   }
 
-  /** Gives it, or changes its access. Saying the same again is no harm. @throws Refusal `not_found`, `definition_invalid` */
+  /** Creates a grant or changes its access. Repeating a call has no effect. @throws Refusal `not_found`, `definition_invalid` */
   put(
     operation: Operation,
     name: GrantName,
@@ -79,7 +79,7 @@ export class Grants {
   }
 }
 
-/** Neither part holds a space. */
+/** Neither part contains a space. */
 function grantId({ clientId, resource }: GrantName): string {
   return `${clientId} ${resource}`;
 }

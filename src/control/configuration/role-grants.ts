@@ -1,4 +1,4 @@
-/** Role grants. Nobody grants more than they hold: giving takes `administer` at the scope, which only admins have. */
+/** Role grants. Only an admin of a scope may grant roles at it, so that no caller grants more than they hold. */
 import type { NewRoleGrant, RoleGrantView, ScopeView } from '../../api-contract/operators-contract.ts';
 import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -63,7 +63,7 @@ export class RoleGrants {
   }
 }
 
-/** As the API says it, so that the installation has no ID, and everything else has one. @throws Refusal `scope_invalid` */
+/** Converts the API's scope: only the installation has no ID. @throws Refusal `scope_invalid` */
 export function scopeOf({ kind, id }: ScopeView): Scope {
   if ((kind === 'installation') !== (id === undefined)) throw new Refusal('scope_invalid');
   return { kind, id: id ?? '' };
@@ -73,7 +73,7 @@ export function scopeView({ kind, id }: Scope): ScopeView {
   return kind === 'installation' ? { kind } : { kind, id };
 }
 
-/** Where a scope is; undefined when there is no such thing. */
+/** The place of a scope; undefined when it does not exist. */
 export async function placeOfScope(tx: Transaction, { kind, id }: Scope): Promise<Place | undefined> {
   switch (kind) {
     case 'installation':
@@ -91,7 +91,7 @@ export async function placeOfScope(tx: Transaction, { kind, id }: Scope): Promis
   }
 }
 
-/** What is granted on a scope comes after, or before, whatever removes the scope. */
+/** Serializes granting at a scope with removing that scope. */
 export function lockOf({ kind, id }: Scope): Lock {
   return kind === 'site' ? { kind: 'site', siteId: id } : INSTALLATION_LOCK;
 }

@@ -1,4 +1,4 @@
-/** Who may call a route. Its first sources put a route into bundles; taking them away takes it out. */
+/** Allowed sources of a route. A route is in bundles only while it has sources. */
 import {
   type AllowedSources,
   ROUTE_SOURCES_REPLACEMENT,
@@ -34,7 +34,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
   }
 
   /**
-   * @param version that the change was made from; undefined to give a route its first sources
+   * @param version the change is based on; undefined when the route has no sources yet
    * @throws Refusal `not_found` without the route, `precondition_required`, `precondition_failed`, `definition_invalid`
    */
   put(
@@ -50,7 +50,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
         set: { allowedSources },
         add: async (first) => {
           await tx.routeSources.add({ siteId, routeId, allowedSources, ...first });
-          // The route's own view says whether it is published.
+          // The route's view shows whether the route is published, so its version changes too.
           await tx.routes.change(route, {}, nowMs);
         },
         check: async () => {

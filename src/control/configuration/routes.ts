@@ -1,4 +1,4 @@
-/** Routes of a site. A route is kept before anybody may call it, and published once it has sources. */
+/** Routes of a site. A route without allowed sources is stored, but not published. */
 
 import {
   type NewRoute,
@@ -58,7 +58,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       if ((await tx.routes.find(siteId, routeId)) !== undefined) throw new Refusal('already_exists');
       await refuseFaultyRoute(tx, { siteId, routeId }, definition);
-      // Without sources bundles do not hold it: nothing to publish yet.
+      // No publication needed: bundles leave out routes without sources.
       await tx.routes.add({ siteId, routeId, definition: JSON.stringify(definition), ...newVersion(nowMs) });
       return { name: [siteId, routeId] };
     });
@@ -80,7 +80,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     });
   }
 
-  /** With its sources. @throws Refusal `not_found`, `precondition_failed` */
+  /** Also removes its sources. @throws Refusal `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, routeId], version, async (tx) => {
       const wasPublished = await tx.routeSources.remove(siteId, routeId);
@@ -94,8 +94,8 @@ async function isPublished(tx: Transaction, { siteId, routeId }: RouteName): Pro
 }
 
 /**
- * Compiles the one route as a verifier would: a route without sources is in no bundle, so nothing else looks at it yet.
- * @throws Refusal `definition_invalid`, fault by fault
+ * Compiles the route alone as a verifier would. The site check does not cover it while it has no sources.
+ * @throws Refusal `definition_invalid` with each fault
  */
 async function refuseFaultyRoute(
   tx: Transaction,

@@ -1,4 +1,4 @@
-/** A site's signing keys as operators see, rotate and retire them. Making and using them is the publisher's. */
+/** Operators list, rotate and retire a site's signing keys here. The publisher creates them and signs with them. */
 import type {
   SigningKeyResource,
   SigningKeyRetirement,
@@ -46,7 +46,7 @@ export class SigningKeyAdministration {
     });
   }
 
-  /** @throws Refusal `not_found`, `signing_key_state_conflict` unless it is retiring, and later than asked for */
+  /** @throws Refusal `not_found`, `signing_key_state_conflict` unless the key is retiring at a later time */
   retire(
     operation: Operation,
     siteId: string,

@@ -1,6 +1,6 @@
 /**
- * Auth Sites. Identifier, trust domain and issuer URL are fixed: transcripts, passports and enrolled workloads name
- * them, and a site whose names changed would be another one for all of them.
+ * Auth Sites. Identifier, trust domain and issuer URL cannot change, because transcripts, passports and enrolled
+ * workloads name them.
  */
 
 import {
@@ -31,7 +31,7 @@ import {
 import { refuseHeldScope } from './environments.ts';
 import { siteLock, VersionedResource } from './versioned-resource.ts';
 
-/** Makes a new site's signing keys, in the transaction that makes the site. */
+/** Creates a new site's signing keys, in the transaction that creates the site. */
 export type CreateSiteKeys = (tx: Transaction, siteId: string, nowMs: number) => Promise<unknown>;
 
 export interface SitesDeps extends ConfigurationDeps {
@@ -53,7 +53,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     this.#deps = deps;
   }
 
-  /** All within reach. */
+  /** All sites within reach. */
   list(reach: Reach, page: Page): Promise<readonly SiteView[]> {
     return this.listRows((tx) => tx.hierarchy.reachedSites(reach, page));
   }
@@ -89,7 +89,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     });
   }
 
-  /** Publishes everything from now on above the revision. @throws Refusal `not_found` */
+  /** Publishes every later revision above this one. @throws Refusal `not_found` */
   async raiseFloor(operation: Operation, id: string, aboveRevision: number): Promise<SiteFloorView> {
     const { store } = this.#deps;
     const before = found(await store.read((tx) => tx.sites.find(id)));
@@ -106,11 +106,11 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while anything of it is of use */
+  /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while the site has dependent resources */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.removeRow(operation, [id], version, async (tx, _row, nowMs) => {
       await refuseUse(tx, id, Math.floor(nowMs / 1000));
-      // Another site may get the identifier, and must not continue this chain.
+      // Publishers drop their state: a new site may reuse the identifier, and must not continue this chain.
       tx.notify({ topic: 'site_published', reference: id });
       return {};
     });
@@ -155,7 +155,7 @@ function changedColumns(change: SiteChange) {
   };
 }
 
-/** Whether bundles hold any of it. */
+/** Whether the change affects bundles. */
 function isPublished(change: SiteChange): boolean {
   const { display_name: _name, source_capacity: _capacity, ...published } = change;
   return Object.keys(published).length > 0;
@@ -169,7 +169,7 @@ function originFaults(origins: readonly string[]): readonly RefusalFault[] {
   );
 }
 
-/** An absolute URL in the one spelling that URL parsers write, or that without its last slash. */
+/** Requires an absolute URL in the spelling that URL parsers write, with or without the trailing slash. */
 function issuerFaults(issuerUrl: string): readonly RefusalFault[] {
   const fault = { pointer: '/body/issuer_url', reason: 'not an absolute URL in its normal spelling' };
   if (!URL.canParse(issuerUrl)) return [fault];
@@ -182,7 +182,7 @@ function refuseFaults(faults: readonly RefusalFault[]): void {
   if (faults.length > 0) throw new Refusal('definition_invalid', undefined, { faults });
 }
 
-/** Whether what is published, or will be next, lies above the revision. */
+/** Whether the current revision, or the next one, lies above `aboveRevision`. */
 function isAbove({ revision, floorRevision, wholeNeeded }: RowOf<'site'>, aboveRevision: number): boolean {
   return revision > aboveRevision || (wholeNeeded === 1 && floorRevision >= aboveRevision);
 }
@@ -191,7 +191,7 @@ function floorView({ id, revision, floorRevision }: RowOf<'site'>): SiteFloorVie
   return { site_id: id, revision, floor_revision: floorRevision };
 }
 
-/** What still stands on a site. @throws Refusal `still_in_use` */
+/** Rejects the removal of a site with dependent resources. @throws Refusal `still_in_use` */
 async function refuseUse(tx: Transaction, siteId: string, nowSeconds: number): Promise<void> {
   const uses: readonly (readonly [what: string, rows: readonly unknown[]])[] = [
     ['attached targets', await tx.targets.attached(siteId)],
@@ -225,7 +225,7 @@ async function siteView(tx: Transaction, row: RowOf<'site'>): Promise<SiteView> 
   };
 }
 
-/** As a site keeps them. */
+/** Parses the stored list of a site's origins. */
 export function originsOf({ origins }: Pick<RowOf<'site'>, 'origins'>): string[] {
   const stored: unknown = JSON.parse(origins);
   return Array.isArray(stored) ? stored.filter((origin) => typeof origin === 'string') : [];

@@ -1,8 +1,8 @@
-/** Definitions that the database keeps as JSON text, read again as what their schema says. */
+/** Parses and validates definitions that the database stores as JSON text. */
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 
-/** What the database holds is not what was written there. Ours to mend: nobody's request is at fault. */
+/** A stored definition does not match its schema. The fault is in Control or its database, never in the request. */
 export class StoredDefinitionError extends Error {
   override readonly name = 'StoredDefinitionError';
 }

@@ -1,4 +1,4 @@
-/** Targets of a site, and their tokens: shown once, kept as hashes. */
+/** Targets of a site and their tokens. Control shows a token once and stores its hash. */
 import {
   DEFAULT_OVERLAP_SECONDS,
   type TargetView,
@@ -42,7 +42,7 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
       const token = newToken('target');
       const row = newRow(siteId, name, token, nowMs);
       await tx.targets.add(row);
-      // A source that is being published now waits for this one too.
+      // A source revision in state `publishing` now waits for this target too.
       countTargetsAgain(tx, siteId);
       return { name: [row.id], shownOnce: { token } };
     });
@@ -57,7 +57,7 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
   }
 
   /**
-   * The token before stays good for a while, so that the target can be given the new one; one before that ends now.
+   * The previous token stays valid for an overlap, so that the target can switch. An even older one ends now.
    * @throws Refusal `not_found`, `target_state_conflict`
    */
   async rotateToken(
@@ -91,7 +91,7 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
   }
 }
 
-/** Tells the publisher to count again which attached targets it waits for. */
+/** Makes the publisher read again which attached targets it waits for. */
 function countTargetsAgain(tx: Transaction, siteId: string): void {
   tx.notify({ topic: 'site_changed', reference: siteId });
 }

@@ -1,9 +1,9 @@
 /**
- * What every versioned resource does the same way: one transaction under one lock, a version that must match, one audit
- * event with the resource before and after, and a note of what the next bundle has to hold.
+ * Base class of versioned resources. Each change runs in one transaction under one lock, requires a matching version,
+ * writes one audit event with the resource before and after, and records what the next bundle must hold.
  *
- * A resource says what it is with a {@link ResourceKind}, and adds its own rules in the callbacks. Callbacks run inside
- * the transaction: no network, no effects outside it.
+ * A resource describes itself with a {@link ResourceKind} and adds its rules in callbacks. Callbacks run inside the
+ * transaction, so they must not use the network or have effects outside it.
  */
 import type { AuditedChange, AuditedResource, AuditVerb } from '../domain/audit-kinds.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -25,7 +25,7 @@ export interface ResourceKind<R extends AuditedResource, T extends VersionedTabl
   /** The resource's name in audit events. */
   readonly audited: R;
   readonly table: (tx: Transaction) => VersionedTable<T>;
-  /** What a change locks. */
+  /** The lock that a change takes. */
   readonly lock: (name: NameOf<T>, store: ControlStore) => Lock | Promise<Lock>;
   readonly place: (tx: Transaction, row: RowOf<T>) => Place | Promise<Place>;
   /** The row's name in audit events. */
@@ -34,13 +34,13 @@ export interface ResourceKind<R extends AuditedResource, T extends VersionedTabl
   readonly view: (tx: Transaction, row: RowOf<T>) => V | Promise<V>;
 }
 
-/** What a change has beside the row itself. */
+/** What follows from a change, beside the row itself. */
 interface Consequences {
-  /** What bundles lack now. */
+  /** The change to record for the publisher. */
   readonly publish?: Change | undefined;
   /** Runs after the row is written. @throws Refusal `definition_invalid` */
   readonly check?: (() => Promise<void>) | undefined;
-  /** Events of other resources that change with it. */
+  /** Audit events of other resources that change with it. */
   readonly alsoAudited?: readonly AuditEntry[];
 }
 
@@ -50,7 +50,7 @@ interface Added<T extends VersionedTableName, S extends object> extends Conseque
 }
 
 interface PutContent<T extends VersionedTableName> extends Altered<T> {
-  /** Writes a new row. */
+  /** Inserts a new row. */
   readonly add: (version: ReturnType<typeof newVersion>) => Promise<void>;
 }
 
@@ -98,7 +98,7 @@ export abstract class VersionedResource<
     });
   }
 
-  /** @param add writes the row @throws Refusal `idempotency_conflict`, and what `add` throws */
+  /** @param add inserts the row @throws Refusal `idempotency_conflict`, and what `add` throws */
   protected createRow<S extends object = never>(
     operation: Operation,
     lock: Lock,
@@ -116,8 +116,8 @@ export abstract class VersionedResource<
   }
 
   /**
-   * Creates the row when no version is named, and otherwise changes it.
-   * @param content gives the columns that are not part of the name
+   * Creates the row when `version` is undefined, otherwise changes it.
+   * @param content returns the columns that are not part of the name
    * @throws Refusal `precondition_required`, `precondition_failed`, and what `content` throws
    */
   protected putRow(
@@ -148,7 +148,7 @@ export abstract class VersionedResource<
   }
 
   /**
-   * @param version that the change was made from; undefined for an action, which names none
+   * @param version the change is based on; undefined for an action, which requires none
    * @throws Refusal `not_found`, `precondition_failed`, and what `decide` throws
    */
   protected changeRow(
@@ -171,7 +171,7 @@ export abstract class VersionedResource<
   }
 
   /**
-   * @param prepare refuses, or removes what belongs to the row
+   * @param prepare rejects the removal, or removes what belongs to the row
    * @throws Refusal `not_found`, `precondition_failed`, and what `prepare` throws
    */
   protected removeRow(
@@ -204,7 +204,7 @@ export abstract class VersionedResource<
     return found(await this.#kind.table(tx).find(...name));
   }
 
-  /** Checks and publishes what was written. @returns the audit events */
+  /** Runs the check and records the change for the publisher. @returns the audit events */
   async #finish(
     tx: Transaction,
     operation: Operation,
@@ -216,14 +216,14 @@ export abstract class VersionedResource<
     const place = await this.#kind.place(tx, row);
     await check?.();
     if (publish !== undefined) await publishChange(tx, found(place.siteId), publish, nowMs);
-    // The resource has the verb: both come from the same table of audit kinds.
+    // The cast is safe: resource and verb come from the same table of audit kinds.
     const what = `${this.#kind.audited}.${verb}` as AuditedChange;
     const entry = audited(operation, { what, id: this.#kind.id(row), place, before, after });
     return [entry, ...alsoAudited];
   }
 }
 
-/** Lock of resources that are named by their site first. */
+/** Lock of resources whose name begins with their site. */
 export function siteLock([siteId]: readonly [siteId: string, ...rest: unknown[]]): Lock {
   return { kind: 'site', siteId };
 }

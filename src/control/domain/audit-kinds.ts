@@ -1,6 +1,6 @@
 /**
- * What the audit trail can say was done, to what: `proofgate.control.<resource>.<verb>`. Verbs are imperatives, the same
- * one for the same doing whatever it is done to. Kinds are stable: people filter and alarm on them.
+ * Kinds of audit events: `proofgate.control.<resource>.<verb>`. Verbs are imperatives, and one verb means the same for
+ * every resource. Kinds are stable: operators filter and alert on them.
  * Source: docs/control.md "Audit events".
  */
 export const AUDITED = {

@@ -1,6 +1,6 @@
 /**
- * Enrollment policies, enrollments and derived keys: who may turn a workload's token into a key, and for how long it
- * lives. Pure: records and clock are arguments.
+ * Rules of enrollment policies, enrollments and derived keys: when a workload token yields a key, and how long the key
+ * lives. Pure functions: records and clock are arguments.
  * Source: specification "Enrollment policy", "Derived key", "Limits"; docs/control.md "Enrollment".
  */
 import type { Machine } from './machine.ts';
@@ -60,15 +60,15 @@ export const KEY_MACHINE: Machine<KeyState, KeyEvent> = {
   table: { active: { revoke: 'revoked', expire: 'expired' }, revoked: {}, expired: {} },
 };
 
-/** Bounds of a policy's maximum key lifetime. */
+/** Limits of a policy's maximum key lifetime. */
 export const MIN_KEY_LIFETIME_SECONDS = 60;
 export const MAX_KEY_LIFETIME_SECONDS = 86_400;
-/** Keys that one workload token may enroll, unless the policy says fewer: restarted pods find their token again. */
+/** Default limit of keys per workload token. More than one, because a restarted pod finds its token again. */
 export const MAX_KEYS_PER_TOKEN = 5;
 export const CHALLENGE_LIFETIME_SECONDS = 120;
 
 /**
- * When a key ends: the earlier of the token's expiry and the policy's maximum lifetime, fixed when the proof is
+ * Expiry of a key: the token's expiry or the policy's maximum lifetime, whichever is earlier. Fixed when the proof is
  * accepted. Times in seconds.
  */
 export function keyExpirySeconds(facts: {
@@ -76,13 +76,13 @@ export function keyExpirySeconds(facts: {
   readonly acceptedAtSeconds: number;
   readonly maxKeyLifetimeSeconds: number;
 }): number {
-  // A NumericDate may have a fraction (RFC 7519 section 2); a key's end is a whole second and not after the token's.
+  // A NumericDate may have a fraction (RFC 7519 section 2). Round down: a key must not outlive its token.
   return Math.floor(
     Math.min(facts.tokenExpiresAtSeconds, facts.acceptedAtSeconds + facts.maxKeyLifetimeSeconds),
   );
 }
 
-/** The state of a key as of now: the stored one, or expired. */
+/** The state of a key now: the stored state, or expired. */
 export function keyStateAt(
   stored: 'active' | 'revoked',
   expiresAtSeconds: number,
@@ -92,10 +92,10 @@ export function keyStateAt(
   return nowSeconds < expiresAtSeconds ? 'active' : 'expired';
 }
 
-/** Whether a policy lets anybody in now. */
+/** Facts that decide whether a policy accepts enrollments now. */
 export interface PolicyFacts {
   readonly policyState: PolicyState;
-  /** State of the exact source revision that the policy is bound to. */
+  /** State of the exact source revision that the policy names. */
   readonly revisionState: SourceState;
   /** Whether a newer revision of the source is the active one. */
   readonly supersededByActive: boolean;
@@ -109,7 +109,7 @@ export function policyRefusal(facts: PolicyFacts): PolicyRefusal | undefined {
   return facts.supersededByActive ? 'policy_revision_outdated' : 'source_not_active';
 }
 
-/** What is known of a proof whose token was verified in full. */
+/** Facts about a proof whose token was fully verified. */
 export interface SubmissionFacts extends PolicyFacts {
   readonly subjectIsBlocked: boolean;
   readonly publicKeyWasRevoked: boolean;
@@ -120,7 +120,7 @@ export interface SubmissionFacts extends PolicyFacts {
 
 export type SubmissionRefusal = PolicyRefusal | 'subject_blocked' | 'key_revoked' | 'token_key_limit';
 
-/** Why a verified proof makes no key; undefined when it does. Asked at submission, and again at approval. */
+/** Why a verified proof yields no key; undefined when it does. Evaluated at submission and again at approval. */
 export function submissionRefusal(facts: SubmissionFacts): SubmissionRefusal | undefined {
   const refusal = policyRefusal(facts);
   if (refusal !== undefined) return refusal;

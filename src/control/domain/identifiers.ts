@@ -1,6 +1,6 @@
 /**
- * Names of things. What Control names itself sorts by the moment it was made, so that pages follow time; what must not
- * be guessed is random throughout.
+ * Generates identifiers. IDs of resources sort by creation time, so that pages follow it. References that must be
+ * unguessable are fully random.
  */
 import { randomBytes } from 'node:crypto';
 
@@ -21,7 +21,7 @@ export const ID_PREFIXES = {
 } as const;
 export type IdentifiedKind = keyof typeof ID_PREFIXES;
 
-/** Crockford's base 32, whose order is that of ASCII. */
+/** Crockford's base 32; its digits are in ASCII order. */
 const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz';
 
 /** Such as `enr_06cz…`: 48 bits of milliseconds, then 80 random bits, 26 characters in all. */

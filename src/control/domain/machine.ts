@@ -1,9 +1,9 @@
 /**
- * State machines as data: what each state answers to each event. Pure; whoever moves a record asks here first.
+ * State machines as data: the next state for each state and event. Pure; every state change of a record goes through here.
  * Source: specification "States and transitions", docs/control.md.
  */
 
-/** What comes of an event. */
+/** Result of an event. */
 export type Move<S extends string> =
   | { readonly kind: 'moved'; readonly to: S }
   | { readonly kind: 'refused'; readonly code: string };
@@ -14,20 +14,20 @@ export interface Machine<S extends string, E extends string> {
   readonly events: readonly E[];
   /** States that no event leaves. */
   readonly final: readonly S[];
-  /** An event that a state does not name is refused. */
+  /** A state rejects every event that it does not list. */
   readonly table: { readonly [State in S]: { readonly [Event in E]?: S } };
-  /** Code of the refusal. */
+  /** Error code of a rejected event. */
   readonly refusal: string;
 }
 
-/** @returns the state after the event, or the machine's refusal */
+/** @returns the state after the event, or the machine's error code */
 export function move<S extends string, E extends string>(
   machine: Machine<S, E>,
   state: S,
   event: E,
 ): Move<S> {
   const row = machine.table[state];
-  // Its own members only: a name that every object has is no event.
+  // Own members only: inherited names such as `toString` are no events.
   const to = Object.hasOwn(row, event) ? row[event] : undefined;
   return to === undefined ? { kind: 'refused', code: machine.refusal } : { kind: 'moved', to };
 }

@@ -1,6 +1,6 @@
 /**
- * Everything that Control refuses, by stable codes. Services throw {@link Refusal}; the API's one edge turns it into a
- * problem (RFC 9457) with the status given here.
+ * Every error that Control returns, by stable code. Services throw {@link Refusal}; `api/problems.ts` turns it into a
+ * problem (RFC 9457) with the status listed here.
  * Source: docs/control.md.
  */
 
@@ -52,7 +52,7 @@ export const REFUSALS = {
   signing_key_state_conflict: [409, 'The key is not retiring, or ends no later'],
   target_state_conflict: [409, 'The target is detached'],
   revision_out_of_range: [409, 'The revision is too far above what was published'],
-  // What is sent, and what it says
+  // Invalid content
   unsupported_enrollment_provider: [422, 'Only oidc_jwks is supported'],
   public_key_invalid: [422, 'Not an Ed25519 public key that can be used'],
   reference_unknown: [422, 'The body refers to something that is not in this Auth Site'],
@@ -74,7 +74,7 @@ export const REFUSALS = {
   token_expired: [403, 'The workload token has expired'],
   token_not_yet_valid: [403, 'The workload token is not valid yet'],
   token_claims: [403, "The workload token's claims cannot be used"],
-  // Faults
+  // Server errors
   internal: [500, 'Something went wrong here; nothing was changed'],
   issuer_keys_unavailable: [503, "The issuer's keys cannot be had"],
   identity_provider_unavailable: [503, 'The identity provider does not answer; try again'],
@@ -94,13 +94,13 @@ export interface RefusalOptions {
   readonly faults?: readonly RefusalFault[];
 }
 
-/** Thrown inside a mutation it undoes everything. The message is for people; it never holds a secret. */
+/** Thrown inside a mutation, it rolls everything back. The message is for people and never holds a secret. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: RefusalCode;
-  /** When it is worth asking again, seconds. */
+  /** Seconds until a retry makes sense. */
   readonly retryAfterSeconds: number | undefined;
-  /** Fault by fault, where one request has several. */
+  /** Each fault, where one request has several. */
   readonly faults: readonly RefusalFault[] | undefined;
 
   constructor(code: RefusalCode, detail?: string, options: RefusalOptions = {}) {

@@ -1,12 +1,13 @@
 /**
- * Who may do what, where. A role is granted on the installation, an environment, a fleet or a site, and holds below it.
+ * Roles, permissions and scopes. A role granted on the installation, an environment, a fleet or a site applies to
+ * everything below it.
  * Source: docs/control.md "Scope, permissions, secrets".
  */
 
 export const ROLES = ['viewer', 'approver', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** What a request needs. Each role holds its own permission and those of the roles before it. */
+/** Permissions of requests. Each role has its own permission and those of the roles before it. */
 export const PERMISSIONS = ['read', 'decide_enrollments', 'operate', 'administer'] as const;
 export type Permission = (typeof PERMISSIONS)[number];
 
@@ -24,13 +25,13 @@ export function roleHolds(role: Role, permission: Permission): boolean {
 export const SCOPE_KINDS = ['installation', 'environment', 'fleet', 'site'] as const;
 export type ScopeKind = (typeof SCOPE_KINDS)[number];
 
-/** Where a role is granted. `id` is empty for the installation. */
+/** The scope of a role grant. `id` is empty for the installation. */
 export interface Scope {
   readonly kind: ScopeKind;
   readonly id: string;
 }
 
-/** A place with all that is above it. */
+/** A resource's place in the hierarchy, with everything above it. */
 export interface Place {
   readonly environmentId?: string;
   readonly fleetId?: string;
@@ -39,7 +40,7 @@ export interface Place {
 
 export const INSTALLATION: Scope = { kind: 'installation', id: '' };
 
-/** Whether a role that is granted on `scope` holds at `place`. */
+/** Whether a role granted on `scope` applies at `place`. */
 export function scopeCovers(scope: Scope, place: Place): boolean {
   switch (scope.kind) {
     case 'installation':
@@ -58,12 +59,12 @@ export interface HeldRole {
   readonly scope: Scope;
 }
 
-/** The one question that every request asks. */
+/** Whether the roles grant the permission at the place. Every authorization decision goes through here. */
 export function mayDo(held: readonly HeldRole[], permission: Permission, place: Place): boolean {
   return held.some(({ role, scope }) => roleHolds(role, permission) && scopeCovers(scope, place));
 }
 
-/** All places where somebody holds a permission. */
+/** All places where an operator has a permission. */
 export type Reach =
   | { readonly kind: 'everything' }
   | {
@@ -73,7 +74,7 @@ export type Reach =
       readonly siteIds: readonly string[];
     };
 
-/** Where lists are to look: what {@link mayDo} would allow, as a set. */
+/** What {@link mayDo} would allow, as a set: lists use it to filter. */
 export function reachOf(held: readonly HeldRole[], permission: Permission): Reach {
   const scopes = held.filter(({ role }) => roleHolds(role, permission)).map(({ scope }) => scope);
   if (scopes.some(({ kind }) => kind === 'installation')) return { kind: 'everything' };

@@ -1,6 +1,5 @@
 /**
- * What lies between a key and its traffic: targets, key-level grants, signing profiles, and the five conditions of
- * runtime readiness. Each rung is a claim of its own.
+ * States of targets and signing profiles, and the five conditions of runtime readiness. Each condition is checked alone.
  * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
  */
 import type { Machine } from './machine.ts';
@@ -38,7 +37,7 @@ export const PROFILE_MACHINE: Machine<ProfileState, ProfileEvent> = {
 
 export type Access = 'read' | 'write';
 
-/** Whether a grant gives the access that a route needs: write includes read. */
+/** Whether a grant covers the access that a route needs: write includes read. */
 export function grantCovers(granted: Access | undefined, needed: Access): boolean {
   return granted === 'write' || granted === needed;
 }

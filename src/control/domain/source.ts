@@ -1,6 +1,6 @@
 /**
- * Trust Anchor Sources: who may prove workload identity. The state belongs to a revision; a source has many, and at
- * most one of them is active. A source grants nothing by itself.
+ * Rules of Trust Anchor Sources, which prove workload identity. Each revision has a state, and at most one revision of
+ * a source is active. A source alone grants no access.
  * Source: specification "Trust Anchor Source" and its states; docs/control.md "Trust Anchor Source".
  */
 import type { Machine } from './machine.ts';
@@ -37,10 +37,10 @@ export const SOURCE_EVENTS = [
 ] as const;
 export type SourceEvent = (typeof SOURCE_EVENTS)[number];
 
-/** Most revisions of a source: what the databases' column holds. */
+/** Maximum number of revisions of a source: the limit of the database column. */
 export const MAX_SOURCE_REVISION = 2_147_483_647;
 
-/** How far ahead of this clock another instance's may be. A key set from later than that is of no use. */
+/** Maximum clock lead of another instance. A key set with a later timestamp is not used. */
 export const MAX_KEY_SET_LEAD_MS = 30_000;
 
 export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
@@ -78,12 +78,12 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
   },
 };
 
-/** Slots of a site, unless the site says otherwise. */
+/** Default number of source slots of a site. */
 export const DEFAULT_SOURCE_CAPACITY = 16;
 
 const SLOT_HOLDERS: ReadonlySet<SourceState> = new Set(['activating', 'publishing', 'active', 'suspended']);
 
-/** Whether a revision in this state makes its source hold a capacity slot. A source holds one, however many revisions do. */
+/** Whether a revision in this state occupies its source's capacity slot. A source uses one slot for all its revisions. */
 export function holdsSlot(state: SourceState): boolean {
   return SLOT_HOLDERS.has(state);
 }
@@ -95,11 +95,11 @@ export type KeyPolicy = (typeof KEY_POLICIES)[number];
 export interface ActivationFacts {
   readonly state: SourceState;
   readonly detectedScope: string | undefined;
-  /** The scope that the operator says it is. */
+  /** The scope that the operator confirmed. */
   readonly expectedScope: string;
-  /** Whether a revision of the same source is on its way already. */
+  /** Whether another revision of the source is already activating or publishing. */
   readonly anotherInProgress: boolean;
-  /** Whether the source holds a slot already, through an older revision. */
+  /** Whether the source already has a slot, through an older revision. */
   readonly sourceHoldsSlot: boolean;
   readonly slotsUsed: number;
   readonly capacity: number;
@@ -111,7 +111,7 @@ export type ActivationRefusal =
   | 'source_revision_in_progress'
   | 'source_capacity_exhausted';
 
-/** Whether a revision may begin to activate; undefined when it may. Taking the slot must be atomic with asking. */
+/** Why a revision cannot activate; undefined when it can. Call it in the transaction that takes the slot. */
 export function activationRefusal(facts: ActivationFacts): ActivationRefusal | undefined {
   if (SOURCE_MACHINE.table[facts.state].activate === undefined) return 'source_state_conflict';
   if (facts.detectedScope !== facts.expectedScope) return 'source_scope_mismatch';
@@ -120,5 +120,5 @@ export function activationRefusal(facts: ActivationFacts): ActivationRefusal | u
   return undefined;
 }
 
-/** Targets that a publishing source waits for: a site may have a thousand, and its propagation lists them all. */
+/** Maximum number of listed targets that a publishing source waits for; a site's propagation lists them all. */
 export const MAX_SHOWN_TARGETS = 10;

@@ -1,5 +1,5 @@
 /**
- * The one transaction in which a verified submission becomes an enrollment: every fact is read again inside it.
+ * Turns a verified submission into an enrollment, in one transaction that reads every fact again.
  * Source: docs/control.md "Enrollment".
  */
 import { audited, newVersion } from '../configuration/change.ts';
@@ -15,7 +15,7 @@ import { enrollmentView } from './enrollment-views.ts';
 import { issueKey } from './issuing.ts';
 import { submissionFacts } from './policy-facts.ts';
 
-/** A submission whose signature and token were verified, against the policy as it was then. */
+/** A submission with verified signature and token, and the policy that they were verified against. */
 export interface VerifiedSubmission {
   readonly challengeId: string;
   readonly policy: RowOf<'enrollmentPolicy'>;
@@ -24,7 +24,7 @@ export interface VerifiedSubmission {
   readonly token: VerifiedToken;
 }
 
-/** In the site's lock. @returns the enrollment's ID @throws Refusal */
+/** Call it under the site's lock. @returns the enrollment's ID @throws Refusal */
 export async function acceptSubmission(
   tx: Transaction,
   verified: VerifiedSubmission,
@@ -34,7 +34,7 @@ export async function acceptSubmission(
   const policy = await tx.policies.find(challenge.policyId);
   if (policy === undefined) throw new Refusal('policy_not_active');
   if (policy.sourceRevision !== verified.policy.sourceRevision) {
-    // The token was verified against another revision: the same submission will be, next time, against the right one.
+    // The token was verified against another revision. A retry verifies it against the current one.
     throw new Refusal('unavailable', 'the policy was changed meanwhile; submit again');
   }
   const facts = await submissionFacts(tx, policy, challenge.thumbprint, verified.tokenHash);
@@ -71,7 +71,7 @@ interface Acceptance {
   readonly verified: VerifiedSubmission;
 }
 
-/** @throws Refusal `token_expired` when there is no time left for a key */
+/** @throws Refusal `token_expired` when a key would expire at once */
 function newEnrollment({ challenge, policy, verified }: Acceptance, nowMs: number): RowOf<'enrollment'> {
   const { token } = verified;
   const acceptedAtSeconds = Math.floor(nowMs / 1000);

@@ -1,6 +1,6 @@
 /**
- * Challenges: bound to a policy and a public key, good for two minutes. The challenge itself is not kept: it is derived
- * from its row and the master key.
+ * Issues challenges, each bound to a policy and a public key and valid for two minutes. Control does not store the
+ * challenge; it derives it from its row and the master key.
  * Source: docs/control.md "Enrollment".
  */
 
@@ -34,8 +34,8 @@ export class Challenges {
   }
 
   /**
-   * @throws Refusal `unsupported_enrollment_provider`, `policy_unknown`, `public_key_invalid`, and whatever a submission
-   *   would be refused with now
+   * @throws Refusal `unsupported_enrollment_provider`, `policy_unknown`, `public_key_invalid`, and every error that a
+   *   submission would get now
    */
   async issue(
     { policy: reference, provider, public_key: jwk }: ChallengeRequest,
@@ -45,7 +45,7 @@ export class Challenges {
     if (!ENROLLMENT_PROVIDERS.some((supported) => supported === provider)) {
       throw new Refusal('unsupported_enrollment_provider');
     }
-    // Before the point is checked, which costs a millisecond.
+    // First, because validating the public key's point costs a millisecond.
     attempt.policy = await store.read((tx) => requireReference(tx, reference));
     const key = keys.import(jwk);
     if (key === undefined) throw new Refusal('public_key_invalid');
@@ -65,7 +65,7 @@ export class Challenges {
     };
   }
 
-  /** The challenge of a row: a secret until it is used. */
+  /** The challenge of a row. It is a secret until used. */
   textOf({ id, policyId, thumbprint }: Pick<RowOf<'challenge'>, 'id' | 'policyId' | 'thumbprint'>): string {
     return this.#options.masterKey.challenge(id, policyId, thumbprint);
   }

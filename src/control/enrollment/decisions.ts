@@ -1,5 +1,5 @@
 /**
- * Operators decide on enrollments that wait; what they approve is checked again as if it were submitted now.
+ * Operators approve or deny pending enrollments. An approval checks the enrollment again as if it were submitted now.
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
 
@@ -48,7 +48,7 @@ export class EnrollmentDecisions {
   }
 
   /**
-   * Issues the key. What refuses it leaves the enrollment waiting, but for its time: then it has expired.
+   * Issues the key. After an error the enrollment stays pending, unless its time is over: then it is expired.
    * @throws Refusal `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_revision_outdated`,
    *   `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`, `token_key_unknown`,
    *   `issuer_keys_unavailable`
@@ -63,7 +63,7 @@ export class EnrollmentDecisions {
       const entry = await decide(hand, hand.row, { verb: 'approve', state, keyId }, operation, nowMs);
       return { result: enrollmentView(await requireEnrollment(hand.tx, id)), audit: [entry, audit] };
     });
-    // Only now: thrown inside, it would undo that the enrollment has expired.
+    // Thrown inside the transaction, it would roll back the expiry.
     if (view.state === 'expired') throw new Refusal('enrollment_expired');
     return view;
   }
@@ -78,7 +78,7 @@ export class EnrollmentDecisions {
     });
   }
 
-  /** What waits although its key would have ended. One transaction for each. @returns how many expired */
+  /** Expires pending enrollments whose key would have ended, each in its own transaction. @returns how many */
   async expireOverdue(limit: number): Promise<number> {
     const nowSeconds = Math.floor(this.#nowMs() / 1000);
     const overdue = await this.#store.read((tx) => tx.enrollments.overdue(nowSeconds, limit));
@@ -106,7 +106,7 @@ export class EnrollmentDecisions {
   }
 }
 
-/** Somebody decided it between the look and the lock. */
+/** Ignores that an operator decided the enrollment between the read and the lock. */
 function ignoreDecided(error: unknown): void {
   const isDecided =
     error instanceof Refusal && ['enrollment_state_conflict', 'enrollment_unknown'].includes(error.code);
@@ -126,7 +126,7 @@ async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Pro
     throw new Refusal(refusal, revision && (await whyNotActive(tx, revision)));
   }
   if (refusal !== undefined) throw new Refusal(refusal);
-  // The token was verified against one revision; what the policy is bound to since then has not vouched for it.
+  // The revision that the policy is bound to now has not verified this token.
   if (policy.sourceId !== row.sourceId || policy.sourceRevision !== row.sourceRevision) {
     throw new Refusal('policy_revision_outdated');
   }
@@ -135,7 +135,7 @@ async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Pro
 
 /** Rejects a token whose signing key the issuer has withdrawn since. @throws Refusal */
 async function refuseWithdrawnKey(tx: Transaction, row: RowOf<'enrollment'>, nowMs: number): Promise<void> {
-  // An older program without this column accepted it.
+  // An older version, without this column, accepted the enrollment.
   if (row.tokenKeyThumbprint === null) return;
   const kept = await tx.sources.keySet(row.sourceId, row.sourceRevision);
   const keys = kept && parseKeySetText(kept.jwks);

@@ -1,5 +1,5 @@
 /**
- * Waiting enrollments that can come to nothing any more are denied at once, so that whoever waits hears of it.
+ * Denies pending enrollments that can no longer succeed, so that waiting workloads learn it at once.
  * Source: docs/control.md "Enrollment".
  */
 import { audited, type By } from '../configuration/change.ts';
@@ -17,7 +17,7 @@ export interface PlacedTransaction {
   readonly place: Place;
 }
 
-/** Codes that an operator or Control denies with; stable, and shown to the workload. */
+/** Denial codes of operators and Control. They are stable; workloads see them. */
 export type DenialCode = RefusalCode | 'denied_by_operator';
 
 /** @throws Refusal `enrollment_state_conflict` */
@@ -27,7 +27,7 @@ export function enrollmentStateAfter(state: EnrollmentState, event: EnrollmentEv
   throw new Refusal('enrollment_state_conflict', `the enrollment is ${state}`);
 }
 
-/** @returns the audit rows, one for each */
+/** @returns one audit row for each enrollment */
 export async function denyWaiting(
   placed: PlacedTransaction,
   waiting: readonly RowOf<'enrollment'>[],
@@ -48,11 +48,11 @@ export interface Outcome {
   readonly state: EnrollmentState;
   readonly denialCode?: DenialCode;
   readonly keyId?: string;
-  /** For the audit row alone. */
+  /** For the audit row only. */
   readonly reason?: string | undefined;
 }
 
-/** Writes an outcome down, and tells whoever waits for it. @returns the audit row */
+/** Records the outcome and notifies waiting polls. @returns the audit row */
 export async function decide(
   { tx, place }: PlacedTransaction,
   row: RowOf<'enrollment'>,

@@ -1,5 +1,5 @@
 /**
- * The Enrollment Command Generator: what somebody runs, or puts into a pod template, to enroll under a policy.
+ * The Enrollment Command Generator: the command or pod template with which a workload enrolls under a policy.
  * Source: specification "Enrollment Command Generator", "Command-line tool"; docs/control.md "Enrollment".
  */
 
@@ -11,7 +11,7 @@ import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { serviceAccountOf } from './verified-subject.ts';
 
-/** Where the snippet's volumes are mounted. */
+/** Mount points of the snippet's volumes. */
 const TOKEN_DIRECTORY = '/var/run/secrets/proofgate';
 const KEY_DIRECTORY = '/var/run/proofgate';
 const CA_DIRECTORY = '/etc/proofgate/control-ca';
@@ -21,19 +21,19 @@ export const CA_FILE = `${CA_DIRECTORY}/ca.crt`;
 const KEY_VOLUME = 'proofgate-key';
 const TOKEN_VOLUME = 'proofgate-token';
 const CA_VOLUME = 'proofgate-control-ca';
-/** Where the agent answers the kubelet's probes, by the name of its container's port. */
+/** Container port on which the agent answers the kubelet's probes. */
 const ADMIN_PORT = { name: 'proofgate-admin', containerPort: 9195 };
 
-/** Kubernetes projects no token for less (specification "Limits"). */
+/** Minimum lifetime of a projected token in Kubernetes (specification "Limits"). */
 const MIN_TOKEN_SECONDS = 600;
 
 export interface EnrollCommandsOptions {
   readonly store: ControlStore;
-  /** The first of Control's --public-url values, without a slash at its end. */
+  /** The first --public-url value, without a trailing slash. */
   readonly controlUrl: string;
-  /** Holds the `proofgate` binary; workloads' clusters pull it. */
+  /** Image with the `proofgate` binary; the workloads' clusters pull it. */
   readonly image: string;
-  /** A ConfigMap beside the workloads that holds `ca.crt`, where Control's certificate is of a private CA. */
+  /** ConfigMap in the workloads' namespace with `ca.crt`, if a private CA signed Control's certificate. */
   readonly caConfigMap?: string;
 }
 
@@ -76,7 +76,7 @@ export class EnrollCommands {
   }
 }
 
-/** Every value that may begin with a dash is joined to its flag. */
+/** Joins values to their flags with `=`, because a value may begin with a dash. */
 function commandLine(
   command: 'enroll' | 'agent',
   controlUrl: string,
@@ -93,13 +93,13 @@ function commandLine(
   ];
 }
 
-/** One word of a POSIX shell, whatever it holds. */
+/** Quotes any text as one word of a POSIX shell. */
 export function quoteForShell(word: string): string {
   if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word)) return word;
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Five minutes for the first key; the application starts once it is there. */
+/** Allows five minutes for the first key; the application starts once the key is there. */
 const PROBES = {
   startupProbe: {
     httpGet: { path: '/readyz', port: ADMIN_PORT.name },
@@ -129,7 +129,7 @@ const COMMENTS: { readonly [path: string]: string } = {
   configMap: " Whom to trust Control by; in each workload's own namespace.",
 };
 
-/** Parts of a pod's `spec`. @param container what it is of its own, in front of what both have */
+/** Parts of a pod's `spec`. @param container its own members, which precede the common ones */
 function podParts({ policy, audience, caConfigMap }: SnippetFacts, container: object): string {
   const account = serviceAccountOf(policy.verifiedSubject);
   const ca = caConfigMap === undefined ? [] : [{ name: CA_VOLUME, configMap: { name: caConfigMap } }];
@@ -143,7 +143,7 @@ function podParts({ policy, audience, caConfigMap }: SnippetFacts, container: ob
           allowPrivilegeEscalation: false,
           readOnlyRootFilesystem: true,
           capabilities: { drop: ['ALL'] },
-          // So that a namespace that enforces the `restricted` standard asks no more of the pod.
+          // Satisfies the `restricted` Pod Security Standard.
           seccompProfile: { type: 'RuntimeDefault' },
         },
         volumeMounts: [
@@ -166,13 +166,13 @@ function podParts({ policy, audience, caConfigMap }: SnippetFacts, container: ob
       ...ca,
     ],
   };
-  // kubectl reads YAML 1.1, too, in which a bare `on` is true and `1_000` a number.
+  // kubectl also reads YAML 1.1, in which a bare `on` is true and `1_000` is a number.
   const document = new Document(parts, { compat: 'yaml-1.1' });
   explain(document);
   return document.toString({ lineWidth: 0 });
 }
 
-/** No longer than the key may live, since a token is good for whoever holds it. */
+/** At most the key's lifetime, or Kubernetes' minimum: a token is a bearer credential. */
 function tokenSeconds({ maxKeyLifetimeSeconds }: RowOf<'enrollmentPolicy'>): number {
   return Math.max(MIN_TOKEN_SECONDS, maxKeyLifetimeSeconds);
 }

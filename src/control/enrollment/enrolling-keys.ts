@@ -1,6 +1,6 @@
 /**
- * Public keys of workloads. The same key comes with a challenge, a submission and every poll; checking its point costs
- * more than all else that is done for one of them, so keys that were found sound are remembered.
+ * Imports public keys of workloads and caches the valid ones. The same key arrives with a challenge, a submission and
+ * every poll, and validating its point is the most expensive part of such a request.
  */
 import { LRUCache } from 'lru-cache';
 import { importPublicKey, type PublicKey, parsePublicJwk } from '../../protocol/public-key.ts';
@@ -8,10 +8,10 @@ import { importPublicKey, type PublicKey, parsePublicJwk } from '../../protocol/
 const MAX_REMEMBERED_KEYS = 10_000;
 
 export class EnrollingKeys {
-  /** By the coordinate, which is all that an Ed25519 key is. */
+  /** By the coordinate `x`, which defines an Ed25519 key. */
   readonly #sound = new LRUCache<string, PublicKey>({ max: MAX_REMEMBERED_KEYS });
 
-  /** Undefined for whatever is not an Ed25519 key that can be used. */
+  /** Undefined unless the value is a usable Ed25519 key. */
   import(value: unknown): PublicKey | undefined {
     const jwk = parsePublicJwk(value);
     if (jwk?.kty !== 'OKP') return undefined;
@@ -20,7 +20,7 @@ export class EnrollingKeys {
     return key;
   }
 
-  /** Of a row, where it was put after it had been found sound. */
+  /** Imports a key from a row; it was validated before it was stored. */
   stored(publicJwk: string): PublicKey {
     const key = this.import(JSON.parse(publicJwk));
     if (key === undefined) throw new Error('a stored public key cannot be used');

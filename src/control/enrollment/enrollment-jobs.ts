@@ -1,6 +1,5 @@
 /**
- * What enrollment needs without anybody asking, by one instance for all: waiting enrollments that nobody decided in time,
- * and records that nobody needs any more.
+ * Background jobs of enrollment, on the leading instance: expire overdue pending enrollments and prune old records.
  * Source: docs/control.md "Scope, permissions, secrets" (pruning).
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,11 +10,11 @@ import type { EnrollmentDecisions } from './decisions.ts';
 
 const DAY_MS = 86_400_000;
 
-/** How long records stay. Public keys that were revoked, and blocked subjects, stay for ever. */
+/** Retention of records. Revoked public keys and blocked subjects stay for ever. */
 export interface Retention {
-  /** Challenges, after their end: until then an answer says `challenge_expired` rather than `challenge_unknown`. */
+  /** Challenges, after their end. Until then an answer gets `challenge_expired` rather than `challenge_unknown`. */
   readonly challengesMs: number;
-  /** Enrollments and derived keys, after the key has ended or would have. */
+  /** Enrollments and derived keys, after the key's actual or planned end. */
   readonly endedKeysMs: number;
   readonly auditMs: number;
 }
@@ -28,7 +27,7 @@ export const DEFAULT_RETENTION: Retention = {
 
 const ROUND_MS = 5_000;
 const MAX_EXPIRED_A_ROUND = 1_000;
-/** Pruning is for space, not for truth. */
+/** Pruning only frees space, so it may wait. */
 const ROUNDS_BETWEEN_PRUNINGS = 12;
 
 export interface EnrollmentJobs {
@@ -36,12 +35,12 @@ export interface EnrollmentJobs {
   readonly nowMs: () => number;
   readonly decisions: EnrollmentDecisions;
   readonly retention?: Partial<Retention>;
-  /** A round failed; the next one tries again. */
+  /** Reports a failed round; the next one tries again. */
   readonly report: (error: unknown) => void;
   readonly roundMs?: number;
 }
 
-/** @returns how to stop; resolves when a round under way is finished */
+/** @returns a function that stops the jobs; it resolves when the current round is finished */
 export function startEnrollmentJobs(jobs: EnrollmentJobs): () => Promise<void> {
   const { store, nowMs, decisions, report, roundMs = ROUND_MS } = jobs;
   const retention = { ...DEFAULT_RETENTION, ...jobs.retention };
@@ -54,7 +53,7 @@ export function startEnrollmentJobs(jobs: EnrollmentJobs): () => Promise<void> {
   });
 }
 
-/** What was removed, for logs and tests. */
+/** Numbers of removed records, for logs and tests. */
 export interface Pruned {
   readonly challenges: number;
   readonly enrollments: number;
@@ -63,7 +62,7 @@ export interface Pruned {
   readonly auditEvents: number;
 }
 
-/** In small transactions, so that nobody waits long for one of them. */
+/** Uses small transactions, so that others wait only briefly. */
 export async function pruneRecords(
   store: ControlStore,
   nowMs: number,
@@ -73,7 +72,7 @@ export async function pruneRecords(
   const inParts = (prunePart: (tx: Transaction) => Promise<number>) => pruneInParts(store, prunePart);
   return {
     challenges: await inParts((tx) => tx.enrollments.pruneChallenges(nowMs - retention.challengesMs)),
-    // All of them before their keys: an enrollment that says issued always finds its key.
+    // Enrollments before keys, so that an issued enrollment always finds its key.
     enrollments: await inParts((tx) => tx.enrollments.prune(endedBeforeSeconds)),
     keys: await inParts((tx) => tx.keys.prune(endedBeforeSeconds)),
     policies: await store.housekeep(undefined, (tx) => tx.policies.pruneDeleted()),

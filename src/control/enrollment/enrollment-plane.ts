@@ -1,5 +1,5 @@
 /**
- * Sources and enrollment put together: what the API's routes speak to, and the jobs behind them.
+ * Creates the services of sources and enrollment and starts their background jobs.
  * Source: docs/control.md "Trust Anchor Source", "Enrollment".
  */
 
@@ -22,20 +22,20 @@ import { type RefusedEnrollment, RefusedEnrollments } from './refused-enrollment
 import { Submissions } from './submissions.ts';
 import { type ProfilesOfClient, type ReadinessOfKey, WorkloadEnrollments } from './workload-enrollments.ts';
 
-/** The image that the generated snippet names, unless Control is told another. */
+/** Default image of the generated snippet. */
 export const DEFAULT_ENROLL_IMAGE = 'proofgate';
 
 export interface EnrollmentPlaneOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly masterKey: MasterKey;
-  /** Asks issuers; such as `IssuerFetcher`. */
+  /** Fetches issuers' metadata, such as `IssuerFetcher`. */
   readonly fetcher: JsonFetcher;
-  /** Control's --public-url values; workloads sign the one that they were given. At least one. */
+  /** The --public-url values. Workloads sign the one that they use. At least one. */
   readonly publicUrls: readonly string[];
   readonly profilesOfClient: ProfilesOfClient;
   readonly readinessOfKey: ReadinessOfKey;
-  /** What went wrong in the background, and is tried again. Must not throw. */
+  /** Reports background failures, which are retried. Must not throw. */
   readonly report: (error: unknown) => void;
   readonly reportKeySet?: KeySetCacheOptions['report'];
   readonly reportRefused?: (refused: RefusedEnrollment) => void;
@@ -52,7 +52,7 @@ export interface EnrollmentPlane {
   readonly decisions: EnrollmentDecisions;
   readonly keys: DerivedKeys;
   readonly workloads: WorkloadEnrollments;
-  /** Jobs run while this instance leads them. @returns how to stop; resolves when nothing is under way */
+  /** Jobs run while this instance leads them. @returns a function that stops them; it resolves when none runs any more */
   startJobs(): () => Promise<void>;
 }
 
@@ -112,7 +112,7 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
   };
 }
 
-/** As clients sign it (docs/control.md "Enrollment"). */
+/** The spelling that clients sign (docs/control.md "Enrollment"). */
 function withoutSlash(url: string): string {
   return url.endsWith('/') ? url.slice(0, -1) : url;
 }

@@ -1,4 +1,4 @@
-/** Enrollments as operators see them. */
+/** API views of enrollments for operators. */
 
 import type { EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
@@ -26,7 +26,7 @@ export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
   };
 }
 
-/** Written by enrollment alone, as an object of texts. */
+/** Parses provenance. Only enrollment writes it, as an object of strings. */
 export function parseProvenance(text: string): { [name: string]: string } {
   const stored: unknown = JSON.parse(text);
   if (typeof stored !== 'object' || stored === null) return {};

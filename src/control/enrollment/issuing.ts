@@ -6,7 +6,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { PlacedTransaction } from './denials.ts';
 import { derivedKeyView } from './key-views.ts';
 
-/** What a key takes over from its enrollment. */
+/** Columns that a key takes from its enrollment. */
 type Accepted = Pick<
   RowOf<'enrollment'>,
   | 'id'

@@ -1,4 +1,4 @@
-/** Derived keys as operators see them. */
+/** API views of derived keys for operators. */
 
 import type { BlockedSubjectView, DerivedKeyView } from '../../api-contract/derived-keys-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';

@@ -1,5 +1,5 @@
 /**
- * Derived keys in the operators' hands: seen, revoked, their subjects blocked and let in again.
+ * Operators list and revoke derived keys and block and unblock subjects here.
  * Source: specification "Derived key"; docs/control.md "Enrollment".
  */
 
@@ -57,9 +57,9 @@ export class DerivedKeys {
   }
 
   /**
-   * Revokes every living key ID of this public key, and refuses the public key for good. An expired key stays expired,
-   * but its public key is refused too.
-   * @throws Refusal `not_found`, `key_state_conflict` when the public key is refused already
+   * Revokes every living key ID of this public key and rejects the public key for good. An expired key stays expired, but
+   * its public key is rejected too.
+   * @throws Refusal `not_found`, `key_state_conflict` when the public key is already rejected
    */
   async revoke(
     keyId: string,
@@ -107,7 +107,7 @@ export class DerivedKeys {
     });
   }
 
-  /** In the order of {@link blockedSubjectPlace}. */
+  /** Ordered by {@link blockedSubjectPlace}. */
   async blockedSubjects(siteId: string, { after, limit }: Page): Promise<readonly BlockedSubjectView[]> {
     const [issuer, subject] = after?.split(PLACE_SEPARATOR) ?? [];
     const last = issuer === undefined || subject === undefined ? undefined : { issuer, subject };
@@ -129,10 +129,10 @@ export class DerivedKeys {
   }
 }
 
-/** Neither holds a space. */
+/** Neither part contains a space. */
 const PLACE_SEPARATOR = ' ';
 
-/** Where a blocked subject stands in their list. */
+/** List position of a blocked subject. */
 export function blockedSubjectPlace({ issuer, subject }: SubjectName): string {
   return `${issuer}${PLACE_SEPARATOR}${subject}`;
 }
@@ -144,7 +144,7 @@ async function assertRevocable(
   state: KeyState,
 ): Promise<void> {
   if (move(KEY_MACHINE, state, 'revoke').kind === 'moved') return;
-  // An expired key stays what it is; its public key can enroll again until it is refused.
+  // An expired key keeps its state, but its public key could enroll again.
   if (state === 'expired' && !(await tx.keys.publicKeyWasRevoked(siteId, thumbprint))) return;
   const detail = state === 'expired' ? 'the key is expired, and its public key refused already' : undefined;
   throw new Refusal('key_state_conflict', detail ?? `the key is ${state}`);

@@ -64,7 +64,7 @@ export class EnrollmentPolicies extends VersionedResource<
   }
 
   /**
-   * What was issued stays as it is. Another revision of the source must be active, and of the same issuer.
+   * Issued keys do not change. A newly named source revision must be active and have the same issuer.
    * @throws Refusal as `create`, `precondition_failed`, `policy_state_conflict` when it is deleted
    */
   change(
@@ -88,7 +88,7 @@ export class EnrollmentPolicies extends VersionedResource<
     });
   }
 
-  /** Whoever waits for approval is denied. @throws Refusal `policy_state_conflict` */
+  /** Denies pending enrollments. @throws Refusal `policy_state_conflict` */
   deactivate(id: string, operation: Operation): Promise<EnrollmentPolicyView> {
     return this.#end('deactivate', id, undefined, operation);
   }
@@ -101,7 +101,7 @@ export class EnrollmentPolicies extends VersionedResource<
     return this.changeRow(operation, [id], undefined, reactivate, 'reactivate');
   }
 
-  /** For good. @throws Refusal `policy_state_conflict`, `precondition_failed` */
+  /** Cannot be undone. @throws Refusal `policy_state_conflict`, `precondition_failed` */
   delete(id: string, expectedVersion: number, operation: Operation): Promise<EnrollmentPolicyView> {
     return this.#end('delete', id, expectedVersion, operation);
   }
@@ -125,7 +125,7 @@ export class EnrollmentPolicies extends VersionedResource<
 
 type Binding = Pick<RowOf<'enrollmentPolicy'>, 'siteId' | 'sourceId' | 'sourceRevision' | 'verifiedIssuer'>;
 
-/** The exact revision must be there, active, and of the issuer that the policy names. @throws Refusal */
+/** The revision must exist, be active, and have the issuer that the policy names. @throws Refusal */
 async function requireBinding(tx: Transaction, binding: Binding): Promise<void> {
   const { siteId, sourceId, sourceRevision, verifiedIssuer } = binding;
   const revisions = await tx.sources.revisions(sourceId);

@@ -1,4 +1,4 @@
-/** What decides whether a policy lets anybody in now, as it is inside a transaction. */
+/** Reads, inside a transaction, the facts that decide whether a policy accepts an enrollment. */
 import type { PolicyFacts, SubmissionFacts } from '../domain/enrollment.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -16,7 +16,7 @@ export async function policyFacts(
   };
 }
 
-/** @param tokenHash undefined before a token was verified: then nothing of it is asked */
+/** @param tokenHash undefined before the token is verified; token facts are then left out */
 export async function submissionFacts(
   tx: Transaction,
   policy: RowOf<'enrollmentPolicy'>,

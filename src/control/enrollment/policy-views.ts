@@ -1,4 +1,4 @@
-/** Enrollment policies as operators see them. */
+/** API views of enrollment policies for operators. */
 
 import type { EnrollmentPolicyView } from '../../api-contract/enrollment-policies-contract.ts';
 import { versionOf } from '../configuration/change.ts';

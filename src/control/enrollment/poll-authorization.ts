@@ -1,5 +1,5 @@
 /**
- * The word with which a workload asks how its enrollment stands: a time and a signature over it by the key that enrolls.
+ * The `Authorization` header of a workload's poll: a timestamp and a signature over it by the enrolling key.
  * Source: docs/control.md "Enrollment".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
@@ -8,7 +8,7 @@ import { parsePositiveInteger } from '../../protocol/identifiers.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import { verifySignature } from '../../protocol/signature.ts';
 
-/** The scheme is case-insensitive (RFC 9110 section 11.1), the rest has one spelling. */
+/** The scheme is case-insensitive (RFC 9110 section 11.1); the rest has one spelling. */
 const AUTHORIZATION = /^([A-Za-z0-9-]{1,64}) ([0-9]{1,16})\.([A-Za-z0-9_-]{1,128})$/;
 
 export interface PollWord {
@@ -16,7 +16,7 @@ export interface PollWord {
   readonly signature: Uint8Array;
 }
 
-/** Undefined for a header that is not ours. @param authorization the header's value */
+/** Undefined for a header of another scheme or form. @param authorization the header's value */
 export function readPollWord(authorization: string | undefined): PollWord | undefined {
   const [, scheme = '', time = '', text = ''] = AUTHORIZATION.exec(authorization ?? '') ?? [];
   if (scheme.toLowerCase() !== POLL_SCHEME.toLowerCase()) return undefined;
@@ -25,7 +25,7 @@ export function readPollWord(authorization: string | undefined): PollWord | unde
   return timeSeconds === undefined || signature === undefined ? undefined : { timeSeconds, signature };
 }
 
-/** Whether the enrollment's own key says so, and now. */
+/** Whether the signature is by the enrollment's key and the timestamp is current. */
 export function pollWordHolds(
   { timeSeconds, signature }: PollWord,
   enrollmentId: string,

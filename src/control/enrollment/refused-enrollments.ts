@@ -1,5 +1,6 @@
 /**
- * Records refused challenges and submissions: the log has each one, the audit trail the first of a kind each minute.
+ * Records rejected challenges and submissions: each one in the log, and the first of each kind per minute in the audit
+ * trail.
  * Source: docs/control.md "Enrollment", "Audit events".
  */
 import { LRUCache } from 'lru-cache';
@@ -8,7 +9,7 @@ import type { VerifiedToken } from '../issuers/workload-token.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 
-/** What is known of a request to enroll, filled in as its checks pass. It holds only verified values. */
+/** Verified facts about an enrollment request, filled in as its checks pass. */
 export interface EnrollmentAttempt {
   readonly requestId?: string | undefined;
   policy?: Pick<RowOf<'enrollmentPolicy'>, 'id' | 'siteId'>;
@@ -20,7 +21,7 @@ export interface RefusedEnrollment {
   /** Both undefined where no policy was found. */
   readonly policyId: string | undefined;
   readonly siteId: string | undefined;
-  /** Of a token that was verified. */
+  /** Subject of a verified token. */
   readonly subject: string | undefined;
   readonly requestId: string | undefined;
 }
@@ -28,15 +29,15 @@ export interface RefusedEnrollment {
 export interface RefusedEnrollmentsOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
-  /** Each refusal, for the log. */
+  /** Receives each rejection, for the log. */
   readonly reportRefused: (refused: RefusedEnrollment) => void;
-  /** Error while writing the audit event; the client still gets the refusal. */
+  /** Receives errors of audit writes; the client still gets its rejection. */
   readonly report: (error: unknown) => void;
 }
 
-/** Faults of Control, not refusals. `rate_limited` bounds these records itself. */
+/** Faults of Control are no rejections. `rate_limited` requests are bounded already. */
 const NOT_RECORDED: ReadonlySet<RefusalCode> = new Set(['rate_limited', 'unavailable', 'internal']);
-/** Anyone can cause refusals, so the audit trail takes one a minute of each code and policy. */
+/** Anyone can cause rejections, so the audit trail takes one per minute, code and policy. */
 const AUDIT_INTERVAL_MS = 60_000;
 const MAX_KINDS = 10_000;
 
@@ -51,7 +52,7 @@ export class RefusedEnrollments {
     this.#options = options;
   }
 
-  /** Runs one request to enroll. @throws what `work` throws, after it was recorded */
+  /** Runs an enrollment request. @throws what `work` throws, after recording it */
   async watch<T>(attempt: EnrollmentAttempt, work: () => Promise<T>): Promise<T> {
     try {
       return await work();

@@ -1,19 +1,19 @@
 /**
- * Ends keys. A public key that was revoked once is refused for ever, and every living key ID with it ends in the same
- * transaction: the holder of the private key has them all.
+ * Revokes keys. A revoked public key is rejected for ever, and all its living key IDs end in the same transaction,
+ * because the holder of the private key can use them all.
  * Source: docs/control.md "Enrollment".
  */
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 export interface Revocation {
-  /** Who, as in audit rows. */
+  /** The actor, as in audit rows. */
   readonly by: string;
   readonly reason: string | undefined;
   readonly nowMs: number;
 }
 
-/** Every living key of a source, and those that share a public key with one. @returns how many key IDs ended */
+/** Revokes every living key of a source, and keys with the same public key. @returns how many key IDs ended */
 export async function revokeKeysOfSource(
   tx: Transaction,
   { id, siteId }: Pick<RowOf<'source'>, 'id' | 'siteId'>,
@@ -25,7 +25,7 @@ export async function revokeKeysOfSource(
   return ended;
 }
 
-/** Every living key ID with this public key. @returns them as they were before */
+/** Revokes every living key ID with this public key. @returns the rows before the revocation */
 export async function revokePublicKey(
   tx: Transaction,
   { siteId, thumbprint }: Pick<RowOf<'derivedKey'>, 'siteId' | 'thumbprint'>,

@@ -1,15 +1,15 @@
 /**
- * From an answered challenge to an enrollment.
+ * Accepts answers to challenges and turns them into enrollments.
  *
- * When a challenge is consumed: when an enrollment comes of it, and never otherwise. That takes a valid signature by the
- * challenged key, a token that verifies in full and a policy that lets it in, all at once; the enrollment, the mark on the
- * challenge and, with automatic approval, the key are one transaction in the site's lock. So a refused submission leaves
- * no trace, and the same challenge may be answered again, with a better token, until its two minutes are over. Nobody
- * gains by that: only the holder of the new private key can answer it at all, each answer costs them a request of their
- * rate limit, and a token cannot be guessed. Nor can anybody else use a challenge up.
+ * A challenge is consumed only when its answer becomes an enrollment. That requires a valid signature by the challenged
+ * key, a fully verified token and a policy that accepts it. One transaction under the site's lock writes the enrollment,
+ * the consumed challenge and, with automatic approval, the key. So a rejected submission leaves no trace, and the same
+ * challenge can be answered again with a better token within its two minutes. That helps no attacker: only the holder
+ * of the new private key can answer, each answer counts against the rate limit, and a token cannot be guessed. Nor can
+ * anyone else consume a challenge.
  *
- * The same submission, that is challenge ID, token and signature, finds its enrollment for as long as that exists, past
- * the challenge's own end; any other answer to a consumed challenge is `challenge_consumed`.
+ * Repeating the same submission (challenge ID, token and signature) returns its enrollment while that exists, even after
+ * the challenge's end. Any other answer to a consumed challenge is `challenge_consumed`.
  *
  * Source: docs/control.md "Enrollment".
  */
@@ -38,7 +38,7 @@ export interface SubmissionsOptions {
   readonly challenges: Challenges;
   readonly keys: EnrollingKeys;
   readonly keySets: Pick<KeySetCache, 'keysFor'>;
-  /** Control's --public-url values, without a slash at their end. */
+  /** The --public-url values, without trailing slashes. */
   readonly publicUrls: readonly string[];
 }
 
@@ -47,20 +47,20 @@ export interface Submitted {
   readonly enrollmentId: string;
 }
 
-/** Told the policy's reference before anything costly is done; may throw `rate_limited`. */
+/** Applies the policy's rate limit before any expensive work; may throw `rate_limited`. */
 export type PolicyTurn = (policyReference: string) => Promise<void>;
 
-/** Where a challenge stands, as one transaction saw it. */
+/** State of a challenge, as one transaction saw it. */
 type Standing =
   | { readonly kind: 'answered'; readonly enrollment: RowOf<'enrollment'> }
   | {
       readonly kind: 'open';
       readonly known: Case;
-      /** What it would be refused with now, whatever the token. */
+      /** Why it would be rejected now, whatever the token. */
       readonly refusal: SubmissionRefusal | undefined;
     };
 
-/** What a challenge leads to. */
+/** A challenge with its policy and source revision. */
 interface Case {
   readonly challenge: RowOf<'challenge'>;
   readonly policy: RowOf<'enrollmentPolicy'>;
@@ -97,7 +97,7 @@ export class Submissions {
     if (nowMs() >= known.challenge.expiresAtMs) return this.#afterExpiry(known.challenge, submissionHash);
     await takeTurn(known.policy.reference);
     this.#checkSignature(submission, known);
-    // What no token can mend: no issuer is asked for it.
+    // No token can change this result, so no issuer is asked.
     if (refusal !== undefined) throw new Refusal(refusal);
     const token = await this.#verifyToken(submission.workload_token, known);
     attempt.token = token;
@@ -112,8 +112,8 @@ export class Submissions {
   }
 
   /**
-   * `challenge_expired` says that nothing came of the challenge and nothing can. A copy of the submission may be in its
-   * own transaction at this moment: only in the site's lock is it certain.
+   * `challenge_expired` promises that no enrollment exists. A copy of the submission may be in its transaction right now,
+   * so check under the site's lock.
    */
   #afterExpiry({ id, siteId }: RowOf<'challenge'>, submissionHash: string): Promise<Submitted> {
     return this.#options.store.housekeep({ kind: 'site', siteId }, async (tx) => {
@@ -123,7 +123,7 @@ export class Submissions {
     });
   }
 
-  /** By the new key, over what was agreed with this very Control. @throws Refusal `signature_invalid` */
+  /** Verifies the new key's signature over the challenge and this Control's URL. @throws Refusal `signature_invalid` */
   #checkSignature({ workload_token: workloadToken, signature }: EnrollmentSubmission, known: Case): void {
     const { challenge, policy } = known;
     const key = this.#options.keys.stored(challenge.publicJwk);
@@ -142,7 +142,7 @@ export class Submissions {
     if (!holds) throw new Refusal('signature_invalid');
   }
 
-  /** May ask the issuer for its keys: never inside a transaction. @throws Refusal */
+  /** May fetch the issuer's keys, so never call it inside a transaction. @throws Refusal */
   async #verifyToken(workloadToken: string, { policy, revision }: Case): Promise<VerifiedToken> {
     const { keySets, nowMs } = this.#options;
     const source = keySourceOf(revision);
@@ -169,7 +169,7 @@ export class Submissions {
       return { created: true, enrollmentId };
     } catch (error) {
       if (!(error instanceof Refusal) || error.code !== 'challenge_consumed') throw error;
-      // By a copy of this submission, perhaps.
+      // Perhaps consumed by a copy of this submission.
       const row = await store.read((tx) => tx.enrollments.byChallenge(verified.challengeId));
       if (row === undefined) throw error;
       return sameSubmission(row, verified.submissionHash);
@@ -177,7 +177,7 @@ export class Submissions {
   }
 }
 
-/** Injective: the members are JSON texts of their own. Says nothing of what it was made from, a token among it. */
+/** Injective, because the members are JSON strings. The hash reveals neither token nor signature. */
 function hashOf({ challenge_id: id, workload_token: token, signature }: EnrollmentSubmission): string {
   return hash('sha256', JSON.stringify(['proofgate-submission-v1', id, token, signature]), 'base64url');
 }
@@ -195,7 +195,7 @@ async function standingOf(tx: Transaction, challengeId: string): Promise<Standin
   const challenge = await tx.enrollments.challenge(challengeId);
   if (challenge === undefined) throw new Refusal('challenge_unknown');
   const policy = await tx.policies.find(challenge.policyId);
-  // Deleted, and pruned since.
+  // The policy was deleted and pruned.
   if (policy === undefined) throw new Refusal('policy_not_active');
   const revision = await tx.sourceRevisions.find(policy.sourceId, policy.sourceRevision);
   if (revision === undefined) throw new Refusal('source_not_active');

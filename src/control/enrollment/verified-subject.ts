@@ -1,4 +1,4 @@
-/** Whether a token can have the subject that a policy names: a mistake here would only ever be found by who fails to enroll. */
+/** Validates a policy's subject: without it, a typing error would show only when a workload fails to enroll. */
 import { isIdentifier } from '../../protocol/identifiers.ts';
 
 const SERVICE_ACCOUNT = 'system:serviceaccount:';
@@ -7,7 +7,7 @@ const LABEL = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?';
 const KUBERNETES = new RegExp(`^${SERVICE_ACCOUNT}(?<namespace>${LABEL}):(?<name>${LABEL}(?:\\.${LABEL})*)$`);
 const MAX_SERVICE_ACCOUNT_NAME = 253;
 
-/** Subjects compare exactly: there are no patterns, so a `*` in one that looks like a service account is a mistake. */
+/** Subjects compare exactly; there are no patterns. A `*` in what looks like a service account is thus a mistake. */
 export function isPossibleSubject(subject: string): boolean {
   if (!isIdentifier(subject)) return false;
   if (!subject.toLowerCase().startsWith(SERVICE_ACCOUNT)) return true;
@@ -15,7 +15,7 @@ export function isPossibleSubject(subject: string): boolean {
   return name !== undefined && name.length <= MAX_SERVICE_ACCOUNT_NAME;
 }
 
-/** Its name, when the subject is a service account. */
+/** Namespace and name, when the subject is a service account. */
 export function serviceAccountOf(
   subject: string,
 ): { readonly namespace: string; readonly name: string } | undefined {

@@ -1,5 +1,5 @@
 /**
- * The enrollment endpoints, as the workload has them: challenge, submission, and how it stands since then.
+ * The workload's side of enrollment: request a challenge, submit, and poll the result.
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
 
@@ -25,14 +25,14 @@ import { pollWordHolds, readPollWord } from './poll-authorization.ts';
 import type { RefusedEnrollments } from './refused-enrollments.ts';
 import type { PolicyTurn, Submissions } from './submissions.ts';
 
-/** Signing profiles of a client, as publishing makes them of its grants and the site's routes. */
+/** Returns the signing profiles of a client; publishing derives them from grants and routes. */
 export type ProfilesOfClient = (
   tx: Transaction,
   siteId: string,
   clientId: string,
 ) => Promise<readonly EnrolledProfile[]>;
 
-/** The five conditions of a derived key over all attached targets, as publishing knows them. */
+/** Returns the five readiness conditions of a derived key over all attached targets. */
 export type ReadinessOfKey = (keyId: string) => Promise<WorkloadReadiness>;
 
 export interface WorkloadEnrollmentsOptions {
@@ -46,7 +46,7 @@ export interface WorkloadEnrollmentsOptions {
   readonly readinessOfKey: ReadinessOfKey;
 }
 
-/** What a workload does: without an operator's permission, with its own proofs instead. */
+/** Operations that workloads authorize with their own proofs instead of an operator's permission. */
 export class WorkloadEnrollments {
   readonly #options: WorkloadEnrollmentsOptions;
 
@@ -60,7 +60,7 @@ export class WorkloadEnrollments {
     return refused.watch(attempt, () => challenges.issue(request, attempt));
   }
 
-  /** @param takeTurn hears of the policy before anything costly is done, and may refuse */
+  /** @param takeTurn applies the policy's rate limit before any expensive work, and may reject */
   async submit(
     submission: EnrollmentSubmission,
     takeTurn: PolicyTurn = async () => {},
@@ -123,7 +123,7 @@ export class WorkloadEnrollments {
     const { siteId, clientId } = key;
     const site = await tx.sites.find(siteId);
     const client = await tx.clients.find(siteId, clientId);
-    // Its keys have all ended before a client is deleted: nobody has any use for them.
+    // All keys of a deleted client have ended, so the workload loses nothing.
     if (site === undefined || client === undefined) throw new Refusal('enrollment_unknown');
     return {
       derived_key: {
@@ -142,7 +142,7 @@ export class WorkloadEnrollments {
   }
 }
 
-/** There is no key yet, or never will be: the first condition says why, the others wait for it. */
+/** No key yet, or never: the first condition says why, and the others are unknown. */
 function notReady({ state }: RowOf<'enrollment'>): WorkloadReadiness {
   const conditions = READINESS_CONDITIONS.map((condition) => ({
     condition,

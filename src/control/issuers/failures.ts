@@ -1,5 +1,5 @@
 /**
- * Why an issuer's metadata cannot be used: one closed set of codes. Operators read them on a failed draft; tests assert them.
+ * Codes for unusable issuer metadata: a closed set. Operators see them on a failed draft; tests assert them.
  * Source: docs/control.md "Outbound fetches".
  */
 import type { FetchFailureCode } from '../../outbound-fetch/fetch-failures.ts';

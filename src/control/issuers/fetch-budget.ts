@@ -1,5 +1,5 @@
 /**
- * How often one key set may be fetched, whatever asks for it: two at once, then one every 40 s. No 60 s hold more than three.
+ * Rate limit on fetches of one key set: a burst of two, then one every 40 s, so at most three in any 60 s.
  * A token bucket; its clock is an argument. Source: docs/control.md "Sources and tokens".
  */
 
@@ -10,7 +10,7 @@ export class FetchBudget {
   #credit = BURST;
   #countedAtMs: number | undefined;
 
-  /** Takes one fetch, if there is one. */
+  /** Takes one fetch from the budget. @returns whether there was one */
   take(nowMs: number): boolean {
     this.#refill(nowMs);
     if (this.#credit < 1) return false;
@@ -18,14 +18,14 @@ export class FetchBudget {
     return true;
   }
 
-  /** How long until there is one. */
+  /** Time until the next fetch is allowed. */
   waitMs(nowMs: number): number {
     this.#refill(nowMs);
     return this.#credit >= 1 ? 0 : Math.ceil((1 - this.#credit) * REFILL_MS);
   }
 
   #refill(nowMs: number): void {
-    // A clock that was set back adds nothing, and time is counted from where it is now.
+    // A clock that was set back adds nothing; counting continues from its new time.
     const elapsedMs = Math.max(0, nowMs - (this.#countedAtMs ?? nowMs));
     this.#countedAtMs = nowMs;
     this.#credit = Math.min(BURST, this.#credit + elapsedMs / REFILL_MS);

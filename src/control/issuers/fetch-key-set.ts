@@ -1,4 +1,4 @@
-/** Fetches and reads an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
+/** Fetches and parses an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
 
 import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
 import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
@@ -8,11 +8,11 @@ import { type IssuerKey, MAX_KEYS, parseKeySet } from './key-set.ts';
 export type KeySetFetch =
   | {
       readonly kind: 'key_set';
-      /** The usable keys; perhaps none, which is an issuer's word like any other. */
+      /** The usable keys. An empty list is a valid result. */
       readonly keys: readonly IssuerKey[];
-      /** The document as it came, to be kept. */
+      /** The document as fetched, for the records. */
       readonly jwks: string;
-      /** When the request began: the set is never taken for newer than it is. */
+      /** When the request began, so that the set never seems newer than it is. */
       readonly fetchedAtMs: number;
     }
   | ({ readonly kind: 'failed' } & Failure<SourceFailureCode>);

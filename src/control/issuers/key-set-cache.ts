@@ -1,5 +1,5 @@
 /**
- * The keys of all source revisions that tokens are checked against, and their refreshing on schedule.
+ * Caches the key sets of all source revisions and refreshes them on schedule.
  * Source: docs/control.md "Sources and tokens".
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -8,9 +8,9 @@ import type { KeySource } from './key-set-records.ts';
 import { type KeyLookup, SourceKeys, type SourceKeysOptions } from './source-keys.ts';
 
 export const DEFAULT_REFRESH_INTERVAL_MS = 300_000;
-/** Revisions whose keys are held in memory; the records have all. */
+/** Maximum number of cached revisions; the records hold all. */
 const MAX_SOURCES = 10_000;
-/** Scheduled refreshes at the same time. */
+/** Maximum number of concurrent scheduled refreshes. */
 const CONCURRENT_REFRESHES = 4;
 
 export interface KeySetCacheOptions extends Omit<SourceKeysOptions, 'refreshIntervalMs' | 'report'> {
@@ -31,14 +31,14 @@ export class KeySetCache {
   }
 
   /**
-   * The revision's keys, looked for anew when `kid` is not among those known. Never rejects.
+   * The revision's keys; fetches them again when `kid` is unknown. Never rejects.
    * At most three fetches of one revision in any 60 s, one at a time.
    */
   keysFor(source: KeySource, kid: string): Promise<KeyLookup> {
     return this.#of(source).keysFor(kid);
   }
 
-  /** One round of the schedule: fetches the keys of those sources that are due. Never rejects. */
+  /** Runs one round of the schedule: refreshes the sources that are due. Never rejects. */
   async refreshDue(sources: readonly KeySource[]): Promise<void> {
     const waiting = [...sources];
     const work = async () => {
@@ -49,7 +49,7 @@ export class KeySetCache {
     await Promise.all(Array.from({ length: CONCURRENT_REFRESHES }, work));
   }
 
-  /** Frees a revision that is retired or removed. */
+  /** Drops a retired or removed revision. */
   forget(source: KeySource): void {
     this.#sources.delete(keyOf(source));
   }
@@ -64,24 +64,24 @@ export class KeySetCache {
   }
 }
 
-/** With the URI: a draft that is edited keeps its revision, but not its keys. */
+/** Includes the URI, because an edited draft keeps its revision number but not its keys. */
 function keyOf({ sourceId, revision, jwksUri }: KeySource): string {
   return JSON.stringify([sourceId, revision, jwksUri]);
 }
 
 export interface RefreshSchedule {
   readonly cache: KeySetCache;
-  /** Revisions whose keys tokens may be checked against now. */
+  /** Revisions that tokens are verified against now. */
   readonly liveSources: () => Promise<readonly KeySource[]>;
-  /** Between two rounds. */
+  /** Pause between rounds. */
   readonly roundMs: number;
-  /** Ends the schedule; a round that is under way is finished first. */
+  /** Ends the schedule after the current round. */
   readonly signal: AbortSignal;
-  /** The sources could not be listed; the next round tries again. */
+  /** Reports that listing the sources failed; the next round tries again. */
   readonly listingFailed: (error: unknown) => void;
 }
 
-/** Runs until the signal ends it; never rejects. One instance does this for all: the others read the records. */
+/** Runs until the signal aborts; never rejects. Only the leading instance runs it; the others read the records. */
 export async function refreshOnSchedule(schedule: RefreshSchedule): Promise<void> {
   const { cache, liveSources, roundMs, signal, listingFailed } = schedule;
   while (!signal.aborted) {

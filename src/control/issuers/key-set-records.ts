@@ -1,11 +1,11 @@
 /**
- * The port through which key sets outlive a process and reach other instances. Source: docs/control.md "Sources and tokens".
+ * The port that persists key sets and shares them between instances. Source: docs/control.md "Sources and tokens".
  */
 
 import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
 import type { SourceFailureCode } from './failures.ts';
 
-/** One revision of a source, as far as its keys are concerned. */
+/** The facts about a source revision that its keys depend on. */
 export interface KeySource {
   readonly sourceId: string;
   readonly revision: number;
@@ -20,15 +20,15 @@ export interface KeySetRecord {
 }
 
 export interface KeySetRecords {
-  /** Only what was fetched from the revision's present JWKS URI: who edits a draft removes its record. */
+  /** Returns only a set fetched from the revision's current JWKS URI: editing a draft removes its record. */
   load(source: KeySource): Promise<KeySetRecord | undefined>;
-  /** Of two records, the one that was fetched later stays. */
+  /** Keeps the later fetched of two records. */
   save(source: KeySource, record: KeySetRecord): Promise<void>;
 }
 
-/** What happened to a key set, for logs and metrics. Holds no key and no token. */
+/** Event of a key set, for logs and metrics. Holds no key and no token. */
 export type KeySetEvent =
   | { readonly kind: 'refreshed'; readonly source: KeySource; readonly usableKeys: number }
   | ({ readonly kind: 'refresh_failed'; readonly source: KeySource } & Failure<SourceFailureCode>)
-  /** The records could not be read or written; the keys in memory stay. */
+  /** Reading or writing the records failed; the cached keys stay. */
   | { readonly kind: 'records_failed'; readonly source: KeySource; readonly while: 'load' | 'save' };

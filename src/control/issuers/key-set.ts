@@ -1,6 +1,6 @@
 /**
- * Reads an issuer's key set (RFC 7517) down to the keys that Proofgate verifies workload tokens with. A key that is not
- * usable is passed over: issuers publish keys for other purposes, and new kinds come before old ones go.
+ * Parses an issuer's key set (RFC 7517) and keeps the keys that can verify workload tokens. Unusable keys are skipped,
+ * because issuers also publish keys for other purposes and introduce new kinds early.
  *
  * Source: docs/control.md "Sources and tokens"; RFC 7517, RFC 7518 section 6, RFC 7638, RFC 8037, RFC 8725 section 3.
  */
@@ -10,25 +10,25 @@ import { isIdentifier } from '../../protocol/identifiers.ts';
 import { importPublicJwk } from '../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
 
-/** The only algorithms of a workload token. `EdDSA` is not among them: it names more than one (RFC 9864 section 4). */
+/** Accepted algorithms of workload tokens. `EdDSA` is excluded: it names more than one algorithm (RFC 9864 section 4). */
 export const TOKEN_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'Ed25519'] as const;
 export type TokenAlgorithm = (typeof TOKEN_ALGORITHMS)[number];
 
 export interface IssuerKey {
   readonly kid: string;
-  /** What tokens by this key may be signed with: by its type, and its own `alg` where it has one. */
+  /** Algorithms allowed for this key: by its type, and by its own `alg` if present. */
   readonly algorithms: readonly TokenAlgorithm[];
   /** RFC 7638, SHA-256, base64url. */
   readonly thumbprint: string;
   readonly keyObject: KeyObject;
 }
 
-/** More than any issuer has; each costs something to read. */
+/** Limit of keys per set: more than issuers have, because reading each one costs time. */
 export const MAX_KEYS = 100;
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 
-/** The usable keys, perhaps none; undefined when the text is no key set at all. */
+/** The usable keys, possibly none; undefined when the text is not a key set. */
 export function parseKeySetText(text: string): readonly IssuerKey[] | undefined {
   try {
     return parseKeySet(parseStrictJson(text));
@@ -37,7 +37,7 @@ export function parseKeySetText(text: string): readonly IssuerKey[] | undefined 
   }
 }
 
-/** The usable keys, perhaps none; undefined when the value is no key set at all. */
+/** The usable keys, possibly none; undefined when the value is not a key set. */
 export function parseKeySet(value: unknown): readonly IssuerKey[] | undefined {
   if (!isJsonObject(value) || !Array.isArray(value.keys)) return undefined;
   const entries: readonly unknown[] = value.keys;
@@ -51,8 +51,8 @@ export function parseKeySet(value: unknown): readonly IssuerKey[] | undefined {
 }
 
 /**
- * The one key that a token names. None when there are several: two keys of one type under one name are a mistake, and which
- * of them an issuer means is not for us to guess.
+ * Finds the one key that a token names. Several matches are `ambiguous`: two keys of one type under one name are a
+ * mistake, and guessing is unsafe.
  */
 export function findIssuerKey(
   keys: readonly IssuerKey[],
@@ -68,13 +68,13 @@ export function findIssuerKey(
   return another === undefined ? { kind: 'key', key } : { kind: 'ambiguous' };
 }
 
-/** What private and symmetric keys have (RFC 7518 section 6). A key that was published so is nobody's secret any more. */
+/** Members of private and symmetric keys (RFC 7518 section 6). A published private key is compromised. */
 const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
 function readKey(jwk: JsonObject): IssuerKey | undefined {
   const { kid } = jwk;
   if (SECRET_MEMBERS.some((name) => Object.hasOwn(jwk, name))) return undefined;
-  // A key without a name could only be used by trying: tokens must name their key, so it is of no use.
+  // Tokens must name their key, so a key without `kid` is useless.
   if (!isIdentifier(kid) || !isForVerifying(jwk)) return undefined;
   const material = readMaterial(jwk);
   if (material === undefined) return undefined;
@@ -82,7 +82,7 @@ function readKey(jwk: JsonObject): IssuerKey | undefined {
   return algorithms.length === 0 ? undefined : { ...material, kid, algorithms };
 }
 
-/** `use` and `key_ops` (RFC 7517 sections 4.2 and 4.3), each absent or saying that signatures are verified with it. */
+/** `use` and `key_ops` (RFC 7517 sections 4.2 and 4.3) must be absent or allow verification. */
 function isForVerifying({ use, key_ops: operations }: JsonObject): boolean {
   if (use !== undefined && use !== 'sig') return false;
   return operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
@@ -114,13 +114,13 @@ function readRsa({ n, e }: JsonObject): KeyMaterial | undefined {
   }
 }
 
-/** 0 for a number that begins with a zero byte: RFC 7518 section 2 wants the shortest spelling, so it is none. */
+/** 0 for a leading zero byte: RFC 7518 section 2 requires the shortest encoding, so that number is invalid. */
 function bitLength(bytes: Buffer): number {
   const first = bytes[0] ?? 0;
   return first === 0 ? 0 : (bytes.length - 1) * 8 + (32 - Math.clz32(first));
 }
 
-/** Odd, 65537 to 2^32: small ones invite forgeries where padding is read loosely, huge ones make verifying slow. */
+/** Odd, 65537 to 2^32. Small exponents invite forgeries with lax padding checks; huge ones make verification slow. */
 function isUsualExponent(bytes: Buffer): boolean {
   if (bitLength(bytes) < 17 || bytes.length > 4) return false;
   return (bytes.at(-1) ?? 0) % 2 === 1;

@@ -1,6 +1,7 @@
 /**
- * What a cluster says of a pod, in the private claim `kubernetes.io`, as provenance of the key.
- * Source: Kubernetes "Managing Service Accounts", schema for service account private claims; docs/control.md "Sources and tokens".
+ * Reads the private claim `kubernetes.io`, in which a cluster describes a pod, as the key's provenance.
+ * Source: Kubernetes "Managing Service Accounts", schema for service account private claims;
+ * docs/control.md "Sources and tokens".
  */
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
@@ -25,8 +26,8 @@ const ENTRIES: readonly Entry[] = [
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 
 /**
- * Entries whose values can't stand in a bundle are left out. Undefined when the claims contradict the subject: an issuer that
- * lets people choose such a claim must not put another namespace's name on a key.
+ * Skips entries whose values do not fit into a bundle. Undefined when the claims contradict the subject: if an issuer lets
+ * people choose the claim, it must not put another namespace's name on a key.
  */
 export function readKubernetesClaims(claims: JsonObject, subject: string): KubernetesProvenance | undefined {
   const cluster = ownMember(claims, 'kubernetes.io');

@@ -1,8 +1,9 @@
 /**
- * The keys of one source revision: loaded from the records, refreshed when due and when a token names a key that is not there.
+ * Holds the keys of one source revision: loads them from the records, and refreshes them when due or when a token names
+ * an unknown key.
  *
- * A refresh that fails leaves the keys as they were, for at most 24 h after the last good one. A good one replaces them all: a
- * key that its issuer removed is gone at the next refresh, even when none is left.
+ * After a failed refresh the keys stay in use, at most 24 h after the last successful one. A successful refresh replaces
+ * all keys, so that a key that the issuer removed is gone, even if none is left.
  *
  * Source: docs/control.md "Sources and tokens".
  */
@@ -14,12 +15,12 @@ import { fetchKeySet } from './fetch-key-set.ts';
 import { type IssuerKey, parseKeySetText } from './key-set.ts';
 import type { KeySetEvent, KeySetRecord, KeySetRecords, KeySource } from './key-set-records.ts';
 
-/** How long keys are used after the last good refresh. */
+/** Maximum age of keys after the last successful refresh. */
 export const MAX_KEY_AGE_MS = 24 * 3_600_000;
-/** Junk must not turn into reads of the database either. */
+/** Limits database reads that invalid tokens cause. */
 const RELOAD_SPACING_MS = 1_000;
 
-/** Whether keys that were fetched then may be used now. */
+/** Whether keys with this fetch time may be used now. */
 export function isTimely(fetchedAtMs: number, nowMs: number): boolean {
   const ageMs = nowMs - fetchedAtMs;
   return ageMs >= -MAX_KEY_SET_LEAD_MS && ageMs <= MAX_KEY_AGE_MS;
@@ -35,9 +36,9 @@ export interface SourceKeysOptions {
 }
 
 export type KeyLookup =
-  /** Current keys. That the named one is not among them is then certain. */
+  /** Current keys: if the named key is missing, it does not exist. */
   | { readonly kind: 'keys'; readonly keys: readonly IssuerKey[] }
-  /** `issuer_keys_unavailable`: there are none young enough, or whether there is such a key can't be found out now. */
+  /** `issuer_keys_unavailable`: all keys are too old, or it is unknown now whether the named key exists. */
   | { readonly kind: 'unavailable'; readonly retryAfterSeconds: number };
 
 interface HeldKeys {
@@ -67,7 +68,7 @@ export class SourceKeys {
     const earlier = this.#refreshing;
     let outcome = await this.#refreshWhenDue();
     if (this.#holds(kid)) return this.#current();
-    // A fetch that began before the token came may have missed its key; one that began later tells for certain.
+    // A fetch that began before the token arrived may have missed its key; a later fetch is conclusive.
     if (outcome === undefined || earlier !== undefined) {
       await this.#reload();
       if (this.#holds(kid)) return this.#current();
@@ -76,12 +77,12 @@ export class SourceKeys {
     return outcome === 'refreshed' || this.#holds(kid) ? this.#current() : this.#unavailable();
   }
 
-  /** Never rejects. Another instance's refresh counts as well as one's own. */
+  /** Never rejects. A refresh by another instance counts too. */
   async refreshIfDue(): Promise<void> {
     await this.#refreshWhenDue();
   }
 
-  /** Undefined when nothing was to be fetched. */
+  /** Undefined when no fetch was needed. */
   async #refreshWhenDue(): Promise<RefreshOutcome | undefined> {
     if (!this.#isDue()) return undefined;
     await this.#reload();
@@ -93,7 +94,7 @@ export class SourceKeys {
     if (!this.#isUsable()) return true;
     const { refreshIntervalMs } = this.#options;
     const ageMs = nowMs - (this.#held?.fetchedAtMs ?? 0);
-    // After a failure, the next try on schedule is an interval away; a clock that was set back does not postpone it.
+    // After a failure, wait a full interval. A clock that was set back does not postpone the next attempt.
     return ageMs >= refreshIntervalMs && Math.abs(nowMs - this.#attemptedAtMs) >= refreshIntervalMs;
   }
 
@@ -119,7 +120,7 @@ export class SourceKeys {
     return { kind: 'unavailable', retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) };
   }
 
-  /** Takes over what another instance, or this one before a restart, has fetched. */
+  /** Loads what another instance, or this one before a restart, has fetched. */
   #reload(): Promise<void> {
     const nowMs = this.#options.nowMs();
     if (this.#reloading === undefined && Math.abs(nowMs - this.#reloadedAtMs) >= RELOAD_SPACING_MS) {
@@ -147,7 +148,7 @@ export class SourceKeys {
     return this.#held === undefined || !this.#isUsable() || fetchedAtMs > this.#held.fetchedAtMs;
   }
 
-  /** Waits for the fetch under way, and starts another only when that one did not bring the key. */
+  /** Waits for the running fetch, and starts another one only if that did not bring the key. */
   async #refreshFor(kid: string): Promise<RefreshOutcome> {
     if (this.#refreshing !== undefined) {
       const outcome = await this.#refreshing;

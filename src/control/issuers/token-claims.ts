@@ -1,20 +1,20 @@
 /**
- * The claims of a workload token whose signature is good. Identities compare exactly, byte by byte.
+ * Checks the claims of a workload token after its signature is verified. Identities compare exactly, byte by byte.
  * Source: RFC 7519 section 4.1; OpenID Connect Core section 2; docs/control.md "Sources and tokens".
  */
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { type KubernetesProvenance, readKubernetesClaims } from './kubernetes-claims.ts';
 import { refuse, type TokenRefusal } from './token-refusal.ts';
 
-/** How far an issuer's clock may be ahead of ours, for `nbf` and `iat`. `exp` gets nothing: no key may outlive its token. */
+/** Clock skew allowed for `nbf` and `iat`. `exp` gets none, because no key may outlive its token. */
 export const CLOCK_SKEW_SECONDS = 30;
-/** From `iat` to `exp`. What lives longer is no projected token: managed clusters end them after 24 h or 48 h. */
+/** Maximum from `iat` to `exp`. Managed clusters end projected tokens after 24 h or 48 h. */
 export const MAX_TOKEN_LIFETIME_SECONDS = 172_800;
 
-/** What the policy and its source revision demand. */
+/** Claims that the policy and its source revision require. */
 export interface TokenExpectations {
   readonly issuer: string;
-  /** The source's one audience. */
+  /** The source's audience. */
   readonly audience: string;
   readonly subject: string;
 }

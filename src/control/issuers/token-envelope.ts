@@ -1,6 +1,6 @@
 /**
- * What is read of a workload token before its signature is checked: its form and its header, not one claim. The source was
- * found by the policy; the header only says which of that source's keys is meant, and with which algorithm.
+ * Parses a workload token before its signature is checked: its form and header, but no claim. The policy determines the
+ * source; the header only selects one of that source's keys and the algorithm.
  *
  * Source: RFC 7515 sections 4 and 7.1; RFC 8725 sections 2 and 3; docs/control.md "Sources and tokens".
  */
@@ -18,7 +18,7 @@ export interface TokenEnvelope {
   readonly kid: string;
 }
 
-/** One signature may be empty here: `none` is refused as an algorithm. */
+/** Allows an empty signature; `none` is rejected as an algorithm. */
 const COMPACT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]*)$/;
 
 export function readTokenEnvelope(token: string): TokenEnvelope | TokenRefusal {
@@ -36,8 +36,8 @@ export function readTokenEnvelope(token: string): TokenEnvelope | TokenRefusal {
 }
 
 /**
- * Members that bring a key, name a place to fetch one, change how the signature is made, or nest another token. None has a place
- * in a workload token; ignoring them would be safe, too, but whoever sends one means an attack. Others are ignored (RFC 7515
+ * Members that supply a key or its location, change how the signature is computed, or nest another token. Ignoring them
+ * would be safe too, but no workload token needs them and their presence suggests an attack. Others are ignored (RFC 7515
  * section 4).
  */
 const REFUSED_MEMBERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64', 'enc', 'zip', 'cty'];
@@ -46,7 +46,7 @@ function readHeader(header: JsonObject): TokenEnvelope | TokenRefusal {
   const refused = REFUSED_MEMBERS.find((name) => Object.hasOwn(header, name));
   if (refused !== undefined) return refuse('token_header', `its header must not have the member ${refused}`);
   const { typ, alg, kid } = header;
-  // Another kind of token by the same issuer (RFC 8725 section 3.11). Clusters send none, other issuers `JWT`.
+  // Rejects other kinds of tokens by the same issuer (RFC 8725 section 3.11). Clusters send no typ, other issuers `JWT`.
   if (typ !== undefined && (typeof typ !== 'string' || typ.toUpperCase() !== 'JWT')) {
     return refuse('token_header', 'its header member typ must be absent or JWT');
   }
@@ -60,7 +60,7 @@ function readHeader(header: JsonObject): TokenEnvelope | TokenRefusal {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Undefined for anything but one JSON object in UTF-8 that names no member twice. */
+/** Undefined unless the bytes are one JSON object in UTF-8 without duplicate members. */
 export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
   try {
     const value = parseStrictJson(utf8.decode(bytes));

@@ -1,6 +1,6 @@
 /**
- * Why a workload token was refused: stable codes, in the order in which they are looked for. Texts never hold anything of the
- * token. Source: docs/control.md "Sources and tokens".
+ * Error codes of rejected workload tokens, in the order of the checks. Codes are stable; texts never quote the token.
+ * Source: docs/control.md "Sources and tokens".
  */
 export const TOKEN_REFUSAL_CODES = [
   'token_malformed',
@@ -24,7 +24,7 @@ export interface TokenRefusal {
   readonly kind: 'refused';
   readonly code: TokenRefusalCode;
   readonly detail: string;
-  /** With `issuer_keys_unavailable` only: when it is worth trying again. */
+  /** Only with `issuer_keys_unavailable`: seconds until a retry makes sense. */
   readonly retryAfterSeconds?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Asks an issuer about itself: does it say of itself what the operator entered, and does it have keys that tokens can be
- * verified with? Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source"; Discovery 1.0 section 4.3.
+ * Validates a source against its issuer: the metadata must match what the operator entered, and the key set must be
+ * readable. Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source"; Discovery 1.0 section 4.3.
  */
 import { hash } from 'node:crypto';
 import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
@@ -33,7 +33,7 @@ export type SourceValidation =
     }
   | ({ readonly kind: 'invalid' } & Failure<SourceFailureCode>);
 
-/** Never rejects. Two fetches, one after the other; the second only when the first said what was entered. */
+/** Never rejects. Fetches the key set only after the discovery document matched. */
 export async function validateSource(
   source: SourceCoordinates,
   fetcher: JsonFetcher,
@@ -61,8 +61,8 @@ export async function validateSource(
 }
 
 /**
- * What stands for a validated revision in reports and bundles: SHA-256, base64url (43 characters), over these lines in
- * UTF-8, each ended by one LF, the last one once for each distinct usable key, sorted by its bytes:
+ * Fingerprint of a validated revision in reports and bundles: SHA-256, base64url (43 characters), over these lines in
+ * UTF-8, each ended by one LF. The last line repeats for each distinct usable key, sorted by bytes:
  *
  *     proofgate-source-v1
  *     issuer=<issuer>
@@ -70,11 +70,11 @@ export async function validateSource(
  *     audience=<audience>
  *     key=<RFC 7638 thumbprint, SHA-256, base64url>
  *
- * None of the values can hold a line feed. It changes as the issuer's keys do: it says what was validated, and when keys
- * rotate, validating again gives another.
+ * No value can contain a line feed. The fingerprint records what was validated: after the issuer rotates its keys,
+ * another validation yields another fingerprint.
  */
 export function sourceFingerprint(source: SourceCoordinates, keys: readonly IssuerKey[]): string {
-  // ASCII throughout, so the order of code units is the order of bytes.
+  // ASCII only, so sorting by code units sorts by bytes.
   const thumbprints = [...new Set(keys.map((key) => key.thumbprint))].sort();
   const lines = [
     'proofgate-source-v1',

@@ -1,8 +1,8 @@
 /**
- * Verifies a workload's projected token in full: form, header, key, signature, and only then its claims, against what the policy
- * and its source revision demand. Neither token nor claims ever get into a refusal's text, and the result holds no token.
+ * Verifies a workload's projected token: form, header, key, signature, and then its claims against the policy and its
+ * source revision. Error texts never quote the token or its claims, and the result does not contain the token.
  *
- * That a service account or pod was deleted meanwhile can't be seen in a signature: a token is good until it expires.
+ * A signature does not show whether the service account or pod was deleted: a token is valid until it expires.
  *
  * Source: specification "Authentication", enrollment plane; docs/control.md "Sources and tokens"; RFC 7519, RFC 8725.
  */
@@ -16,7 +16,7 @@ import { refuse, type TokenRefusal } from './token-refusal.ts';
 
 export interface VerifiedToken extends VerifiedClaims {
   readonly kind: 'verified';
-  /** RFC 7638, of the issuer's key that signed it. */
+  /** RFC 7638 thumbprint of the issuer key that signed the token. */
   readonly keyThumbprint: string;
 }
 
@@ -48,8 +48,8 @@ export async function verifyWorkloadToken(
 }
 
 /**
- * Names a token: SHA-256 of its signing input, base64url. The signature is left out, since an ECDSA signature `(r, s)` is as good
- * as `(r, n - s)`: whoever holds one token could otherwise make it look like two.
+ * Identifies a token: SHA-256 of its signing input, base64url. It excludes the signature, because an ECDSA signature
+ * `(r, s)` is as valid as `(r, n - s)`, so the holder of one token could make it look like two.
  */
 export function tokenHash(token: string): string {
   const end = token.lastIndexOf('.');
