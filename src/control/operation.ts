@@ -1,6 +1,6 @@
 /**
- * An operator's doing: who, for which request, and how often it may happen. A creation that comes again with the same
- * Idempotency-Key answers what it answered before and does nothing.
+ * An operator's operation: actor, request ID and optional idempotency key. Repeating a creation with the same
+ * Idempotency-Key returns the first response and changes nothing.
  * Source: docs/control.md "API".
  */
 import { Refusal } from './domain/refusal.ts';
@@ -26,20 +26,20 @@ export interface IdempotencyKey {
   readonly requestHash: string;
 }
 
-/** What a creation gives: the resource as the API shows it, and what is shown only this once. */
+/** Result of a creation: the resource's view, and secrets that are shown only once. */
 export interface Creation<V extends object, S extends object> extends Mutated<V> {
   readonly shownOnce?: S;
 }
 
 export interface Created<V extends object, S extends object> {
   readonly view: V;
-  /** Absent when the answer is given again: it was shown once. */
+  /** Absent in a replayed response: it was shown once. */
   readonly shownOnce: S | undefined;
   readonly replayed: boolean;
 }
 
 /**
- * Runs a creation in one transaction with its audit rows and its answer.
+ * Runs a creation in one transaction with its audit rows and its stored response.
  * @throws Refusal `idempotency_conflict` when the key came with another request; whatever `work` throws
  */
 export async function createOnce<V extends object, S extends object = never>(
@@ -56,7 +56,7 @@ export async function createOnce<V extends object, S extends object = never>(
   }
   try {
     return await store.mutate(lock, async (tx) => {
-      // Again under the lock: two requests with one key may come at once.
+      // Checked again under the lock: two requests with one key may arrive at once.
       if (idempotency !== undefined && (await earlierAnswer<V>(tx, operation, idempotency)) !== undefined) {
         throw new AnsweredMeanwhile();
       }
@@ -65,7 +65,7 @@ export async function createOnce<V extends object, S extends object = never>(
       return { result: { view: result, shownOnce, replayed: false }, audit: withRequest(audit, operation) };
     });
   } catch (error) {
-    // The same key under another lock is stopped by the table of answers itself.
+    // The table's unique constraint catches the same key under another lock.
     const cameTwice = error instanceof AnsweredMeanwhile || error instanceof ConstraintError;
     if (!cameTwice || idempotency === undefined) throw error;
     const earlier = await store.read((tx) => earlierAnswer<V>(tx, operation, idempotency));

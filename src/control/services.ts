@@ -1,21 +1,21 @@
 /**
- * Ports between parts of Control, which the composition root fills.
+ * Interfaces between parts of Control, which the composition root implements.
  */
 import type { HeldRole } from './domain/roles.ts';
 import type { Transaction } from './store/port.ts';
 
-/** Somebody whom a request's credentials name. */
+/** An authenticated operator or automation. */
 export interface Principal {
-  /** As audit rows name them: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */
+  /** The name in audit rows: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */
   readonly actor: string;
   readonly displayName: string;
   readonly via: 'bootstrap' | 'access_token' | 'session';
   readonly roles: readonly HeldRole[];
-  /** When these credentials end; undefined when they do not. */
+  /** When these credentials expire; undefined when they do not. */
   readonly expiresAtMs?: number | undefined;
 }
 
-/** A request's credentials, as they came. */
+/** A request's credentials, not verified yet. */
 export interface Credentials {
   readonly authorization: string | undefined;
   readonly sessionCookie: string | undefined;
@@ -27,7 +27,7 @@ export interface Operators {
 }
 
 /**
- * Whether a verifier would take what the site holds now, asked inside the transaction that changes it.
- * @throws Refusal `definition_invalid`, saying what and where
+ * Checks, inside the transaction of a change, that verifiers would accept the site's content.
+ * @throws Refusal `definition_invalid` with each fault's place and reason
  */
 export type SiteCheck = (tx: Transaction, siteId: string) => Promise<void>;

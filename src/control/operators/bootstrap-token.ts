@@ -1,44 +1,44 @@
 /**
- * The token with which an installation begins: admin of everything, written once to a file of its own, kept as a hash.
+ * The bootstrap token: admin of a new installation, written once to its own file and stored as a hash.
  *
- * The file is complete on the disk before the database knows the hash, so that no crash leaves a token that nobody has.
- * What a crash does leave is a file that the next start takes up. Several instances that start at once agree in the
- * database: one's token is taken, and the others take their files back.
+ * The file is on disk before the database stores the hash, so that a crash never leaves a hash without a token. After a
+ * crash the next start uses the file that is there. Of several instances that start at once, the database accepts one
+ * token, and the others remove their files.
  * Source: docs/control.md "Operators".
  */
 import { newToken, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore } from '../store/port.ts';
 
-/** In place of a hash: there is none, and no start makes one by itself. */
+/** Stored instead of a hash when the token is disabled; only a start with reset creates a new one. */
 const DISABLED = 'disabled';
 
 export interface BootstrapTokenFile {
-  /** Undefined when there is none. Its permissions have been checked. */
+  /** Undefined when the file does not exist. Its permissions have been checked. */
   read(): Promise<string | undefined>;
-  /** Complete and on the disk, or not there. @returns false when there was one already */
+  /** Writes atomically and durably. @returns false when the file existed already */
   create(token: string): Promise<boolean>;
   remove(): Promise<void>;
 }
 
 export type BootstrapTokenState =
-  /** The file was written, or taken up, by this start. */
+  /** This start wrote the file, or used an existing one. */
   | 'written'
-  /** The file holds the token. */
+  /** The file holds the current token. */
   | 'kept'
-  /** There is a token; the file is gone, or with another instance. */
+  /** A token exists; its file is gone, or on another instance. */
   | 'elsewhere'
-  /** There is a token, and the file holds another one. */
+  /** A token exists, and the file holds another one. */
   | 'stale'
   | 'disabled';
 
-/** The file holds something that is no bootstrap token. */
+/** The file does not hold a bootstrap token. */
 export class BootstrapTokenError extends Error {
   override readonly name = 'BootstrapTokenError';
 }
 
 /**
- * At every start.
- * @param reset takes the file's token, or a new one, whatever the database knows
+ * Runs at every start.
+ * @param reset installs the file's token, or a new one, whatever the database holds
  * @throws BootstrapTokenError
  */
 export async function establishBootstrapToken(
@@ -55,7 +55,7 @@ export async function establishBootstrapToken(
   return stateOf(file, kept);
 }
 
-/** Ends the bootstrap token, for ever unless a start is told to reset it. */
+/** Disables the bootstrap token until a start with reset. */
 export async function disableBootstrapToken(
   store: ControlStore,
   { actor, requestId }: { readonly actor: string; readonly requestId: string },
@@ -89,7 +89,7 @@ async function readOrCreate(
   return { token, isNew: false };
 }
 
-/** @returns the hash that is kept: the first one, unless told to put this in its place */
+/** @returns the stored hash: the first one, unless `reset` replaces it */
 async function setHash(store: ControlStore, hash: string, reset: boolean): Promise<string> {
   try {
     return await store.mutate({ kind: 'installation' }, async (tx) => {

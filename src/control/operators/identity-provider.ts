@@ -1,6 +1,6 @@
 /**
- * The operators' identity provider, by OpenID Connect's code flow with PKCE. It is the administrator's own choice, so that
- * its address may be private; TLS is checked as usual, with the system's certificates or the file that was given.
+ * Client of the operators' identity provider: OpenID Connect's code flow with PKCE. The administrator chooses the
+ * provider, so its address may be private. TLS is verified against the system's CAs or the configured file.
  * Source: OpenID Connect Core 1.0 section 3.1, RFC 7636, RFC 9207, RFC 9700.
  */
 import * as oidc from 'openid-client';
@@ -9,21 +9,21 @@ import { Refusal } from '../domain/refusal.ts';
 import { claimedIdentity, type OperatorIdentity } from './operator-identity.ts';
 
 export interface IdentityProviderOptions {
-  /** As its discovery document and its tokens say it. https. */
+  /** As in its discovery document and its tokens. https. */
   readonly issuer: string;
   readonly clientId: string;
-  /** A secret. Without it: a public client, for which PKCE stands alone. */
+  /** A secret. Absent for a public client, which relies on PKCE alone. */
   readonly clientSecret: string | undefined;
   /** Certificates (PEM) to trust instead of the system's. */
   readonly caPem: string | undefined;
-  /** The claim that lists the operator's groups; without it nobody is in any. */
+  /** The claim that lists the operator's groups. Without it, operators have no groups. */
   readonly groupsClaim: string | undefined;
   /** Such as `openid profile email`. */
   readonly scope: string;
   readonly nowMs: () => number;
 }
 
-/** What must come back with the code, and what proves that it is ours. Secrets. */
+/** Values that the callback must match, and the PKCE verifier. Secrets. */
 export interface SignInSecrets {
   readonly state: string;
   readonly nonce: string;
@@ -32,7 +32,7 @@ export interface SignInSecrets {
 
 const TIMEOUT_SECONDS = 10;
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Its metadata is read again after that long; what was read before stays good while it does not answer. */
+/** Age after which metadata is fetched again. Old metadata stays in use while the provider is unreachable. */
 const METADATA_AGE_MS = 3_600_000;
 
 export class IdentityProvider {
@@ -54,7 +54,7 @@ export class IdentityProvider {
     return this.#agent.destroy();
   }
 
-  /** Whether it can be asked now: for a start to tell what is wrong. @throws Refusal `identity_provider_unavailable` */
+  /** Checks at start-up that the provider is reachable. @throws Refusal `identity_provider_unavailable` */
   async probe(): Promise<void> {
     await this.#configuration();
   }
@@ -67,7 +67,7 @@ export class IdentityProvider {
     };
   }
 
-  /** Where the browser goes to sign in. @throws Refusal `identity_provider_unavailable` */
+  /** URL to which the browser goes to sign in. @throws Refusal `identity_provider_unavailable` */
   async authorizationUrl(redirectUri: string, secrets: SignInSecrets): Promise<string> {
     const configuration = await this.#configuration();
     const url = oidc.buildAuthorizationUrl(configuration, {
@@ -82,8 +82,8 @@ export class IdentityProvider {
   }
 
   /**
-   * Exchanges the code and checks everything about the ID token: signature, issuer, audience, times, nonce.
-   * @param answer the query that the browser brought back, as it came
+   * Exchanges the code and verifies the ID token: signature, issuer, audience, times, nonce.
+   * @param answer the callback's query as received
    * @throws Refusal `sign_in_refused`, `identity_provider_unavailable`
    */
   async identify(redirectUri: string, answer: string, secrets: SignInSecrets): Promise<OperatorIdentity> {
@@ -104,7 +104,7 @@ export class IdentityProvider {
     }
   }
 
-  /** Some providers tell groups and names there alone. Its subject must be the ID token's (Core 5.3.2). */
+  /** Some providers return groups and names only here. The subject must match the ID token's (Core 5.3.2). */
   async #userInfo(
     configuration: oidc.Configuration,
     accessToken: string,
@@ -116,7 +116,7 @@ export class IdentityProvider {
     return oidc.fetchUserInfo(configuration, accessToken, claims.sub);
   }
 
-  /** One discovery at a time. */
+  /** Runs one discovery at a time. */
   async #configuration(): Promise<oidc.Configuration> {
     const { nowMs } = this.#options;
     if (this.#known !== undefined && nowMs() - this.#known.atMs < METADATA_AGE_MS) {
@@ -139,7 +139,7 @@ export class IdentityProvider {
     const { issuer, clientId, clientSecret } = this.#options;
     const authentication = clientSecret === undefined ? oidc.None() : secretInItsPlace(clientSecret);
     return oidc.discovery(new URL(issuer), clientId, {}, authentication, {
-      // The ID token's signature is checked although TLS vouches for where it came from.
+      // Verifies the ID token's signature, although it came directly over TLS.
       execute: [oidc.enableNonRepudiationChecks],
       timeout: TIMEOUT_SECONDS,
       [oidc.customFetch]: (url, options) => this.#fetch(url, options),
@@ -156,7 +156,7 @@ export class IdentityProvider {
       ...(body === undefined || body === null ? {} : { body: new URLSearchParams(String(body)) }),
       ...(signal === undefined ? {} : { signal }),
     });
-    // Node's own class, by which openid-client knows an answer.
+    // openid-client requires Node's own Response class.
     const hasBody = answer.status !== 204 && answer.status !== 304;
     return new Response(hasBody ? await answer.arrayBuffer() : null, {
       status: answer.status,
@@ -165,7 +165,7 @@ export class IdentityProvider {
   }
 }
 
-/** RFC 6749 section 2.3.1: Basic where the provider takes it, which is also what it takes when it does not say. */
+/** RFC 6749 section 2.3.1: HTTP Basic where the provider supports it, which is also the default if it does not say. */
 function secretInItsPlace(clientSecret: string): oidc.ClientAuth {
   const basic = oidc.ClientSecretBasic(clientSecret);
   const post = oidc.ClientSecretPost(clientSecret);
@@ -176,7 +176,7 @@ function secretInItsPlace(clientSecret: string): oidc.ClientAuth {
   };
 }
 
-/** The provider's own word that this sign-in is not to be, or a fault on the way to it. Never its text. */
+/** Maps a provider's error response, or a fault on the way, to a refusal. Never quotes the provider's text. */
 function refusalOf(error: unknown): Refusal {
   if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) {
     return new Refusal('sign_in_refused', `it answered ${errorWord(error.error)}`);
@@ -189,12 +189,12 @@ function refusalOf(error: unknown): Refusal {
 
 const UNAVAILABLE = /^(OAUTH_(TIMEOUT|ABORT)|E[A-Z]+|UND_ERR_.*|fetch_failed)$/;
 
-/** RFC 6749 section 4.1.2.1 names errors in such characters; anything else is not shown. */
+/** RFC 6749 section 4.1.2.1 allows these characters in error codes; anything else is hidden. */
 function errorWord(error: string): string {
   return /^[a-z_]{1,64}$/.test(error) ? error : 'an error';
 }
 
-/** The innermost code: openid-client wraps what went wrong. */
+/** The innermost error code: openid-client wraps errors. */
 function faultCode(error: unknown): string {
   let code = 'unknown';
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

@@ -1,5 +1,5 @@
 /**
- * Whom the identity provider vouches for, and the names under which roles can be granted to them.
+ * An operator's identity from ID token claims, and the principal names that role grants use for it.
  * Source: OpenID Connect Core 1.0 sections 2 and 5.1; docs/control.md "Operators".
  */
 import { Refusal } from '../domain/refusal.ts';
@@ -11,12 +11,12 @@ export interface OperatorIdentity {
   readonly groups: readonly string[];
 }
 
-/** As role grants and audit rows name an operator. An issuer is a URL, in which no `|` occurs. */
+/** The operator's name in role grants and audit rows. An issuer is a URL, which contains no `|`. */
 export function operatorPrincipal({ issuer, subject }: Pick<OperatorIdentity, 'issuer' | 'subject'>): string {
   return `oidc:${issuer}|${subject}`;
 }
 
-/** As role grants name a group. */
+/** A group's name in role grants. */
 export function groupPrincipal(name: string): string {
   return `group:${name}`;
 }
@@ -25,8 +25,8 @@ const MAX_GROUPS = 1000;
 const MAX_NAME_CHARACTERS = 256;
 
 /**
- * @param groupsClaim a list of names, or one name; when it is not there, the operator is in no group
- * @throws Refusal `sign_in_refused` for claims that cannot be used: guessing would give somebody another's roles
+ * @param groupsClaim names a claim with a list of names, or one name; without that claim the operator has no groups
+ * @throws Refusal `sign_in_refused` for unusable claims: guessing could give an operator another's roles
  */
 export function claimedIdentity(
   claims: { readonly [claim: string]: unknown },
@@ -56,7 +56,7 @@ function displayName(claims: { readonly [claim: string]: unknown }): string | un
   );
 }
 
-/** What can stand in an audit row and on a terminal. */
+/** Whether the text is safe in an audit row and on a terminal. */
 function isName(text: string): boolean {
   return text.length > 0 && text.length <= MAX_NAME_CHARACTERS && !/\p{C}/u.test(text);
 }

@@ -1,6 +1,6 @@
 /**
- * What operators leave behind: sessions and sign-ins that are over, answers that nobody asks for again; and when access
- * tokens were used. The first is done by one instance for all, the second by each for itself.
+ * Background jobs of the operators' part. The leading instance prunes ended sessions and sign-ins and old idempotent
+ * responses. Each instance writes the last use of access tokens.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ControlStore } from '../store/port.ts';
@@ -10,7 +10,7 @@ export interface OperatorJobs {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly tokenUsage: TokenUsage;
-  /** A round failed; the next one tries again. */
+  /** Reports a failed round; the next one tries again. */
   readonly report: (error: unknown) => void;
   readonly pruneRoundMs?: number;
   readonly usageRoundMs?: number;
@@ -18,10 +18,10 @@ export interface OperatorJobs {
 
 const PRUNE_ROUND_MS = 60_000;
 const USAGE_ROUND_MS = 15_000;
-/** How long an Idempotency-Key is remembered. */
+/** How long an idempotent response is kept. */
 export const ANSWER_RETENTION_MS = 24 * 3_600_000;
 
-/** @returns how to stop; resolves when what was noted is written */
+/** @returns a function that stops the jobs; it resolves when recorded uses are written */
 export function startOperatorJobs(jobs: OperatorJobs): () => Promise<void> {
   const { store, nowMs, tokenUsage, report, pruneRoundMs = PRUNE_ROUND_MS } = jobs;
   const stopPruning = store.lead('operator-housekeeping', async (signal) => {

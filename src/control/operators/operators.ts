@@ -1,9 +1,9 @@
 /**
- * Whose a request's credentials are, and what they may do.
+ * Authenticates operators and loads their roles.
  *
- * Nothing is remembered between requests: each one reads its token, session and role grants, so that what is revoked is
- * refused from the next request on, on every instance. Tokens are 256 random bits and found by their hash, whose
- * comparison in an index tells nothing about them.
+ * Nothing is cached between requests. Each request reads its token, session and role grants, so that a revocation takes
+ * effect on every instance from the next request on. Tokens are 256 random bits, looked up by their hash, so that the
+ * timing of the index lookup reveals nothing about them.
  * Source: docs/control.md "Operators".
  */
 import { parseStrictJson } from '../../protocol/strict-json.ts';
@@ -22,7 +22,7 @@ export interface OperatorsOptions {
   readonly nowMs: () => number;
 }
 
-/** How each kind of token is looked up; undefined for one that is unknown, over, or another part's. */
+/** Looks up one kind of token; undefined for an unknown or expired one, or one of another kind. */
 type Lookup = (tx: Transaction, hash: string, nowMs: number) => Promise<Found | undefined>;
 
 interface Found {
@@ -52,14 +52,14 @@ export function createOperators({ store, tokenUsage, nowMs }: OperatorsOptions):
   };
 }
 
-/** A request that says who it is in a header means that; what is wrong there is not mended by a cookie. */
+/** The Authorization header takes precedence; an invalid header does not fall back to the cookie. */
 function tokenOf({ authorization, sessionCookie }: Credentials): string | undefined {
   if (authorization !== undefined) return bearerToken(authorization);
-  // A cookie holds sessions only: nothing else may be spent by a browser that was made to ask.
+  // A cookie may hold only a session, so that a cross-site request cannot use any other kind of token.
   return sessionCookie !== undefined && tokenKind(sessionCookie) === 'session' ? sessionCookie : undefined;
 }
 
-/** RFC 6750 section 2.1; the scheme's case does not matter (RFC 9110 section 11.1). */
+/** RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1). */
 export function bearerToken(authorization: string | undefined): string | undefined {
   return /^Bearer +([!-~]{1,256})$/i.exec(authorization ?? '')?.[1];
 }

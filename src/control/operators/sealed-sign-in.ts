@@ -1,6 +1,6 @@
 /**
- * A sign-in between two of its steps: sealed in the database, found by the hash of what its holder brings, taken out
- * once. Whoever reads the database learns neither the nonce nor the verifier, and can end no sign-in.
+ * Stores a sign-in between two steps: sealed in the database, keyed by the hash of its handle, taken once. A reader of
+ * the database learns neither the nonce nor the verifier, and cannot complete a sign-in.
  */
 import { randomBytes } from 'node:crypto';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
@@ -11,17 +11,17 @@ import type { SignInSecrets } from './identity-provider.ts';
 import type { OperatorIdentity } from './operator-identity.ts';
 import type { CommandLine, Destination } from './sign-in-request.ts';
 
-/** Waits for the browser to come back from the identity provider. */
+/** Waits for the browser to return from the identity provider. */
 export interface PendingSignIn {
   readonly step: 'pending';
-  /** Hash of the cookie of the browser in which it was begun. */
+  /** Hash of the cookie of the browser that began it. */
   readonly browserHash: string;
   readonly redirectUri: string;
   readonly destination: Destination;
   readonly secrets: SignInSecrets;
 }
 
-/** Waits for the operator to say that the command line is theirs. */
+/** Waits for the operator to confirm the command line. */
 export interface UnconfirmedSignIn {
   readonly step: 'unconfirmed';
   readonly browserHash: string;
@@ -29,7 +29,7 @@ export interface UnconfirmedSignIn {
   readonly commandLine: CommandLine;
 }
 
-/** Waits for the command line to show its verifier. */
+/** Waits for the command line to send its verifier. */
 export interface ConfirmedSignIn {
   readonly step: 'confirmed';
   readonly identity: OperatorIdentity;
@@ -45,9 +45,9 @@ export const STEP_LIFETIME_MS = {
 } as const satisfies { readonly [S in SignInStep['step']]: number };
 
 export interface SignInSteps {
-  /** @param handle what will be brought back; a random one without it @returns the handle */
+  /** @param handle what the caller will bring back; random if absent @returns the handle */
   keep(step: SignInStep, handle?: string): Promise<string>;
-  /** Undefined when there is none, no longer, or it waits for something else. Gone afterwards in any case. */
+  /** Undefined when it does not exist, has expired, or waits for another step. Removes it in any case. */
   take<S extends SignInStep['step']>(
     step: S,
     handle: string,
@@ -72,7 +72,7 @@ export function signInSteps(store: ControlStore, masterKey: MasterKey, nowMs: ()
   };
 }
 
-/** The purpose ties the text to its step and handle, so that what comes out is what went in as that step. */
+/** The sealing purpose binds the text to its step and handle, which makes the type assertion safe. */
 function unsealed<S extends SignInStep['step']>(
   masterKey: MasterKey,
   sealed: string,

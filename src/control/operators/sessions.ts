@@ -1,6 +1,5 @@
 /**
- * Operators who are signed in. A session ends at a set time after its beginning, however much it is used; its token is
- * known to its holder alone.
+ * Sessions of signed-in operators. A session has a fixed lifetime, whatever its use. Control stores only the token's hash.
  * Source: docs/control.md "Operators".
  */
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
@@ -14,13 +13,13 @@ export interface StartedSession {
 }
 
 export interface Sessions {
-  /** @param via how it was begun, for the audit trail */
+  /** @param via how the operator signed in, for the audit trail */
   start(
     identity: OperatorIdentity,
     via: 'browser' | 'command_line',
     requestId: string,
   ): Promise<StartedSession>;
-  /** Ends it, if there is one. */
+  /** Ends the session if it exists. */
   end(token: string, requestId: string): Promise<void>;
 }
 
@@ -86,7 +85,7 @@ export function createSessions({ store, lifetimeMs, nowMs }: SessionOptions): Se
   };
 }
 
-/** Names a session in the audit trail: of its token's hash, too little to be one. */
+/** A session's name in the audit trail: a prefix of its token's hash, too short to find the session by. */
 function sessionId(token: string): string {
   return `ses_${tokenHash(token).slice(0, 16)}`;
 }

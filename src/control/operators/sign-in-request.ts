@@ -1,6 +1,6 @@
 /**
- * What somebody may ask for when they sign in: where the browser goes afterwards. It never goes to another site: back to
- * a path of ours, or, for a command line, to a port of the machine that the browser runs on.
+ * Validates where the browser goes after signing in. It never goes to another site: only to a path of this host or, for a
+ * command line, to a loopback port.
  * Source: RFC 8252 sections 7.3 and 8.1 (loopback redirects), RFC 7636 (S256), docs/control.md "Operators".
  */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
@@ -14,12 +14,12 @@ export interface SignInQuery {
   readonly cli_state?: string;
 }
 
-/** A command line that waits on a loopback port. */
+/** A command line that listens on a loopback port. */
 export interface CommandLine {
   readonly redirect: string;
-  /** S256 of the verifier that it will show. */
+  /** S256 of the verifier that it will send. */
   readonly challenge: string;
-  /** Its own, given back as it came. */
+  /** Its own state, returned unchanged. */
   readonly state: string;
 }
 
@@ -48,8 +48,8 @@ export function destinationOf(query: SignInQuery): Destination {
 }
 
 /**
- * Browsers take `//host`, `/\host` and such with tabs inside for another host (WHATWG URL, "special authority"), so that
- * a path is visible ASCII without a backslash and does not begin with two slashes.
+ * Browsers read `//host`, `/\host` and variants with tabs as another host (WHATWG URL, "special authority"). So a path
+ * must be visible ASCII without a backslash and must not begin with two slashes.
  */
 function returnPath(text: string): string {
   if (text.length > MAX_PATH_CHARACTERS || !/^\/(?!\/)[!-[\]-~]*$/.test(text)) {

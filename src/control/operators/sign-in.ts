@@ -1,6 +1,6 @@
 /**
- * Signing in: to the identity provider and back, and for a command line one step more. Each step is bound to the browser
- * in which it was begun, good once, and ends soon.
+ * The sign-in flow through the identity provider, with one more step for a command line. Each step is bound to the
+ * browser that began it, works once, and expires soon.
  *
  *     begin → browser at the identity provider → finish → session in a cookie
  *                                                       → page "is this command line yours?" → decide → code → exchange
@@ -17,7 +17,7 @@ import type { PendingSignIn, SignInSteps } from './sealed-sign-in.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import type { CommandLine, Destination } from './sign-in-request.ts';
 
-/** The browser goes to the identity provider with this cookie. */
+/** Redirect to the identity provider, and the cookie that binds the sign-in to this browser. */
 export interface BegunSignIn {
   readonly location: string;
   /** A secret of this browser. */
@@ -28,14 +28,14 @@ export type FinishedSignIn =
   | { readonly kind: 'session'; readonly session: StartedSession; readonly path: string }
   | {
       readonly kind: 'confirm';
-      /** What the page gives back. A secret of this browser. */
+      /** The page's form returns it. A secret of this browser. */
       readonly confirmation: string;
       readonly displayName: string;
       readonly commandLine: CommandLine;
     };
 
 export interface SignInOptions {
-  /** Undefined where none is configured: every step is refused. */
+  /** Undefined when none is configured: every step then fails. */
   readonly identityProvider: Pick<IdentityProvider, 'authorizationUrl' | 'identify'> | undefined;
   readonly steps: SignInSteps;
   readonly sessions: Sessions;
@@ -49,7 +49,7 @@ export class SignIns {
   }
 
   /**
-   * @param redirectUri the callback, under the URL that the browser came to
+   * @param redirectUri the callback under the public URL that the browser uses
    * @throws Refusal `sign_in_not_configured`, `identity_provider_unavailable`
    */
   async begin(redirectUri: string, destination: Destination): Promise<BegunSignIn> {
@@ -65,8 +65,8 @@ export class SignIns {
   }
 
   /**
-   * The browser is back. The state is spent before anything is asked of the provider.
-   * @param answer the query as it came
+   * Handles the callback. It consumes the state before it contacts the provider.
+   * @param answer the query as received
    * @throws Refusal `sign_in_state_invalid`, `sign_in_refused`, `identity_provider_unavailable`, `sign_in_not_configured`
    */
   async finish(
@@ -95,8 +95,8 @@ export class SignIns {
   }
 
   /**
-   * A link can begin this, and an identity provider that knows the operator asks nothing. So nobody's port gets a code
-   * before the operator has said that it is theirs (RFC 8252 section 8.6).
+   * A link can begin this flow, and an identity provider with a live session asks the operator nothing. So no loopback
+   * port gets a code before the operator confirms the command line (RFC 8252 section 8.6).
    */
   async #askFirst(
     identity: OperatorIdentity,
@@ -117,7 +117,7 @@ export class SignIns {
   }
 
   /**
-   * @returns where the browser goes: to the command line, with a code or with `error=access_denied`
+   * @returns the redirect to the command line, with a code or with `error=access_denied`
    * @throws Refusal `sign_in_state_invalid`
    */
   async decide(confirmation: string, allowed: boolean, browserSecret: string | undefined): Promise<string> {
@@ -138,8 +138,8 @@ export class SignIns {
   }
 
   /**
-   * @param verifier what `cli_challenge` is the S256 of (RFC 7636 section 4.6)
-   * @throws Refusal `sign_in_code_invalid`; the code is spent then, too
+   * @param verifier the preimage of `cli_challenge` (S256, RFC 7636 section 4.6)
+   * @throws Refusal `sign_in_code_invalid`; the code is consumed in that case too
    */
   async exchange(code: string, verifier: string, requestId: string): Promise<StartedSession> {
     const { steps, sessions } = this.#options;

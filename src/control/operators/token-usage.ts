@@ -1,6 +1,6 @@
 /**
- * When access tokens were last used: noted in memory, written in batches, so that a request costs no write. What a crash
- * loses is the last interval's.
+ * Records the last use of access tokens in memory and writes it in batches, so that a request costs no write. A crash
+ * loses at most one interval.
  */
 import type { ControlStore } from '../store/port.ts';
 

@@ -1,7 +1,6 @@
 /**
- * What targets say of themselves: which revision they took, which one they refused and why, that they are there. A
- * thousand of them say it within seconds of a publication, so it is written down together: one transaction for all that
- * came within a twentieth of a second.
+ * Records what targets report: accepted revisions, rejected ones with the reason, and liveness. A thousand targets
+ * report within seconds of a publication, so one transaction writes all reports of 50 ms.
  */
 
 import type { Acknowledgement } from '../../bundle/format/distribution-contract.ts';
@@ -15,10 +14,10 @@ import type { KnownTarget } from './target-tokens.ts';
 
 const BATCH_MS = 50;
 const MAX_BATCH = 250;
-/** Until then a target that only polls is not known to be there by other instances. */
+/** Interval at which polls update a target's last-seen time in the database. */
 const SEEN_EVERY_MS = 10_000;
 
-/** A target that was ahead is no longer so. */
+/** Columns of a target that is no longer ahead. */
 const NOT_AHEAD = { aheadRevision: null, aheadSinceMs: null };
 
 interface Waiting {
@@ -40,7 +39,7 @@ export class Acknowledgements {
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
   readonly #refusalRows = new TargetAllowance();
-  /** Whether something that is published leads on from where it stands, by target. */
+  /** Polling targets since the last write, and whether each can continue from its position. */
   readonly #seen = new Map<string, boolean>();
   #seenTimer: NodeJS.Timeout | undefined;
 
@@ -48,7 +47,7 @@ export class Acknowledgements {
     this.#options = options;
   }
 
-  /** Resolves when it is written down. Its revision and head must be the site's. */
+  /** Resolves when the acknowledgement is stored. Its revision and head must be the site's. */
   add(target: KnownTarget, acknowledgement: Acknowledgement): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ target, acknowledgement, resolve, reject });
@@ -62,7 +61,7 @@ export class Acknowledgements {
     this.#timer = undefined;
     const batch = this.#waiting;
     this.#waiting = [];
-    // One after the other, so that what a target says last is what stays.
+    // In order, so that a target's latest report wins.
     this.#flushing = this.#flushing.then(() => this.#write(batch));
   }
 
@@ -76,7 +75,7 @@ export class Acknowledgements {
       for (const { resolve } of batch) resolve();
       for (const siteId of sitesOf(batch)) await settleSources(store, siteId, now);
     } catch (error) {
-      // Of those that were told already, nobody hears; sources are settled by whoever looks next.
+      // Rejecting a promise that has already resolved does nothing. A later settlement handles sources that remain.
       for (const { reject } of batch) reject(error);
       this.#options.onFault?.(error);
     }
@@ -105,7 +104,7 @@ export class Acknowledgements {
       .catch((error: unknown) => onFault?.(error));
   }
 
-  /** Writes down what is left. */
+  /** Writes what is still pending. */
   async close(): Promise<void> {
     clearTimeout(this.#seenTimer);
     this.#seenTimer = undefined;
@@ -121,13 +120,13 @@ function sitesOf(batch: readonly Waiting[]): ReadonlySet<string> {
 
 interface Writing {
   readonly nowMs: number;
-  /** Whether a refusal of this target may make another row of the audit trail. */
+  /** Whether a rejection by this target may add an audit row. */
   readonly mayAudit: (targetId: string) => boolean;
 }
 
 async function writeBatch(tx: Transaction, batch: readonly Waiting[], writing: Writing): Promise<void> {
   const { nowMs } = writing;
-  // The last word of each target on each of the two matters.
+  // Keep each target's latest report of either outcome.
   const accepted = new Map<string, Acknowledgement>();
   const refused = new Map<string, Waiting>();
   for (const entry of batch) {
@@ -168,7 +167,7 @@ async function noteAccepted(
   }
 }
 
-/** In the audit trail when it begins, or its reason changes, and not without end: not once more for each revision. */
+/** Audits the first rejection and every change of its reason, within the target's allowance, not every revision. */
 async function noteRefused(
   tx: Transaction,
   { target, acknowledgement }: Waiting,
@@ -199,7 +198,7 @@ async function noteRefused(
   await tx.audit.append(entry, nowMs);
 }
 
-/** Whether the last that it said of a revision is that it refuses it. */
+/** Whether the target rejected a revision newer than any that it accepted. */
 export function isRefusing({ refusedRevision, ackedRevision }: RowOf<'target'>): boolean {
   return refusedRevision !== null && refusedRevision > (ackedRevision ?? 0);
 }

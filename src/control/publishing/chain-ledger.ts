@@ -1,28 +1,28 @@
 /**
- * What there is on top of a site's whole bundle, counted along as it is published, so that the question whether a new
- * whole bundle is worth it costs nothing. Only an instance that published everything itself knows which keys changed.
+ * Running totals of a site's chain since its last whole bundle, so that deciding on a new whole bundle costs no query.
+ * Only an instance that published everything itself knows which keys changed.
  */
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-/** Deltas under which nobody minds: a target takes them in one answer. */
+/** Up to this number of deltas no whole bundle is needed: a target receives them in one answer. */
 const MIN_DELTAS = 1000;
 
 export interface ChainLedger {
   readonly revision: number;
   readonly baseRevision: number;
-  /** Of the whole bundle, all files together. */
+  /** Total size of the whole bundle's files. */
   readonly baseBytes: number;
   readonly basePublishedAtMs: number;
-  /** Of the newest document. */
+  /** Publication time of the newest document. */
   readonly publishedAtMs: number;
   readonly deltas: number;
   readonly deltaBytes: number;
-  /** Keys that changed since the whole bundle; undefined where somebody else published. */
+  /** Keys that changed since the whole bundle; undefined if another instance published. */
   readonly touched: ReadonlySet<string> | undefined;
 }
 
-/** @param known what was counted along so far: good for as long as nobody else publishes */
+/** @param known this instance's totals, valid unless another instance has published */
 export async function currentLedger(
   tx: Transaction,
   site: RowOf<'site'>,
@@ -67,7 +67,7 @@ export function withDelta(
     publishedAtMs,
     deltas: ledger.deltas + 1,
     deltaBytes: ledger.deltaBytes + bytes,
-    // Grown in place: a copy for each delta would cost what all of them hold.
+    // Mutated in place: copying the set for each delta would cost as much as all of them hold.
     touched: touched === undefined ? undefined : grown(touched, keyIds),
   };
 }
@@ -79,19 +79,18 @@ function grown(touched: ReadonlySet<string>, keyIds: readonly string[]): Readonl
 }
 
 /**
- * Whether a whole bundle is to replace the one before, although nothing but clients and keys changed. A count of deltas
- * alone would make every target of a large site fetch all of its keys again and again, each time that so many of them
- * changed: with the bytes of the deltas as the measure, what whole bundles add stays a fixed share of what the deltas
- * carried already, however many keys there are.
+ * Whether to publish a new whole bundle although only clients and keys changed. A limit on the number of deltas alone
+ * would make every target of a large site fetch all keys again too often. Comparing bytes keeps the cost of whole
+ * bundles at a fixed share of the deltas' cost, however many keys there are.
  */
 export function isWorthWhole(
   { deltas, deltaBytes, baseBytes, basePublishedAtMs, publishedAtMs }: ChainLedger,
   lifetimeSeconds: number,
   nowMs: number,
 ): boolean {
-  // Issued while this clock was ahead: until that moment verifiers deny what they loaded of it.
+  // Issued while this clock was ahead: verifiers reject it until that time.
   if (basePublishedAtMs > nowMs || publishedAtMs > nowMs) return true;
   if (deltas >= MIN_DELTAS && deltaBytes * 2 > baseBytes) return true;
-  // At half its life, so that there is another half to get over whatever keeps it from being published.
+  // At half the lifetime, which leaves the other half to recover from publishing failures.
   return nowMs - basePublishedAtMs >= lifetimeSeconds * 500;
 }

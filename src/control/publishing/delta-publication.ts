@@ -1,5 +1,5 @@
 /**
- * Deltas: what changed of a site's clients and derived keys, carried to the end of its chain. Costs what changed.
+ * Publishes deltas: changes of a site's clients and derived keys, appended to its chain. The cost is that of the changes.
  * Source: docs/bundle.md "Deltas"; docs/control.md "From key to traffic".
  */
 import { signDelta } from '../../bundle/authoring/publishing-documents.ts';
@@ -10,19 +10,19 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { clientContent, derivedKeyContent, groupedByClient } from './site-content.ts';
 
-/** Changes that one delta takes: far below what a document may hold. */
+/** Maximum number of changes in a delta: far below the size limit of a document. */
 export const MAX_CHANGES = 2000;
 
-/** What the changes come to, as of now. */
+/** Content of a delta, as of now. */
 export interface DeltaDraft {
   readonly clients: readonly ClientContent[];
-  /** Keys that have not ended; one that is revoked stays listed as such until it would have ended. */
+  /** Keys that have not ended. A revoked key stays listed until its planned end. */
   readonly keys: readonly RowOf<'derivedKey'>[];
 }
 
 /**
- * Keys that ended are not mentioned: they leave the verifiers by themselves.
- * @returns undefined when a client is gone: a delta could name one that was never published, so that takes a whole bundle
+ * Leaves out ended keys, which verifiers drop by themselves.
+ * @returns undefined when a client was deleted: a delta could name one that was never published, so a whole bundle is due
  */
 export async function readDelta(
   tx: Transaction,
@@ -40,7 +40,7 @@ export async function readDelta(
   };
 }
 
-/** Each once. */
+/** The distinct references of one kind. */
 export function referencesOf(
   changes: readonly RowOf<'siteChange'>[],
   kind: 'client' | 'key',
@@ -57,12 +57,12 @@ export interface DeltaContext {
 export interface PublishedStep {
   /** The site as it stands now. */
   readonly site: RowOf<'site'>;
-  /** Of the document. */
+  /** Size of the document. */
   readonly bytes: number;
 }
 
 /**
- * Inside the site's lock. The site must have been published before.
+ * Call it under the site's lock. The site must have been published before.
  * @throws BundleError `file_too_large`
  */
 export async function publishDelta(
@@ -100,12 +100,12 @@ export async function publishDelta(
   return { site: { ...site, ...position, ...policy }, bytes: document.length };
 }
 
-/** Above all that was published, and all that any target told of. */
+/** A revision above everything published and everything that a target reported. */
 export function nextRevision({ revision, floorRevision }: RowOf<'site'>): number {
   return Math.max(revision, floorRevision) + 1;
 }
 
-/** Which revision listed each key first, and which one took it back. */
+/** Records which revision first listed each key, and which one revoked it. */
 export async function notePublishedKeys(
   tx: Transaction,
   keys: readonly RowOf<'derivedKey'>[],

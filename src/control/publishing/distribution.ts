@@ -1,5 +1,5 @@
 /**
- * A target's side of distribution: who it is, what it lacks, what it says of itself, files of whole bundles.
+ * Serves targets: authentication, polls, acknowledgements and files of whole bundles.
  * Source: docs/bundle.md "Distribution"; `distribution-contract.ts` of the bundle.
  */
 import { setInterval } from 'node:timers/promises';
@@ -18,7 +18,7 @@ import { type KnownTarget, TargetTokens } from './target-tokens.ts';
 export interface DistributionOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
-  /** What could not be done and is tried again. Must not throw. */
+  /** Reports failures that are retried. Must not throw. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -26,11 +26,11 @@ export type PollOutcome =
   | { readonly kind: 'answer'; readonly answer: PollAnswer; readonly etag: string }
   | { readonly kind: 'not_modified'; readonly etag: string | undefined };
 
-/** What another instance published and whose notice was lost. */
+/** Interval of checks for publications of other instances whose notice was lost. */
 const LOOK_EVERY_MS = 1000;
 const MAX_CACHED_FILE_BYTES = 64 * 1024 * 1024;
 const MAX_KNOWN_TARGETS = 20_000;
-/** Targets that keep up stand in a few places; each answer may hold megabytes, and a target may name any place. */
+/** Up-to-date targets share few positions. Each answer may hold megabytes, and a target may claim any position. */
 const MAX_KEPT_ANSWERS = 16;
 
 type Answers = LRUCache<string, Promise<PollAnswer | undefined>>;
@@ -41,7 +41,7 @@ export class Distribution {
   readonly #acknowledgements: Acknowledgements;
   readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_KNOWN_TARGETS });
   readonly #feeds = new Map<string, SiteFeed>();
-  /** One answer for all targets that stand in the same place. */
+  /** One cached answer for all targets at the same position. */
   readonly #answers = new WeakMap<SiteState, Answers>();
   readonly #floorRaises = new TargetAllowance();
   readonly #aheadNotes = new TargetAllowance();
@@ -74,9 +74,9 @@ export class Distribution {
   }
 
   /**
-   * Waits until there is something that the target lacks, or its time is up.
-   * @param etag as the target sent it in If-None-Match
-   * @param signal ends the wait: the target went away, or Control stops
+   * Long-poll: resolves when the target lacks something, or when the wait time is over.
+   * @param etag the target's If-None-Match
+   * @param signal aborts the wait: the target disconnected, or Control stops
    */
   async poll(
     targetId: string,
@@ -96,12 +96,12 @@ export class Distribution {
       const leftMs = endMs - performance.now();
       if (leftMs <= 0 || signal.aborted) return { kind: 'not_modified', etag };
       await feed.changed(leftMs, signal);
-      // It may be detached by now, or its token another's: it has to say again who it is.
+      // The target may be detached or its token rotated meanwhile; it must authenticate again.
       if (!(await this.#tokens.isCurrent(target))) return { kind: 'not_modified', etag };
     }
   }
 
-  /** A target that nothing leads on from where it is: sees to it that something will. */
+  /** Requests a publication that the target can accept, if nothing published continues from its position. */
   async #reconcile(feed: SiteFeed, target: KnownTarget, told: ChainPosition | undefined): Promise<void> {
     const isOnChain = told === undefined || (await this.#leadsOn(feed, told));
     this.#acknowledgements.saw(target, isOnChain);
@@ -115,10 +115,10 @@ export class Distribution {
     });
   }
 
-  /** Whether something that is published leads on from there. */
+  /** Whether something published continues from the target's position. */
   async #leadsOn(feed: SiteFeed, told: ChainPosition): Promise<boolean> {
     const known = await feed.state();
-    // What is newer here may have been published by another instance a moment ago.
+    // Another instance may have just published a revision that this one has not read yet.
     const state = told.revision > known.revision ? await feed.refresh() : known;
     if ((state.base?.revision ?? 0) > told.revision) return true;
     return (await feed.stepsFrom(state, told)) !== undefined;
@@ -147,14 +147,14 @@ export class Distribution {
     const { revision, head } = acknowledgement;
     const state = revision > known.revision ? await feed.refresh() : known;
     if (revision > state.revision || (await isElsewhere(feed, state, { revision, head }))) {
-      // It took something that this Control did not publish: that says nothing of what it did.
+      // This Control did not publish that revision, so its acceptance says nothing about this chain.
       await this.#reconcile(feed, target, { revision, head });
       if (acknowledgement.outcome === 'accepted') return;
     }
     await this.#acknowledgements.add(target, acknowledgement);
   }
 
-  /** A file of a whole bundle. @throws Refusal `not_found` */
+  /** Returns a file of a whole bundle. @throws Refusal `not_found` */
   async file(targetId: string, revision: number, name: string): Promise<Buffer> {
     const { siteId } = await this.#target(targetId);
     const { base } = await this.#feed(siteId).state();
@@ -167,7 +167,7 @@ export class Distribution {
     return this.#content(siteId, sha256);
   }
 
-  /** Many targets fetch the same files at the same time. */
+  /** Cached, because many targets fetch the same files at once. */
   async #content(siteId: string, sha256: string): Promise<Buffer> {
     const place = `${siteId} ${sha256}`;
     const cached = this.#files.get(place);
@@ -219,16 +219,16 @@ export class Distribution {
       for await (const _ of setInterval(LOOK_EVERY_MS, undefined, { signal })) {
         for (const [siteId, feed] of this.#feeds) {
           if (feed.isWaitedFor) await this.#look(siteId);
-          // Nobody asks: what is kept of it would grow old.
+          // No poll waits, so drop the feed instead of letting it become stale.
           else this.#feeds.delete(siteId);
         }
       }
     } catch {
-      // Stopped.
+      // Aborted by close().
     }
   }
 
-  /** Writes down what was acknowledged. Polls that wait are ended by their own signals. */
+  /** Writes pending acknowledgements. Waiting polls end by their own signals. */
   async close(): Promise<void> {
     this.#unsubscribe();
     this.#stop.abort();

@@ -1,6 +1,6 @@
 /**
- * Freshness statements on a timer: as often as the strictest route of a site needs them. All sites that are due share
- * one transaction. A statement says "the latest" only up to the oldest change that is not published.
+ * Issues freshness statements on a timer, as often as a site's strictest route needs. All due sites share a transaction.
+ * A statement covers time only up to the oldest unpublished change.
  * Source: docs/bundle.md "Freshness"; docs/control.md "From key to traffic".
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,24 +20,24 @@ export interface FreshnessOptions {
 
 const LONGEST_INTERVAL_MS = 3000;
 const SHORTEST_INTERVAL_MS = 1000;
-/** Statements that come in before the strictest route would close. */
+/** Statements issued within the staleness limit of the strictest route. */
 const STATEMENTS_WITHIN_STALENESS = 3;
-/** Sites of one transaction: a signature each, some milliseconds for all. */
+/** Maximum sites per transaction: one signature each, some milliseconds in all. */
 const SITES_AT_ONCE = 50;
-/** How often it is looked for sites that are due. */
+/** Interval of checks for due sites. */
 const TICK_MS = 500;
 
 export class FreshnessIssuer {
   readonly #options: FreshnessOptions;
   readonly #intervalsMs = new Map<string, number>();
-  /** By the process's own clock, which nobody sets. */
+  /** By the monotonic clock. */
   readonly #dueMs = new Map<string, number>();
 
   constructor(options: FreshnessOptions) {
     this.#options = options;
   }
 
-  /** Routes may have changed: the interval is looked up again. */
+  /** Drops the cached interval, because routes may have changed. */
   forget(siteId: string): void {
     this.#intervalsMs.delete(siteId);
   }
@@ -53,7 +53,7 @@ export class FreshnessIssuer {
     }
   }
 
-  /** @param atMs of a clock that only goes on @returns sites that were due */
+  /** @param atMs monotonic time @returns sites that were due */
   async issueDue(atMs: number): Promise<readonly string[]> {
     const { store } = this.#options;
     const sites = await store.read((tx) => tx.publication.published());
@@ -70,7 +70,7 @@ export class FreshnessIssuer {
 
   async #issue(tx: Transaction, siteIds: ReadonlySet<string>): Promise<void> {
     const { signingKeys, nowMs } = this.#options;
-    // The clock before the changes, the changes before the heads: whatever comes in between only makes a statement older.
+    // Read the clock, then changes, then heads: anything in between only makes a statement older.
     const now = nowMs();
     const oldestPending = await tx.publication.oldestPending();
     for (const { id: siteId, revision, head } of await tx.publication.published()) {
@@ -102,7 +102,7 @@ export function intervalMs(smallestStalenessSeconds: number | undefined): number
   return Math.max(SHORTEST_INTERVAL_MS, Math.min(LONGEST_INTERVAL_MS, share));
 }
 
-/** Of all routes that say one, seconds. */
+/** The smallest staleness limit of the site's routes, in seconds. */
 async function smallestStaleness(tx: Transaction, siteId: string): Promise<number | undefined> {
   const rows = await allRows(
     (page) => tx.routes.list({ siteId }, page),

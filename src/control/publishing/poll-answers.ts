@@ -1,4 +1,4 @@
-/** What a target is answered: nothing yet, steps from where it is, or a whole bundle. Source: docs/bundle.md "Distribution". */
+/** Builds poll answers: nothing, steps from the target's position, or a whole bundle. Source: docs/bundle.md "Distribution". */
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { DistributedBundle, PollAnswer, PollQuery } from '../../bundle/format/distribution-contract.ts';
 import { MAX_STEPS } from '../../bundle/format/distribution-limits.ts';
@@ -8,17 +8,17 @@ export function positionOf({ revision, head }: PollQuery): ChainPosition | undef
   return revision === undefined || head === undefined ? undefined : { revision, head };
 }
 
-/** Covers revision, head and statement. */
+/** Covers revision, head and freshness statement. */
 export function etagOf({ revision, head, freshness }: SiteState): string {
   return `"${revision}.${head ?? ''}.${freshness?.asOfSeconds ?? ''}"`;
 }
 
-/** What of a whole bundle goes into an answer of which the target does not need it. */
+/** How much of a whole bundle an answer includes for a target that does not need one. */
 type Offer = 'none' | 'files' | 'files_and_steps';
 
 /**
- * A target with a base, and steps that it has anyway, is offered another base only when its own is as far behind as deltas
- * may get: in every answer the names of many shards would outweigh the delta.
+ * A target with a base gets a new base only when its own is {@link MAX_STEPS} behind. Listing many shards in every answer
+ * would outweigh the delta.
  */
 export function offerOf({ base }: SiteState, { revision, base_revision: kept }: PollQuery): Offer {
   if (revision === undefined || kept === undefined) return 'files_and_steps';
@@ -28,11 +28,11 @@ export function offerOf({ base }: SiteState, { revision, base_revision: kept }: 
 interface Place {
   readonly position: ChainPosition;
   readonly offer: Offer;
-  /** For a position that leads nowhere: one answer for all of them. */
+  /** Shared answer for every position that nothing continues from. */
   readonly whole: () => Promise<PollAnswer | undefined>;
 }
 
-/** @returns undefined while there is nothing that the target could take */
+/** @returns undefined while there is nothing that the target can accept */
 export async function answerTo(
   feed: SiteFeed,
   state: SiteState,
@@ -48,7 +48,7 @@ export async function answerTo(
   return { ...common, steps: [...steps], whole: offered };
 }
 
-/** For whoever has nothing that it could go on from. */
+/** The answer for a target without a usable position. */
 export async function wholeAnswer(feed: SiteFeed, state: SiteState): Promise<PollAnswer | undefined> {
   const { base } = state;
   const common = answerOf(state);
@@ -57,7 +57,7 @@ export async function wholeAnswer(feed: SiteFeed, state: SiteState): Promise<Pol
   return { ...common, steps: [], whole };
 }
 
-/** What every answer says. Undefined before the first publication. */
+/** Members of every answer. Undefined before the first publication. */
 function answerOf({ siteId, revision, head, freshness }: SiteState) {
   if (head === null) return undefined;
   const statement = freshness === undefined ? {} : { freshness: freshness.document };
@@ -74,7 +74,7 @@ async function wholeOf(
   return { revision, head, files: [...files], steps: [...(steps ?? [])], required };
 }
 
-/** Whether a position is known not to be on the site's chain. */
+/** Whether the position is certainly not on the site's chain. */
 export async function isElsewhere(
   feed: SiteFeed,
   state: SiteState,

@@ -1,6 +1,6 @@
 /**
- * Where a site's publications have come: each target with how far it is behind, revocations with since when every target
- * has them. Source: docs/control.md "From key to traffic".
+ * Shows how far a site's publications have spread: each target's lag, and since when every target has each revocation.
+ * Source: docs/control.md "From key to traffic".
  */
 
 import type {
@@ -16,7 +16,7 @@ import { isRefusing } from './acknowledgements.ts';
 type Target = RowOf<'target'>;
 
 const MAX_REVOCATIONS = 100;
-/** Twice as long as a target waits for an answer. */
+/** Twice the longest wait of a poll. */
 const SILENT_MS = MAX_WAIT_SECONDS * 2 * 1000;
 
 /** @throws Refusal `not_found` */
@@ -46,7 +46,7 @@ export async function sitePropagation(
   };
 }
 
-/** When the first step after each target's revision was published; of old ones, the oldest that is kept. */
+/** When the first step after each target's revision was published. If it was pruned, the oldest step kept. */
 async function momentsLackedSince(
   tx: Transaction,
   site: RowOf<'site'>,

@@ -1,18 +1,17 @@
 /**
- * What of a site's published documents is done with. Kept are the newest whole bundle, the one before, and any that a
- * target may still be fetching; the steps from the oldest of these on, so that targets which are a little behind can
- * follow. One that is further behind takes the whole bundle.
+ * Prunes published documents. It keeps the two newest whole bundles, any that a target may still be fetching, and the
+ * steps after the oldest of these, so that targets which are slightly behind can follow. Others load the whole bundle.
  */
 import type { Transaction } from '../store/transaction.ts';
 
-/** Longer than a target takes to fetch the files of a bundle that it was told of. */
+/** Longer than a target needs to fetch a bundle's files. */
 const FETCHING_MS = 5 * 60_000;
 const KEPT_BASES = 2;
 
 export async function pruneDocuments(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
   const bases = await tx.publication.bases(siteId);
   const kept = bases.filter(
-    // The distance in either direction: one from the future is not kept until then.
+    // Absolute distance: a bundle with a future timestamp must not be kept until then.
     ({ publishedAtMs }, index) => index < KEPT_BASES || Math.abs(nowMs - (publishedAtMs ?? 0)) < FETCHING_MS,
   );
   const oldest = kept.at(-1);

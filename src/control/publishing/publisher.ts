@@ -1,6 +1,6 @@
 /**
- * The job that publishes every site, on the one instance that leads: hears of changes, lets those that come together
- * share a revision, and looks from time to time for what it did not hear of.
+ * Publishes all sites, on the leading instance. It reacts to notices, coalesces changes into revisions, and checks
+ * periodically for changes whose notice was lost.
  * Source: docs/control.md "From key to traffic".
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,7 +17,7 @@ export interface PublisherOptions {
   readonly nowMs: () => number;
   /** Must not throw. */
   readonly onPublished?: (publication: Publication) => void;
-  /** What could not be done, and is tried again. Must not throw. */
+  /** Reports failures that are retried. Must not throw. */
   readonly onFault?: (activity: PublishingActivity, siteId: string | undefined, error: unknown) => void;
 }
 
@@ -26,9 +26,9 @@ export type PublishingActivity = 'delta' | 'whole_bundle' | 'freshness' | 'sweep
 /** Changes within this time share a revision. */
 const COALESCE_MS = 250;
 const RETRY_MS = 1000;
-/** Changes whose notice was lost. */
+/** Interval of checks for changes whose notice was lost. */
 const SWEEP_MS = 2000;
-/** What is due without a change: a bundle that grows old, a key that retires. */
+/** Work due without a change: an aging bundle, a retiring key. */
 const DUE_EVERY_SWEEPS = 5;
 
 export class Publisher {
@@ -39,21 +39,21 @@ export class Publisher {
     this.#options = options;
   }
 
-  /** Returns at once; publishes while this instance leads. */
+  /** Returns at once. Publishes while this instance leads. */
   start(): void {
     this.#stop ??= this.#options.store.lead('publisher', (signal) =>
       new PublishingTerm(this.#options, signal).run(),
     );
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no publication is running. */
   async close(): Promise<void> {
     await this.#stop?.();
     this.#stop = undefined;
   }
 }
 
-/** One time of leading: begins with nothing known. */
+/** One term of leadership. It starts without cached state. */
 class PublishingTerm {
   readonly #options: PublisherOptions;
   readonly #signal: AbortSignal;
@@ -86,7 +86,7 @@ class PublishingTerm {
       ...this.#options,
       signal: this.#signal,
       onPublished: (publication) => {
-        // A route may be stricter now than statements are frequent.
+        // A route may now need statements more often.
         if (publication.kind !== 'delta') this.#freshness.forget(siteId);
         this.#options.onPublished?.(publication);
       },
@@ -118,14 +118,14 @@ class PublishingTerm {
     for (const siteId of found.retiring) {
       await store.housekeep({ kind: 'site', siteId }, (tx) => signingKeys.retireDue(tx, siteId, nowMs()));
     }
-    // Acknowledged already, by an instance that ended before it could say so.
+    // Acknowledged already, but the instance that received it stopped before it settled them.
     for (const siteId of new Set(found.publishing.map((row) => row.siteId))) {
       await settleSources(store, siteId, nowMs());
     }
   }
 }
 
-/** The rounds of one site, one after the other. */
+/** Runs the rounds of one site one after the other. */
 class SiteQueue {
   readonly #siteId: string;
   readonly #options: PublisherOptions & SitePublisherOptions;
@@ -143,7 +143,7 @@ class SiteQueue {
     this.#publisher = new SitePublisher(siteId, options);
   }
 
-  /** The first change goes out at once; those that follow soon share the next revision. */
+  /** Publishes the first change at once; changes that follow soon share the next revision. */
   changed(): void {
     this.#isAsked = true;
     if (this.#isClosed || this.#timer !== undefined || this.#round !== undefined) return;
@@ -164,7 +164,7 @@ class SiteQueue {
       let outcome = await this.#publisher.publishChanges();
       while (outcome === 'more' && !this.#isClosed) outcome = await this.#publisher.publishChanges();
       if (outcome === 'whole_needed') this.#beginWhole();
-      // What changed may have been the targets that are waited for.
+      // The change may be one of the awaited targets.
       if (outcome === 'done') await settleSources(this.#options.store, this.#siteId, this.#options.nowMs());
     } catch (error) {
       this.#failed('delta', error);
@@ -178,7 +178,7 @@ class SiteQueue {
     this.#isAsked = true;
   }
 
-  /** Beside the rounds, so that they go on. */
+  /** Runs concurrently with the rounds, so that deltas continue. */
   #beginWhole(): void {
     if (this.#isClosed) return;
     this.#whole ??= this.#publishWhole().finally(() => {
@@ -191,7 +191,7 @@ class SiteQueue {
     const { store, nowMs } = this.#options;
     try {
       const isDone = await this.#publisher.publishWhole();
-      // Whatever came meanwhile and did not go into it.
+      // Changes that arrived meanwhile are not in the bundle.
       this.#isAsked = true;
       if (!isDone) return;
     } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * The five conditions of runtime readiness: each a claim of its own, with its state, since when, and what blocks it.
+ * Computes the five conditions of runtime readiness of a key: each with its state, its start, and what blocks it.
  * Source: specification "Derived key"; docs/control.md "From key to traffic".
  */
 import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
@@ -15,8 +15,8 @@ type Key = RowOf<'derivedKey'>;
 type Target = RowOf<'target'>;
 
 /**
- * @param targetId the selected target; undefined: all that are attached
- * @throws Refusal `not_found` when the target is not an attached one of the key's site
+ * @param targetId the selected target; undefined for all attached targets
+ * @throws Refusal `not_found` unless the target is attached to the key's site
  */
 export async function keyReadiness(
   tx: Transaction,
@@ -93,7 +93,7 @@ function acknowledgedCondition(key: Key, targets: readonly Target[]): ReadinessC
   }
   const late = targetsBelow(targets, listedRevision);
   if (late !== undefined) return condition(name, late);
-  // Held everywhere since then; by one target alone at least since it last said so.
+  // All targets have it since then. For a single target: at the latest since its last acknowledgement.
   const sinceMs = key.listedEverywhereAtMs ?? latest(targets);
   return condition(name, { state: 'acknowledged', sinceMs });
 }
@@ -120,13 +120,13 @@ async function currentCondition(
 interface Finding {
   readonly state: string;
   readonly sinceMs?: number | null | undefined;
-  /** Undefined when the condition is satisfied. */
+  /** Reason that the condition is not satisfied; undefined when it is. */
   readonly blockedBy?: string | undefined;
 }
 
 const NO_TARGET: Finding = { state: 'no_target', blockedBy: 'no target is attached' };
 
-/** What keeps the targets from having a revision; undefined when all have it. */
+/** Why targets do not have a revision; undefined when all have it. */
 function targetsBelow(targets: readonly Target[], revision: number): Finding | undefined {
   const isLate = ({ ackedRevision, aheadRevision }: Target) =>
     aheadRevision !== null || (ackedRevision ?? 0) < revision;

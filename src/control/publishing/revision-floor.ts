@@ -1,8 +1,8 @@
 /**
- * Targets tell where they are. One that is beyond what was published, or on another chain, has seen what this Control
- * does not know of: it was restored from a backup, or takes over a site that was signed by hand. It then publishes a whole
- * bundle above that, which the target takes. The total that one target may raise is bounded, since its
- * token may be stolen. Beyond that an operator decides.
+ * Handles targets that are ahead of the published chain, or on another one: Control was restored from a backup, or takes
+ * over a site that was signed by hand. Control then publishes a whole bundle with a higher revision, which the target
+ * accepts. The total that one target may raise the revision is limited, because its token may be stolen. Above the
+ * limit an operator decides.
  * Source: docs/bundle.md "Revision and head"; docs/control.md "Backup and restore".
  */
 
@@ -13,13 +13,13 @@ import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-/** Revisions that one target may raise its site by in all, however often it asks. */
+/** Maximum number of revisions by which one target may raise its site in total. */
 const MAX_RAISED_BY_TARGET = MAX_REVISION_STEP;
 
 export interface RaiseAllowances {
-  /** Asked when a whole bundle is needed; where not, nothing happens, and the target asks again. */
+  /** Rate limit of whole bundles. If it returns false, nothing happens; the target's next poll tries again. */
   readonly mayRaise: () => boolean;
-  /** Asked when a target that is known to be ahead tells another revision. */
+  /** Rate limit of updates of the revision that a target ahead reports. */
   readonly mayNote: () => boolean;
 }
 
@@ -45,7 +45,7 @@ export async function raiseFloor(
     }
     if (isComing(site, told)) return false;
     const floorRevision = Math.max(site.floorRevision, told.revision);
-    // A whole bundle above takes one revision in any case.
+    // A whole bundle always uses at least one revision.
     const raisedBy = Math.max(1, floorRevision - Math.max(site.revision, site.floorRevision));
     if (target.raisedRevisions + raisedBy > MAX_RAISED_BY_TARGET) return true;
     if (!mayRaise()) return false;
@@ -62,15 +62,15 @@ export async function raiseFloor(
   if (isTooFar) throw new Refusal('revision_out_of_range');
 }
 
-/** Whether nothing that is published leads on from there. */
+/** Whether nothing published continues from the target's position. */
 async function isAhead(tx: Transaction, site: RowOf<'site'>, told: ChainPosition): Promise<boolean> {
   if (told.revision > site.revision) return true;
   const step = await tx.distribution.step(site.id, told.revision);
-  // Whatever chain it comes from, a verifier takes a whole bundle of a higher revision.
+  // A verifier accepts a whole bundle of a higher revision from any chain.
   return step?.head !== told.head && site.baseRevision <= told.revision;
 }
 
-/** Whether the next publication will be one that it can take. */
+/** Whether the next publication will be one that the target accepts. */
 function isComing({ revision, floorRevision, wholeNeeded }: RowOf<'site'>, told: ChainPosition): boolean {
   return wholeNeeded === 1 && Math.max(revision, floorRevision) >= told.revision;
 }

@@ -1,10 +1,10 @@
 /**
- * The derived keys of a whole bundle, cut into shards by key ID, which is by the time they were made: what is old stays
- * in the files that it is in, byte for byte, so that neither we write it again nor targets fetch it again.
+ * Splits the derived keys of a whole bundle into shards by key ID, which sorts by creation time. Old keys stay in
+ * unchanged files, so that Control does not rewrite them and targets do not fetch them again.
  *
- * A shard is a range of key IDs. One in which nothing changed since the last whole bundle is kept as it is, with keys in
- * it that ended meanwhile, which hurts nobody; one in which half of the keys have ended is written anew, and neighbours
- * that fit into one shard are joined, so that files do not pile up.
+ * A shard is a range of key IDs. A shard without changes since the last whole bundle is kept, including ended keys,
+ * which verifiers ignore. A shard in which half of the keys have ended is rewritten. Neighbours that fit into one shard
+ * are merged, so that the number of files stays bounded.
  */
 import { hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -13,18 +13,18 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { derivedKeyContent } from './site-content.ts';
 
-/** Keys of one shard, so that a changed one is cheap to write; more only where there would be too many files. */
+/** Target number of keys per shard, so that rewriting one is cheap. Larger only to limit the number of files. */
 const SHARD_KEYS = 5000;
 const MAX_SHARD_KEYS = 50_000;
-/** Bundles take 100 shards. No two neighbours fit into one, so there are at most twice as many as would do. */
+/** Bundles take 100 shards. Merging neighbours leaves at most twice the minimum number. */
 const AIMED_SHARDS = 40;
-/** Rows read in one go: some milliseconds, in which nothing else runs. */
+/** Rows per query: some milliseconds that block the event loop. */
 const PAGE_KEYS = 500;
 
-/** Runs reads: each in a transaction of its own, or all in the one that is open. */
+/** Runs reads, each in its own transaction or all in the open one. */
 export type RunReads = <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
 
-/** A shard of the whole bundle before this one. */
+/** A shard of the previous whole bundle. */
 export interface FormerShard {
   readonly firstKey: string;
   readonly keys: number;
@@ -41,14 +41,14 @@ interface WrittenShard {
   readonly kind: 'written';
   readonly firstKey: string;
   readonly lines: Map<string, string>;
-  /** Made from the lines, and gone when they change. */
+  /** Built from the lines; reset when they change. */
   file: ShardFile | undefined;
 }
 
 type Shard = KeptShard | WrittenShard;
 
 export interface ShardFile extends FormerShard {
-  /** Undefined for one that is kept: its bytes are in the store already. */
+  /** Undefined for a kept shard, whose bytes are already stored. */
   readonly content: Buffer | undefined;
 }
 
@@ -56,14 +56,14 @@ export interface ShardPlan {
   readonly siteId: string;
   readonly nowSeconds: number;
   readonly former: readonly FormerShard[];
-  /** Keys that changed since the former shards were made. */
+  /** Keys that changed since the previous shards were built. */
   readonly touched: ReadonlySet<string>;
 }
 
 export class ShardSet {
   readonly #siteId: string;
   readonly #nowSeconds: number;
-  /** In the order of their keys; each begins where the one before ends. */
+  /** Ordered by key ID; each range begins where the previous one ends. */
   #shards: Shard[] = [];
 
   private constructor({ siteId, nowSeconds }: ShardPlan) {
@@ -95,7 +95,7 @@ export class ShardSet {
       if (range === undefined) continue;
       if (!isWritten[index]) set.#shards.push({ kind: 'kept', ...shard, firstKey: range.from });
       else if (index === 0 || !isWritten[index - 1]) {
-        // Neighbours that are written are cut anew together.
+        // Adjacent shards to rewrite are read as one range and split again.
         let last = index;
         while (isWritten[last + 1]) last++;
         const joined = { from: range.from, before: ranges[last]?.before };
@@ -129,7 +129,7 @@ export class ShardSet {
     }
   }
 
-  /** Takes up how these keys are now. */
+  /** Updates the set to the current state of these keys. */
   async absorb(run: RunReads, keyIds: Iterable<string>): Promise<void> {
     const names = [...keyIds];
     for (let start = 0; start < names.length; start += PAGE_KEYS) {
@@ -149,7 +149,7 @@ export class ShardSet {
       else shard.lines.set(keyId, lineOf(row));
     } else if (shard !== undefined) {
       const range = { from: shard.firstKey, before: this.#shards[index + 1]?.firstKey };
-      // Whole, however many there are: the others stay where they are.
+      // As one shard, whatever its size, so that other shards do not move.
       this.#shards.splice(index, 1, ...(await this.#write(run, range, MAX_SHARD_KEYS)));
     }
   }
@@ -160,7 +160,7 @@ export class ShardSet {
     return (next === -1 ? this.#shards.length : next) - 1;
   }
 
-  /** Every key, when none is in a shard that is kept and they are no more than these. In the order of their names. */
+  /** All lines in key order, if no shard is kept and there are at most `count` lines; otherwise undefined. */
   linesOfAtMost(count: number): readonly string[] | undefined {
     const lines: string[] = [];
     for (const shard of this.#shards) {
@@ -171,22 +171,22 @@ export class ShardSet {
   }
 
   /**
-   * Puts the files together one by one, with pauses for others, so that {@link ShardSet.files} has little left to do.
-   * @param keep is given each
+   * Builds the files one by one, yielding in between, so that {@link ShardSet.files} has little left to do.
+   * @param keep receives each file
    */
   async prepare(keep: (file: ShardFile) => Promise<void>): Promise<void> {
-    // The last one will have changed again by the time it is needed: new keys go there.
+    // Skip the last shard: new keys go there, so it will change again before it is needed.
     for (const shard of this.#shards.slice(0, -1)) {
       if (shard.kind === 'written' && shard.lines.size > 0) await keep(fileOf(shard, shard.firstKey));
       await setImmediate();
     }
   }
 
-  /** In the order of their keys; empty ones are left out. */
+  /** Files in key order, without empty shards. */
   files(): readonly ShardFile[] {
     const files: ShardFile[] = [];
     for (const shard of this.#shards) {
-      // Whatever comes first also has the names before it.
+      // The first shard also covers all smaller key IDs.
       const firstKey = files.length === 0 ? '' : shard.firstKey;
       if (shard.kind === 'kept') files.push({ ...shard, firstKey, content: undefined });
       else if (shard.lines.size > 0) files.push(fileOf(shard, firstKey));
@@ -195,7 +195,7 @@ export class ShardSet {
   }
 }
 
-/** What changed, what has mostly ended, and neighbours that fit into one. */
+/** Which shards to rewrite: changed ones, mostly ended ones, and neighbours that fit into one. */
 function shardsToWrite(
   former: readonly FormerShard[],
   ranges: readonly KeyRange[],

@@ -1,7 +1,7 @@
 /**
- * A site's own keys: one pair for bundles, deltas and links, one for freshness statements. Private halves are sealed
- * under the master key, each bound to its own name. Rotation publishes with both signers until the old one retires, so
- * that verifiers can be given the new key meanwhile.
+ * A site's signing keys: one pair for bundles, deltas and links, one for freshness statements. The master key seals the
+ * private halves, each bound to its key ID. During a rotation both keys sign until the old one retires, so that verifiers
+ * can switch.
  * Source: docs/control.md "Scope, permissions, secrets"; docs/bundle.md "Signed documents".
  */
 import { createPrivateKey } from 'node:crypto';
@@ -17,13 +17,13 @@ import type { Transaction } from '../store/transaction.ts';
 export const SIGNING_PURPOSES = ['bundle', 'freshness'] as const;
 export type SigningPurpose = (typeof SIGNING_PURPOSES)[number];
 
-/** How long a key that was replaced goes on signing, unless the rotation says otherwise. */
+/** Default overlap in which a replaced key still signs. */
 export const DEFAULT_RETIRING_MS = 24 * 3600 * 1000;
-/** Documents take 16 signatures; a key that is rotated again and again needs no more than these. */
+/** Documents take 16 signatures; repeated rotation needs no more than these. */
 const MAX_SIGNERS = 5;
 const MAX_LOADED_KEYS = 1000;
 
-/** What verifiers pin. Nothing of the private half. */
+/** The public part of a key, which verifiers pin. */
 export interface SigningKeyView {
   readonly id: string;
   readonly purpose: SigningPurpose;
@@ -37,14 +37,14 @@ export interface SigningKeyView {
 
 export class SiteSigningKeys {
   readonly #masterKey: MasterKey;
-  /** Unsealed, by ID: a key never changes. */
+  /** Unsealed keys by ID. A key never changes. */
   readonly #loaded = new LRUCache<string, SigningKey>({ max: MAX_LOADED_KEYS });
 
   constructor(masterKey: MasterKey) {
     this.#masterKey = masterKey;
   }
 
-  /** For a new site: a key of each purpose, in the transaction that makes the site. */
+  /** Creates a key of each purpose, in the transaction that creates the site. */
   async create(tx: Transaction, siteId: string, nowMs: number): Promise<readonly SigningKeyView[]> {
     const views: SigningKeyView[] = [];
     for (const purpose of SIGNING_PURPOSES) views.push(await this.#add(tx, siteId, purpose, nowMs));
@@ -79,8 +79,8 @@ export class SiteSigningKeys {
   }
 
   /**
-   * A new key; the one before signs beside it for a while. The next publication is a whole bundle with both signatures,
-   * so that a verifier which knows only the new key can begin.
+   * Creates a new key. The previous one also signs for an overlap. The next publication is a whole bundle with both
+   * signatures, so that a verifier which knows only the new key can start.
    * @returns the new key
    */
   async rotate(
@@ -105,7 +105,7 @@ export class SiteSigningKeys {
   }
 
   /**
-   * Ends a retiring key sooner than planned. At once: the next publication is a whole bundle without its signature.
+   * Retires a retiring key earlier than planned. If at once, the next publication is a whole bundle without its signature.
    * @throws Refusal `not_found`, `signing_key_state_conflict`
    */
   async retire(
@@ -128,7 +128,7 @@ export class SiteSigningKeys {
   }
 
   /**
-   * Who signs now: the active key first, then those that are retiring.
+   * The keys that sign now: the active one first, then retiring ones.
    * @throws UnsealError when another master key sealed them
    */
   async signers(
@@ -154,12 +154,12 @@ export class SiteSigningKeys {
     return key;
   }
 
-  /** All keys of a site, retired ones included, oldest first. */
+  /** All keys of a site, including retired ones, oldest first. */
   async ofSite(tx: Transaction, siteId: string): Promise<readonly SigningKeyView[]> {
     return (await tx.signingKeys.ofSite(siteId)).map(viewOf);
   }
 
-  /** Ends keys whose time is over, and forgets their private halves. @returns how many */
+  /** Retires keys whose overlap is over and deletes their private halves. @returns how many */
   async retireDue(tx: Transaction, siteId: string, nowMs: number): Promise<number> {
     const due = (await tx.signingKeys.ofSite(siteId)).filter(
       (row) => row.state === 'retiring' && !isSigning(row, nowMs),
@@ -172,7 +172,7 @@ export class SiteSigningKeys {
   }
 }
 
-/** Sealed text of one key cannot be put in another's row. */
+/** Binds sealed text to its key, so that it does not open in another row. */
 function sealingPurpose(id: string): string {
   return `signing-key:${id}`;
 }
@@ -181,7 +181,7 @@ function isSigning({ state, retireAtMs }: RowOf<'signingKey'>, nowMs: number): b
   return state === 'active' || (state === 'retiring' && (retireAtMs ?? 0) > nowMs);
 }
 
-/** An active key is what signs; a retired one has no private half that could be had back. */
+/** An active key must be rotated first; a retired one has lost its private half. */
 function refuseUnlessSooner({ state, retireAtMs }: RowOf<'signingKey'>, wantedMs: number): void {
   if (state === 'active') {
     throw new Refusal('signing_key_state_conflict', 'the key is active: rotate it first');

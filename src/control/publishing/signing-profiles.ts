@@ -1,5 +1,5 @@
 /**
- * Signing profiles and key-level route grants: what a client's keys may do, route by route.
+ * Signing profiles and key-level route grants: which routes a client's keys may call.
  * Source: specification "Signing profile", "Derived key"; docs/control.md "From key to traffic".
  */
 import type { EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
@@ -8,7 +8,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type GrantedRoute, grantedRoutes, readSiteRoutes, type SiteRoutes } from './site-routes.ts';
 
-/** Of a client, in the order of the routes: of every route whose resource it was granted. */
+/** Profiles of a client, in route order, for every route whose resource it was granted. */
 export async function clientSigningProfiles(
   tx: Transaction,
   siteId: string,
@@ -18,7 +18,7 @@ export async function clientSigningProfiles(
   return found === undefined ? [] : found.granted.map((route) => profileView(found.site, clientId, route));
 }
 
-/** What a workload is told: profiles that it can use. */
+/** The usable profiles, for the workload's enrollment response. */
 export async function enrolledProfiles(
   tx: Transaction,
   siteId: string,
@@ -30,7 +30,7 @@ export async function enrolledProfiles(
     .map(({ client_id: _, state: __, blocked_by: ___, ...profile }) => profile);
 }
 
-/** Route grants that every key of the client inherits, in the order of the routes. */
+/** Route grants that every key of the client inherits, in route order. */
 export async function keyGrants(
   tx: Transaction,
   key: Pick<RowOf<'derivedKey'>, 'siteId' | 'clientId'>,
@@ -41,14 +41,14 @@ export async function keyGrants(
 
 export interface ProfilePage {
   readonly clientId?: string | undefined;
-  /** Only what comes after this client and route. */
+  /** Start after this client and route. */
   readonly after?: { readonly clientId: string; readonly routeId: string } | undefined;
   readonly limit: number;
 }
 
 const CLIENTS_AT_ONCE = 50;
 
-/** Of all clients of a site, or one, in the order of clients and routes. */
+/** Profiles of one client or of all clients of a site, ordered by client and route. */
 export async function siteSigningProfiles(
   tx: Transaction,
   siteId: string,
@@ -96,7 +96,7 @@ async function readGrantedRoutes(
 ): Promise<{ readonly site: SiteRoutes; readonly granted: readonly GrantedRoute[] } | undefined> {
   const client = await tx.clients.find(siteId, clientId);
   const grants = await tx.clients.grants(siteId, clientId);
-  // Whoever holds nothing needs no route to be read.
+  // A client without grants has no profiles, so its site's routes need not be read.
   if (client === undefined || grants.length === 0) return undefined;
   const site = await readSiteRoutes(tx, siteId);
   return site && { site, granted: grantedRoutes(site, client, grants) };

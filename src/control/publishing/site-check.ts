@@ -1,6 +1,6 @@
 /**
- * Whether a verifier would take what a site holds: compiled as a verifier compiles it, without its derived keys, which
- * are held to their own rules when they are enrolled.
+ * Checks that verifiers would accept a site's configuration, by compiling it as a verifier does. Derived keys are left
+ * out; enrollment validates them.
  * Source: docs/bundle.md "Rules that a load enforces".
  */
 import { LRUCache } from 'lru-cache';
@@ -17,7 +17,7 @@ import { Refusal } from '../domain/refusal.ts';
 import type { SiteCheck } from '../services.ts';
 import { readSitePolicy } from './site-content.ts';
 
-/** Brokers' keys that were found sound: checking one costs about a millisecond. */
+/** Size of the cache of validated broker keys; validating one costs about a millisecond. */
 const MAX_REMEMBERED_KEYS = 10_000;
 const MAX_SHOWN_FAULTS = 5;
 
@@ -42,7 +42,7 @@ function rememberingImporter(): KeyImporter {
 
 /** @throws Refusal `definition_invalid` */
 async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<void> {
-  // Any revision and any times will do: the chain is the publisher's.
+  // Revision and times are placeholders; the publisher sets them.
   const times = { issued_at: formatTime(0), expires_at: formatTime(1) };
   const draft = { ...policy, revision: 1, ...times };
   try {
@@ -56,7 +56,7 @@ async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<
   }
 }
 
-/** What a list's entries are called, so that a fault names them and not their place in the bundle. */
+/** Names for list entries, so that a fault shows the entry's name and not its index in the bundle. */
 const NAMED_LISTS: { readonly [list: string]: { readonly member: string; readonly called: string } } = {
   routes: { member: 'route_id', called: 'route' },
   route_sources: { member: 'route_id', called: 'sources of route' },

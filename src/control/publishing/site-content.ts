@@ -1,6 +1,6 @@
 /**
- * A site's rows as a bundle's content. What is read here is put together as it is kept: shape and rules are checked by
- * whoever signs it (`publishing-documents.ts` of the bundle) and by {@link ../services.ts SiteCheck} when it is changed.
+ * Reads a site's rows as bundle content, without validating it. Signing validates shape and rules
+ * (`publishing-documents.ts` of the bundle), and {@link ../services.ts SiteCheck} does when the configuration changes.
  * Source: docs/bundle.md "Content"; docs/control.md "From key to traffic".
  */
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
@@ -13,7 +13,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-/** Everything but the derived keys and what the chain adds: revision, head before, times. Shape not checked yet. */
+/** All content except derived keys and the chain's members: revision, previous head, times. Not validated yet. */
 export type SitePolicy = JsonObject & Pick<BundleContent, 'format' | 'auth_site'>;
 
 const PAGE_ROWS = 1000;
@@ -38,12 +38,12 @@ export async function readSitePolicy(tx: Transaction, site: RowOf<'site'>): Prom
 }
 
 /**
- * One entry a source, although two of its revisions may be on the way at once: the one that is being published stands
- * for the one that it is about to replace.
+ * Lists one entry per source, even if two of its revisions are in listed states. The revision that is publishing wins over
+ * the one that it will replace.
  */
 async function readTrustAnchorSources(tx: Transaction, siteId: string): Promise<readonly JsonObject[]> {
   const listed = new Map<string, RowOf<'sourceRevision'>>();
-  // Oldest first, so that a newer revision replaces an older one, unless that one is on its way.
+  // Oldest first: a newer revision replaces an older one unless that is publishing.
   for (const row of await tx.sources.inStates(siteId, ['publishing', 'active', 'suspended'])) {
     if (listed.get(row.sourceId)?.state !== 'publishing') listed.set(row.sourceId, row);
   }
@@ -75,7 +75,7 @@ export function groupedByClient(
   return groups;
 }
 
-/** The passports of its keys name the site's issuer and trust domain, and the client's subject. */
+/** A client's entry. Its keys' passports carry the site's issuer and trust domain, and the client's subject. */
 export function clientContent(
   site: Pick<RowOf<'site'>, 'issuerUrl' | 'trustDomain'>,
   { clientId, subject, context }: RowOf<'client'>,
@@ -91,7 +91,7 @@ export function clientContent(
   };
 }
 
-/** A route that nobody may call yet is kept, and left out. */
+/** Leaves out routes without allowed sources. */
 async function readRoutes(tx: Transaction, siteId: string) {
   const sources = new Map<string, unknown>();
   const sourceRows = await allRows(
@@ -113,7 +113,7 @@ async function readRoutes(tx: Transaction, siteId: string) {
   };
 }
 
-/** As in a bundle's `routes`; shape not checked. */
+/** An entry of a bundle's `routes`; not validated. */
 export function routeContent({
   routeId,
   definition,
@@ -122,7 +122,7 @@ export function routeContent({
   return { route_id: routeId, ...(isJsonObject(stored) ? stored : {}) };
 }
 
-/** @throws Error when the stored public key is none: nothing that enrollment lets in */
+/** @throws Error when the stored public key is invalid, which enrollment never stores */
 export function derivedKeyContent(row: RowOf<'derivedKey'>): DerivedKeyContent {
   const jwk = parsePublicJwk(parseStored(row.publicJwk));
   if (jwk === undefined) throw new Error(`derived key ${row.keyId} has no public key`);
@@ -137,9 +137,9 @@ export function derivedKeyContent(row: RowOf<'derivedKey'>): DerivedKeyContent {
 }
 
 /**
- * What a workload's token says of it may be longer than a bundle's attributes, or written in other letters. Such an entry
- * is left out, which a route that requires it denies; it must not keep a whole site from being published. Every derived
- * key has the first four; entries of its enrollment cannot replace them.
+ * Provenance of a key for the bundle. Token values that are too long or use other characters are left out, so that they
+ * cannot block a site's publication; a route that requires such an entry denies the key. Every derived key has the first
+ * four entries, which values from its enrollment cannot replace.
  */
 function provenanceOf(row: RowOf<'derivedKey'>): { readonly [name: string]: string } {
   const entries = {
@@ -156,7 +156,7 @@ function provenanceOf(row: RowOf<'derivedKey'>): { readonly [name: string]: stri
   return Object.fromEntries(sound.slice(0, MAX_ATTRIBUTES));
 }
 
-/** Everything that a paged list has, in its order. */
+/** All rows of a paged list, in order. */
 export async function allRows<R>(
   read: (page: Page) => Promise<readonly R[]>,
   cursorOf: (row: R) => string,
@@ -175,7 +175,7 @@ function parseStored(text: string): unknown {
   return JSON.parse(text);
 }
 
-/** Members that are no text are not attributes. */
+/** Skips members that are not strings. */
 function parseAttributes(text: string): { readonly [name: string]: string } {
   const stored = parseStored(text);
   if (!isJsonObject(stored)) return {};

@@ -1,6 +1,6 @@
 /**
- * What a site's targets are told, in memory: where the chain stands, its newest steps and statement, the whole bundle's
- * files. A thousand targets that wait cost the database one look for each publication, not a thousand.
+ * In-memory feed of one site for its targets: position of the chain, newest steps, freshness statement and files. One
+ * database read per publication serves all waiting targets.
  */
 import { LRUCache } from 'lru-cache';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
@@ -13,7 +13,7 @@ import type { Transaction } from '../store/transaction.ts';
 
 type StepRow = RowOf<'bundleStep'>;
 
-/** A moment of a site. Immutable. */
+/** Snapshot of a site. Immutable. */
 export interface SiteState {
   readonly siteId: string;
   readonly siteUid: string;
@@ -23,7 +23,7 @@ export interface SiteState {
   readonly floorRevision: number;
   readonly base: BaseState | undefined;
   readonly freshness: { readonly document: string; readonly asOfSeconds: number } | undefined;
-  /** The newest steps, in order, without gaps up to `revision`. */
+  /** The newest steps, in order and without gaps up to `revision`. */
   readonly window: readonly StepRow[];
 }
 
@@ -38,7 +38,7 @@ export class SiteFeed {
   readonly #store: ControlStore;
   readonly #siteId: string;
   readonly #waiting = new Set<() => void>();
-  /** Steps before the window, by where they begin. */
+  /** Older steps than the window's, by the position where they begin. */
   readonly #pages = new LRUCache<string, Promise<readonly StepRow[]>>({ max: MAX_PAGES });
   #state: SiteState | undefined;
   #refreshing: Promise<SiteState> | undefined;
@@ -58,7 +58,7 @@ export class SiteFeed {
     return this.#state ?? this.refresh();
   }
 
-  /** Looks what is published. Those who ask while one is looking are told what the next look finds. */
+  /** Reads what is published. A call during a running read waits for one that begins later. */
   async refresh(): Promise<SiteState> {
     this.#isStale = true;
     this.#refreshing ??= this.#refreshWhileStale().finally(() => {
@@ -80,7 +80,7 @@ export class SiteFeed {
     return state;
   }
 
-  /** Resolves when something was published, at the latest after the time, or when the signal ends. */
+  /** Resolves at the next publication, after the timeout, or when the signal aborts. */
   async changed(timeoutMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     await new Promise<void>((resolve) => {
@@ -97,9 +97,9 @@ export class SiteFeed {
   }
 
   /**
-   * Steps from a position on, {@link MAX_STEPS} at most, though they may not lead to the end.
-   * @returns undefined when the position is not on this chain, what led from there is not kept, or a whole bundle that
-   *   changed more than clients and keys stands in between
+   * At most {@link MAX_STEPS} steps after a position; they may not reach the end of the chain.
+   * @returns undefined when the position is not on this chain, its next step was pruned, or a whole bundle in between
+   *   changed more than clients and keys
    */
   async stepsFrom(
     state: SiteState,
@@ -116,7 +116,7 @@ export class SiteFeed {
     return steps.length === rows.length ? steps : undefined;
   }
 
-  /** In the order of their revisions. */
+  /** Ordered by revision. */
   async #rowsAfter(state: SiteState, position: ChainPosition): Promise<readonly StepRow[]> {
     const at = state.window.findIndex(({ previousHead }) => previousHead === position.head);
     if (at !== -1) return state.window.slice(at, at + MAX_STEPS);
@@ -145,7 +145,7 @@ function hasNews(before: SiteState | undefined, after: SiteState): boolean {
 async function readState(tx: Transaction, siteId: string, known: SiteState | undefined): Promise<SiteState> {
   const site = await tx.sites.find(siteId);
   if (site === undefined) throw new Refusal('not_found');
-  // Another site of that identifier has nothing of the one before.
+  // A new site that reuses the identifier shares nothing with the deleted one.
   const before = known?.siteUid === site.uid ? known : undefined;
   const { revision, head, floorRevision } = site;
   const isMoved = before === undefined || before.head !== head || before.revision !== revision;
@@ -181,14 +181,14 @@ function pathOf(revision: number, name: string): string {
   return `/v1/targets/self/bundles/${revision}/${name}`;
 }
 
-/** A statement about what was published before is of no use any more. */
+/** Ignores a statement about an earlier revision. */
 async function readFreshness(tx: Transaction, { id, revision, head }: RowOf<'site'>) {
   const row = await tx.distribution.freshness(id);
   if (row === undefined || row.revision !== revision || row.head !== head) return undefined;
   return { document: row.document, asOfSeconds: row.asOfSeconds };
 }
 
-/** Adds what is new; begins anew where that does not continue what was known. */
+/** Appends new steps, or starts over when they do not continue the known ones. */
 async function readWindow(
   tx: Transaction,
   { id, revision, baseRevision }: RowOf<'site'>,
@@ -202,7 +202,7 @@ async function readWindow(
   return trimmed(rows);
 }
 
-/** After a pause with more steps than one page: the last ones, from the whole bundle on. */
+/** After a pause with more steps than one page: the last ones after the whole bundle. */
 async function newestSteps(
   tx: Transaction,
   siteId: string,

@@ -1,10 +1,10 @@
 /**
- * Publishes one site, on the instance that leads: takes what changed, carries the chain on, says so. Deltas go out as
- * changes come. A whole bundle is put together beside that; meanwhile deltas go on, and where the whole bundle changes
- * more than clients and keys, revocations at least do, so that no amount of keys holds one up.
+ * Publishes one site, on the leading instance: takes pending changes, appends to the chain, and notifies. Deltas go out
+ * as changes arrive, also while a whole bundle is being built. If that bundle changes more than clients and keys, only
+ * revocations go out meanwhile, so that no number of keys delays a revocation.
  *
- * Everything is decided from what the database says inside the site's lock: two instances that both believe to lead take
- * turns, and neither forks the chain.
+ * Every decision uses what the database holds under the site's lock. Two instances that both believe to lead therefore
+ * take turns, and neither forks the chain.
  * Source: docs/control.md "From key to traffic".
  */
 import { BundleError } from '../../bundle/format/bundle-error.ts';
@@ -23,18 +23,18 @@ export interface Publication {
   readonly siteId: string;
   readonly revision: number;
   readonly kind: 'bundle' | 'delta' | 'link';
-  /** Of the delta, or of all files of the whole bundle. */
+  /** Size of the delta, or of all files of the whole bundle. */
   readonly bytes: number;
 }
 
-/** What is left to do after a round. */
+/** What remains to do after a round. */
 export type RoundOutcome = 'done' | 'more' | 'whole_needed';
 
 export class SitePublisher {
   readonly #siteId: string;
   readonly #options: SitePublisherOptions;
   #ledger: ChainLedger | undefined;
-  /** The whole bundle that is being put together. */
+  /** The whole bundle that is being built. */
   #attempt: WholeAttempt | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -43,7 +43,7 @@ export class SitePublisher {
     this.#options = options;
   }
 
-  /** Publishes what deltas can carry. @throws whatever the store throws; BundleError */
+  /** Publishes what fits into deltas. @throws whatever the store throws; BundleError */
   async publishChanges(): Promise<RoundOutcome> {
     try {
       return await this.#inTurn(() => this.#publishDelta());
@@ -54,14 +54,14 @@ export class SitePublisher {
     }
   }
 
-  /** One at a time: what is counted along must be where the chain is when the next one looks. */
+  /** Serializes publications, so that the ledger matches the chain when the next one starts. */
   async #inTurn<T>(publish: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(publish);
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Clients that hold so much that no delta takes them. */
+  /** Requests a whole bundle, because a client holds too much for a delta. */
   async #askForWhole(): Promise<void> {
     const { store, nowMs } = this.#options;
     await store.housekeep({ kind: 'site', siteId: this.#siteId }, (tx) =>
@@ -101,8 +101,8 @@ export class SitePublisher {
   }
 
   /**
-   * Puts a whole bundle together and publishes it. {@link SitePublisher.publishChanges} may run meanwhile.
-   * @returns false when another instance published meanwhile: to be begun again
+   * Builds and publishes a whole bundle. {@link SitePublisher.publishChanges} may run meanwhile.
+   * @returns false when another instance published meanwhile: start over
    */
   async publishWhole(): Promise<boolean> {
     const attempt = new WholeAttempt(this.#siteId, this.#options);
@@ -140,14 +140,14 @@ function ledgerAfter({ site, bytes, publishedAtMs }: FinishedWhole): ChainLedger
 
 interface NextDelta {
   readonly draft: DeltaDraft;
-  /** What it settles. */
+  /** The pending changes that the delta settles. */
   readonly changes: readonly RowOf<'siteChange'>[];
   readonly needsWhole: boolean;
 }
 
 const NOTHING: DeltaDraft = { clients: [], keys: [] };
 
-/** What the next delta holds. While content waits for a whole bundle: revocations alone. */
+/** Content of the next delta. While other content waits for a whole bundle: revocations only. */
 async function nextDelta(
   tx: Transaction,
   site: RowOf<'site'>,

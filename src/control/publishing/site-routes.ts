@@ -1,5 +1,5 @@
 /**
- * A site's routes as they bear on one client: which of them its grants lead to, and whether it may call them.
+ * Matches a site's routes with a client's grants: which routes the client may call, and what blocks the others.
  * Source: specification "Client", "Signing profile"; docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
@@ -19,7 +19,7 @@ const origins = Compile(Type.Array(Type.String()));
 export interface SiteRoute {
   readonly content: RouteContent;
   readonly createdAtMs: number;
-  /** Undefined for a route that is kept and not published. */
+  /** Undefined for a route without allowed sources, which is not published. */
   readonly sources: readonly AllowedSourceContent[] | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface SiteRoutes {
   readonly routes: readonly SiteRoute[];
 }
 
-/** In the order of their names. @returns undefined when there is no such site */
+/** Ordered by route name. @returns undefined when the site does not exist */
 export async function readSiteRoutes(tx: Transaction, siteId: string): Promise<SiteRoutes | undefined> {
   const site = await tx.sites.find(siteId);
   if (site === undefined) return undefined;
@@ -57,13 +57,13 @@ function parseSources(stored: string | undefined): readonly AllowedSourceContent
   return allowedSources.Check(sources) ? sources : undefined;
 }
 
-/** A route whose resource the client was granted, with whatever access. */
+/** A route whose resource was granted to the client, with any access. */
 export interface GrantedRoute extends SiteRoute {
   readonly grant: RowOf<'clientGrant'>;
   readonly needed: 'read' | 'write';
-  /** Why the grant does not hold for the route; undefined when it does. */
+  /** Why the grant does not cover the route; undefined when it does. */
   readonly grantBlockedBy: string | undefined;
-  /** Why requests of the client would be denied all the same. */
+  /** Why the client's requests would still be denied. */
   readonly profileBlockedBy: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * From publishing to active: when every attached target has the revision that lists a source, or there is no target to
- * wait for. The revision that was active before is superseded in the same transaction.
+ * Moves source revisions from publishing to active once every attached target has the bundle that lists them, or none is
+ * attached. The same transaction supersedes the previously active revision.
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 import { audited, BY_CONTROL, placeInSite } from '../configuration/change.ts';
@@ -11,8 +11,8 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 /**
- * For whenever the attached targets, or what they have, may have changed. Does nothing, and takes no lock, while there is
- * nothing to settle. @returns how many revisions moved
+ * Call it when the attached targets, or what they acknowledged, may have changed. Without anything to settle it takes no
+ * lock. @returns how many revisions moved
  */
 export async function settleSources(store: ControlStore, siteId: string, nowMs: number): Promise<number> {
   const isNeeded = await store.read(async (tx) => {
@@ -29,7 +29,7 @@ export async function settleSources(store: ControlStore, siteId: string, nowMs: 
 }
 
 /**
- * The same inside a mutation that holds the site's lock: a target was detached, and nobody waits for it any more.
+ * Settles inside a mutation that holds the site's lock: a target was detached, so its acknowledgement is not awaited any more.
  * @returns entries for the mutation's audit trail
  */
 export async function targetDetached(
@@ -41,7 +41,7 @@ export async function targetDetached(
   return settleAcknowledged(tx, siteId, nowMs);
 }
 
-/** Keys and revocations that every attached target has by now. */
+/** Records keys and revocations that every attached target has. */
 export async function noteHeldByAll(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
   const { attached, revision } = await tx.propagation.heldByAll(siteId);
   if (attached > 0 && revision > 0) await tx.propagation.noteEverywhere(siteId, revision, nowMs);

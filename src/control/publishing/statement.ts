@@ -1,6 +1,6 @@
 /**
- * Freshness statements: "this revision with this head was the latest at that moment". Never for a moment after a change
- * that is not published: a revocation that is stuck lets freshness run out, and verifiers close.
+ * Writes freshness statements: "this revision with this head was the latest at that time". The time never lies after an
+ * unpublished change, so a stuck revocation lets freshness run out and verifiers fail closed.
  * Source: docs/bundle.md "Freshness".
  */
 import { signFreshness } from '../../bundle/authoring/publishing-documents.ts';
@@ -15,11 +15,11 @@ export interface Statement {
   readonly revision: number;
   readonly head: string;
   readonly nowMs: number;
-  /** Moment of the oldest change that is not published; undefined when there is none. */
+  /** Time of the oldest unpublished change; undefined when there is none. */
   readonly oldestPendingMs: number | undefined;
 }
 
-/** Signs and keeps a statement, and tells those who wait for one. */
+/** Signs and stores a statement, and notifies those who wait for one. */
 export async function writeStatement(
   tx: Transaction,
   { siteId, revision, head, nowMs, oldestPendingMs }: Statement,
@@ -32,7 +32,7 @@ export async function writeStatement(
   tx.notify({ topic: 'site_published', reference: siteId });
 }
 
-/** As {@link writeStatement}, in the lock of a site whose publication it belongs to. */
+/** Calls {@link writeStatement} under the lock of a site that is being published. */
 export async function statePublished(
   tx: Transaction,
   { id: siteId, revision, head }: RowOf<'site'>,

@@ -1,12 +1,12 @@
 /**
- * How often one target may cause what is dear: a whole bundle above where it says it stands, a row of the audit trail.
- * An honest one needs either a few times in its life; one in other hands could keep Control busy with nothing else, and
- * have every other target of the site fetch one whole bundle after the other.
+ * Rate limit per target for expensive effects: a whole bundle above its reported revision, or an audit row. An honest
+ * target needs few of either. A stolen token could otherwise keep Control busy and make every other target of the site
+ * fetch whole bundles.
  */
 import { LRUCache } from 'lru-cache';
 
 const MAX_REMEMBERED = 20_000;
-/** So many at once, and another one each minute. */
+/** Burst, and refill of one per minute. */
 const BURST = 5;
 const REFILL_MS = 60_000;
 
@@ -15,11 +15,11 @@ interface Account {
   readonly countedAtMs: number;
 }
 
-/** Of this instance: several give a target as many times that. */
+/** Counts for this instance only, so that several instances allow a multiple. */
 export class TargetAllowance {
   readonly #accounts = new LRUCache<string, Account>({ max: MAX_REMEMBERED });
 
-  /** Takes one, if there is one. */
+  /** Takes one from the allowance. @returns whether there was one */
   take(targetId: string, nowMs: number): boolean {
     const { credit, countedAtMs } = this.#accounts.get(targetId) ?? { credit: BURST, countedAtMs: nowMs };
     // A clock that was set back adds nothing.

@@ -1,6 +1,6 @@
 /**
- * Whose token a request carries: looked up by its hash, and remembered for seconds. A site changes many times a second
- * while keys enroll; what is remembered is let go of when its targets do, and whoever asks meanwhile waits to hear of it.
+ * Authenticates targets by token hash, with a cache of some seconds. Sites change many times a second while keys enroll,
+ * so entries are dropped only when the site's targets changed; a request during that check waits for its result.
  */
 import { LRUCache } from 'lru-cache';
 import { Refusal } from '../domain/refusal.ts';
@@ -15,7 +15,7 @@ const BEARER = /^Bearer +([A-Za-z0-9_-]+)$/i;
 export interface KnownTarget {
   readonly targetId: string;
   readonly siteId: string;
-  /** How often the targets of its site had changed, as far as was known when it was looked up. */
+  /** Generation of the site's targets when the entry was read. */
   readonly generation: number;
 }
 
@@ -23,10 +23,10 @@ export class TargetTokens {
   readonly #store: ControlStore;
   readonly #nowMs: () => number;
   readonly #remembered = new LRUCache<string, KnownTarget>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
-  /** Of the targets of each site of which any is remembered. */
+  /** Version of the targets of each cached site. */
   readonly #versions = new Map<string, string>();
   readonly #generations = new Map<string, number>();
-  /** Looks whether the targets of a site have changed, that are under way. */
+  /** Running checks of whether a site's targets have changed. */
   readonly #checks = new Map<string, Promise<void>>();
 
   constructor(store: ControlStore, nowMs: () => number) {
@@ -56,7 +56,7 @@ export class TargetTokens {
     });
     if (found === undefined) return undefined;
     const { row, version } = found;
-    // What was read of the same site at another moment may have changed in between.
+    // Other cached entries of the site, read at an earlier version, may be outdated.
     if (this.#versions.get(row.siteId) !== version) this.#forget(row.siteId);
     this.#versions.set(row.siteId, version);
     const target = { targetId: row.id, siteId: row.siteId, generation: this.generationOf(row.siteId) };
@@ -64,13 +64,13 @@ export class TargetTokens {
     return target;
   }
 
-  /** The token before a rotation is not remembered beyond its end. */
+  /** A token that rotation replaced is not cached beyond its end. */
   #rememberedMs({ previousTokenEndsAtMs }: RowOf<'target'>): number {
     if (previousTokenEndsAtMs === null) return REMEMBERED_MS;
     return Math.max(1, Math.min(REMEMBERED_MS, previousTokenEndsAtMs - this.#nowMs()));
   }
 
-  /** Something of the site was changed: lets go of its targets when it was one of them. */
+  /** Checks whether the site's targets changed, and if so drops their cache entries. */
   siteChanged(siteId: string): void {
     if (!this.#versions.has(siteId)) return;
     const check = (this.#checks.get(siteId) ?? Promise.resolve())
@@ -91,7 +91,7 @@ export class TargetTokens {
     return this.#generations.get(siteId) ?? 0;
   }
 
-  /** Whether no target of its site was changed since: detached, or given another token. */
+  /** Whether no target of the site was detached or got another token since. */
   async isCurrent({ siteId, generation }: KnownTarget): Promise<boolean> {
     await this.#checks.get(siteId);
     return this.generationOf(siteId) === generation;

@@ -1,6 +1,6 @@
 /**
- * One attempt to put a site's whole bundle together and publish it. What takes long is done before the site's lock is
- * taken, and deltas go on meanwhile; inside the lock only what changed since is read again.
+ * One attempt to build and publish a site's whole bundle. Slow work runs before the site's lock is taken, while deltas
+ * continue. Under the lock only changes since then are read again.
  */
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -23,7 +23,7 @@ export interface WholeAttemptOptions {
   readonly store: ControlStore;
   readonly signingKeys: SiteSigningKeys;
   readonly nowMs: () => number;
-  /** Ends what takes long before it has changed anything. */
+  /** Aborts slow work before it has changed anything. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -34,11 +34,11 @@ export interface FinishedWhole extends PublishedWhole {
 interface Prepared {
   readonly shards: ShardSet;
   readonly baseRevision: number;
-  /** Whether the whole bundle before was issued while this clock was ahead: it lacks keys that have not ended. */
+  /** Whether the previous whole bundle was issued while this clock was ahead: it lacks keys that have not ended. */
   readonly wasAhead: boolean;
 }
 
-/** Keys that changed meanwhile, above which they are read before the lock is taken. */
+/** Maximum number of changed keys to read under the lock; more are read before. */
 const MAX_LATE_KEYS = 200;
 const MAX_CATCH_UPS = 10;
 const PAGES_OF_CHANGES = 10;
@@ -46,7 +46,7 @@ const PAGES_OF_CHANGES = 10;
 export class WholeAttempt {
   readonly #siteId: string;
   readonly #options: WholeAttemptOptions;
-  /** Keys that were published since it began. */
+  /** Keys published since the attempt began. */
   readonly #late = new Set<string>();
   #prepared: Prepared | undefined;
 
@@ -55,12 +55,12 @@ export class WholeAttempt {
     this.#options = options;
   }
 
-  /** A delta was published meanwhile. */
+  /** Records that a delta was published meanwhile. */
   wasPublished(keyIds: readonly string[]): void {
     for (const keyId of keyIds) this.#late.add(keyId);
   }
 
-  /** Reads every key that is not in a shard which stays as it is. @returns where the chain stood when it began */
+  /** Reads every key outside the kept shards. @returns the ledger when the attempt began */
   async prepare(known: ChainLedger | undefined): Promise<ChainLedger> {
     const { store, nowMs, signal } = this.#options;
     const run: RunReads = (work) => {
@@ -85,7 +85,7 @@ export class WholeAttempt {
     return ledger;
   }
 
-  /** Where somebody else published since. Nothing to be found when there are no shards that could be kept. */
+  /** Keys that another instance published since. Not needed without shards to keep. */
   async #keysPublishedSince(baseRevision: number, shards: number): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
     for (let from = ''; shards > 0; ) {
@@ -100,7 +100,7 @@ export class WholeAttempt {
     return found;
   }
 
-  /** Reads what changed meanwhile until little of it is left for the lock. */
+  /** Reads concurrent changes until few remain for the lock. */
   async #catchUp(shards: ShardSet): Promise<void> {
     const { store } = this.#options;
     for (let round = 0; round < MAX_CATCH_UPS; round++) {
@@ -117,7 +117,7 @@ export class WholeAttempt {
   }
 
   /**
-   * @param knownRevision where the chain stands as far as this instance has published it
+   * @param knownRevision the chain's revision as far as this instance has published it
    * @returns undefined when another instance has published meanwhile
    */
   finish(knownRevision: number | undefined): Promise<FinishedWhole | undefined> {
@@ -157,7 +157,7 @@ export class WholeAttempt {
   }
 }
 
-/** Followers get what waits as a delta, so that the whole bundle changes nothing for them. */
+/** Publishes pending changes as deltas first, so that the whole bundle changes nothing for followers. */
 async function deltaBefore(
   tx: Transaction,
   site: RowOf<'site'>,

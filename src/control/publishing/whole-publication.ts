@@ -1,8 +1,8 @@
 /**
- * Whole bundles: everything that a site holds, with its derived keys in shards. Reading many keys takes seconds, so that
- * is done before the site's lock is taken; inside it only what changed meanwhile is read again. Where nothing but clients
- * and keys changed since the documents before, those are published as a delta first, and a link to the whole bundle
- * carries followers on without it.
+ * Publishes whole bundles: all of a site's content, with its derived keys in shards. The slow reading of keys happens
+ * before the site's lock is taken; under the lock only later changes are read. If only clients and keys changed since
+ * the previous documents, deltas publish those first, and a link to the whole bundle lets followers continue without
+ * fetching it.
  * Source: docs/bundle.md "Revision and head".
  */
 import { hash } from 'node:crypto';
@@ -24,7 +24,7 @@ import { nextRevision } from './delta-publication.ts';
 import type { ShardFile, ShardSet } from './shard-set.ts';
 import { readSitePolicy } from './site-content.ts';
 
-/** Keys that stand in the bundle itself; more go to shards, which need not be written again with it. */
+/** Maximum number of keys inside the bundle itself; more go to shards, which later bundles can reuse. */
 export const MAX_INLINE_KEYS = 1000;
 
 export interface WholePublication {
@@ -38,11 +38,11 @@ export interface WholePublication {
 export interface PublishedWhole {
   readonly site: RowOf<'site'>;
   readonly kind: 'bundle' | 'link';
-  /** Of all files. */
+  /** Total size of the files. */
   readonly bytes: number;
 }
 
-/** Inside the site's lock. @throws BundleError when the content is not in shape, or too large */
+/** Call it under the site's lock. @throws BundleError when the content is invalid or too large */
 export async function publishWhole(
   tx: Transaction,
   site: RowOf<'site'>,
@@ -100,7 +100,7 @@ function shardName(index: number): string {
   return `keys-${String(index + 1).padStart(4, '0')}.jsonl`;
 }
 
-/** @returns bytes of all files */
+/** @returns total bytes of the files */
 async function keepFiles(
   tx: Transaction,
   siteId: string,
@@ -123,7 +123,7 @@ async function keepFiles(
   return bytes;
 }
 
-/** @throws Error when the bytes of a kept shard are gone: it must be written anew */
+/** @throws Error when the bytes of a kept shard are missing: it must be rewritten */
 export async function keepContent(
   tx: Transaction,
   siteId: string,
@@ -142,7 +142,7 @@ async function addStep(
   const { content, signed, signers, nowMs } = whole;
   const { revision, head } = signed.position;
   const link = linkOf(content, signed);
-  // Followers refuse a longer step: they fetch the whole bundle, for which there is no limit.
+  // Followers reject a longer step. They fetch the whole bundle, which has no such limit.
   const mayLink = !whole.changesContent && revision - site.revision <= MAX_REVISION_STEP;
   const document = mayLink && link !== undefined ? signLink(link, signers).document : undefined;
   const kind = document === undefined ? 'bundle' : 'link';
@@ -159,7 +159,7 @@ async function addStep(
   return kind;
 }
 
-/** Sources that this bundle lists for the first time are active once every target has it. */
+/** Sources that this bundle lists first become active once every target has it. */
 async function awaitAcknowledgements(
   tx: Transaction,
   siteId: string,

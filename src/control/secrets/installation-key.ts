@@ -1,15 +1,15 @@
 /**
- * Which master key an installation is sealed with. The database knows the key's name; a Control with another key would
- * seal what its fellows cannot open, and could sign nothing.
+ * Makes all instances use the master key that sealed the database, whose ID the database stores. An instance with another
+ * key could not unseal anything, and others could not unseal what it seals.
  * Source: docs/control.md "Running Control".
  */
 import type { ControlStore } from '../store/port.ts';
 import { MASTER_KEY_BYTES, MasterKey } from './master-key.ts';
 
 export interface MasterKeyFile {
-  /** Undefined when there is none. Its permissions have been checked. */
+  /** Undefined when the file does not exist. Its permissions have been checked. */
   read(): Promise<string | undefined>;
-  /** Complete and on the disk, or not there. @returns false when there was one already */
+  /** Writes atomically and durably. @returns false when the file existed already */
   create(text: string): Promise<boolean>;
   remove(): Promise<void>;
 }
@@ -25,8 +25,8 @@ export class MasterKeyError extends Error {
 }
 
 /**
- * The key of the file; a new one when neither file nor database has any. The file is on the disk before the database
- * knows its name.
+ * Reads the key file, or creates it when neither file nor database has a key. The file is on disk before the database
+ * stores the key's ID.
  * @throws MasterKeyError
  */
 export async function establishMasterKey(store: ControlStore, file: MasterKeyFile): Promise<MasterKey> {
@@ -34,7 +34,7 @@ export async function establishMasterKey(store: ControlStore, file: MasterKeyFil
   const { key, isNew } = await readOrCreate(file, known);
   const kept = known ?? (await registerKey(store, key));
   if (kept === key.id) return key;
-  // Another instance was first; what this one has made has sealed nothing.
+  // Another instance was first; this one's key has sealed nothing.
   if (isNew) await file.remove();
   throw new MasterKeyError('master_key_mismatch', 'the database is sealed with another master key');
 }
@@ -65,7 +65,7 @@ function parseKey(text: string): MasterKey {
   return new MasterKey(bytes);
 }
 
-/** @returns the name that is kept: the first one */
+/** @returns the stored key ID: the first one registered */
 async function registerKey(store: ControlStore, key: MasterKey): Promise<string> {
   return store.mutate({ kind: 'installation' }, async (tx) => {
     const kept = await tx.operators.masterKeyId(key.id);

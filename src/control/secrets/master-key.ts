@@ -1,6 +1,6 @@
 /**
- * The master key: seals what the database must keep and nobody may read there (signing keys, sign-ins), and makes
- * challenges, so that these need not be kept at all.
+ * The master key: encrypts secrets in the database (signing keys, sign-ins) and derives challenges, which therefore need
+ * no storage.
  * Source: docs/control.md "Scope, permissions, secrets"; AES-256-GCM (NIST SP 800-38D), HKDF (RFC 5869).
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
@@ -10,7 +10,7 @@ export const MASTER_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Sealed text was changed, is of another purpose, or another key sealed it. */
+/** The sealed text was modified, has another purpose, or another key sealed it. */
 export class UnsealError extends Error {
   override readonly name = 'UnsealError';
 }
@@ -18,7 +18,7 @@ export class UnsealError extends Error {
 export class MasterKey {
   readonly #sealing: Buffer;
   readonly #challenges: Buffer;
-  /** Names the key without telling anything of it. */
+  /** Identifies the key without revealing it. */
   readonly id: string;
 
   /** @param bytes {@link MASTER_KEY_BYTES} random bytes */
@@ -33,7 +33,7 @@ export class MasterKey {
     return randomBytes(MASTER_KEY_BYTES);
   }
 
-  /** @param purpose what it is and of whom, such as `signing-key:sk_…`: sealed text cannot be put in another's place */
+  /** @param purpose binds the sealed text to its use and owner, such as `signing-key:sk_…` */
   seal(secret: Uint8Array, purpose: string): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#sealing, nonce).setAAD(Buffer.from(purpose));
@@ -58,7 +58,7 @@ export class MasterKey {
     }
   }
 
-  /** 256 bits that nobody can guess without this key, base64url; always the same for the same challenge. */
+  /** Derives a challenge: 256 bits, base64url, unguessable without this key and deterministic. */
   challenge(challengeId: string, policyId: string, keyThumbprint: string): string {
     const text = `${challengeId}\n${policyId}\n${keyThumbprint}\n`;
     return createHmac('sha256', this.#challenges).update(text).digest('base64url');

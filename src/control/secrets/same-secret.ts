@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 
-/** Compares without telling by its duration where two texts begin to differ; their lengths are no secret. */
+/** Compares in constant time. The lengths are not secret. */
 export function isSameSecret(one: string, other: string): boolean {
   const oneBytes = Buffer.from(one);
   const otherBytes = Buffer.from(other);

@@ -1,9 +1,9 @@
-/** Which targets a publishing source revision still waits for. Source: docs/control.md "Trust Anchor Source". */
+/** Lists the targets that a publishing source revision waits for. Source: docs/control.md "Trust Anchor Source". */
 import { MAX_SHOWN_TARGETS } from '../domain/source.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-/** The first {@link MAX_SHOWN_TARGETS}; none while the bundle that lists the revision is not published. */
+/** The first {@link MAX_SHOWN_TARGETS} targets; none until the bundle that lists the revision is published. */
 export async function awaitedTargets(
   tx: Transaction,
   { awaitedRevision, siteId, state }: RowOf<'sourceRevision'>,
@@ -15,7 +15,7 @@ export async function awaitedTargets(
     .slice(0, MAX_SHOWN_TARGETS);
 }
 
-/** For operators: names targets. */
+/** Message for operators; it names targets. */
 export async function whyNotActive(tx: Transaction, row: RowOf<'sourceRevision'>): Promise<string> {
   if (row.state !== 'publishing') return `the revision is ${row.state}`;
   const targets = await awaitedTargets(tx, row);

@@ -1,4 +1,4 @@
-/** Key sets of source revisions, in the store: they outlive a process and reach other instances. */
+/** Stores key sets of source revisions in the database, which shares them between instances and across restarts. */
 import type { KeySetRecord, KeySetRecords, KeySource } from '../issuers/key-set-records.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -23,14 +23,14 @@ export class StoredKeySets implements KeySetRecords {
     const { sourceId, revision } = source;
     const known = await this.#store.read((tx) => tx.sourceRevisions.find(sourceId, revision));
     if (known === undefined) return;
-    // Under the site's lock, so that a revision that is edited meanwhile does not get the keys of its former self.
+    // Under the site's lock, so that a concurrently edited revision does not get the keys of its old coordinates.
     await this.#store.housekeep({ kind: 'site', siteId: known.siteId }, async (tx) => {
       if (await isPresent(tx, source)) await tx.sources.putKeySet({ sourceId, revision, jwks, fetchedAtMs });
     });
   }
 }
 
-/** A draft may have got another key set URL since. */
+/** Whether the draft still has this key set URL. */
 async function isPresent(tx: Transaction, { sourceId, revision, jwksUri }: KeySource): Promise<boolean> {
   const row = await tx.sourceRevisions.find(sourceId, revision);
   return row?.jwksUri === jwksUri;
@@ -40,7 +40,7 @@ export function keySourceOf({ sourceId, revision, jwksUri }: RowOf<'sourceRevisi
   return { sourceId, revision, jwksUri };
 }
 
-/** Revisions that tokens are checked against now, or are about to be. */
+/** Revisions that tokens are verified against now or soon. */
 export async function liveKeySources(store: ControlStore): Promise<readonly KeySource[]> {
   const rows = await store.read((tx) => tx.sources.everywhereInStates(['publishing', 'active']));
   return rows.map(keySourceOf);

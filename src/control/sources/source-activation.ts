@@ -1,6 +1,6 @@
 /**
- * From validated to publishing: the slot and the audience are taken in one step, then the metadata is checked again.
- * A check that was cut short, by a restart for one, is made again by whoever leads (`source-jobs.ts`).
+ * Activates source revisions: takes the slot and claims the audience in one transaction, then validates the metadata
+ * again. `source-jobs.ts` repeats a check that was interrupted, for example by a restart.
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 
@@ -35,7 +35,7 @@ export class SourceActivation {
   readonly #report: (error: unknown) => void;
   readonly #checks = new Map<string, Promise<void>>();
 
-  /** @param report a check could not be finished; it is made again later */
+  /** @param report receives errors of unfinished checks, which are repeated later */
   constructor(
     store: ControlStore,
     nowMs: () => number,
@@ -49,7 +49,7 @@ export class SourceActivation {
   }
 
   /**
-   * Takes the slot and starts the check; does not wait for it.
+   * Takes the slot and starts the check without waiting for it.
    * @throws Refusal `source_state_conflict`, `source_scope_mismatch`, `source_revision_in_progress`,
    *   `source_capacity_exhausted`, `audience_taken`
    */
@@ -70,7 +70,7 @@ export class SourceActivation {
     return view;
   }
 
-  /** One check at a time for each revision. Never rejects: what could not be finished is reported. */
+  /** Runs one check at a time per revision. Never rejects; errors go to `report`. */
   check(name: RevisionName): Promise<void> {
     const key = `${name.sourceId}/${name.revision}`;
     const underWay = this.#checks.get(key);
@@ -82,14 +82,14 @@ export class SourceActivation {
     return check;
   }
 
-  /** Every revision that has been activating for so long: whoever began its check is gone. */
+  /** Repeats the check of every revision that has been activating for longer than this. */
   async checkStranded(olderThanMs: number): Promise<void> {
     const rows = await this.#store.read((tx) => tx.sources.everywhereInStates(['activating']));
     const stranded = rows.filter(({ stateSinceMs }) => this.#nowMs() - stateSinceMs >= olderThanMs);
     await Promise.all(stranded.map((row) => this.check(row)));
   }
 
-  /** Resolves when no check is under way. */
+  /** Resolves when no check is running. */
   async settled(): Promise<void> {
     while (this.#checks.size > 0) await Promise.all(this.#checks.values());
   }
@@ -98,7 +98,7 @@ export class SourceActivation {
     const asked = await this.#store.read((tx) => tx.sourceRevisions.find(name.sourceId, name.revision));
     if (asked?.state !== 'activating') return;
     const validation = agreeing(asked, await this.#validate(asked));
-    // Retired meanwhile, or checked by another instance: then this answer is about what is no more.
+    // Retired meanwhile, or checked by another instance: this result is outdated.
     const isCurrent = await this.#store.read(async (tx) =>
       isSame(found(await tx.sourceRevisions.find(name.sourceId, name.revision)), asked),
     );
@@ -129,7 +129,7 @@ function isSame(now: RowOf<'sourceRevision'>, asked: RowOf<'sourceRevision'>): b
   return now.version === asked.version;
 }
 
-/** The operator agreed to one scope; whatever else is valid is not what they agreed to. */
+/** The operator agreed to one scope, so a valid source with another scope fails. */
 function agreeing(asked: RowOf<'sourceRevision'>, validation: SourceValidation): SourceValidation {
   if (validation.kind === 'invalid' || validation.detectedScope === asked.detectedScope) return validation;
   return { kind: 'invalid', code: 'discovery_issuer_mismatch', detail: 'the detected scope has changed' };
@@ -156,7 +156,7 @@ async function refuseActivation({ tx, row, source }: RevisionInHand, expectedSco
   if (refusal !== undefined) throw new Refusal(refusal);
 }
 
-/** For good: a token that was made for one site must never enroll at another, not even after its source is gone. */
+/** Claims the audience permanently: a token for one site must never enroll at another, even after its source is deleted. */
 async function claimAudience({ tx, row, source }: RevisionInHand): Promise<void> {
   await tx.sources.claimAudience(row.audience, source.siteId);
   const owner = await tx.sources.ownerOfAudience(row.audience);

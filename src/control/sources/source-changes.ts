@@ -1,6 +1,5 @@
 /**
- * What every change of a source has in common: its site's lock, the source as it is inside the transaction, one audit row,
- * and moves that the state machine allows.
+ * Helpers for changes of a source: the site's lock, the current rows, one audit row, and the state machine's transitions.
  */
 import { audited, type By, found, placeInSite, publishChange } from '../configuration/change.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
@@ -60,7 +59,7 @@ export function stateAfter(state: SourceState, event: SourceEvent): SourceState 
   throw new Refusal('source_state_conflict', `a revision that is ${state} does not take ${event}`);
 }
 
-/** A source is at its end when a revision was retired and none is left that could let anybody in. */
+/** Whether the source has ended: a revision was retired, and no other could still accept enrollments. */
 export function isEnded(revisions: readonly RowOf<'sourceRevision'>[]): boolean {
   return revisions.some(({ state }) => state === 'retired') && !revisions.some(isLiving);
 }
@@ -69,12 +68,12 @@ function isLiving({ state }: RowOf<'sourceRevision'>): boolean {
   return state === 'activating' || state === 'publishing' || state === 'active' || state === 'suspended';
 }
 
-/** Bundles list sources: a whole one is due, and whoever publishes hears of it. */
+/** Requests a whole bundle, because bundles list sources. */
 export async function noteForPublishing({ tx, source }: SourceInHand, nowMs: number): Promise<void> {
   await publishChange(tx, source.siteId, { kind: 'policy' }, nowMs);
 }
 
-/** Writes the change and gives the revision as it is then. */
+/** Writes the change and returns the updated revision. */
 export async function changeRevision(
   { tx, row }: RevisionInHand,
   set: Parameters<Transaction['sourceRevisions']['change']>[1],

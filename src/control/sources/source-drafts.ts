@@ -1,5 +1,5 @@
 /**
- * Sources before they let anybody in: made, edited, removed. Editing an active source makes a new revision beside it.
+ * Creates, edits and deletes sources and their drafts. Editing an active source adds a new revision beside the active one.
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
 
@@ -45,7 +45,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     return this.listRows((tx) => tx.sources.list({ siteId }, page));
   }
 
-  /** A source with its first draft. Takes no slot. @throws Refusal `audience_taken` */
+  /** Creates a source with its first draft. Takes no slot. @throws Refusal `audience_taken` */
   create(
     siteId: string,
     creation: SourceCreation,
@@ -68,7 +68,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     });
   }
 
-  /** What may change whatever state its revisions are in. @throws Refusal `precondition_failed` */
+  /** Changes members that do not depend on the state of revisions. @throws Refusal `precondition_failed` */
   change(
     sourceId: string,
     change: SourceChange,
@@ -84,7 +84,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     }));
   }
 
-  /** @throws Refusal `source_state_conflict` when it has a revision that is no draft */
+  /** @throws Refusal `source_state_conflict` unless all its revisions are drafts */
   deleteSource(sourceId: string, expectedVersion: number, operation: Operation): Promise<void> {
     return this.removeRow(operation, [sourceId], expectedVersion, async (tx) => {
       for (const row of await tx.sources.revisions(sourceId)) {
@@ -96,7 +96,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
   }
 
   /**
-   * A draft beside the newest revision, whose coordinates it takes where none are given. One at a time.
+   * Adds a draft. Coordinates that are not given come from the newest revision. A source has one draft at a time.
    * @throws Refusal `source_revision_in_progress`, `source_state_conflict` (the source is retired), `audience_taken`
    */
   async addRevision(
@@ -129,7 +129,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     });
   }
 
-  /** A draft again, whatever was found out about it before. @throws Refusal `source_state_conflict`, `audience_taken` */
+  /** Makes it a draft again and discards validation results. @throws Refusal `source_state_conflict`, `audience_taken` */
   editRevision(
     name: RevisionName,
     coordinates: SourceRevisionChange,
@@ -143,7 +143,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
       const wanted = merged(row, coordinates);
       await refuseTakenAudience(tx, row.siteId, wanted.audience);
       const { issuer, jwks_uri: jwksUri, audience } = wanted;
-      // Keys that were fetched for the coordinates before must not serve the new ones.
+      // Keys fetched for the old coordinates must not serve the new ones.
       await tx.sources.removeKeySet(name.sourceId, name.revision);
       const set = { state, issuer, jwksUri, audience, ...NOTHING_KNOWN };
       const after = await changeRevision(hand, set, this.nowMs());
@@ -151,7 +151,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     });
   }
 
-  /** @throws Refusal `source_state_conflict` for what is no draft, and for the only revision of a source */
+  /** @throws Refusal `source_state_conflict` unless it is a draft, and for the only revision of a source */
   deleteRevision(name: RevisionName, expectedVersion: number, operation: Operation): Promise<void> {
     return mutateRevision(this.store, name, async (hand) => {
       const { tx, row } = hand;
@@ -166,7 +166,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
   }
 }
 
-/** What only validation finds out. */
+/** Columns that only validation sets. */
 const NOTHING_KNOWN = {
   fingerprint: null,
   detectedScope: null,
@@ -211,8 +211,8 @@ function isDraft({ state }: RowOf<'sourceRevision'>): boolean {
 }
 
 /**
- * Told early, and only so: a draft claims nothing, so that nobody can keep an audience from others by a draft. It is
- * claimed while activating. @throws Refusal `audience_taken`
+ * Only an early warning: a draft claims nothing, so that it cannot block an audience for others. Activation claims it.
+ * @throws Refusal `audience_taken`
  */
 async function refuseTakenAudience(tx: Transaction, siteId: string, audience: string): Promise<void> {
   const owner = await tx.sources.ownerOfAudience(audience);

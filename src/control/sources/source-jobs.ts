@@ -1,6 +1,5 @@
 /**
- * What sources need without anybody asking, by one instance for all: activations that nobody finishes any more, and key
- * sets before they grow old.
+ * Background jobs of sources, on the leading instance: finish interrupted activations, and refresh key sets.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type KeySetCache, refreshOnSchedule } from '../issuers/key-set-cache.ts';
@@ -8,7 +7,7 @@ import type { ControlStore } from '../store/port.ts';
 import { liveKeySources } from './key-set-records.ts';
 import type { SourceActivation } from './source-activation.ts';
 
-/** Longer than a check takes (two fetches of 5 s each): whoever activated a revision has first try. */
+/** Longer than a check takes (two fetches of 5 s each), so that the instance that began it finishes first. */
 export const STRANDED_AFTER_MS = 15_000;
 const CHECK_ROUND_MS = 5_000;
 const REFRESH_ROUND_MS = 10_000;
@@ -17,14 +16,14 @@ export interface SourceJobs {
   readonly store: ControlStore;
   readonly activation: SourceActivation;
   readonly cache: KeySetCache;
-  /** A round failed; the next one tries again. */
+  /** Reports a failed round; the next one tries again. */
   readonly report: (error: unknown) => void;
   readonly checkRoundMs?: number;
   readonly strandedAfterMs?: number;
   readonly refreshRoundMs?: number;
 }
 
-/** @returns how to stop; resolves when rounds under way are finished */
+/** @returns a function that stops the jobs; it resolves when running rounds are finished */
 export function startSourceJobs(jobs: SourceJobs): () => Promise<void> {
   const { store, activation, cache, report } = jobs;
   const { checkRoundMs = CHECK_ROUND_MS, strandedAfterMs = STRANDED_AFTER_MS } = jobs;

@@ -1,5 +1,5 @@
 /**
- * Suspend, resume, retire: no new enrollments; living keys stay or end, as the source says.
+ * Suspends, resumes and retires sources. Enrollments stop; the source's policy keeps or revokes living keys.
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
@@ -29,7 +29,7 @@ export class SourceLifecycle {
     this.#nowMs = nowMs;
   }
 
-  /** Keeps the slot; pending enrollments wait. @throws Refusal `source_state_conflict` */
+  /** Keeps the slot. Pending enrollments stay pending. @throws Refusal `source_state_conflict` */
   suspend(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     return mutateRevision(this.#store, name, async (hand) => {
       const state = stateAfter(hand.row.state, 'suspend');
@@ -56,8 +56,8 @@ export class SourceLifecycle {
   }
 
   /**
-   * Final. Whoever waits for approval of what this revision let in is denied. `on_retire` does not hold for a revision
-   * that was about to replace another one: its source goes on.
+   * Final. Denies pending enrollments of this revision. `on_retire` does not apply to a revision that was about to replace
+   * another one, because its source stays in use.
    * @throws Refusal `source_state_conflict`
    */
   retire(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {

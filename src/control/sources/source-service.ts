@@ -1,4 +1,4 @@
-/** Everything that operators do with Trust Anchor Sources. Source: docs/control.md "Trust Anchor Source". */
+/** Facade of all operations on Trust Anchor Sources. Source: docs/control.md "Trust Anchor Source". */
 
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import { found } from '../configuration/change.ts';
@@ -15,7 +15,7 @@ export interface SourceServiceOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly validate: ValidateSource;
-  /** A check while activating could not be finished; it is made again by the source jobs. */
+  /** Reports that an activation's check did not finish; the source jobs repeat it. */
   readonly report: (error: unknown) => void;
 }
 
@@ -34,7 +34,7 @@ export class SourceService {
     this.lifecycle = new SourceLifecycle(store, nowMs);
   }
 
-  /** With all its revisions. @throws Refusal `not_found` */
+  /** Returns a source with all its revisions. @throws Refusal `not_found` */
   source(sourceId: string): Promise<SourceView> {
     return this.drafts.get(sourceId);
   }

@@ -1,6 +1,6 @@
 /**
- * Asks a draft's issuer about itself. The network is asked outside any transaction; what it said counts only for the very
- * version of the revision that it was asked for.
+ * Validates a draft against its issuer. The fetch runs outside any transaction, and its result counts only for the
+ * version of the revision that was validated.
  * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
  */
 
@@ -20,7 +20,7 @@ import {
 } from './source-changes.ts';
 import { revisionView } from './source-views.ts';
 
-/** Never rejects; such as `validateSource` with its fetcher. */
+/** Never rejects. For example `validateSource` with its fetcher. */
 export type ValidateSource = (coordinates: SourceCoordinates) => Promise<SourceValidation>;
 
 export class SourceValidator {
@@ -34,7 +34,7 @@ export class SourceValidator {
     this.#validate = validate;
   }
 
-  /** @throws Refusal `source_state_conflict`, `precondition_failed` when it was edited meanwhile */
+  /** @throws Refusal `source_state_conflict`, `precondition_failed` when the revision was edited meanwhile */
   async validate(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     const asked = await this.#store.read(async (tx) =>
       found(await tx.sourceRevisions.find(name.sourceId, name.revision)),
@@ -66,7 +66,7 @@ export class SourceValidator {
 type Valid = Extract<SourceValidation, { readonly kind: 'valid' }>;
 type Invalid = Extract<SourceValidation, { readonly kind: 'invalid' }>;
 
-/** Outputs of a validation that passed. */
+/** Columns of a successful validation. */
 export function findings({ fingerprint, detectedScope }: Valid, nowMs: number) {
   return { fingerprint, detectedScope, validatedAtMs: nowMs, failureCode: null, failureDetail: null };
 }
@@ -81,7 +81,7 @@ function nothingFound({ code, detail }: Invalid) {
   };
 }
 
-/** The first record of the revision's keys, for whoever verifies tokens. */
+/** Stores the revision's first key set, for verifying tokens. */
 export function keepKeySet({ tx, row }: RevisionInHand, { jwks, fetchedAtMs }: Valid): Promise<void> {
   return tx.sources.putKeySet({ sourceId: row.sourceId, revision: row.revision, jwks, fetchedAtMs });
 }

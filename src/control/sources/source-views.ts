@@ -1,4 +1,4 @@
-/** Sources and revisions as the API shows them. */
+/** API views of sources and revisions. */
 
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
@@ -6,7 +6,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { awaitedTargets } from './awaited-targets.ts';
 
-/** With the targets that it waits for, as they are now. */
+/** View of a revision with the targets that it waits for now. */
 export async function revisionViewNow(
   tx: Transaction,
   row: RowOf<'sourceRevision'>,
@@ -18,7 +18,7 @@ export async function revisionViewNow(
 
 export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
   const { state } = row;
-  // Rows of removed revisions are deleted.
+  // Removing a revision deletes its row.
   if (state === 'removed') throw new Error('a removed revision is still there');
   return {
     source_id: row.sourceId,
