@@ -1,7 +1,7 @@
 /**
- * The ioredis client, set up so that nothing is ever sent twice or later than asked for.
- * Checked against the source of ioredis 6.0: with these options a command is rejected at once when the
- * connection is not ready, when its time is up, or when the connection is lost while it waits.
+ * Creates the ioredis client, configured so that it sends every command at most once and never late. Checked against
+ * the source of ioredis 6.0: with these options a command is rejected at once when the connection is not ready, when
+ * its timeout expires, or when the connection is lost while it waits.
  */
 import { Redis, type RedisOptions } from 'ioredis';
 import type { RedisConnection } from './connection.ts';
@@ -11,7 +11,7 @@ const DISCONNECT_TIMEOUT_MS = 50;
 const FIRST_RECONNECT_DELAY_MS = 5;
 const MAX_RECONNECT_DELAY_MS = 2_000;
 
-/** Creates the client; it connects when told to, and from then on reconnects by itself. */
+/** Creates a client that connects on `connect()`, and from then on reconnects by itself. */
 export function createRedisClient(connection: RedisConnection): Redis {
   const { username, revealPassword } = connection.login;
   const settings: Omit<RedisOptions, 'replyMapping'> = {
@@ -21,12 +21,12 @@ export function createRedisClient(connection: RedisConnection): Redis {
     Connector: greetingConnector({ ...connection, disconnectTimeoutMs: DISCONNECT_TIMEOUT_MS }),
     lazyConnect: true,
     enableOfflineQueue: false,
-    // With 0, what waits for an answer is rejected as soon as the connection is lost.
+    // With 0, pending commands are rejected as soon as the connection is lost.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     reconnectOnError: null,
-    // The link asks for INFO itself, and looks at more of it.
+    // The link sends INFO itself, and checks more of it.
     enableReadyCheck: false,
     retryStrategy: reconnectDelayMs,
   };
@@ -36,7 +36,7 @@ export function createRedisClient(connection: RedisConnection): Redis {
   return new Redis(settings);
 }
 
-/** Doubles from 5 ms to 2 s, with jitter, so that verifiers do not come back all at once. */
+/** Doubles from 5 ms to 2 s, with jitter, so that verifiers do not reconnect all at once. */
 export function reconnectDelayMs(attempt: number): number {
   const ceilingMs = Math.min(MAX_RECONNECT_DELAY_MS, FIRST_RECONNECT_DELAY_MS * 2 ** (attempt - 1));
   return Math.ceil(ceilingMs * (0.5 + Math.random() / 2));

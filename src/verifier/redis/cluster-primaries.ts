@@ -1,6 +1,6 @@
 /**
- * The primaries of a Cluster: a link to each that has one of our shards, and who has which. No redirection is
- * followed: a command that meets one is refused, and makes us look again.
+ * Tracks the primaries of a Redis Cluster: which node serves which shard, and a link to each of those nodes.
+ * Redirections are not followed: a command that receives one is rejected and triggers a new look at the topology.
  */
 import { createRedisClient } from './client.ts';
 import { CLUSTER_TAGS } from './cluster-slots.ts';
@@ -11,10 +11,10 @@ import type { RedisLink } from './link.ts';
 import { dataConnection, openPrimaryLink, type Primaries, type PrimariesOptions } from './primaries.ts';
 import { RepeatedLook } from './repeated-look.ts';
 
-/** Those that were asked and did not answer must not keep the others from being heard. */
+/** A node that does not answer must not delay the answers of the others. */
 const NODE_TIMEOUT_MS = 500;
 const MAX_LOOK_INTERVAL_MS = 5_000;
-/** While no link answers. */
+/** Interval while no link answers. */
 const SEARCH_INTERVAL_MS = 500;
 
 export function openClusterPrimaries(options: PrimariesOptions, endpoint: ClusterEndpoint): Primaries {
@@ -34,7 +34,7 @@ class ClusterPrimaries implements Primaries {
   readonly #look: RepeatedLook;
   #nodes: ReadonlyMap<string, Node> = new Map();
   #linkOfShard: readonly (RedisLink | undefined)[] = [];
-  /** Whoever redirected us knows best. */
+  /** The node that redirected last; it knows the latest topology. */
   #informant: RedisLink | undefined;
   #problem = 'asking the Cluster who has which slots';
 
@@ -94,7 +94,7 @@ class ClusterPrimaries implements Primaries {
     );
   }
 
-  /** Seeds and whoever was a primary, over connections for this one question. */
+  /** Asks the seeds and all known primaries, over connections for this one question. */
   #askStrangers(): Promise<readonly (ClusterView | undefined)[]> {
     const known = [...this.#nodes.values()].map(({ address }) => address);
     const addresses = new Map([...this.#seeds, ...known].map((address) => [addressLabel(address), address]));
@@ -109,11 +109,11 @@ class ClusterPrimaries implements Primaries {
       address,
       commandTimeoutMs: Math.min(NODE_TIMEOUT_MS, connectTimeoutMs),
     });
-    // What `connect` then rejects with says no more than that there is no connection.
+    // The rejection of `connect` says only that there is no connection.
     let cause: unknown;
     client.on('error', (error: unknown) => {
       cause ??= error;
-      // It would try again.
+      // Otherwise ioredis would reconnect.
       client.disconnect();
     });
     try {
@@ -154,7 +154,7 @@ class ClusterPrimaries implements Primaries {
   }
 }
 
-/** A primary that got a slot is looked at before anything about that slot is sent to it. */
+/** Requalifies a primary that gained a slot before any command about that slot is sent to it. */
 function giveShards(node: Node, shards: readonly number[]): void {
   const before = new Set(node.shards);
   const hasMore = shards.some((shard) => !before.has(shard));

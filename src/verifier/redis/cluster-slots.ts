@@ -1,13 +1,13 @@
 /**
- * Slots of a Cluster: which one a key lies in, the tags that spread a site's holders over them, and what a node
- * says about who has which.
+ * Slots of a Redis Cluster: the slot of a key, the hash tags that spread a site's holders over the slots, and the
+ * parser of `CLUSTER SLOTS`.
  */
 import type { RedisAddress } from './endpoint.ts';
 
 const SLOT_COUNT = 16_384;
 const SHARD_COUNT = 64;
 const SLOTS_PER_SHARD = SLOT_COUNT / SHARD_COUNT;
-/** CRC-16/XMODEM: polynomial 0x1021, from 0, nothing reflected. Redis Cluster specification, appendix A. */
+/** CRC-16/XMODEM: polynomial 0x1021, initial value 0, no reflection. Redis Cluster specification, appendix A. */
 const CRC16_POLYNOMIAL = 0x1021;
 
 /** The slot of all keys with this hash tag. */
@@ -23,8 +23,8 @@ export function slotOfTag(tag: string): number {
 }
 
 /**
- * 64 tags, evenly spread: the tag at index i is the smallest number whose slot is in the i-th 64th of all slots,
- * so that primaries with equal shares of slots have equal shares of holders.
+ * 64 evenly spread tags. The tag at index i is the smallest number whose slot is in the i-th 64th of all slots, so
+ * primaries with equal shares of slots have equal shares of holders.
  */
 export const CLUSTER_TAGS: readonly string[] = findTags();
 
@@ -40,12 +40,12 @@ function findTags(): readonly string[] {
 
 const CLUSTER_TAG_SLOTS: readonly number[] = CLUSTER_TAGS.map(slotOfTag);
 
-/** Each shard's primary; undefined where its slot is served by nobody. */
+/** Each shard's primary; undefined when no node serves its slot. */
 export type ShardMap = readonly (RedisAddress | undefined)[];
 
 /**
- * Reads the answer to `CLUSTER SLOTS`: `[first, last, [host, port, …] of the primary, replicas …]` for each range.
- * `asked` stands in where a node does not know its own host. Undefined when it is no such answer.
+ * Parses the reply to `CLUSTER SLOTS`: `[first, last, [host, port, …] of the primary, replicas …]` for each range.
+ * `asked` is used when a node does not know its own host. Returns undefined for any other reply.
  */
 export function parseClusterSlots(reply: unknown, asked: RedisAddress): ShardMap | undefined {
   if (!Array.isArray(reply)) return undefined;
@@ -66,7 +66,7 @@ function parseNode(node: unknown, asked: RedisAddress): RedisAddress | undefined
   if (!Array.isArray(node)) return undefined;
   const [host, port]: readonly unknown[] = node;
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) return undefined;
-  // Redis 7: null means the host that was asked, `?` that the node has no name that clients could use.
+  // Redis 7: null means the host that was asked, `?` means that the node has no host name for clients.
   if (host === null || host === '') return { host: asked.host, port };
   return typeof host === 'string' && host !== '?' ? { host, port } : undefined;
 }

@@ -1,19 +1,19 @@
-/** What one node of a Cluster knows of it. */
+/** One node's view of the Cluster: epoch, state and shards. */
 import { parseClusterSlots, type ShardMap } from './cluster-slots.ts';
 import type { RedisAddress } from './endpoint.ts';
 import { parseCount, parseInfo } from './info.ts';
 
 export interface ClusterView {
-  /** Rises with every failover and with every slot that moves; a node that was cut off still tells an old one. */
+  /** Rises with every failover and with every slot that moves; a partitioned node still reports an old one. */
   readonly currentEpoch: number;
-  /** Whether the node finds that the Cluster works; one that was cut off does not. */
+  /** Whether the node reports `cluster_state:ok`; a partitioned node does not. */
   readonly isOk: boolean;
   readonly shards: ShardMap;
 }
 
 export type AskCluster = (command: 'CLUSTER', word: 'INFO' | 'SLOTS') => Promise<unknown>;
 
-/** Undefined when the answers are not those of a Cluster. Rejects as `ask` does. */
+/** Returns undefined when the replies are not those of a Cluster. Rejects when `ask` does. */
 export async function askClusterView(ask: AskCluster, asked: RedisAddress): Promise<ClusterView | undefined> {
   const [info, slots] = await Promise.all([ask('CLUSTER', 'INFO'), ask('CLUSTER', 'SLOTS')]);
   const fields = parseInfo(info);
@@ -23,7 +23,7 @@ export async function askClusterView(ask: AskCluster, asked: RedisAddress): Prom
   return { currentEpoch, isOk: fields.get('cluster_state') === 'ok', shards };
 }
 
-/** The one to believe: of those that work, whoever knows the latest epoch. The first of equals. */
+/** Picks the view to use: among those with state ok, the one with the latest epoch. On a tie, the first. */
 export function bestView(views: readonly (ClusterView | undefined)[]): ClusterView | undefined {
   let best: ClusterView | undefined;
   for (const view of views) {

@@ -1,4 +1,4 @@
-/** What a connection to one Redis server or Sentinel needs to be made. */
+/** Settings of a connection to one Redis server or Sentinel. */
 import type { RedisAddress, RedisLogin } from './endpoint.ts';
 
 /** The same for all connections of one kind to one endpoint. */
@@ -6,11 +6,11 @@ export interface ConnectionSettings {
   readonly tls: boolean;
   readonly login: RedisLogin;
   readonly databaseNumber: number;
-  /** For one command and its answer. */
+  /** Timeout for one command and its reply. */
   readonly commandTimeoutMs: number;
-  /** For connection, TLS handshake and greeting together. */
+  /** Timeout for connection, TLS handshake and greeting together. */
   readonly connectTimeoutMs: number;
-  /** Certificates (PEM) of the authorities to trust over TLS; default: the system's. */
+  /** CA certificates (PEM) for TLS; default: the system's. */
   readonly certificateAuthorities: string | undefined;
 }
 

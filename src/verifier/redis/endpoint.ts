@@ -1,9 +1,9 @@
 /**
- * Where Redis is and how to log in, out of one URL. The URL holds a password: neither it nor parts of it
- * beyond hosts and ports appear in any message. Forms: docs/replay.md "Where Redis is".
+ * Parses a Redis URL into addresses and login. The URL contains a password, so messages show only its hosts and ports.
+ * Forms: docs/replay.md "Where Redis is".
  */
 
-/** One server's address; an IPv6 one without brackets, as a socket takes it. */
+/** Address of one server; an IPv6 address without brackets, as sockets expect it. */
 export interface RedisAddress {
   readonly host: string;
   readonly port: number;
@@ -17,7 +17,7 @@ export interface RedisLogin {
 
 interface AnyEndpoint {
   readonly tls: boolean;
-  /** For the servers that hold data. */
+  /** Login for the servers that store data. */
   readonly login: RedisLogin;
 }
 
@@ -27,24 +27,24 @@ export interface SingleEndpoint extends AnyEndpoint {
   readonly databaseNumber: number;
 }
 
-/** The primary is wherever the Sentinels say. */
+/** A primary that Sentinels name. */
 export interface SentinelEndpoint extends AnyEndpoint {
   readonly kind: 'sentinel';
   readonly sentinels: readonly RedisAddress[];
-  /** What the Sentinels call the primary. */
+  /** The primary's name in the Sentinels' configuration. */
   readonly primaryName: string;
   readonly databaseNumber: number;
 }
 
 export interface ClusterEndpoint extends AnyEndpoint {
   readonly kind: 'cluster';
-  /** Some of the nodes; they name the others. */
+  /** Some of the nodes, which name the others. */
   readonly seeds: readonly RedisAddress[];
 }
 
 export type RedisEndpoint = SingleEndpoint | SentinelEndpoint | ClusterEndpoint;
 
-/** A setting that cannot be used; the message is for the operator and holds no secret. */
+/** Invalid setting. The message is for the operator and contains no secret. */
 export class RedisSettingError extends Error {
   override readonly name = 'RedisSettingError';
 }
@@ -52,7 +52,7 @@ export class RedisSettingError extends Error {
 const DEFAULT_PORT = 6379;
 const DEFAULT_SENTINEL_PORT = 26379;
 const MAX_HOSTS = 32;
-/** Scheme, user and password, hosts, path; a password's own `@`, `/`, `?` and `#` are percent-encoded. */
+/** Scheme, user and password, hosts, path. `@`, `/`, `?` and `#` in a password are percent-encoded. */
 const SEVERAL_HOSTS = /^(rediss?)-(sentinel|cluster):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(?:\/([^?#]*))?$/;
 const HOST_AND_PORT =
   /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})))(?::([0-9]{1,5}))?$/;
@@ -63,10 +63,10 @@ export function addressLabel({ host, port }: RedisAddress): string {
 }
 
 /**
- * `redis://[user:password@]host[:port][/database]`,
- * `redis-sentinel://[user:password@]host[:port],…/primary[/database]`,
- * `redis-cluster://[user:password@]host[:port],…`; with `rediss` everything goes over TLS.
- * Errors: `RedisSettingError`.
+ * Parses `redis://[user:password@]host[:port][/database]`,
+ * `redis-sentinel://[user:password@]host[:port],…/primary[/database]` and
+ * `redis-cluster://[user:password@]host[:port],…`. The scheme `rediss` uses TLS for every connection.
+ * @throws RedisSettingError
  */
 export function parseRedisEndpoint(url: string): RedisEndpoint {
   const several = SEVERAL_HOSTS.exec(url);
@@ -101,7 +101,7 @@ function parseSingle(url: string): SingleEndpoint {
     tls: parsed.protocol === 'rediss:',
     login: parseLogin(parsed.username, parsed.password),
     address: {
-      // A URL writes an IPv6 address in brackets, a socket takes it without.
+      // A URL has brackets around an IPv6 address, a socket expects it without.
       host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
       port: parsed.port === '' ? DEFAULT_PORT : Number(parsed.port),
     },

@@ -1,22 +1,21 @@
 /**
- * How long a primary that was replaced may go on accepting writes: that is F, by which a fence reaches beyond
- * the moment at which the new primary was first seen. It is bounded only where the server refuses writes
- * without enough replicas, so that is required.
- * Source: docs/protocol.md "Replay".
+ * Computes F, the time for which a replaced primary may still accept writes. The fence reaches F beyond the moment at
+ * which the new primary was first seen. F is bounded only if the server rejects writes without enough replicas, so that
+ * setting is required. Source: docs/protocol.md "Replay".
  */
 import type { RedisEndpoint } from './endpoint.ts';
 import { classifyFault } from './faults.ts';
 import { parseCount, parsePairs } from './info.ts';
 import type { Examination, RedisLink } from './link.ts';
 
-/** What the operator says the servers are set to; counts only where Redis itself may not be asked. */
+/** Server settings that the operator declares; used only where Redis refuses `CONFIG GET`. */
 export interface DeclaredFailoverSettings {
   readonly minReplicasToWrite?: number | undefined;
   readonly minReplicasMaxLagSeconds?: number | undefined;
   readonly clusterNodeTimeoutMs?: number | undefined;
 }
 
-/** What is needed of the link to a server that is examined. */
+/** The part of a link that the examination uses. */
 export type ExaminedLink = Pick<RedisLink, 'call' | 'label'>;
 
 const NAMES = {
@@ -25,20 +24,19 @@ const NAMES = {
   clusterNodeTimeoutMs: 'cluster-node-timeout',
 } as const;
 
-/** What a margin has beyond the servers' own limits: clocks tick in seconds, and looks come late. */
+/** Safety margin beyond the servers' own limits: clocks tick in seconds, and checks run late. */
 const SAFETY_SECONDS = 2;
 /**
- * A primary takes proofs for so long after a moment since which its replicas are known to have followed. More than
- * two looks of a verifier where nobody else asks: one notes how far the stream is, the next one finds it acknowledged.
+ * For how long a primary accepts proofs after a moment since which its replicas are known to have followed. It covers
+ * two looks of a single verifier: one records the replication offset, the next one finds it acknowledged.
  */
 export const FOLLOWED_SECONDS = 10;
 
 /**
- * Whether the server may remember anything in a group where primaries are replaced, and F there.
- * `replicas`: how many the Sentinels know, if any may be promoted; undefined where there are no Sentinels. All of
- * them are needed: when one is promoted, the others may stay with the primary that it replaces, and that must
- * notice. (In a Cluster a primary that is cut off notices by itself, after the node time-out.)
- * Rejects as commands of the link do.
+ * Checks whether the server may store records in a deployment with failover, and computes F. `replicas`: number of
+ * replicas that the Sentinels know, if any may be promoted; undefined without Sentinels. All of them must follow. When
+ * one is promoted, the others may stay with the replaced primary, which then must notice. In a Cluster a partitioned
+ * primary notices by itself, after the node timeout. Rejects when a command of the link does.
  */
 export async function examineFailover(
   link: ExaminedLink,
@@ -69,7 +67,7 @@ export async function examineFailover(
   return withMargin(limitSeconds, minReplicasToWrite);
 }
 
-/** Undefined where the server, or whoever runs it, refuses to tell. */
+/** Undefined when the server refuses `CONFIG GET`. */
 async function askedSettings(link: ExaminedLink): Promise<DeclaredFailoverSettings | undefined> {
   try {
     const fields = parsePairs(await link.call('CONFIG', 'GET', ...Object.values(NAMES)));

@@ -1,15 +1,15 @@
 /**
- * What can go wrong with a command, and how it is told to an operator. Whoever answers on the other end
- * may be anything and may echo what we sent, the password included: no text of an answer is passed on.
+ * Classifies failed commands and describes them to operators. The peer may be any server and may echo what we sent, the
+ * password included, so no text of a reply is passed on.
  */
 
 export type RedisFault =
-  /** The server answered with an error: the command had no effect. `code` is one of `REPLY_CODES`. */
+  /** The server replied with an error, so the command had no effect. `code` is one of `REPLY_CODES`. */
   | { readonly kind: 'refused'; readonly code: string }
-  /** Sent or perhaps sent, and no answer: the command may have had its effect, or have it later. */
+  /** The command may have been sent and got no reply. It may have had its effect, or have it later. */
   | { readonly kind: 'no_answer' };
 
-/** First words of error answers that mean something to an operator; every other one reads `ERR`. */
+/** Error codes that are useful to an operator; every other one is reported as `ERR`. */
 const REPLY_CODES = new Set([
   'ASK',
   'BUSY',
@@ -30,13 +30,13 @@ const REPLY_CODES = new Set([
   'WRONGTYPE',
 ]);
 
-/** How Redis 7.0 says within a script what is `NOPERM` outside (scriptVerifyACL). */
+/** The error of Redis 7.0 within a script that is `NOPERM` outside (scriptVerifyACL). */
 const SCRIPT_NOPERM = /^(?:ERR )?The user executing the script can't /;
 
-/** Codes of Node's own errors (`ECONNREFUSED`, `ERR_TLS_…`, `DEPTH_ZERO_SELF_SIGNED_CERT`). */
+/** Codes of Node.js errors (`ECONNREFUSED`, `ERR_TLS_…`, `DEPTH_ZERO_SELF_SIGNED_CERT`). */
 const NODE_ERROR_CODE = /^[A-Z][A-Z0-9_]{1,63}$/;
 
-/** Classifies what a command was rejected with. Only an answer of the server is a certain one. */
+/** Classifies a command's rejection. Only an error reply of the server proves that the command had no effect. */
 export function classifyFault(error: unknown): RedisFault {
   if (!isReplyError(error)) return { kind: 'no_answer' };
   if (SCRIPT_NOPERM.test(error.message)) return { kind: 'refused', code: 'NOPERM' };
@@ -44,7 +44,7 @@ export function classifyFault(error: unknown): RedisFault {
   return { kind: 'refused', code: REPLY_CODES.has(firstWord) ? firstWord : 'ERR' };
 }
 
-/** One line about a connection that failed, without secrets; `label` is `host:port`. */
+/** Describes a failed connection in one line without secrets; `label` is `host:port`. */
 export function describeConnectionError(error: unknown, label: string): string {
   const fault = classifyFault(error);
   if (fault.kind === 'refused') return describeRefusal(fault.code, label);
@@ -62,7 +62,7 @@ export function describeSilence(label: string): string {
   return `the server at ${label} does not answer in time, or not as Redis does`;
 }
 
-/** ioredis exports the class without a type; redis-errors 1.2 and ioredis 6 give it this name. */
+/** ioredis exports the class without a type; redis-errors 1.2 and ioredis 6 use this name. */
 function isReplyError(error: unknown): error is { readonly message: string } {
   return (
     typeof error === 'object' &&

@@ -1,7 +1,6 @@
 /**
- * Connects, and makes sure that Redis is on the other end before ioredis hears or says a word: the
- * password goes to nobody else, and nobody else's bytes reach the parser (ioredis 6.0 stops the process
- * or loops for ever on some that are nearly RESP).
+ * Connects and verifies that the peer is Redis before ioredis sends or reads a byte. The password goes only to Redis,
+ * and only Redis' bytes reach the parser: ioredis 6.0 stops the process or loops for ever on some that are nearly RESP.
  */
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -9,29 +8,29 @@ import { AbstractConnector, type RedisOptions } from 'ioredis';
 import type { RedisConnection } from './connection.ts';
 
 export interface GreetingOptions extends RedisConnection {
-  /** A connection that does not close by itself is cut off after this long. */
+  /** A connection that does not close by itself is destroyed after this long. */
   readonly disconnectTimeoutMs: number;
 }
 
 const GREETING = 'PING\r\n';
 const MAX_ANSWER_CHARACTERS = 512;
-/** Also a server that wants a login first, or is busy, is Redis; what is wrong with it shows later. */
+/** A server that requires a login or is busy is Redis too; later commands show what is wrong with it. */
 const REDIS_ANSWER = /^(?:\+PONG|-(?:NOAUTH|LOADING|MASTERDOWN|BUSY|NOPERM) [ -~]*)\r\n$/;
 
-/** The class that ioredis makes a connector of. */
+/** Returns the connector class for ioredis. */
 export function greetingConnector(options: GreetingOptions): NonNullable<RedisOptions['Connector']> {
   return class GreetingConnector extends AbstractConnector {
     constructor() {
       super(options.disconnectTimeoutMs);
     }
 
-    /** Never rejects: ioredis would not try again. A failure is a destroyed stream and `firstError`. */
+    /** Never rejects, because ioredis would then not retry. A failure is a destroyed stream and `firstError`. */
     override async connect(): Promise<Socket> {
       this.connecting = true;
       delete this.firstError;
       const stream = openStream(options);
       this.stream = stream;
-      // A stream without a listener would stop the process with its error.
+      // An `error` event without a listener would stop the process.
       stream.on('error', (error) => {
         this.firstError ??= error;
       });

@@ -1,6 +1,6 @@
-/** Redis' answers that hold names and values, whichever form the protocol gave them. */
+/** Parses Redis replies that hold names and values, in RESP2 and RESP3. */
 
-/** The answer to `INFO` or `CLUSTER INFO`: lines `field:value`, CRLF between them. Anything else is empty. */
+/** Parses the reply to `INFO` or `CLUSTER INFO`: lines `field:value`, separated by CRLF. Any other reply gives an empty map. */
 export function parseInfo(info: unknown): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   if (typeof info !== 'string') return fields;
@@ -11,7 +11,7 @@ export function parseInfo(info: unknown): ReadonlyMap<string, string> {
   return fields;
 }
 
-/** Names and values by turns, as RESP2 gives them, or a map, as RESP3 does. Anything else is empty. */
+/** Alternating names and values, as in RESP2, or a map, as in RESP3. Any other reply gives an empty map. */
 export function parsePairs(reply: unknown): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   if (Array.isArray(reply)) {
@@ -24,7 +24,7 @@ export function parsePairs(reply: unknown): ReadonlyMap<string, string> {
   return fields;
 }
 
-/** A whole number written in decimal digits; undefined for anything else. */
+/** Parses a whole number in decimal digits; undefined for anything else. */
 export function parseCount(text: string | undefined): number | undefined {
   return text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * A connection to Redis that is served from only while the server on the other end is known to be fit.
- * Every new connection is checked before the first command, and again now and then.
+ * A connection to a Redis server that is used only while the server is known to meet the requirements. Every new
+ * connection is checked before the first command, and again at intervals.
  */
 import type { Redis } from 'ioredis';
 import { createRedisClient } from './client.ts';
@@ -9,13 +9,13 @@ import { addressLabel } from './endpoint.ts';
 import { classifyFault, describeConnectionError, describeRefusal, describeSilence } from './faults.ts';
 import type { RedisScript } from './script.ts';
 
-/** How soon a server that was found unfit is looked at again. */
+/** Interval between checks of a server that was found unfit. */
 const UNFIT_RECHECK_MS = 1_000;
 
 export type Examination =
   /**
-   * `fenceMarginSeconds`: F of docs/protocol.md "Replay"; `neededReplicas`: how many must follow; `warning`: one line
-   * about what may be wrong, though nothing shows it.
+   * `fenceMarginSeconds`: F of docs/protocol.md "Replay"; `neededReplicas`: number of replicas that must follow;
+   * `warning`: one line about a possible problem that cannot be verified.
    */
   | {
       readonly kind: 'fit';
@@ -23,18 +23,18 @@ export type Examination =
       readonly neededReplicas: number;
       readonly warning?: string | undefined;
     }
-  /** One line about what is wrong with the server. */
+  /** One line that says what is wrong with the server. */
   | { readonly kind: 'unfit'; readonly problem: string };
 
 export interface RedisLinkOptions {
   readonly connection: RedisConnection;
-  /** How often a server that is fit is checked again. */
+  /** Interval between checks of a server that is fit. */
   readonly recheckIntervalMs: number;
-  /** Whether the server is fit. Sends commands over the link; rejects as they do. */
+  /** Checks whether the server is fit. Sends commands over the link and rejects when they do. */
   readonly examine: (link: RedisLink) => Promise<Examination>;
   /**
-   * The user's own part of every check; it may send commands. Resolves to one line about what is wrong, or
-   * undefined. Rejects as its commands do.
+   * Additional check of the link's user; may send commands. Resolves to one line that says what is wrong, or undefined.
+   * Rejects when its commands do.
    */
   readonly prepare: (link: RedisLink) => Promise<string | undefined>;
 }
@@ -44,7 +44,7 @@ export class RedisLink {
   /** `host:port`, for messages. */
   readonly label: string;
   readonly #redis: Redis;
-  /** Counts connections and changed circumstances, so that a check knows whether it still speaks of the current ones. */
+  /** Incremented with each connection or requirement change, so that a check can detect that its result is outdated. */
   #generation = 0;
   #fenceMarginSeconds = 0;
   #neededReplicas = 0;
@@ -53,13 +53,13 @@ export class RedisLink {
   #isChecking = false;
   #isClosed = false;
   #problem: string;
-  /** What the current attempt to connect ended with, until a check succeeds. */
+  /** Why the current attempt to connect failed; cleared when a check succeeds. */
   #connectionProblem: string | undefined;
   #recheckTimer: NodeJS.Timeout | undefined;
   #whenFit = new Signal();
   #isCorked = false;
 
-  /** Starts to connect at once, and goes on trying until `close`. */
+  /** Starts to connect at once and retries until `close`. */
   constructor(options: RedisLinkOptions) {
     this.#options = options;
     this.label = addressLabel(options.connection.address);
@@ -71,7 +71,7 @@ export class RedisLink {
       this.#connectionProblem = describeConnectionError(error, this.label);
       if (!this.#isFit) this.#problem = this.#connectionProblem;
     });
-    // What goes wrong also comes as an `error` event.
+    // The failure also arrives as an `error` event.
     this.#redis.connect().catch(() => undefined);
   }
 
@@ -80,39 +80,39 @@ export class RedisLink {
     return this.#isFit && this.#redis.status === 'ready';
   }
 
-  /** One line about why nothing is served; undefined while it is. */
+  /** One line that says why commands are not sent; undefined while they are. */
   get problem(): string | undefined {
     return this.isServing ? undefined : this.#problem;
   }
 
-  /** F of docs/protocol.md, as the last check found it. */
+  /** F of docs/protocol.md, from the last check. */
   get fenceMarginSeconds(): number {
     return this.#fenceMarginSeconds;
   }
 
-  /** How many replicas must follow the server, as the last check found it. */
+  /** Number of replicas that must follow the server, from the last check. */
   get neededReplicas(): number {
     return this.#neededReplicas;
   }
 
-  /** One line about what may be wrong with a server that is served from. */
+  /** One line about a possible problem of a server that is in use. */
   get warning(): string | undefined {
     return this.isServing ? this.#warning : undefined;
   }
 
-  /** Whether there is a connection, to a server that is fit or not. */
+  /** Whether the connection is established, to a server that is fit or not. */
   get isConnected(): boolean {
     return !this.#isClosed && this.#redis.status === 'ready';
   }
 
-  /** Resolves when commands may be sent again; never rejects, and may never resolve. */
+  /** Resolves when commands may be sent; never rejects, and may never resolve. */
   whenServing(): Promise<void> {
     return this.isServing ? Promise.resolve() : this.#whenFit.promise;
   }
 
   /**
-   * Runs a script that the server knows, once; `keysAndArguments` begins with its keys.
-   * Rejections: see `classifyFault`; `NOSCRIPT` when the server does not know it.
+   * Runs a cached script with `EVALSHA`, once; `keysAndArguments` begins with its keys. Rejections: see
+   * `classifyFault`; `NOSCRIPT` when the server does not have it.
    */
   runScript(script: RedisScript, keysAndArguments: readonly (string | number)[]): Promise<unknown> {
     const redis = this.#redis;
@@ -120,39 +120,39 @@ export class RedisLink {
     return redis.evalsha(script.sha1, script.keyCount, ...keysAndArguments);
   }
 
-  /** The same with the script in full, which the server then knows. */
+  /** Runs the script with `EVAL`, which also caches it on the server. */
   runScriptInFull(script: RedisScript, keysAndArguments: readonly (string | number)[]): Promise<unknown> {
     return this.#redis.eval(script.source, script.keyCount, ...keysAndArguments);
   }
 
-  /** Has the server keep a script, so that `runScript` need not send it. */
+  /** Caches a script on the server, so that `runScript` need not send it. */
   async loadScript(script: RedisScript): Promise<void> {
     await this.#redis.script('LOAD', script.source);
   }
 
-  /** A field of a hash. */
+  /** Reads a field of a hash. */
   async readField(key: string, field: string): Promise<string | null> {
     return await this.#redis.hget(key, field);
   }
 
-  /** Any other command. */
+  /** Sends any other command. */
   call(command: string, ...words: readonly string[]): Promise<unknown> {
     return this.#redis.call(command, ...words);
   }
 
-  /** Something did not go as it should: look at the server again, now. */
+  /** Checks the server again now, after an unexpected failure. */
   suspect(): void {
     if (this.#isFit) this.#scheduleCheck(0);
   }
 
-  /** What the server must be, or what it is used for, has changed: nothing more is sent before the next check. */
+  /** The requirements or the use of the server have changed: sends no command before the next check. */
   requalify(): void {
     this.#generation += 1;
     if (this.#isFit) this.#setUnfit(`looking at Redis at ${this.label} again`);
     if (this.#redis.status === 'ready') this.#scheduleCheck(0);
   }
 
-  /** Answers what is under way where Redis still answers; returns soon in any case. */
+  /** Waits for pending commands while Redis still answers; always returns soon. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -201,7 +201,7 @@ export class RedisLink {
     this.#isChecking = false;
     if (this.#isClosed) return;
     if (generation !== this.#generation) {
-      // The next connection may have become ready while this check kept it from being checked.
+      // A new connection may have become ready while this check was running.
       if (this.#redis.status === 'ready') this.#scheduleCheck(0);
       return;
     }
@@ -220,7 +220,7 @@ export class RedisLink {
     this.#scheduleCheck(verdict.kind === 'fit' ? this.#options.recheckIntervalMs : UNFIT_RECHECK_MS);
   }
 
-  /** Asks twice before it calls a server silent: this process may have been the one that was late. */
+  /** Asks twice before it reports a server as silent: this process itself may have been stalled. */
   async #examine(): Promise<Verdict> {
     const first = await this.#examineOnce();
     return first.kind === 'silent' ? await this.#examineOnce() : first;
@@ -244,8 +244,8 @@ export class RedisLink {
   }
 
   /**
-   * Commands of one turn of the event loop leave in one write: a system call costs more than all else
-   * that a command costs this process. A command that finds no other under way does not wait.
+   * Sends the commands of one turn of the event loop in one write, because the system call dominates a command's cost.
+   * A command does not wait when no other is pending.
    */
   #corkUntilEndOfTurn(): void {
     if (this.#isCorked) return;
@@ -261,7 +261,7 @@ export class RedisLink {
 
 type Verdict =
   | { readonly kind: 'fit' }
-  /** It answers, and must not be used. */
+  /** The server answers, but must not be used. */
   | { readonly kind: 'unfit'; readonly problem: string }
   | { readonly kind: 'silent'; readonly problem: string };
 
@@ -281,7 +281,7 @@ class Signal {
   }
 }
 
-/** Waits for the promise, whatever becomes of it, but not longer than `ms`. */
+/** Waits until the promise settles, at most `ms`. */
 async function withinMs(promise: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeUp = new Promise<void>((resolve) => {

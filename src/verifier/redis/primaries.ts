@@ -1,6 +1,6 @@
 /**
- * Which server is the primary for what, now. One adapter for each kind of endpoint: a single server, a group
- * under Sentinels, a Cluster.
+ * The port for finding the current primary of each shard. There is one adapter for each kind of endpoint: a single
+ * server, a group under Sentinels, a Cluster.
  */
 import type { ConnectionSettings } from './connection.ts';
 import { addressLabel, type RedisAddress, type RedisEndpoint, type RedisLogin } from './endpoint.ts';
@@ -12,32 +12,32 @@ export interface PrimariesOptions {
   readonly endpoint: RedisEndpoint;
   readonly commandTimeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** How often servers that are fit, and who is primary, are looked at again. */
+  /** Interval between checks of servers that are fit, and of the topology. */
   readonly recheckIntervalMs: number;
   readonly certificateAuthorities: string | undefined;
   readonly declaredFailoverSettings: DeclaredFailoverSettings;
-  /** For the Sentinels themselves. */
+  /** Login for the Sentinels themselves. */
   readonly sentinelLogin: RedisLogin | undefined;
-  /** The user's own part of every check of a link; see `RedisLinkOptions`. */
+  /** Additional check of each link; see `RedisLinkOptions`. */
   readonly prepare: (link: RedisLink) => Promise<string | undefined>;
 }
 
 export interface Primaries {
-  /** Hash tags: keys with the same one lie on one primary. A shard is an index into them. */
+  /** Hash tags: keys with the same tag are on one primary. A shard is an index into this list. */
   readonly tags: readonly string[];
-  /** Undefined while nobody knows the shard's primary. The link may not be serving. */
+  /** Undefined while the shard's primary is unknown. The link may not be serving. */
   linkOf(shard: number): RedisLink | undefined;
   shardsOf(link: RedisLink): readonly number[];
-  /** Every link that there is, without those that are being closed. */
+  /** All links, except those that are closing. */
   links(): readonly RedisLink[];
-  /** One line about why no primary is known; undefined when one is for every shard. */
+  /** One line that says why no primary is known; undefined when every shard has one. */
   problem(): string | undefined;
-  /** Something was refused over this link: look soon at who is primary. */
+  /** The server rejected a command over this link: check the topology soon. */
   suspect(link: RedisLink): void;
   close(): Promise<void>;
 }
 
-/** The only tag where one server holds everything. */
+/** The only tag when one server stores everything. */
 export const ONLY_TAG = '0';
 
 export function dataConnection(options: PrimariesOptions): ConnectionSettings {
@@ -53,8 +53,8 @@ export function dataConnection(options: PrimariesOptions): ConnectionSettings {
 }
 
 /**
- * A link to the primary at the address, checked as the kind of endpoint demands.
- * `replicas`: see `examineFailover`.
+ * Opens a link to the primary at the address, with the checks that the kind of endpoint requires. `replicas`: see
+ * `examineFailover`.
  */
 export function openPrimaryLink(
   options: PrimariesOptions,

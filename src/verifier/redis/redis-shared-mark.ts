@@ -1,6 +1,4 @@
-/**
- * The mark that a site's verifiers share, in the Redis that remembers their proofs. Source: `src/verifier/loading/shared-mark.ts`.
- */
+/** Stores a site's shared mark in the Redis of its replay store. Source: `src/verifier/loading/shared-mark.ts`. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
@@ -14,13 +12,13 @@ import type { Primaries } from './primaries.ts';
 import { type RedisScript, redisScript } from './script.ts';
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 2_000;
-/** Marks are asked for seldom, and whoever asks says how long it waits. */
+/** Marks are read seldom, and each caller passes its own timeout. */
 const COMMAND_TIMEOUT_MS = 2_000;
 const RECHECK_INTERVAL_MS = 5_000;
-/** How often it is looked whether there is a connection now. */
+/** How often to check for a connection while waiting for one. */
 const LOOK_INTERVAL_MS = 20;
 
-/** Key: the mark. Arguments: revision, head. Answers what is kept after it; what cannot be read stays. */
+/** Key: the mark. Arguments: revision, head. Returns the stored mark after the call; an unreadable value stays. */
 const RAISE = redisScript(
   `
 local kept = redis.call('GET', KEYS[1])
@@ -35,7 +33,7 @@ return mark
   1,
 );
 
-/** Key: the mark. Answers what was kept, of whatever type, or nil. */
+/** Key: the mark. Returns the previous value, of whatever type, or nil. */
 const RESET = redisScript(
   `
 local kind = redis.call('TYPE', KEYS[1]).ok
@@ -50,19 +48,19 @@ return kept
 export interface RedisSharedMarkOptions {
   /** See `parseRedisEndpoint`. */
   readonly url: string;
-  /** For one attempt to connect. Default 2,000. */
+  /** Timeout for one attempt to connect. Default 2,000. */
   readonly connectTimeoutMs?: number;
-  /** Certificates (PEM) of the authorities to trust over TLS. Default: the system's. */
+  /** CA certificates (PEM) for TLS. Default: the system's. */
   readonly certificateAuthorities?: string;
-  /** For Sentinels that want a login of their own. Default: none. */
+  /** Login for Sentinels that require their own. Default: none. */
   readonly sentinelLogin?: RedisLogin;
-  /** For servers that refuse `CONFIG GET`. Default: nothing is known of those. */
+  /** For servers that refuse `CONFIG GET`. Default: their settings are unknown. */
   readonly declaredFailoverSettings?: DeclaredFailoverSettings;
 }
 
 /**
- * Starts to connect at once, and goes on trying until `close`.
- * Errors: `RedisSettingError` for a URL that cannot be used.
+ * Starts to connect at once and retries until `close`.
+ * @throws RedisSettingError for an invalid URL
  */
 export function createRedisSharedMark(options: RedisSharedMarkOptions): SharedMark {
   return new RedisSharedMark(
@@ -151,7 +149,7 @@ class RedisSharedMark implements SharedMark {
   }
 }
 
-/** Any shard does, as long as it is always the same one. */
+/** Any shard works, as long as it is always the same one. */
 function shardOf(authSite: string, shardCount: number): number {
   return (createHash('sha256').update(authSite).digest()[0] ?? 0) % shardCount;
 }
@@ -170,7 +168,7 @@ async function withinDeadline(
     return await Promise.race([answer, timeUp]);
   } finally {
     clearTimeout(timer);
-    // It may still be rejected, with nobody listening.
+    // Avoids an unhandled rejection when it fails after the deadline.
     answer.catch(() => undefined);
   }
 }

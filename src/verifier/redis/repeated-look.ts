@@ -1,6 +1,6 @@
-/** Does something again and again, one at a time, and sooner when asked to. */
+/** Runs a task repeatedly, never concurrently, and sooner on request. */
 
-/** Between two looks that were asked for. */
+/** Minimum interval between requested runs. */
 const MIN_INTERVAL_MS = 50;
 
 export class RepeatedLook {
@@ -11,7 +11,7 @@ export class RepeatedLook {
   #isWantedSoon = false;
   #isStopped = false;
 
-  /** Looks for the first time at once. `look` must not reject. */
+  /** Runs `look` for the first time at once. `look` must not reject. */
   constructor(intervalMs: number, look: () => Promise<void>) {
     this.#intervalMs = intervalMs;
     this.#look = look;
@@ -22,14 +22,14 @@ export class RepeatedLook {
     return this.#isStopped;
   }
 
-  /** At once, or right after the look that is under way; not more often than every 50 ms. */
+  /** Runs at once, or right after the run in progress, at most every 50 ms. */
   soon(): void {
     if (this.#isWantedSoon) return;
     this.#isWantedSoon = true;
     if (this.#running === undefined) this.#schedule(MIN_INTERVAL_MS);
   }
 
-  /** Resolves when no look is under way any more. */
+  /** Resolves when no run is in progress. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);

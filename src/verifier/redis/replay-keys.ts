@@ -1,4 +1,4 @@
-/** Names of the replay store's keys in Redis. They name no site: docs/replay.md. */
+/** Names of the replay store's keys in Redis. They contain no site name: docs/replay.md. */
 
 export interface ReplayKeys {
   readonly epoch: string;
@@ -8,7 +8,7 @@ export interface ReplayKeys {
   readonly quotaPrefix: string;
 }
 
-/** All keys that one script touches share the hash tag, and with it the slot in a Cluster. */
+/** All keys that one script uses share the hash tag, and therefore the slot in a Cluster. */
 export function replayKeys(tag: string): ReplayKeys {
   return {
     epoch: `proofgate:{${tag}}:epoch`,

@@ -1,79 +1,78 @@
 /**
- * The scripts and keys of the replay store in Redis. One script does all of a consume, atomically, on the
- * primary. Source: docs/protocol.md "Replay"; the argument about clocks: docs/replay.md "Clocks".
+ * Lua scripts and keys of the replay store in Redis. One script performs a whole consume atomically on the primary.
+ * Source: docs/protocol.md "Replay"; the argument about clocks: docs/replay.md "Clocks".
  *
- * Records lie in hashes, one for each 32 s in which proofs expire, and no key of theirs has a time to live:
- * Redis would delete by a clock that may be ahead while nobody looks. Only these scripts delete a hash, and in
- * the same step they raise `low`, below which every proof is refused. So whatever clocks do, a proof is
- * refused or its hash is there. What a clock cannot do, losing data can: for that there is the epoch.
+ * Records are stored in hashes, one for each 32 s in which proofs expire, and their keys have no time to live: Redis
+ * would delete them by a clock that may be ahead. Only these scripts delete a hash, and in the same step they raise
+ * `low`, below which every proof is rejected. So whatever the clocks do, either the proof is rejected or its hash
+ * exists. The epoch covers what clocks cannot cause: loss of data.
  */
 import { FOLLOWED_SECONDS } from './failover-settings.ts';
 import { type RedisScript, redisScript } from './script.ts';
 
-/** What the consume script answers; anything else is no answer. */
+/** Return codes of the consume script; any other reply is invalid. */
 export const CONSUME_CODES = {
   consumed: 1,
   replayed: 2,
   fenced: 3,
   quota: 4,
-  /** The server's clock and the verifier's differ by more than the skew, or the proof ends too late. */
+  /** The server's clock and the verifier's differ by more than the skew, or the proof expires too late. */
   clock: 5,
-  /** Fenced, by a fence that this very call raised. */
+  /** Fenced, by a fence that this call raised. */
   raised: 6,
 } as const;
 
-/** Proofs that expire in the same so many seconds are remembered in one hash. */
+/** Proofs that expire within the same interval of this length share one hash. */
 export const BUCKET_SECONDS = 32;
 
 export interface ReplayScripts {
   /**
-   * Keys: epoch, hash of the record, quota of the holder. Arguments: identifier, nonce, issued-at, expires-at,
-   * most difference of clocks, the verifier's clock, quota a minute, largest skew that the verifier has seen,
-   * F, latest issued-at that it had consumed lately (0: none), how many replicas must follow. Answers one of
+   * Keys: epoch, hash of the record, quota of the holder. Arguments: identifier, nonce, issued-at, expires-at, maximum
+   * difference of clocks, the verifier's clock, quota for each minute, largest skew that the verifier has seen, F,
+   * latest issued-at that it consumed recently (0: none), number of replicas that must follow. Returns one of
    * `CONSUME_CODES`, or the error `NOREPLICAS`.
    */
   readonly consume: RedisScript;
   /**
-   * Sees to it that there is an epoch, so that the fence runs before the first request, and deletes what is over.
-   * Keys: epoch. Arguments: what hashes of records begin with, most difference of clocks, the verifier's clock,
-   * largest skew that this verifier has seen (0: none yet), F, latest issued-at that it had consumed lately (0: none),
-   * how many replicas must follow.
-   * Answers the server's clock, the moment of the fence, the largest skew, why the fence was raised last, and
-   * the lowest expires-at that is taken; or the error `NOREPLICAS`. The moment is 0 and nothing is written when clocks
-   * are too far apart.
+   * Creates the epoch if it is missing, so that the fence runs before the first request, and deletes expired hashes.
+   * Keys: epoch. Arguments: key prefix of the record hashes, maximum difference of clocks, the verifier's clock,
+   * largest skew that this verifier has seen (0: none yet), F, latest issued-at that it consumed recently (0: none),
+   * number of replicas that must follow. Returns the server's clock, the moment of the fence, the largest skew, the
+   * reason of the last fence, and the lowest expires-at that is accepted; or the error `NOREPLICAS`. When clocks are
+   * too far apart, the moment is 0 and nothing is written.
    */
   readonly prepare: RedisScript;
 }
 
 /**
- * Seconds between two looks, beyond which the clock may have jumped ahead, or the server stood still while others
- * took its place. Every verifier looks each 5 s. Less than any F that is not 0: docs/replay.md "Pauses".
+ * Maximum seconds between two looks. After a longer gap the clock may have jumped ahead, or the server was suspended
+ * while another took its place. Every verifier looks every 5 s. Less than any F that is not 0: docs/replay.md "Pauses".
  */
 const GAP_SECONDS = 10;
-/** After a jump nothing is deleted for so long: a clock that soon goes back has deleted nothing. */
+/** After a jump nothing is deleted for so long, so that a clock that soon goes back has deleted nothing. */
 const HOLD_SECONDS = 300;
-/** An error, as Redis' own is, that the caller knows; what was found is written all the same. */
+/** An error in the style of Redis' own, which the caller recognizes. The script's findings are written all the same. */
 const NOT_FOLLOWED = `redis.error_reply('NOREPLICAS replicas have not acknowledged lately')`;
-/** A proof that ends later than this after now is none that a verifier lets through. */
+/** Maximum time to expiry of a proof that a verifier accepts. */
 const MOST_AHEAD_SECONDS = 1_000;
-/** More hashes than proofs of one timeline need: about 20 with the longest proofs and the largest skew. */
+/** More hashes than the proofs of one timeline need: about 20 with the longest proofs and the largest skew. */
 const MOST_BUCKETS = 128;
 
 /**
- * The epoch key, which never expires, holds, separated by spaces:
- *   moment   what was issued up to it, plus twice the largest skew, is refused: it may be forgotten
- *   replid   `master_replid` of the primary that the moment speaks of
- *   largest  the largest skew used with it; 0: nothing recorded yet
+ * Fields of the epoch key, which never expires, separated by spaces:
+ *   moment   proofs issued up to it, plus twice the largest skew, are rejected: their records may be lost
+ *   replid   `master_replid` of the primary to which the moment applies
+ *   largest  largest skew used with it; 0: nothing recorded yet
  *   cut      a second moment, for clocks: unlike the first it may move back, when the clock does
  *   seen     the server's clock when a script last looked
- *   held     until then nothing is deleted
+ *   held     nothing is deleted until then
  *   low      number of the lowest hash that was not deleted
- *   why      the fence was raised last
- *   numbers of the hashes that are there, separated by commas
+ *   why      reason of the last fence
+ *   numbers of the existing hashes, separated by commas
  * and where replicas must follow:
  *   followed the server's clock at a moment since which enough replicas are known to have followed
- *   marked   the server's clock when `sent` was noted
- *   sent     offset of the replication stream before that note itself was written
+ *   marked   the server's clock when `sent` was recorded
+ *   sent     offset of the replication stream before that record itself was written
  */
 const EPOCH_LUA = `
 local seconds = tonumber(redis.call('TIME')[1])
@@ -222,7 +221,7 @@ local function look(key, prefix, skew, margin, latest, needed)
 end
 `;
 
-/** Comparisons are written so that what is no number refuses. */
+/** Comparisons are written so that a value that is not a number leads to a rejection. */
 const CONSUME_LUA = `
 local identifier, nonce = ARGV[1], ARGV[2]
 local issued, expires, apart = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])

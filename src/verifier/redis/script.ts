@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 
 export interface RedisScript {
   readonly source: string;
-  /** Hexadecimal SHA-1 of the source: the name under which Redis keeps it. */
+  /** Hexadecimal SHA-1 of the source, under which Redis caches it. */
   readonly sha1: string;
-  /** How many of the first arguments are keys. */
+  /** Number of leading arguments that are keys. */
   readonly keyCount: number;
 }
 

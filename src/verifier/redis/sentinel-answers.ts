@@ -1,19 +1,19 @@
-/** What Sentinels say of a primary and its replicas, read strictly. */
+/** Parses what Sentinels report about a primary and its replicas. */
 import type { RedisAddress } from './endpoint.ts';
 import { parseCount, parsePairs } from './info.ts';
 
 export interface SentinelView {
   readonly primary: RedisAddress;
-  /** Rises with every failover; a Sentinel that was cut off still tells an old one. */
+  /** Rises with every failover; a partitioned Sentinel still reports an old one. */
   readonly configEpoch: number;
   /**
-   * How many replicas there are, reachable at this moment or not, when any of them may become the primary; 0 when
-   * none may. One that may not be promoted counts as well: it could stay with a primary that was replaced.
+   * Number of replicas, reachable or not, if any of them may be promoted; 0 if none may. One that may not be promoted
+   * counts too, because it could stay with a replaced primary.
    */
   readonly replicas: number;
 }
 
-/** From `SENTINEL MASTER` and `SENTINEL REPLICAS`; undefined when they are no such answers. */
+/** Parses the replies to `SENTINEL MASTER` and `SENTINEL REPLICAS`; undefined for any other replies. */
 export function parseSentinelView(primary: unknown, replicas: unknown): SentinelView | undefined {
   const fields = parsePairs(primary);
   const host = fields.get('ip');
@@ -28,7 +28,7 @@ export function parseSentinelView(primary: unknown, replicas: unknown): Sentinel
   };
 }
 
-/** Priority 0 means never. One whose priority nobody knows yet may be promoted. */
+/** Priority 0 means never. A replica whose priority is still unknown may be promoted. */
 function isPromotable(replica: unknown): boolean {
   return parsePairs(replica).get('slave-priority') !== '0';
 }
@@ -39,7 +39,7 @@ export function latestView(views: readonly (SentinelView | undefined)[]): Sentin
   for (const view of views) {
     if (view === undefined) continue;
     if (latest === undefined || view.configEpoch > latest.configEpoch) latest = view;
-    // As many as any of them knows: one that has just started knows none.
+    // Uses the largest number of replicas, because a Sentinel that has just started knows none.
     else if (view.configEpoch === latest.configEpoch) latest = withMoreReplicas(latest, view);
   }
   return latest;

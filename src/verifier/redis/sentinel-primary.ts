@@ -1,7 +1,6 @@
 /**
- * The primary that Sentinels name. All of them are asked, again and again, and the one that knows of the latest
- * failover is believed. While none answers, the primary that is in use stays so: it stops taking writes by
- * itself when its replicas are gone.
+ * Finds the primary that Sentinels name. It polls all Sentinels and uses the answer after the latest failover. While
+ * none answers, the current primary stays in use: it stops accepting writes by itself when its replicas are gone.
  */
 import type { Redis } from 'ioredis';
 import { createRedisClient } from './client.ts';
@@ -13,7 +12,7 @@ import { RepeatedLook } from './repeated-look.ts';
 import { latestView, parseSentinelView, type SentinelView } from './sentinel-answers.ts';
 
 const MAX_LOOK_INTERVAL_MS = 1_000;
-/** A Sentinel that hangs must not keep the others from being heard. */
+/** A Sentinel that hangs must not delay the answers of the others. */
 const SENTINEL_TIMEOUT_MS = 500;
 
 const ALL_SHARDS: readonly number[] = [0];
@@ -26,7 +25,7 @@ export function openSentinelPrimary(options: PrimariesOptions, endpoint: Sentine
 interface Sentinel {
   readonly label: string;
   readonly client: Redis;
-  /** What its connection failed with last. */
+  /** Last connection error. */
   problem: string | undefined;
 }
 
@@ -94,7 +93,7 @@ class SentinelPrimary implements Primaries {
     client.on('error', (error: unknown) => {
       sentinel.problem = describeConnectionError(error, sentinel.label);
     });
-    // What goes wrong also comes as an `error` event.
+    // The failure also arrives as an `error` event.
     client.connect().catch(() => undefined);
     return sentinel;
   }
@@ -136,7 +135,8 @@ class SentinelPrimary implements Primaries {
 
   #take(view: SentinelView): void {
     const before = this.#view;
-    // Whoever knows of the latest failover may just not be heard; what serves is better than what is older.
+    // The Sentinels that know the latest failover may be unreachable. A serving primary is better than an outdated
+    // view.
     if (before !== undefined && view.configEpoch < before.configEpoch && this.#link?.isServing) return;
     this.#view = view;
     const isSame = before !== undefined && addressLabel(before.primary) === addressLabel(view.primary);

@@ -1,15 +1,12 @@
-/**
- * What a server must be before it may remember anything, judged from its `INFO`.
- * Source: docs/protocol.md "Replay".
- */
+/** Requirements on a Redis server that stores records, checked from its `INFO`. Source: docs/protocol.md "Replay". */
 import type { RedisEndpoint } from './endpoint.ts';
 import { parseInfo } from './info.ts';
 
 const MIN_MAJOR_VERSION = 7;
 
 /**
- * One line about the first requirement that the server does not meet; undefined when it meets all.
- * `info` is the answer to `INFO`; `kind` says where its address came from.
+ * One line about the first requirement that the server does not meet; undefined when it meets all. `info` is the reply
+ * to `INFO`; `kind` says where its address came from.
  */
 export function findServerProblem(
   info: unknown,
@@ -41,8 +38,9 @@ export function findServerProblem(
 }
 
 /**
- * One line about what may be wrong though the server is fit: whoever gives one server promises that no other ever takes
- * its place (an address that moves, a proxy before a group), and one that has replicas is often there to be replaced.
+ * One line about a possible problem of a server that meets the requirements. An operator who configures a single server
+ * promises that no other server takes its place, such as behind an address that moves or a proxy. A server with
+ * replicas is often part of a failover setup.
  */
 export function findServerWarning(
   info: unknown,

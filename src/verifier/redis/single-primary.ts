@@ -1,4 +1,4 @@
-/** One server, always the same. */
+/** Adapter for a single server, which is always the primary. */
 import type { SingleEndpoint } from './endpoint.ts';
 import { ONLY_TAG, openPrimaryLink, type Primaries, type PrimariesOptions } from './primaries.ts';
 
@@ -11,7 +11,7 @@ export function openSinglePrimary(options: PrimariesOptions, endpoint: SingleEnd
     shardsOf: () => shards,
     links: () => [link],
     problem: () => undefined,
-    // The link looks at its server by itself.
+    // The link checks its server by itself.
     suspect: () => undefined,
     close: () => link.close(),
   };

@@ -1,4 +1,4 @@
-/** What both stores do when nothing else is configured. Source: docs/protocol.md "Replay". */
+/** Defaults of both replay stores. Source: docs/protocol.md "Replay". */
 
 export const DEFAULT_HOLDER_QUOTA_PER_MINUTE = 600_000;
 

@@ -1,9 +1,9 @@
 /**
- * How many identifiers a holder may have remembered in a minute, and how many at a time, in a fixed amount of memory.
+ * Limits how many identifiers a holder may add in a minute, and have stored at a time, in a fixed amount of memory.
  *
- * A holder counts in one of a fixed number of cells, chosen by a hash that nobody outside can compute:
- * a table of holders would have to grow with them, and refuse newcomers once full. Two holders that
- * share a cell share its quota; with 2^18 cells that matters once in 260,000 pairs, and never lets more through.
+ * A keyed hash assigns each holder to one of a fixed number of cells, so outsiders cannot choose a cell. A table of
+ * holders would grow with their number, and reject new ones once full. Two holders in one cell share its quota. With
+ * 2^18 cells that affects one in 260,000 pairs, and never lets more through.
  */
 import { randomBytes } from 'node:crypto';
 import { mixWords, packSextets, SEXTETS_PER_WORD } from './sextets.ts';
@@ -27,21 +27,21 @@ export class HolderQuota {
     this.#limits = limits;
   }
 
-  /** Where a holder counts: goes with each of its identifiers. */
+  /** The holder's cell, which is stored with each of its identifiers. */
   cellOf(holderThumbprint: string): number {
     const first = packSextets(holderThumbprint, 0);
     const second = packSextets(holderThumbprint, SEXTETS_PER_WORD);
     return mixWords(first, second, this.#seed) >>> (32 - CELL_BITS);
   }
 
-  /** Counts one identifier that is remembered from now on, unless one of the limits is reached: then false. */
+  /** Counts one identifier that is stored from now on. Returns false when one of the limits is reached. */
   take(cell: number, nowSeconds: number): boolean {
     const { maxPerMinute, maxRemembered } = this.#limits;
     const remembered = this.#remembered[cell] ?? 0;
     if (remembered >= maxRemembered) return false;
     const minute = Math.floor(nowSeconds / SECONDS_PER_MINUTE);
     const countedMinute = this.#minutes[cell] ?? 0;
-    // Requests reach the store a little out of order: one of the minute before counts in this one.
+    // Requests reach the store slightly out of order: one of the minute before counts in this one.
     if (minute !== countedMinute && minute !== countedMinute - 1) {
       this.#minutes[cell] = minute;
       this.#counts[cell] = 0;
@@ -53,7 +53,7 @@ export class HolderQuota {
     return true;
   }
 
-  /** One of them is forgotten. */
+  /** Counts one identifier that was removed. */
   forget(cell: number): void {
     this.#remembered[cell] = (this.#remembered[cell] ?? 1) - 1;
   }

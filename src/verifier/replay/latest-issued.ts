@@ -1,9 +1,9 @@
 /**
- * The latest issued-at that was consumed lately. A fence that goes up must cover it, also when the clocks that would
+ * Tracks the latest issued-at that was consumed recently. A new fence must cover it, even when the clocks that would
  * set the fence have gone back meanwhile.
  */
 
-/** Longer than any proof that was consumed can be good again. */
+/** Longer than a consumed proof can remain valid. */
 const GENERATION_MS = 600_000;
 
 export class LatestIssued {
@@ -12,7 +12,7 @@ export class LatestIssued {
   #previousSeconds = 0;
   #turnMs: number;
 
-  /** @param monotonicMs a clock that no one sets; default: the process's own */
+  /** @param monotonicMs a monotonic clock; default: the process's own */
   constructor(monotonicMs: () => number = () => performance.now()) {
     this.#monotonicMs = monotonicMs;
     this.#turnMs = monotonicMs() + GENERATION_MS;
@@ -22,7 +22,7 @@ export class LatestIssued {
     if (issuedAtSeconds > this.#currentSeconds) this.#currentSeconds = issuedAtSeconds;
   }
 
-  /** Of the last ten minutes, and of up to ten more; 0 when there was none. */
+  /** The latest of the last ten to twenty minutes; 0 when there was none. */
   get seconds(): number {
     const nowMs = this.#monotonicMs();
     if (nowMs >= this.#turnMs) {

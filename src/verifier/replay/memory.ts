@@ -1,7 +1,6 @@
 /**
- * The embedded replay store: for the one verifier process of a site (`single_verifier: true`).
- * Answers synchronously. What it cannot remember it refuses; it never evicts.
- * Source: docs/protocol.md "Replay".
+ * The in-memory replay store, for a site with a single verifier process (`single_verifier: true`). Synchronous. It
+ * rejects what it cannot store; it never evicts. Source: docs/protocol.md "Replay".
  */
 import { DEFAULT_SKEW_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
 import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
@@ -21,36 +20,36 @@ import {
 } from './store.ts';
 
 export const DEFAULT_MAX_RECORDS = 1_000_000;
-/** One caller within its quota leaves at least as much for all others. */
+/** A caller within its quota leaves at least the same share for all others. */
 const MOST_SHARE_OF_ONE_HOLDER = 0.5;
 
-/** Purge steps a request: it adds one record, so a few steps always catch up. */
+/** Purge steps for each request. A request adds one record, so a few steps always keep up. */
 const PURGE_STEPS = 8;
-/** Purge steps of a request that finds the store full, well under a millisecond. */
+/** Purge steps for a request that finds the store full, well under a millisecond. */
 const PURGE_STEPS_WHEN_FULL = 2048;
 
-/** How far ahead of what may be consumed now the kept fence is written, and what is left of it when it is written again. */
+/** How far the persisted fence is written ahead of the latest acceptable issued-at, and the rest at which it is rewritten. */
 const RESERVE_SECONDS = 8;
 const LEAST_RESERVE_SECONDS = 3;
 const RESERVE_INTERVAL_MS = 1000;
-/** One that reaches much further was written while the clock was ahead: it is taken back. */
+/** A fence further ahead was written while the clock was ahead, and is lowered again. */
 const MOST_RESERVE_SECONDS = 60;
 
 export interface MemoryReplayStoreOptions {
-  /** Most identifiers remembered at a time; about 45 bytes each. Default 1,000,000. */
+  /** Maximum number of stored identifiers; about 45 bytes each. Default 1,000,000. */
   readonly maxRecords?: number;
-  /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
+  /** Maximum number of identifiers that one holder may add in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
-  /** What survives a restart. Without it only the clock keeps apart what was consumed before it: for tests. */
+  /** Survives a restart. Without it only the clock separates the proofs of earlier runs; for tests. */
   readonly persistedFence?: PersistedFence | undefined;
-  /** The site's skew, with which `health` reckons the start's fence: it may be known only later. Until then 5. */
+  /** The site's skew, from which `health` computes the fence at the start. Until it is known, 5. */
   readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
   readonly clockSeconds?: () => number;
 }
 
 /**
- * Creates the store; refused from then on (`fenced`) are proofs issued up to now plus skew, or up to the kept fence where
+ * Creates the store. It rejects proofs (`fenced`) that were issued up to now plus skew, or up to the persisted fence if
  * that is later.
  */
 export function createMemoryReplayStore(options: MemoryReplayStoreOptions = {}): ReplayStore {
@@ -66,13 +65,13 @@ class MemoryReplayStore implements ReplayStore {
   readonly #quota: HolderQuota;
   readonly #persisted: PersistedFence | undefined;
   readonly #reserving: NodeJS.Timeout | undefined;
-  /** Nothing consumed up to this moment, of this verifier's clock, is sure to be remembered. */
+  /** Records of proofs consumed up to this moment, by this verifier's clock, may be missing. */
   #epochSeconds: number;
-  /** Largest skew that a claim has shown; 0 before the first one. */
+  /** Largest skew in a claim so far; 0 before the first one. */
   #largestSkewSeconds = 0;
-  /** The latest clock at which something was recorded; 0 before that. */
+  /** Latest clock at which a proof was recorded; 0 before that. */
   #lastRecordedSeconds = 0;
-  /** The latest `issued-at` that was consumed; 0 before that. */
+  /** Latest `issued-at` that was consumed; 0 before that. */
   #lastIssuedSeconds = 0;
   #isClosed = false;
 
@@ -100,10 +99,10 @@ class MemoryReplayStore implements ReplayStore {
     if (claim.skewSeconds > this.#largestSkewSeconds) this.#raiseSkew(claim);
     records.purge(nowSeconds, records.isFull ? PURGE_STEPS_WHEN_FULL : PURGE_STEPS);
 
-    // Comparisons are written so that a value that is no number refuses.
+    // Comparisons are written so that a value that is not a number leads to a rejection.
     const keepUntilSeconds = claim.expiresAtSeconds + 3 * this.#largestSkewSeconds + 2;
     if (!(claim.issuedAtSeconds > this.#fencedThroughSeconds)) return UNAVAILABLE.fenced;
-    // Its record may have been made and purged already, before the clock went back.
+    // Its record may have been added and purged already, before the clock went back.
     if (!(keepUntilSeconds > records.horizonSeconds)) return UNAVAILABLE.fenced;
     if (!(keepUntilSeconds > nowSeconds)) return UNAVAILABLE.fenced;
 
@@ -123,14 +122,14 @@ class MemoryReplayStore implements ReplayStore {
     return Math.max(own, this.#persisted?.startsThroughSeconds ?? 0);
   }
 
-  /** Whether a start after a crash of this moment would refuse a proof issued then. If not, that is on its way. */
+  /** Whether a start after a crash now would reject a proof with this issued-at. If not, starts to persist a higher fence. */
   #mayOutliveRestart(issuedAtSeconds: number): boolean {
     if (this.#persisted === undefined || issuedAtSeconds <= this.#persisted.throughSeconds) return true;
     this.#reserve();
     return false;
   }
 
-  /** Keeps the fence on the disk a little ahead of every proof that may come. */
+  /** Keeps the persisted fence a little ahead of every acceptable proof. */
   #reserve(): void {
     const persisted = this.#persisted;
     if (persisted === undefined) return;
@@ -145,8 +144,8 @@ class MemoryReplayStore implements ReplayStore {
   }
 
   /**
-   * Records kept for the smaller skew lapse while their proofs are good for the larger one: everything
-   * consumed so far is fenced. Where nothing was recorded yet, nothing lapses.
+   * Records kept for the smaller skew expire while their proofs are valid under the larger one, so everything consumed
+   * so far is fenced. Without any record, nothing expires.
    */
   #raiseSkew(claim: ReplayClaim): void {
     if (this.#lastRecordedSeconds > 0) {
@@ -174,17 +173,17 @@ class MemoryReplayStore implements ReplayStore {
       return { ready: false, problem: `the embedded replay store is full (${size} identifiers)` };
     }
     if (persisted?.problem === undefined) return { ready: true };
-    // What is reserved on the disk still serves.
+    // Proofs up to the persisted fence are still accepted.
     return nowSeconds > persisted.throughSeconds
       ? { ready: false, problem: persisted.problem }
       : { ready: true, warning: persisted.problem };
   }
 
-  /** The one that a proof signed now meets; the longest, where it is several. */
+  /** The fence that a proof signed now would hit; with several, the longest. */
   #fenceAt(nowSeconds: number): ReplayFence | undefined {
     const startSeconds = this.#startSeconds + this.#skewSeconds;
     const keptSeconds = this.#persisted?.startsThroughSeconds ?? 0;
-    // Any proof that is signed now would have been forgotten by now, had it been consumed while the clock was ahead.
+    // If a proof signed now had been consumed while the clock was ahead, its record would be gone by now.
     const forgottenSeconds =
       this.#records.horizonSeconds - MAX_PROOF_TTL_SECONDS - 3 * this.#largestSkewSeconds - 2;
     const isOfThisClock = keptSeconds <= startSeconds + MOST_RESERVE_SECONDS;

@@ -1,9 +1,8 @@
 /**
- * What the embedded store knows after a restart: up to which `issued-at` proofs may have been consumed before it. Every
- * proof that a run consumes was issued at or before a moment that is on the disk already, so a start that refuses what was
- * issued up to there refuses all of them, whatever became of clock and skew in between. The moment is written ahead, a few
- * seconds at a time, never while a request waits.
- * Source: docs/protocol.md "Replay".
+ * Persists the fence of the in-memory store: the issued-at up to which proofs may have been consumed before a restart.
+ * A run consumes only proofs issued at or before a moment that is already on disk. A start that rejects proofs issued
+ * up to there rejects all of them, whatever happened to clock and skew in between. The moment is written a few seconds
+ * ahead, never while a request waits. Source: docs/protocol.md "Replay".
  */
 import { BundleError } from '../../bundle/format/bundle-error.ts';
 import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../bundle/format/files.ts';
@@ -14,19 +13,19 @@ const FENCE_FORMAT = 'proofgate.replay-fence/v1';
 const MAX_FENCE_BYTES = 4096;
 
 export interface PersistedFence {
-  /** Proofs issued up to this moment may have been consumed by the runs before, seconds since the epoch; 0 before the first. */
+  /** Previous runs may have consumed proofs issued up to this moment, seconds since the epoch; 0 before the first run. */
   readonly startsThroughSeconds: number;
-  /** Proofs issued up to this moment may be consumed now: a start after this would refuse them. */
+  /** Proofs issued up to this moment may be consumed now, because a later start would reject them. */
   readonly throughSeconds: number;
-  /** Why it cannot be raised; one line. */
+  /** One line that says why the fence cannot be raised. */
   readonly problem: string | undefined;
-  /** Moves `throughSeconds`: down at once, up as soon as it is on the disk. Returns at once, never throws. */
+  /** Moves `throughSeconds`: down at once, up as soon as it is on disk. Returns at once, never throws. */
   keep(throughSeconds: number): void;
-  /** The last word of this run: nothing issued after it was consumed. Never rejects. */
+  /** Final fence of this run: nothing issued after it was consumed. Never rejects. */
   close(throughSeconds: number): Promise<void>;
 }
 
-/** Never rejects: what cannot be read lets nothing be consumed, and says why. */
+/** Never rejects. If the file cannot be read, no proof may be consumed, and `problem` says why. */
 export async function openPersistedFence(stateDirectory: string): Promise<PersistedFence> {
   await removeTemporaries(stateDirectory, FENCE_FILE);
   try {
@@ -64,7 +63,7 @@ class FileFence implements PersistedFence {
   keep(throughSeconds: number): void {
     const seconds = Math.max(throughSeconds, this.startsThroughSeconds);
     this.#targetSeconds = seconds;
-    // Never above what the disk holds, whichever of the two writes it holds.
+    // Never above what is on disk, whichever of the two writes that is.
     this.#throughSeconds = Math.min(this.#throughSeconds, seconds);
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
@@ -81,7 +80,7 @@ class FileFence implements PersistedFence {
     try {
       while (this.#writtenSeconds !== this.#targetSeconds) {
         const seconds = this.#targetSeconds;
-        // Until it is known to have failed or not, either may be there.
+        // While the write is pending or failed, either value may be on disk.
         this.#writtenSeconds = undefined;
         await writeFence(this.#directory, seconds);
         this.#writtenSeconds = seconds;

@@ -1,23 +1,22 @@
 /**
- * The embedded store's memory: which identifiers are remembered, and until when.
+ * The in-memory store's table of identifiers and their expiry.
  *
- * Fixed arrays instead of a `Map` of strings: a `Map` of a million strings stops the process while it
- * grows, and gives the garbage collector a million objects to walk. Records hang in a wheel of one
- * bucket a second, so that forgetting is a few steps a request whatever the number of records.
- * 40 to 48 bytes a record, as the slots are a power of two; the operating system backs the arrays only as far
- * as they are used.
+ * It uses fixed arrays: a `Map` of a million strings stalls the process while it grows, and gives the garbage collector
+ * a million objects to walk. A timing wheel of one bucket for each second makes expiry a few steps for each request,
+ * whatever the number of records. A record takes 40 to 48 bytes, as the number of slots is a power of two. The
+ * operating system backs the arrays only as far as they are used.
  */
 import { randomBytes } from 'node:crypto';
 import { mixWords, packSextets, SEXTETS_PER_WORD } from './sextets.ts';
 
 /**
- * 120 of the identifier's 256 bits. Two identifiers that share them would refuse each other; to forge
- * that against somebody else takes a second preimage of 120 bits.
+ * 120 of the identifier's 256 bits. Two identifiers that share them would reject each other. To forge that against
+ * another caller takes a second preimage of 120 bits.
  */
 const WORDS_PER_RECORD = 4;
-/** Seconds that one turn of the wheel takes; above the longest that a proof is kept (300 + 4 x 60 + 2). */
+/** Seconds in one turn of the wheel; more than the longest time that a record is kept (300 + 4 x 60 + 2). */
 const WHEEL_SECONDS = 1024;
-/** In the arrays below, 0 says "none" and n says "record n - 1". */
+/** In the arrays below, 0 means none and n means record n - 1. */
 const NONE = 0;
 
 export class RecordTable {
@@ -37,16 +36,16 @@ export class RecordTable {
   #freeHead = NONE;
   #everUsed = 0;
   #size = 0;
-  /** Every second up to this one has had its bucket taken off the wheel. */
+  /** The buckets of all seconds up to this one have been taken off the wheel. */
   #cursorSeconds: number;
-  /** Records of the bucket taken off last that are still to be looked at. */
+  /** Records of the bucket taken off last that are not processed yet. */
   #pendingHead = NONE;
   #horizonSeconds = 0;
-  /** What `has` looked up last, for `add`. */
+  /** The words that `has` looked up last, for `addSought`. */
   readonly #sought = new Int32Array(WORDS_PER_RECORD);
   #soughtSlot = 0;
 
-  /** @param onForget told of each identifier that is forgotten, with what `addSought` was given */
+  /** @param onForget called for each removed identifier, with the cell that was passed to `addSought` */
   constructor(capacity: number, nowSeconds: number, onForget: (holderCell: number) => void) {
     const slotBits = Math.max(4, Math.ceil(Math.log2(capacity * 2)));
     this.#capacity = capacity;
@@ -70,12 +69,12 @@ export class RecordTable {
     return this.#size;
   }
 
-  /** The latest moment until which a record was kept that is now forgotten; 0 when none was. */
+  /** The latest expiry among removed records; 0 when there was none. */
   get horizonSeconds(): number {
     return this.#horizonSeconds;
   }
 
-  /** Whether the identifier is remembered. */
+  /** Whether the identifier is stored. */
   has(identifier: string): boolean {
     const sought = this.#sought;
     for (let word = 0; word < WORDS_PER_RECORD; word += 1) {
@@ -92,7 +91,7 @@ export class RecordTable {
     return false;
   }
 
-  /** Remembers the identifier that `has` just denied. The table must not be full, nor changed in between. */
+  /** Stores the identifier that `has` just did not find. The table must not be full, nor changed in between. */
   addSought(keepUntilSeconds: number, holderCell: number): void {
     let entry = this.#freeHead;
     if (entry === NONE) {
@@ -109,11 +108,11 @@ export class RecordTable {
     this.#hangInBucket(entry);
   }
 
-  /** Forgets what is kept until `nowSeconds` or less, in at most `maxSteps` steps of constant time. */
+  /** Removes records that expire at `nowSeconds` or earlier, in at most `maxSteps` steps of constant time. */
   purge(nowSeconds: number, maxSteps: number): void {
-    // The clock went back: the seconds in between come again, with what was hung in them since.
+    // The clock went back: processes the seconds in between again, with the records added since.
     if (nowSeconds < this.#cursorSeconds) this.#cursorSeconds = nowSeconds;
-    // The clock went far ahead: one turn sees every bucket.
+    // The clock jumped ahead: one turn covers every bucket.
     if (nowSeconds - this.#cursorSeconds > WHEEL_SECONDS) this.#cursorSeconds = nowSeconds - WHEEL_SECONDS;
     for (let step = 0; step < maxSteps; step += 1) {
       const entry = this.#pendingHead;

@@ -1,32 +1,32 @@
-/** What this verifier knows of the fences in Redis: one for each shard, as the last look at its epoch found it. */
+/** The fences in Redis that this verifier knows: one for each shard, as of the last look at its epoch. */
 import type { ReplayFence, ReplayFenceReason, ReplayObserver } from './store.ts';
 import { REPLAY_FENCE_REASONS } from './store.ts';
 
-/** What the prepare script answers. */
+/** Reply of the prepare script. */
 export interface ReplayEpoch {
-  /** The server's clock; all are seconds since the epoch. */
+  /** The server's clock; all times are seconds since the epoch. */
   readonly serverSeconds: number;
-  /** 0: the clocks are too far apart, and nothing was looked at. */
+  /** 0 when the clocks are too far apart, and nothing was checked. */
   readonly momentSeconds: number;
   readonly largestSkewSeconds: number;
   readonly why: ReplayFenceReason;
-  /** Proofs that expire before are refused. */
+  /** Proofs that expire earlier are rejected. */
   readonly lowestExpirySeconds: number;
 }
 
-/** What a proof lives for unless its signer says otherwise. Source: docs/protocol.md "Transcript". */
+/** Default lifetime of a proof. Source: docs/protocol.md "Transcript". */
 const DEFAULT_PROOF_SECONDS = 60;
 
 interface ShardFence {
   readonly momentSeconds: number;
-  /** The last issued-at that is refused. */
+  /** The last issued-at that is rejected. */
   readonly throughSeconds: number;
   readonly why: ReplayFenceReason;
-  /** By the server's clock at the look that found it: a clock that goes back puts it up again. */
+  /** By the server's clock at the time of the look; a clock that goes back raises the fence again. */
   readonly wasUp: boolean;
 }
 
-/** With the code that metric and log have, and what to do. */
+/** Messages with the reason code of metric and log, and what to do. */
 const WHY: { readonly [R in ReplayFenceReason]: string } = {
   start: 'this verifier has just started (start), nothing to do but wait',
   epoch_missing: 'Redis was empty, restarted or flushed (epoch_missing), nothing to do but wait',
@@ -40,14 +40,14 @@ const WHY: { readonly [R in ReplayFenceReason]: string } = {
 export class RedisFences {
   readonly #observer: ReplayObserver | undefined;
   readonly #fences: (ShardFence | undefined)[] = [];
-  /** The last issued-at that is refused by what was found when each shard was looked at for the first time. */
+  /** The last issued-at that the fences found at the first look at each shard reject. */
   #startsThroughSeconds = 0;
 
   constructor(observer: ReplayObserver | undefined) {
     this.#observer = observer;
   }
 
-  /** Takes what one look at a primary found of its shards; a fence that they have in common is told once. */
+  /** Stores the result of one look at a primary's shards; reports a fence that several of them share once. */
   note(epochs: ReadonlyMap<number, ReplayEpoch>, skewSeconds: number): void {
     const raised = new Set<ReplayFenceReason>();
     for (const [shard, epoch] of epochs) {
@@ -62,12 +62,12 @@ export class RedisFences {
     for (const why of raised) this.#observer?.fenceRaised(why);
   }
 
-  /** Whether the shard was looked at. */
+  /** Whether the shard has been checked. */
   isKnown(shard: number): boolean {
     return this.#fences[shard] !== undefined;
   }
 
-  /** Whether a fence is up that was there when this process came. */
+  /** Whether a fence that existed when this process started is still up. */
   isStarting(nowSeconds: number): boolean {
     return nowSeconds <= this.#startsThroughSeconds;
   }
@@ -84,7 +84,7 @@ export function describeFence({ secondsLeft, why }: ReplayFence): string {
   return `${WHY[why]}: proofs are refused for another ${secondsLeft} s`;
 }
 
-/** The answer of the prepare script; undefined when it is none. */
+/** Parses the reply of the prepare script; undefined for any other reply. */
 export function parseEpoch(reply: unknown): ReplayEpoch | undefined {
   if (!Array.isArray(reply)) return undefined;
   const [serverSeconds, momentSeconds, largestSkewSeconds, whyText, lowestExpirySeconds]: readonly unknown[] =
@@ -99,7 +99,7 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** A moment that has changed is a fence that went up since, though it may be down again. */
+/** A changed moment means that a fence was raised since, even if it is no longer up. */
 function hasGoneUp(before: ShardFence | undefined, fence: ShardFence): boolean {
   if (before === undefined) return fence.wasUp;
   if (before.momentSeconds !== fence.momentSeconds) return true;
@@ -110,7 +110,7 @@ function hasGoneUp(before: ShardFence | undefined, fence: ShardFence): boolean {
 function fenceOf(epoch: ReplayEpoch, skewSeconds: number): ShardFence {
   const { lowestExpirySeconds, momentSeconds } = epoch;
   const byMoment = momentSeconds + 2 * Math.max(epoch.largestSkewSeconds, skewSeconds);
-  // Deleted up to there, by a clock that has gone back since.
+  // Hashes were deleted up to there, by a clock that has gone back since.
   const byDeletion = lowestExpirySeconds - DEFAULT_PROOF_SECONDS - 1;
   const throughSeconds = Math.max(byMoment, byDeletion);
   return {

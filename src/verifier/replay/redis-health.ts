@@ -1,16 +1,16 @@
-/** Whether the store in Redis takes proofs now, and if not, or not all, why. */
+/** Reports whether the store in Redis accepts proofs now, and if not, or not all, why. */
 import type { RedisLink } from '../redis/link.ts';
 import type { Primaries } from '../redis/primaries.ts';
 import { describeFence, type RedisFences } from './redis-fences.ts';
 import type { ReplayFence, ReplayHealth, ReplayLinks } from './store.ts';
 
-/** What is looked at of the primaries. */
+/** The part of the primaries that the health check reads. */
 export interface SeenPrimaries extends Pick<Primaries, 'problem' | 'tags'> {
   linkOf(shard: number): Pick<RedisLink, 'isServing'> | undefined;
   links(): readonly Pick<RedisLink, 'isServing' | 'problem' | 'warning'>[];
 }
 
-/** `refusedShards`: those that their primary refused at the last look, with the code. */
+/** `refusedShards`: shards that their primary rejected at the last look, with the error code. */
 export function redisHealth(
   primaries: SeenPrimaries,
   fences: RedisFences,

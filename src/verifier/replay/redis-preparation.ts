@@ -1,6 +1,6 @@
 /**
- * The replay store's part of every look at a primary: the scripts are there, the clocks agree, and each shard's
- * epoch is, before the first proof of it is sent.
+ * The replay store's part of every check of a primary: loads the scripts, compares the clocks, and prepares each
+ * shard's epoch before the first proof is sent.
  */
 import { classifyFault, describeRefusal } from '../redis/faults.ts';
 import type { RedisLink } from '../redis/link.ts';
@@ -8,29 +8,29 @@ import type { ReplayKeys } from '../redis/replay-keys.ts';
 import { REPLAY_SCRIPTS } from '../redis/replay-scripts.ts';
 import { parseEpoch, type ReplayEpoch } from './redis-fences.ts';
 
-/** What is needed of the link to a primary that is looked at. */
+/** The part of a primary's link that this check uses. */
 export type PreparedLink = Pick<
   RedisLink,
   'fenceMarginSeconds' | 'label' | 'loadScript' | 'neededReplicas' | 'runScript'
 >;
 
 export interface PreparationInputs {
-  /** By shard; those that lie on this primary. */
+  /** Keys of the shards on this primary, by shard. */
   readonly keys: ReadonlyMap<number, ReplayKeys>;
   readonly nowSeconds: number;
   /** Largest skew that this verifier has seen in a claim; 0: none yet. */
   readonly largestSkewSeconds: number;
-  /** Most difference of clocks. */
+  /** Maximum difference of clocks. */
   readonly toleranceSeconds: number;
-  /** Of what this verifier had consumed lately; 0: nothing. */
+  /** Latest issued-at that this verifier consumed recently; 0: none. */
   readonly latestIssuedSeconds: number;
 }
 
 export interface Preparation {
   readonly epochs: ReadonlyMap<number, ReplayEpoch>;
-  /** Shards that the primary refuses at this moment (its slot is moving), and with which code. */
+  /** Shards that the primary rejects now, because the slot is moving, with the error code. */
   readonly refused: ReadonlyMap<number, string>;
-  /** One line about why nothing may be sent to this primary; undefined when it may. */
+  /** One line that says why nothing may be sent to this primary; undefined when it may. */
   readonly problem: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export async function prepareShards(link: PreparedLink, inputs: PreparationInput
   return { epochs, refused, problem: findProblem(link, inputs, epochs, refused) };
 }
 
-/** The code of a refusal; undefined for an answer that is none of our script's. */
+/** Returns the shard's epoch, the code of an error reply, or undefined for a reply that our script cannot give. */
 async function prepareShard(
   link: PreparedLink,
   keys: ReplayKeys,

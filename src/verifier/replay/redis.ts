@@ -32,31 +32,31 @@ import {
 export const DEFAULT_REDIS_TIMEOUT_MS = 100;
 const DEFAULT_CONNECT_TIMEOUT_MS = 2_000;
 const DEFAULT_RECHECK_INTERVAL_MS = 5_000;
-/** Share of the time-out that the script gets; the rest is for reading back what became of it. */
+/** Share of the timeout for the script; the rest is for reading back the record. */
 const SCRIPT_SHARE_OF_TIMEOUT = 0.6;
-/** Between two looks that are made because a proof was fenced: whoever sends old ones must not cause more. */
+/** Minimum interval between looks after a fenced proof, so that callers with old proofs cannot cause more. */
 const FENCE_LOOK_INTERVAL_MS = 1_000;
-/** Of 30 bits, to leave one for each of 64 shards. */
+/** Leaves 6 of 30 bits, for 64 shards. */
 const SHIFT_TO_SHARD = 24;
 
 export interface RedisReplayStoreOptions {
   /** See `parseRedisEndpoint`. */
   readonly url: string;
-  /** Within this long every consume is answered. Default 100. */
+  /** Maximum time to answer a consume, milliseconds. Default 100. */
   readonly timeoutMs?: number;
-  /** For one attempt to connect. Default 2,000. */
+  /** Timeout for one attempt to connect. Default 2,000. */
   readonly connectTimeoutMs?: number;
-  /** How often the servers' settings are looked at again. Default 5,000. */
+  /** Interval between checks of the servers' settings. Default 5,000. */
   readonly recheckIntervalMs?: number;
-  /** Certificates (PEM) of the authorities to trust over TLS. Default: the system's. */
+  /** CA certificates (PEM) for TLS. Default: the system's. */
   readonly certificateAuthorities?: string;
-  /** For Sentinels that want a login of their own. Default: none. */
+  /** Login for Sentinels that require their own. Default: none. */
   readonly sentinelLogin?: RedisLogin;
-  /** For servers that refuse `CONFIG GET`. Default: nothing is known of those. */
+  /** For servers that refuse `CONFIG GET`. Default: their settings are unknown. */
   readonly declaredFailoverSettings?: DeclaredFailoverSettings;
-  /** Most identifiers that one holder may have remembered in a minute. Default 600,000. */
+  /** Maximum number of identifiers that one holder may add in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
-  /** The site's skew, with which a connection reckons the fence and compares clocks. Until it is known 5. */
+  /** The site's skew, from which a check computes the fence and the clock tolerance. Until it is known, 5. */
   readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
   readonly clockSeconds?: () => number;
@@ -64,16 +64,16 @@ export interface RedisReplayStoreOptions {
 }
 
 /**
- * Creates the store and starts to connect; until Redis is there and fit, consumes are refused (`store`).
- * Errors: `RedisSettingError` for a URL that cannot be used.
+ * Creates the store and starts to connect. Until Redis is reachable and fit, consumes are rejected (`store`).
+ * @throws RedisSettingError for an invalid URL
  */
 export function createRedisReplayStore(options: RedisReplayStoreOptions): ReplayStore {
   return new RedisReplayStore(options);
 }
 
-/** A consume that is under way. */
+/** A consume in progress. */
 interface Attempt {
-  /** Where it was sent: nobody else can say what became of it. */
+  /** The primary that received the script; only it can say whether the record was written. */
   readonly link: RedisLink;
   readonly bucketKey: string;
   readonly nonce: string;
@@ -86,16 +86,16 @@ class RedisReplayStore implements ReplayStore {
   readonly #primaries: Primaries;
   readonly #keys: readonly ReturnType<typeof replayKeys>[];
   readonly #fences: RedisFences;
-  /** Shards that their primary refused at the last look, and why. */
+  /** Shards that their primary rejected at the last look, and why. */
   readonly #refusedShards = new Map<number, string>();
   readonly #clockSeconds: () => number;
   readonly #holderQuotaPerMinute: number;
   readonly #expectedSkewSeconds: () => number | undefined;
   readonly #readBackTimeoutMs: number;
-  /** A nonce is this process's own random prefix and a count: unique, which is all that it must be. */
+  /** A nonce is a random prefix of this process and a counter. It only has to be unique. */
   readonly #noncePrefix = randomBytes(9).toString('base64url');
   #nonceCount = 0;
-  /** Largest skew that a claim has shown; 0 before the first one. */
+  /** Largest skew in a claim so far; 0 before the first one. */
   #largestSkewSeconds = 0;
   readonly #latestIssued = new LatestIssued();
   #nextFenceLookMs = 0;
@@ -149,7 +149,7 @@ class RedisReplayStore implements ReplayStore {
     return this.#attempt({ link, bucketKey, nonce, keysAndArguments, claim });
   }
 
-  /** A holder's records, quota and epoch lie together: the first bits of its thumbprint say where. */
+  /** A holder's records, quota and epoch are on one shard, which the first bits of its thumbprint choose. */
   #shardOf({ holderThumbprint }: ReplayClaim): number {
     return this.#keys.length === 1 ? 0 : packSextets(holderThumbprint, 0) >> SHIFT_TO_SHARD;
   }
@@ -161,7 +161,7 @@ class RedisReplayStore implements ReplayStore {
     } catch (error) {
       const fault = classifyFault(error);
       if (fault.kind === 'no_answer') return await this.#settle(attempt);
-      // The server forgot the script (`SCRIPT FLUSH`), and so did nothing: once more, in full.
+      // The server lost the script (`SCRIPT FLUSH`) and so did nothing: retry once with the full script.
       return fault.code === 'NOSCRIPT' ? await this.#consumeInFull(attempt) : this.#refuse(link);
     }
   }
@@ -191,19 +191,19 @@ class RedisReplayStore implements ReplayStore {
       case CONSUME_CODES.quota:
         return UNAVAILABLE.quota;
       default:
-        // The clocks differ, or what answers is not our script.
+        // The clocks differ, or the reply is not from our script.
         link.suspect();
         return UNAVAILABLE.store;
     }
   }
 
   #consumed({ issuedAtSeconds, nowSeconds, skewSeconds }: ReplayClaim): ReplayOutcome {
-    // What a verifier lets through is issued at most a skew ahead.
+    // A verifier accepts proofs that are issued at most a skew ahead.
     this.#latestIssued.note(Math.min(issuedAtSeconds, nowSeconds + skewSeconds));
     return CONSUMED;
   }
 
-  /** Another verifier may have met the fence first. */
+  /** Another verifier may have hit the fence first. */
   #lookAtFence(link: RedisLink): void {
     const nowMs = performance.now();
     if (nowMs < this.#nextFenceLookMs) return;
@@ -217,13 +217,13 @@ class RedisReplayStore implements ReplayStore {
     return UNAVAILABLE.store;
   }
 
-  /** After no answer: consumed when the record is there and our own; otherwise nobody can say. */
+  /** Without a reply, the proof is consumed only if the record exists and is ours. */
   async #settle(attempt: Attempt): Promise<ReplayOutcome> {
     this.#refuse(attempt.link);
     return (await this.#holdsWithinTimeout(attempt)) ? this.#consumed(attempt.claim) : UNAVAILABLE.store;
   }
 
-  /** Whether the record is there and our own; not to know in time is no. */
+  /** Whether the record exists and is ours; false when that is unknown in time. */
   async #holdsWithinTimeout(attempt: Attempt): Promise<boolean> {
     let timer: NodeJS.Timeout | undefined;
     const timeUp = new Promise<boolean>((resolve) => {
@@ -234,7 +234,7 @@ class RedisReplayStore implements ReplayStore {
     return isOwn;
   }
 
-  /** On every look at a primary, before the first consume: the scripts, the clocks, the epochs. */
+  /** Runs on every check of a primary, before the first consume: prepares scripts, clocks and epochs. */
   async #prepare(link: RedisLink): Promise<string | undefined> {
     const toleranceSeconds = this.#toleranceSeconds();
     const shards = this.#primaries.shardsOf(link);
@@ -269,7 +269,7 @@ class RedisReplayStore implements ReplayStore {
   }
 }
 
-/** Asks the primary that the attempt was sent to, and no other. */
+/** Asks only the primary that received the attempt. */
 async function holds({ bucketKey, claim, link, nonce }: Attempt): Promise<boolean> {
   await link.whenServing();
   try {

@@ -1,14 +1,14 @@
 /**
- * The replay store's port: remembers which `jti`s were presented, atomically.
- * Adapters: `memory.ts` (one verifier process) and `redis.ts`. One shared suite runs against both.
- * Source: specification "Request evaluation order" step 6; docs/protocol.md "Replay".
+ * The replay store's port: atomically records each presented `jti`. Adapters: `memory.ts` (one verifier process) and
+ * `redis.ts`. One shared suite runs against both. Source: specification "Request evaluation order" step 6;
+ * docs/protocol.md "Replay".
  */
 
-/** One proof that passed every other check and is about to be consumed. */
+/** A proof that passed every other check and is about to be consumed. */
 export interface ReplayClaim {
   /** base64url SHA-256 over `proofgate-jti-v1`, Auth Site, holder thumbprint and `jti` (43 characters). */
   readonly identifier: string;
-  /** RFC 7638 thumbprint of the holder key, base64url (43 characters); quota and hash tag hang on it. */
+  /** RFC 7638 thumbprint of the holder key, base64url (43 characters). Determines quota and hash tag. */
   readonly holderThumbprint: string;
   /** `issued-at` of the transcript, seconds since the epoch. */
   readonly issuedAtSeconds: number;
@@ -21,8 +21,8 @@ export interface ReplayClaim {
 }
 
 /**
- * Why a store could not say: `store` (down, late, full, misconfigured, clocks apart),
- * `fenced` (the proof is older than what the store is sure to remember), `quota` (the holder's share is used up).
+ * Why a store cannot decide: `store` (down, late, full, misconfigured, clocks apart), `fenced` (the proof is older than
+ * the records that the store is sure to have), `quota` (the holder's quota is used up).
  */
 export type ReplayUnavailable = 'store' | 'fenced' | 'quota';
 
@@ -32,11 +32,10 @@ export type ReplayOutcome =
   | { readonly kind: 'unavailable'; readonly why: ReplayUnavailable };
 
 /**
- * Why a store refuses proofs that were issued up to some moment: what was consumed before it may be forgotten.
- * `start`: the embedded store has just started; `epoch_missing`: Redis knows nothing of earlier consumes
- * (restarted empty, flushed, used for the first time); `primary_changed`: another primary answers, or the same
- * one restarted; `skew_raised`: the site's skew grew; `clock`: a clock jumped,
- * or nobody asked Redis for a while.
+ * Why a store rejects proofs that were issued up to some moment: records of earlier consumes may be lost. `start`: the
+ * in-memory store has just started; `epoch_missing`: Redis has no record of earlier consumes (restarted empty, flushed,
+ * first use); `primary_changed`: another primary answers, or the same one restarted; `skew_raised`: the site's skew
+ * grew; `clock`: a clock jumped, or no verifier used Redis for a while.
  */
 export const REPLAY_FENCE_REASONS = [
   'start',
@@ -47,24 +46,24 @@ export const REPLAY_FENCE_REASONS = [
 ] as const;
 export type ReplayFenceReason = (typeof REPLAY_FENCE_REASONS)[number];
 
-/** A fence that is up: a proof signed at this moment would be refused (`fenced`). */
+/** An active fence: a proof signed now would be rejected (`fenced`). */
 export interface ReplayFence {
   readonly why: ReplayFenceReason;
-  /** Until proofs that are signed then are taken; at least 1. */
+  /** Seconds until newly signed proofs are accepted; at least 1. */
   readonly secondsLeft: number;
 }
 
-/** Connections of the store by state; none for the embedded one. */
+/** Number of the store's connections by state; none for the in-memory store. */
 export interface ReplayLinks {
   readonly serving: number;
   readonly unfit: number;
 }
 
 /**
- * Whether the store can serve now, for `/readyz` and metrics; `problem` and `warning` are one clear line
- * each, without secrets. `fence` is the one that stays up longest. The fence that a process finds at its start
- * makes it not ready; one that goes up later is a warning: other verifiers could do no more, and refusals that say
- * `fenced` tell callers more than none.
+ * Whether the store can serve now, for `/readyz` and metrics. `problem` and `warning` are one line each, without
+ * secrets. `fence` is the one that stays up longest. A fence at the start of the process makes it not ready. A later
+ * fence is only a warning: other verifiers are affected too, and a denial with `fenced` tells callers more than no
+ * answer.
  */
 export type ReplayHealth =
   | {
@@ -80,18 +79,18 @@ export type ReplayHealth =
       readonly links?: ReplayLinks;
     };
 
-/** Whoever wants to hear of what happens to a store; must not throw. */
+/** Receives events of a store; must not throw. */
 export interface ReplayObserver {
-  /** Once for each fence that this process sees go up, its own at the start among them. */
+  /** Called once for each fence that this process sees raised, its own at the start included. */
   fenceRaised(why: ReplayFenceReason): void;
 }
 
 export interface ReplayStore {
-  /** `memory` or `redis`: goes into logs and metrics. */
+  /** `memory` or `redis`, for logs and metrics. */
   readonly name: string;
   /**
-   * Consumes the identifier, once. Never throws and never rejects: whatever goes wrong is `unavailable`.
-   * A synchronous answer is allowed (the memory store), so that the hot path need not wait for a tick.
+   * Consumes the identifier, once. Never throws and never rejects: any failure is `unavailable`. A synchronous result
+   * is allowed (the in-memory store), so that the hot path need not await.
    */
   consume(claim: ReplayClaim): ReplayOutcome | Promise<ReplayOutcome>;
   health(): ReplayHealth;
