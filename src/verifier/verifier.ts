@@ -1,5 +1,5 @@
 /**
- * One verifier for every enforcement point: steps 1 to 5, then replay, then the audit event of both.
+ * The verifier behind every enforcement point: runs steps 1 to 5, then the replay check, then records the audit event.
  * Every failure denies (specification "Request evaluation order", docs/protocol.md "Replay").
  */
 import { randomUUID } from 'node:crypto';
@@ -21,7 +21,7 @@ import { replayIdentifier } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
 
 export interface VerifierOptions {
-  /** The snapshot of this moment; a request keeps the one that it began with. */
+  /** The current snapshot; a request keeps the one that it began with. */
   readonly currentSnapshot: () => Snapshot | undefined;
   readonly replayStore: ReplayStore;
   readonly auditSink: AuditSink;
@@ -29,25 +29,25 @@ export interface VerifierOptions {
   readonly metrics: VerifierMetrics;
   /** Wall clock, milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Most age of the bundle for `realtime` routes, seconds. */
+  /** Maximum age of the bundle for `realtime` routes, seconds. */
   readonly realtimeStalenessSeconds: number;
-  /** Behind a proxy that rewrites host or scheme: the one origin that this verifier serves. */
+  /** Behind a proxy that rewrites host or scheme: the only origin that this verifier serves. */
   readonly externalOrigin: Origin | undefined;
-  /** More requests waiting for the replay store than this are refused. */
+  /** Maximum number of requests that wait for the replay store; further ones are denied. */
   readonly maxInFlight: number;
-  /** A fault of ours; the request has been denied. */
+  /** Reports an internal error; the request has been denied. */
   readonly onInternalError: (error: unknown) => void;
 }
 
 export interface Verifier {
   /**
-   * Never throws and never rejects. Synchronous where the replay store is.
-   * @param call where the enforcement point knows it: a request whose caller is gone is not evaluated and consumes nothing
+   * Never throws and never rejects. Synchronous if the replay store is.
+   * @param call if the enforcement point has one. A request whose call is gone is not evaluated and consumes nothing.
    */
   check(facts: RequestFacts, call?: CallContext): Decision | Promise<Decision>;
 }
 
-/** One request while it is decided. */
+/** State of one request during its evaluation. */
 interface RequestContext {
   readonly facts: RequestFacts;
   readonly call: CallContext | undefined;
@@ -109,7 +109,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
       const endedMs = performance.now();
       options.metrics.stepTook('replay', (endedMs - startedMs) / 1000);
       context.call?.trace?.stepTook('replay', startedMs, endedMs);
-      // The answer no longer reaches the caller: the audit event must not say that the request was allowed.
+      // The answer can no longer reach the caller, so the audit event must not say that the request was allowed.
       const late = context.call?.isGone() ? OVERLOADED : undefined;
       return finish(context, denialOf(answer, options.metrics) ?? late, verified);
     };
@@ -141,7 +141,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
       options.onInternalError(error);
       if (context !== undefined) return finish(context, denial);
     } catch {
-      // The record failed too: the answer is the same.
+      // Recording the failure failed too; the decision stays the same.
     }
     return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
   }
@@ -175,7 +175,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
   return { check };
 }
 
-/** Denied before anything was evaluated, or because the caller is gone. */
+/** For requests that are denied before evaluation, or whose caller is gone. */
 const OVERLOADED = deny('verifier_unavailable', 'overloaded');
 
 function traced({ call, evidence, snapshot }: RequestContext, decision: Decision): Decision {
@@ -192,11 +192,11 @@ const ALLOWED = { reason: undefined, detail: undefined };
 
 interface StepClock {
   begin(step: StepName): void;
-  /** Ends the step that was begun last; the moment, on the clock of `performance.now()`. */
+  /** Ends the current step and returns the time, in milliseconds of `performance.now()`. */
   end(): number;
 }
 
-/** Steps 1 to 5 run without a pause, so one clock serves all requests. */
+/** Steps 1 to 5 run without awaiting, so all requests share one clock. */
 function createStepClock(metrics: VerifierMetrics): StepClock {
   let current: StepName | undefined;
   let sinceMs = 0;
@@ -213,7 +213,7 @@ function createStepClock(metrics: VerifierMetrics): StepClock {
   return { begin, end };
 }
 
-/** undefined: consumed, so allowed. Every other outcome denies. */
+/** undefined when the proof was consumed, so the request is allowed. Every other outcome denies. */
 function denialOf(outcome: ReplayOutcome, metrics: VerifierMetrics): Denial | undefined {
   if (outcome.kind === 'consumed') return undefined;
   if (outcome.kind === 'replayed') return deny('jti_replay');

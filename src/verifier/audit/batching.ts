@@ -1,6 +1,6 @@
 /**
- * Best effort: a queue of bounded size sends events in batches, off the request path. Events that find no room are
- * counted, and the trail says where they are missing. A transport delivers the batches.
+ * Best-effort audit sink: a bounded queue hands events to a transport in batches, off the request path. Events that do
+ * not fit are counted, and the audit trail says where they are missing.
  */
 
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
@@ -10,17 +10,17 @@ import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 
 export type Delivery =
   | { readonly kind: 'delivered' }
-  /** Not now, and nothing is wrong: a pipe that is full. Milliseconds until it is tried again. */
+  /** The destination is busy, such as a full pipe; this is not a failure. Retry after `waitMs`. */
   | { readonly kind: 'busy'; readonly waitMs: number }
   | { readonly kind: 'failed'; readonly code: string; readonly retryAfterMs?: number | undefined }
-  /** This batch never. */
+  /** Never retry this batch. */
   | { readonly kind: 'refused'; readonly code: string }
   | { readonly kind: 'too_large'; readonly code: string };
 
 export interface AuditTransport {
-  /** Never rejects. The same batch is given again until it is delivered or refused. */
+  /** Never rejects. The sink retries a batch until it is delivered or refused. */
   deliver(batch: LineBatch, signal: AbortSignal): Promise<Delivery>;
-  /** Before the next batch. */
+  /** Reopens the destination before the next batch. */
   reopen(): void;
   close(): Promise<void>;
 }
@@ -28,10 +28,10 @@ export interface AuditTransport {
 export interface BatchingOptions {
   readonly maxQueueBytes: number;
   readonly batchBytes: number;
-  /** How long an event waits for others. */
+  /** Maximum time that an event waits for a batch to fill. */
   readonly intervalMs: number;
   readonly retry: { readonly firstMs: number; readonly maxMs: number };
-  /** Most time that closing may take. */
+  /** Maximum duration of `close`. */
   readonly closeTimeoutMs: number;
 }
 
@@ -94,7 +94,7 @@ export class BatchingSink implements OperatedAuditSink {
     await this.#transport.close();
   }
 
-  /** One batch after the other, as long as it works. */
+  /** Delivers one batch after the other until the transport fails. */
   #deliverPending(): void {
     if (this.#delivering !== undefined || performance.now() < this.#notBeforeMs) return;
     if (this.#abort.signal.aborted || this.#queue.queuedBytes === 0) return;
@@ -109,19 +109,19 @@ export class BatchingSink implements OperatedAuditSink {
       const waitMs = this.#settle(batch, delivery);
       if (waitMs === undefined) continue;
       this.#notBeforeMs = performance.now() + waitMs;
-      // The interval may be much longer. Timers go by whole milliseconds, and may be early by part of one.
+      // The interval may be much longer. Timers use whole milliseconds and may fire a fraction of one early.
       if (this.#closing === undefined)
         setTimeout(() => this.#deliverPending(), Math.ceil(waitMs) + 1).unref();
       return;
     }
   }
 
-  /** What is not full may wait for more. */
+  /** A batch that is not full waits for more events. */
   #nextFull(): LineBatch | undefined {
     return this.#queue.hasFullBatch ? this.#queue.first() : undefined;
   }
 
-  /** @returns milliseconds to wait; undefined: go on */
+  /** @returns milliseconds to wait before the next attempt; undefined to continue at once */
   #settle(batch: LineBatch, delivery: Delivery): number | undefined {
     if (delivery.kind === 'busy') return delivery.waitMs;
     if (delivery.kind === 'delivered') {
@@ -139,7 +139,7 @@ export class BatchingSink implements OperatedAuditSink {
   }
 }
 
-/** At least until timers have had their turn: whoever waits in a loop must not keep the end of it from coming. */
+/** Always waits for at least one timer, so that a loop of pauses cannot starve the one that aborts it. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -1,4 +1,4 @@
-/** Turns what the steps have seen of a request into its audit event. */
+/** Builds the audit event of a request from the evidence that the steps collected. */
 import { hash } from 'node:crypto';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Denial } from '../../protocol/reasons.ts';
@@ -8,7 +8,7 @@ import type { CallContext } from '../call-context.ts';
 import type { Evidence } from '../decision/evaluation.ts';
 import type { RequestFacts } from '../decision/request-facts.ts';
 
-/** A request, and how far the steps got with it. */
+/** A request and the evidence collected so far. */
 export interface SeenRequest {
   readonly nowMs: number;
   readonly facts: RequestFacts;
@@ -27,7 +27,7 @@ export interface DecisionOnRequest {
 
 const MAX_METHOD_CHARACTERS = 32;
 
-/** Two arguments, not one made of both: copying what was seen costs more than all the rest of this. */
+/** Takes two arguments rather than one merged object: copying the request's state would dominate the cost. */
 export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest): DecisionEvent {
   const { evidence, facts, snapshot } = seen;
   const { denial } = decided;
@@ -42,7 +42,7 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     status: denial?.status,
     auth_site: snapshot?.authSite,
     route_id: route?.routeId,
-    // Empty only where the Check could not be read.
+    // Empty only when the Check could not be decoded.
     method: facts.method.slice(0, MAX_METHOD_CHARACTERS) || undefined,
     issuer: caller?.issuer,
     subject: caller?.subject,
@@ -63,13 +63,13 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
 
 let lastTime = { ms: 0, text: new Date(0).toISOString() };
 
-/** Under load several decisions fall into one millisecond, and writing a date is slow. */
+/** Under load several decisions share one millisecond, and formatting a date is slow. */
 function textOfTime(ms: number): string {
   if (ms !== lastTime.ms) lastTime = { ms, text: new Date(ms).toISOString() };
   return lastTime.text;
 }
 
-/** A proxy that begins traces itself tells of them in its question alone. */
+/** A proxy that starts traces itself sends the trace context only with its call. */
 function traceIdOf({ call, facts }: SeenRequest): string | undefined {
   const header = facts.headers.lookup('traceparent');
   const own = header.kind === 'single' ? parseTraceparent(header.value) : undefined;

@@ -1,6 +1,6 @@
 /**
- * What audit lines are written to on this machine: standard output, a file, a FIFO. Nothing here ever waits for a
- * reader: pipes are written to without blocking, and one that takes nothing says so (EAGAIN).
+ * Local destinations of audit lines: standard output, a file, a FIFO. Writes never block on a reader: pipes are opened
+ * non-blocking, and a full one fails with EAGAIN.
  */
 import {
   closeSync,
@@ -17,23 +17,23 @@ import { failureCode } from './sink.ts';
 import { openStandardOutput } from './standard-output.ts';
 
 export interface Destination {
-  /** Undefined while there is nothing to write to: a FIFO without a reader, a file that cannot be made again. */
+  /** Undefined while there is nothing to write to: a FIFO without a reader, or a file that cannot be recreated. */
   readonly descriptor: number | undefined;
-  /** A write of up to PIPE_BUF bytes goes through as a whole or not at all (POSIX, `write`). */
+  /** A write of up to PIPE_BUF bytes is atomic (POSIX, `write`). */
   readonly isPipe: boolean;
   /**
-   * Opens the file anew when it was renamed, removed or replaced since, or when told to.
-   * @returns a failure code when that was due and failed
+   * Reopens the file when it was renamed, removed or replaced, or when `force` is set.
+   * @returns a failure code when it had to reopen the file and could not
    */
   follow(force: boolean): string | undefined;
-  /** Whether what was written last ends within a line. The next line then begins with a line break. */
+  /** Whether the last write ended within a line. The next line then begins with a line break. */
   isTorn: boolean;
   close(): void;
 }
 
 /**
- * @param isShared other processes append to the same file: what one of them leaves torn, when it is killed or the disk is
- *   full, must not spoil a line of another
+ * @param isShared other processes append to the same file. A line that one of them leaves incomplete, because it was
+ * killed or the disk is full, must not spoil a line of another.
  * @throws Error of the file system when the destination can never be written to
  */
 export function openDestination(path: string, isShared = false): Destination {
@@ -52,11 +52,11 @@ class StandardOutput implements Destination {
 
   follow(): undefined {}
 
-  /** It is the process's. */
+  /** The process owns the descriptor. */
   close(): void {}
 }
 
-/** Nobody but its owner reads what callers did. */
+/** Only the owner may read the log of what callers did. */
 const FILE_MODE = 0o600;
 const FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOCTTY;
 const LINE_BREAK = 0x0a;
@@ -92,7 +92,10 @@ class FileDestination implements Destination {
     this.#isTorn = isTorn;
   }
 
-  /** Its last byte tells. In the middle of another's long write it may be taken for torn: that costs an empty line. */
+  /**
+   * The file's last byte is not a line break. During another process' long write this is a false positive, which costs
+   * an empty line.
+   */
   #isTornByOthers(): boolean {
     if (this.#descriptor === undefined) return false;
     const { size } = fstatSync(this.#descriptor);
@@ -103,7 +106,7 @@ class FileDestination implements Destination {
     if (this.#descriptor !== undefined && !force && this.#isWhereItWas()) return undefined;
     const failure = this.#open();
     if (failure === undefined) return undefined;
-    // Nobody would ever find what is written to a file without a name.
+    // What is written to a deleted file is lost.
     if (this.#descriptor !== undefined && fstatSync(this.#descriptor).nlink === 0) this.close();
     return failureCode(failure);
   }
@@ -113,7 +116,7 @@ class FileDestination implements Destination {
     this.#descriptor = undefined;
   }
 
-  /** @returns what went wrong; the descriptor that was there then stays */
+  /** @returns the error; the previous descriptor then stays in use */
   #open(): unknown {
     try {
       const descriptor = openSync(
@@ -152,12 +155,12 @@ function identityOf({ dev, ino }: Stats): FileIdentity {
   return { device: dev, inode: ino };
 }
 
-/** A FIFO opened for writing without blocking, while nobody has it open for reading (POSIX, `open`, ENXIO). */
+/** A FIFO that no process has open for reading cannot be opened for non-blocking writes (POSIX, `open`, ENXIO). */
 function isUnreadFifo(path: string, error: unknown): boolean {
   return failureCode(error) === 'enxio' && lstatSync(path).isFIFO();
 }
 
-/** A process before this one may have died within a line. Where the file may not be read, nobody knows. */
+/** A previous process may have died within a line. A file that cannot be read counts as not ending in a line break. */
 function endsInLineBreak(path: string, size: number): boolean {
   try {
     const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -177,8 +180,8 @@ function isLineBreakAt(descriptor: number, position: number): boolean {
 }
 
 /**
- * Whole lines, at once: all of them, or what was written of them.
- * @returns bytes written, and why not more
+ * Writes whole lines without waiting, completely or in part.
+ * @returns the number of bytes written, and why not more
  */
 export function writeNow(
   { descriptor }: Pick<Destination, 'descriptor'>,

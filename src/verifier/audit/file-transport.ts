@@ -1,4 +1,4 @@
-/** Carries batches to standard output, a file or a FIFO. No line is torn, across errors and rotation either. */
+/** Writes batches to standard output, a file or a FIFO. No line is torn, not even across errors and rotation. */
 import { write } from 'node:fs';
 import { promisify } from 'node:util';
 import type { AuditTransport, Delivery } from './batching.ts';
@@ -8,18 +8,18 @@ import { failureCode } from './sink.ts';
 
 const writeBytes = promisify(write);
 
-/** How often the file is looked for under its name. */
+/** How often to check whether the path still names the open file. */
 const LOOK_INTERVAL_MS = 1000;
-/** A pipe that is full. */
+/** Wait before retrying a full pipe. */
 const BUSY_WAIT_MS = 5;
-/** A pipe that stays full for this long has no reader that works. */
+/** A pipe that stays full for this long has no working reader. */
 const STALLED_AFTER_MS = 1000;
 const LF = 0x0a;
 
 export class FileTransport implements AuditTransport {
   readonly #destination: Destination;
   readonly #onFollowFailed: (code: string) => void;
-  /** The batch under way, and how much of it is written. */
+  /** The batch in progress, and how many of its bytes are written. */
   #batch: LineBatch | undefined;
   #offset = 0;
   #isWriting = false;
@@ -27,7 +27,7 @@ export class FileTransport implements AuditTransport {
   #lookedMs = performance.now();
   #isReopenWanted = false;
 
-  /** @param onFollowFailed the file could not be opened anew */
+  /** @param onFollowFailed called when the file could not be reopened */
   constructor(destination: Destination, onFollowFailed: (code: string) => void) {
     this.#destination = destination;
     this.#onFollowFailed = onFollowFailed;
@@ -44,7 +44,7 @@ export class FileTransport implements AuditTransport {
 
   async deliver(batch: LineBatch): Promise<Delivery> {
     if (this.#batch !== batch) this.#begin(batch);
-    // The rest of a line belongs where its beginning is.
+    // Never reopen within a line: its rest belongs to the same file.
     if (this.#isBetweenLines) this.#follow();
     const { descriptor } = this.#destination;
     if (descriptor === undefined) return { kind: 'failed', code: 'enxio' };
@@ -95,7 +95,8 @@ export class FileTransport implements AuditTransport {
       const isStalled = performance.now() - this.#progressMs >= STALLED_AFTER_MS;
       return isStalled ? { kind: 'failed', code } : { kind: 'busy', waitMs: BUSY_WAIT_MS };
     }
-    // What is tried next may be another file, or others may have written to this one: the line is written as a whole.
+    // The next attempt may go to another file, or after another process' writes, so the line is written again as a
+    // whole.
     const lineStart = this.#offset === 0 ? 0 : bytes.lastIndexOf(LF, this.#offset - 1) + 1;
     this.#destination.isTorn ||= lineStart < this.#offset;
     this.#offset = lineStart;

@@ -1,4 +1,4 @@
-/** Counts events that were lost, until a line of the trail itself has said so. */
+/** Counts lost events until a line in the audit trail reports them. */
 import { AUDIT_GAP_EVENT_NAME, type AuditGapEvent } from '../../telemetry/audit-gap-event.ts';
 
 export class AuditGap {
@@ -14,7 +14,7 @@ export class AuditGap {
     this.#lost += events;
   }
 
-  /** The line to write in front of the next event; empty when nothing is missing. */
+  /** The line to write before the next event; empty when no event is missing. */
   line(): string {
     if (this.#lost === 0) return '';
     const event: AuditGapEvent = {
@@ -26,7 +26,7 @@ export class AuditGap {
     return `${JSON.stringify(event)}\n`;
   }
 
-  /** The line is where it belongs. */
+  /** The line has been written. */
   told(): void {
     this.#lost = 0;
   }

@@ -1,4 +1,7 @@
-/** Audit events to a collector over HTTP, always best effort: an answer does not wait for a round trip to elsewhere. */
+/**
+ * Sends audit events to a collector over HTTP. Always best effort, so that a decision does not wait for a network round
+ * trip.
+ */
 import { BatchingSink } from './batching.ts';
 import { HttpTransport, type HttpTransportOptions } from './http-transport.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';

@@ -1,6 +1,7 @@
 /**
- * Carries batches to a collector over HTTP: a POST of JSON lines each. A batch whose answer was lost is sent again,
- * so a collector may see an event twice; `decision_id` tells. Redirects are not followed, answers are not read.
+ * Sends each batch to a collector as an HTTP POST of JSON lines. A batch whose response was lost is sent again, so a
+ * collector may see an event twice; `decision_id` identifies duplicates. Redirects are not followed, response bodies
+ * are ignored.
  */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -12,17 +13,17 @@ import { failureCode } from './sink.ts';
 
 export interface HttpTransportOptions {
   readonly url: URL;
-  /** Asked before each batch. Undefined: it could not be read; the batch waits. */
+  /** Called before each batch. Undefined means that the token could not be read, so the batch waits. */
   readonly readToken: (() => Promise<string | undefined>) | undefined;
-  /** PEM; default: what the system trusts. */
+  /** PEM; default: the system's trust store. */
   readonly certificateAuthorities: string | undefined;
   readonly gzip: boolean;
-  /** Milliseconds: to connect, and to answer. */
+  /** Timeout for the connection and for the response, milliseconds. */
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 10_000;
-/** Of an answer, which nobody reads. */
+/** Maximum size of a response body that is discarded without closing the connection. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const compress = promisify(gzip);
 
@@ -41,7 +42,7 @@ export class HttpTransport implements AuditTransport {
     });
   }
 
-  /** Certificates are read at the start, the token each time. */
+  /** Certificates are read at the start, the token for each batch. */
   reopen(): void {}
 
   async close(): Promise<void> {
@@ -64,7 +65,7 @@ export class HttpTransport implements AuditTransport {
       });
       return await settle(response);
     } catch (error) {
-      // Given up by whoever closes the sink.
+      // `aborted` when the sink closes.
       return { kind: 'failed', code: signal.aborted ? 'aborted' : networkCode(error) };
     }
   }
@@ -79,7 +80,7 @@ export class HttpTransport implements AuditTransport {
 }
 
 async function settle({ body, headers, statusCode }: Dispatcher.ResponseData): Promise<Delivery> {
-  // Its status says all; an answer that breaks off changes nothing.
+  // Only the status matters, so an interrupted body is no error.
   await body.dump({ limit: MAX_ANSWER_BYTES }).catch(() => undefined);
   const code = `http_${statusCode}`;
   if (statusCode >= 200 && statusCode < 300) return { kind: 'delivered' };
@@ -91,8 +92,8 @@ async function settle({ body, headers, statusCode }: Dispatcher.ResponseData): P
 }
 
 /**
- * These say that the batch itself is wrong (RFC 9110 section 15.5), and it would stand in the way of all others. All else can be
- * mended, where it is or on the way: a token, an address, a collector that is down.
+ * These statuses say that the batch itself is invalid (RFC 9110 section 15.5), so retrying it would block all later
+ * ones. Other failures can be fixed without dropping the batch: a token, an address, a collector that is down.
  */
 const REFUSALS: ReadonlySet<number> = new Set([400, 415, 422]);
 

@@ -1,7 +1,4 @@
-/**
- * Audit events as JSON lines, to a file, a FIFO or standard output.
- * Source: docs/enforcement.md "Audit events".
- */
+/** Writes audit events as JSON lines to a file, a FIFO or standard output. Source: docs/enforcement.md "Audit events". */
 import { BatchingSink } from './batching.ts';
 import { openDestination } from './destination.ts';
 import { FileTransport } from './file-transport.ts';
@@ -21,7 +18,7 @@ export interface JsonLinesOptions {
 
 const MAX_QUEUE_BYTES = 16 * 1024 * 1024;
 const FILE_BATCH_BYTES = 64 * 1024;
-/** PIPE_BUF on Linux: lines of several processes stay whole (pipe(7)). */
+/** PIPE_BUF on Linux: lines of several processes stay intact (pipe(7)). */
 const PIPE_BATCH_BYTES = 4096;
 
 /** @throws Error of the file system when the destination cannot be opened */

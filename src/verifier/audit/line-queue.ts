@@ -1,6 +1,6 @@
 /**
- * Events that wait to be handed over, as batches of whole JSON lines. Bounded by bytes: beyond that new events are
- * left out, and the next one that finds room follows a line that says how many.
+ * Queues audit events as batches of whole JSON lines, bounded by bytes. When the queue is full it drops new events; the
+ * next event that fits follows a line that reports how many.
  */
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 import { AuditGap } from './gap.ts';
@@ -9,13 +9,13 @@ export interface LineBatch {
   /** Whole lines. */
   readonly bytes: Buffer;
   readonly events: number;
-  /** Of how many lost events a line in it tells. */
+  /** Number of lost events that a line in the batch reports. */
   readonly lostTold: number;
 }
 
 export interface LineQueueOptions {
   readonly maxBytes: number;
-  /** A batch holds at most this much, or one line. */
+  /** Maximum size of a batch; a single larger line still makes a batch. */
   readonly batchBytes: number;
 }
 
@@ -32,17 +32,17 @@ export class LineQueue {
     this.#options = options;
   }
 
-  /** The open batch counts by characters, which for all but a few events are as many. */
+  /** Counts the open batch in characters, which for nearly all events equals bytes. */
   get queuedBytes(): number {
     return this.#sealedBytes + this.#text.length;
   }
 
-  /** Whether a batch is there that will not grow any more. */
+  /** Whether a complete batch is queued, one that will not grow any more. */
   get hasFullBatch(): boolean {
     return this.#sealed.length > 0;
   }
 
-  /** @returns false: it was left out */
+  /** @returns false when the event was dropped */
   add(event: DecisionEvent): boolean {
     const line = `${JSON.stringify(event)}\n`;
     if (this.queuedBytes + line.length > this.#options.maxBytes) {
@@ -54,7 +54,7 @@ export class LineQueue {
     return true;
   }
 
-  /** The batch whose turn it is; the same until it is removed or split. */
+  /** The next batch to deliver; the same one until it is removed or split. */
   first(): LineBatch | undefined {
     if (this.#sealed.length === 0 && this.#gap.lost > 0) this.#tellGap();
     if (this.#sealed.length === 0) this.#seal();
@@ -65,14 +65,14 @@ export class LineQueue {
     this.#sealedBytes -= this.#sealed.shift()?.bytes.byteLength ?? 0;
   }
 
-  /** Leaves the first batch out. */
+  /** Drops the first batch and counts its events as lost. */
   loseFirst(): void {
     const [batch] = this.#sealed;
     if (batch !== undefined) this.#gap.lose(batch.events + batch.lostTold);
     this.removeFirst();
   }
 
-  /** Makes two of the first batch. @returns false: it is one line, and stays */
+  /** Splits the first batch in two. @returns false when it is a single line, which stays */
   splitFirst(): boolean {
     const [batch] = this.#sealed;
     const end = batch?.bytes.indexOf('\n', Math.floor(batch.bytes.byteLength / 2) - 1) ?? -1;
@@ -90,7 +90,7 @@ export class LineQueue {
 
   #replaceFirst({ bytes, events, lostTold }: LineBatch, at: number): void {
     const [head, tail] = [bytes.subarray(0, at), bytes.subarray(at)];
-    // A gap's line is the first of its batch: it goes with the head.
+    // A gap line is the first of its batch, so it stays with the head.
     const gapLines = lostTold > 0 ? 1 : 0;
     const headEvents = countLines(head) - gapLines;
     this.#sealed.splice(
@@ -101,7 +101,7 @@ export class LineQueue {
     );
   }
 
-  /** Begins a batch of its own, so that a batch holds one such line at most, and as its first. */
+  /** Starts a new batch with the gap line, so that a batch holds at most one such line, as its first. */
   #tellGap(): void {
     this.#seal();
     this.#text = this.#gap.line();

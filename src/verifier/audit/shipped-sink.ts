@@ -1,8 +1,8 @@
-/** A sink that records, and another that gets what was recorded: what the first one cannot take has not happened. */
+/** Records events in one sink and forwards recorded ones to another. An event that the first cannot record is not sent on. */
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 import type { AuditMode, OperatedAuditSink } from './sink.ts';
 
-/** @param recorder says whether an event is recorded */
+/** @param recorder decides whether an event is recorded */
 export function shipping(
   recorder: OperatedAuditSink,
   shipper: OperatedAuditSink,
@@ -11,7 +11,7 @@ export function shipping(
   return {
     record(event: DecisionEvent): boolean {
       const isRecorded = recorder.record(event);
-      // With `required` the request is refused then, which the event does not say.
+      // With `required` the request is then denied, which contradicts the event.
       if (isRecorded || mode === 'best_effort') shipper.record(event);
       return isRecorded;
     },

@@ -1,34 +1,34 @@
-/** Standard output such that writing to it never waits for whoever reads it. */
+/** Opens standard output for writes that never block on the reader. */
 import { constants, fstatSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 
 const STANDARD_OUTPUT = 1;
-/** Linux: opens what the descriptor is of once more, so that what is set here is nobody else's. */
+/** Linux: opens the file of the descriptor again, so that O_NONBLOCK does not affect other processes. */
 const ITSELF = '/proc/self/fd/1';
 
-/** Kept: it would close the descriptor with itself. */
+/** Kept referenced: garbage collection of the socket would close the descriptor. */
 let holder: Socket | undefined;
 
-/** @returns a descriptor that is not to be closed */
+/** @returns a descriptor that must not be closed */
 export function openStandardOutput(): number {
   const stats = fstatSync(STANDARD_OUTPUT);
   if (stats.isFile()) return STANDARD_OUTPUT;
-  // A socket cannot be opened by its name.
+  // A socket cannot be opened by a path.
   if (!stats.isSocket()) {
     try {
       return openSync(ITSELF, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
     } catch {
-      // Another system, or a pipe of another user.
+      // Not Linux, or a pipe of another user.
     }
   }
   if (stats.isSocket() || stats.isFIFO()) makeNonBlocking();
   return STANDARD_OUTPUT;
 }
 
-/** Node has no fcntl; a stream on a descriptor sets O_NONBLOCK, for all who share it. */
+/** Node.js has no fcntl. Opening a stream on a descriptor sets O_NONBLOCK, for all processes that share it. */
 function makeNonBlocking(): void {
   holder ??= new Socket({ fd: STANDARD_OUTPUT, readable: false, writable: true });
   holder.unref();
-  // Nothing is written through it.
+  // The stream itself is never written to.
   holder.on('error', () => undefined);
 }

@@ -1,15 +1,15 @@
 /**
- * `--audit required`: each event is written before its answer is given, so that no answer leaves without its record.
- * What cannot be written at once is not recorded. Written means handed to the operating system.
- * One write an event: it costs about 2 µs of CPU more than batches (3.8 and 2.0 µs, measured), and writing once for many requests
- * would save that only with tens in flight, while a single one would wait for another thread (20 µs and more).
+ * `--audit required`: writes each event before the response is sent, so that every response has its record. An event
+ * that cannot be written at once is not recorded. Written means handed to the operating system. One write for each
+ * event costs about 2 µs of CPU more than batches (3.8 and 2.0 µs, measured). One write for many requests would save
+ * that only with tens in flight, and a single request would wait for another thread (20 µs and more).
  */
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 import { type Destination, writeNow } from './destination.ts';
 import { AuditGap } from './gap.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 
-/** How often the file is looked for, and, while nothing can be written, the writing tried, requests or none. */
+/** How often to check the file and, while writing fails, to retry, even without requests. */
 const LOOK_INTERVAL_MS = 1000;
 
 export class WriteThroughSink implements OperatedAuditSink {
@@ -19,7 +19,7 @@ export class WriteThroughSink implements OperatedAuditSink {
   readonly #timer: NodeJS.Timeout;
   #isClosed = false;
 
-  /** Nothing waits. */
+  /** This sink has no queue. */
   readonly queuedBytes = 0;
 
   constructor(destination: Destination, observer: AuditObserver, lookIntervalMs = LOOK_INTERVAL_MS) {
@@ -57,15 +57,15 @@ export class WriteThroughSink implements OperatedAuditSink {
     this.#tellGap();
   }
 
-  /** While something is missing nothing can be written, as far as is known: this finds out. */
+  /** After a lost event, writing is presumed to fail. This tries again. */
   #tellGap(): void {
     if (this.#gap.lost > 0 && this.#write('')) this.#observer.written(0);
   }
 
-  /** @param line empty: only what is missing is told */
+  /** @param line empty to write only the gap line */
   #write(line: string): boolean {
     const destination = this.#destination;
-    // A line that was written in part is ended first, so that it spoils no other.
+    // Ends a partially written line first, so that it does not spoil the next one.
     const before = `${destination.isTorn ? '\n' : ''}${this.#gap.line()}`;
     const bytes = Buffer.from(before + line);
     const { failure, written } = writeNow(destination, bytes);

@@ -1,6 +1,6 @@
 /**
- * The identity that a request claims. For a derived key the bundle states it; for every other key the passport does,
- * not verified yet: enough to deny on, never to allow on (docs/protocol.md, under the table).
+ * The identity that a request claims. For a derived key it comes from the bundle. For every other key it comes from the
+ * passport before verification: enough to deny on, never to allow on (docs/protocol.md, under the table).
  */
 import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../bundle/compile/snapshot.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
@@ -16,9 +16,9 @@ export interface Caller {
   readonly context: Attributes;
   /** Set for a derived key of the bundle. */
   readonly derivedKey: DerivedKey | undefined;
-  /** The bundle's key of the passport's `kid`; undefined when there is none. */
+  /** The bundle's key that the passport's `kid` names; undefined when there is none. */
   readonly bundleKey: BundleKey | undefined;
-  /** The immutable record that says all of the above but `provenance` and the keys: the client, or the claims. */
+  /** The immutable record of everything above except `provenance` and the keys: the client, or the claims. */
   readonly identity: ClientEntry | PassportClaims;
 }
 

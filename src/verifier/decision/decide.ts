@@ -1,6 +1,6 @@
 /**
- * Decides on a request before replay: runs {@link STEPS} and stops at the first denial. Pure: request, bundle and clock
- * are arguments, a verdict comes out; nothing is consumed.
+ * Decides on a request before replay: runs {@link STEPS} and stops at the first denial. Pure: a function of request,
+ * bundle and clock that consumes nothing.
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Credentials } from '../../protocol/credentials.ts';
@@ -22,7 +22,7 @@ export interface Verified {
 }
 
 export interface DecideInputs extends DecisionInputs {
-  /** Called as each step begins, to measure it. */
+  /** Called as each step begins, for the latency metrics. */
   readonly onStep?: (step: StepName) => void;
 }
 
@@ -45,7 +45,7 @@ export function decide(
   return verifiedOf(evaluation);
 }
 
-/** Of an evaluation of which every check passed. */
+/** The result of an evaluation in which every check passed. */
 export function verifiedOf({ evidence, holder, snapshot }: Evaluation): Verified {
   return {
     kind: 'verified',

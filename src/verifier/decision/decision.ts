@@ -1,4 +1,4 @@
-/** The answer to one request. */
+/** The decision on one request. */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import type { Caller } from './caller.ts';
@@ -12,7 +12,7 @@ export interface AllowedDecision {
   readonly snapshot: Snapshot;
   readonly route: Route;
   readonly caller: Caller;
-  /** Names the passport that was presented: base64url SHA-256 of its JWS. */
+  /** Identifies the presented passport: base64url SHA-256 of its JWS. */
   readonly passportSha256: string;
 }
 
@@ -20,6 +20,6 @@ export interface DeniedDecision {
   readonly kind: 'denied';
   readonly decisionId: string;
   readonly denial: Denial;
-  /** When the request led to a route. */
+  /** Set when the request matched a route. */
   readonly routeId: string | undefined;
 }

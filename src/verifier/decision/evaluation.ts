@@ -1,4 +1,4 @@
-/** One request in evaluation: the inputs of the checks, and what each of them has found so far. */
+/** State of one request's evaluation: the inputs of the checks, and what they have found so far. */
 import type { BundleKey, Route, Snapshot, SourceRule } from '../../bundle/compile/snapshot.ts';
 import type { Credentials } from '../../protocol/credentials.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
@@ -14,7 +14,7 @@ export interface DecisionInputs {
   readonly passports: PassportCache;
 }
 
-/** What the checks found that audit may say of a request, whatever the decision. */
+/** What the checks found that the audit event may include, whatever the decision. */
 export interface Evidence {
   route?: Route;
   credentials?: Credentials;
@@ -27,7 +27,7 @@ export interface Evaluation {
   readonly snapshot: Snapshot | undefined;
   readonly inputs: DecisionInputs;
   readonly evidence: Evidence;
-  /** The request's authority in lower case, without the scheme's default port: as the transcript must state it. */
+  /** The request's authority in lower case, without the scheme's default port: the form that the transcript must state. */
   authority: string | undefined;
   /** The bundle's key that the passport names. */
   key: BundleKey | undefined;
@@ -45,8 +45,9 @@ export function newEvaluation(
 }
 
 /**
- * What an earlier check found. Checks run after those that they need, so a missing value is a fault of ours.
- * @throws TypeError which the verifier answers with a denial
+ * Returns what an earlier check found. Checks run after those that they need, so a missing value is a programming
+ * error.
+ * @throws TypeError which the verifier turns into a denial
  */
 export function found<T>(value: T | undefined): T {
   if (value === undefined) throw new TypeError('a check ran before one that it needs');

@@ -1,7 +1,4 @@
-/**
- * What every enforcement point turns its input into, and all that a decision knows of a request.
- * Source: docs/enforcement.md "Enforcement points".
- */
+/** The request as every enforcement point passes it to the decision. Source: docs/enforcement.md "Enforcement points". */
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 
 export interface RequestFacts {
@@ -10,13 +7,13 @@ export interface RequestFacts {
   /** As the enforcement point received it, not normalised. */
   readonly scheme: string;
   readonly authority: string;
-  /** Path and query exactly as sent, one character a byte. */
+  /** Path and query exactly as sent, one character for each byte. */
   readonly target: string;
   readonly headers: RequestHeaders;
   readonly body: BodyState;
 }
 
-/** `unknown`: the enforcement point cannot prove that it holds exactly the bytes that the upstream will receive. */
+/** `unknown`: the enforcement point cannot prove that it has exactly the bytes that the upstream receives. */
 export type BodyState =
   | { readonly kind: 'exact'; readonly bytes: Uint8Array }
   | { readonly kind: 'none' }

@@ -1,8 +1,8 @@
 /**
- * Steps 1 to 5 of the specification, in its order, each a list of checks. The only place that knows this order:
- * `decide.ts` runs them up to the first denial, `explain/` runs them all. Nothing here consumes anything; step 6, replay,
- * is in `verifier.ts`.
- * Source: specification "Request evaluation order (adapter)", docs/protocol.md "Decision: first fault wins".
+ * Steps 1 to 5 of the specification, in order, each a list of checks. This is the only place that defines the order:
+ * `decide.ts` runs them up to the first denial, `explain/` runs them all. They consume nothing; step 6, replay, is in
+ * `verifier.ts`. Source: specification "Request evaluation order (adapter)", docs/protocol.md "Decision: first fault
+ * wins".
  */
 import { readCredentials } from '../../protocol/credentials.ts';
 import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
@@ -31,9 +31,9 @@ export interface Step {
 
 export interface Check {
   readonly name: CheckName;
-  /** Earlier checks that must have passed, or this one has nothing to look at. */
+  /** Earlier checks that must have passed, because this one uses their results. */
   readonly needs: readonly CheckName[];
-  /** Records what it finds in the evaluation; undefined when the check passes. */
+  /** Records its findings in the evaluation; returns undefined when the check passes. */
   readonly run: (evaluation: Evaluation) => Denial | undefined;
 }
 
@@ -49,7 +49,7 @@ export type CheckName =
   | ProofCheckName
   | 'binding';
 
-/** Step 5 before the binding. Each needs the one before: claims that are not verified deserve no verdict. */
+/** Checks of step 5 before the binding. Each needs the one before, because unverified claims deserve no verdict. */
 export type ProofCheckName =
   | 'key'
   | 'passport_signature'

@@ -1,7 +1,6 @@
 /**
- * Why a request was allowed or denied: the verdict of every step and check, and what each of them compared. Nothing is
- * consumed, so replay is not explained.
- * Source: specification "Request evaluation order (adapter)".
+ * Explains why a request is allowed or denied: the verdict of every step and check, and what each of them compared. It
+ * consumes nothing, so it does not explain replay. Source: specification "Request evaluation order (adapter)".
  */
 import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import type { Credentials } from '../../../protocol/credentials.ts';
@@ -23,20 +22,20 @@ export type ExplainInputs = Omit<DecisionInputs, 'passports'>;
 export interface Explanation {
   readonly nowSeconds: number;
   readonly snapshot: Snapshot | undefined;
-  /** What the verifier decides; `verified`: allowed, if the `jti` is unused. */
+  /** The verifier's decision; `verified` means allowed, if the `jti` is unused. */
   readonly decision: Verified | Denial;
-  /** Of steps 1 to 7. */
+  /** Verdicts of steps 1 to 7. */
   readonly steps: readonly StepVerdict[];
   readonly route: Route | undefined;
   readonly credentials: Credentials | undefined;
   readonly caller: Caller | undefined;
-  /** Each source rule of the route, compared alone. */
+  /** Each source rule of the route, compared on its own. */
   readonly rules: readonly ExplainedRule[];
   readonly freshness: ExplainedFreshness | undefined;
   readonly attributes: readonly ExplainedAttribute[];
-  /** Empty without a route, or without credentials that can be read. */
+  /** Empty without a route, or without readable credentials. */
   readonly transcript: readonly ComparedLine[];
-  /** For a denial about clocks: the decision at the time at which the proof says it was made. */
+  /** For a denial that depends on the clock: the decision at the time at which the proof says it was made. */
   readonly whenMade: { readonly nowSeconds: number; readonly decision: Verified | Denial } | undefined;
 }
 
@@ -84,7 +83,7 @@ export function explainRequest(
   };
 }
 
-/** An explanation does not rely on signatures that another one verified. */
+/** An explanation uses its own cache, so that it verifies every signature itself. */
 function withCache(inputs: ExplainInputs): DecisionInputs {
   return { ...inputs, passports: createPassportCache() };
 }

@@ -1,15 +1,17 @@
 /**
- * The signed transcript and the one that is made again from the request, line beside line. The binding itself is
- * decided by `steps/binding.ts`; this shows what it compared.
- * Source: docs/protocol.md "Transcript".
+ * Compares the signed transcript with the one rebuilt from the request, line by line. `steps/binding.ts` decides on the
+ * binding; this shows what it compared. Source: docs/protocol.md "Transcript".
  */
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../../protocol/transcript.ts';
 
-/** What the request shows for a line. */
+/** The request's value for a line. */
 export type RebuiltValue =
   | { readonly kind: 'value'; readonly value: string }
-  /** `body_unavailable`: not known exactly. `header_missing`, `header_repeated`: not there exactly once. */
+  /**
+   * `body_unavailable`: the exact body is unknown. `header_missing`, `header_repeated`: the header does not occur
+   * exactly once.
+   */
   | { readonly kind: 'unknown'; readonly why: 'body_unavailable' | 'header_missing' | 'header_repeated' };
 
 export interface ComparedLine {
@@ -20,7 +22,7 @@ export interface ComparedLine {
   readonly isEqual: boolean;
 }
 
-/** In the transcript's order; headers that the route wants and the caller did not sign stand among the others. */
+/** In the transcript's order. Headers that the route requires and the caller did not sign are sorted among the others. */
 export function compareTranscripts(
   signed: Transcript,
   rebuilt: RebuiltTranscript,
@@ -42,7 +44,7 @@ export function compareTranscripts(
   });
 }
 
-/** Before the name of a signed header. */
+/** Prefix of a signed header's name. */
 export const HEADER_LINE = 'header.';
 
 function headerLineNames(...sides: readonly ReadonlyMap<string, unknown>[]): readonly string[] {

@@ -1,11 +1,11 @@
-/** Runs every check of {@link STEPS}, also after a denial: a later fault is worth knowing while fixing the first one. */
+/** Runs every check of {@link STEPS}, also after a denial, so that later faults are visible while the first is fixed. */
 import type { Denial } from '../../../protocol/reasons.ts';
 import type { Evaluation } from '../evaluation.ts';
 import { type Check, type CheckName, STEPS, type Step } from '../steps.ts';
 
 /**
- * `would_pass`, `would_fail`: after the check that decided. `not_reached`: a check that this one needs failed.
- * `not_checked`: the answer would consume the proof.
+ * `would_pass`, `would_fail`: the check comes after the one that decided. `not_reached`: a check that this one needs
+ * failed. `not_checked`: checking would consume the proof.
  */
 export type Verdict = 'passed' | 'failed' | 'would_pass' | 'would_fail' | 'not_reached' | 'not_checked';
 
@@ -22,7 +22,7 @@ export interface StepVerdict {
   readonly verdict: Verdict;
   /** The first denial within the step. */
   readonly denial: Denial | undefined;
-  /** None in steps 6 and 7, which are not explained. */
+  /** Empty for steps 6 and 7, which are not explained. */
   readonly checks: readonly CheckVerdict[];
 }
 
@@ -53,7 +53,7 @@ export function explainSteps(evaluation: Evaluation): readonly StepVerdict[] {
   ];
 }
 
-/** That of the first check that did not pass; otherwise all have the same. */
+/** The verdict of the first check that did not pass; otherwise all checks have the same verdict. */
 function verdictOfStep(step: Step['number'], checks: readonly CheckVerdict[]): StepVerdict {
   const first = checks.find(({ verdict }) => verdict !== 'passed' && verdict !== 'would_pass') ?? checks[0];
   return { step, verdict: first?.verdict ?? 'not_reached', denial: first?.denial, checks };

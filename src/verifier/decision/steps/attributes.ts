@@ -11,7 +11,7 @@ export function checkAttributes(route: Route, caller: Caller): Denial | undefine
   );
 }
 
-/** A missing name is told before a wrong value; within each, the first name in byte order. */
+/** Reports missing attributes before mismatches; within each, the first name in byte order. */
 function checkEach(
   required: readonly RequiredAttribute[],
   actual: Attributes,

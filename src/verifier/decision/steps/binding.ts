@@ -1,7 +1,4 @@
-/**
- * The end of step 5: the transcript rebuilt from the request, the bundle and the passport equals the signed one,
- * byte for byte.
- */
+/** The end of step 5: the transcript rebuilt from request, bundle and passport must equal the signed one, byte for byte. */
 import type { Route } from '../../../bundle/compile/snapshot.ts';
 import { contentSha256 } from '../../../protocol/body-binding.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
@@ -21,11 +18,11 @@ export function checkBinding(evaluation: Evaluation): Denial | undefined {
   const rebuilt = rebuildTranscript(evaluation);
   if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))
     return undefined;
-  // A transcript has one spelling only, so texts that differ differ in a line.
+  // A transcript has exactly one encoding, so texts that differ have a line that differs.
   return deny('request_binding_mismatch', firstDifference(transcript, rebuilt) ?? 'headers');
 }
 
-/** The transcript as the request, the bundle and the passport make it. */
+/** Builds the transcript that the request, the bundle and the passport imply. */
 export function rebuildTranscript({ authority, evidence, facts, snapshot }: Evaluation): RebuiltTranscript {
   const route = found(evidence.route);
   const { passport, proof } = found(evidence.credentials);
@@ -51,7 +48,7 @@ export function rebuildTranscript({ authority, evidence, facts, snapshot }: Eval
 
 const NO_BODY = new Uint8Array(0);
 
-/** undefined: the body is bound and not known exactly. */
+/** undefined when the body is bound but not known exactly. */
 function boundBody({ method, body }: RequestFacts, route: Route): string | undefined {
   switch (body.kind) {
     case 'exact':
@@ -63,7 +60,7 @@ function boundBody({ method, body }: RequestFacts, route: Route): string | undef
   }
 }
 
-/** The caller's names and the route's, sorted. */
+/** Headers that the caller signed and those that the route requires, sorted. */
 function rebuildHeaders(sent: Transcript, route: Route, facts: RequestFacts): RebuiltTranscript['headers'] {
   if (sent.headers.length === 0 && route.signedHeaders.length === 0) return [];
   const names = new Set([...sent.headers.map(({ name }) => name), ...route.signedHeaders]);

@@ -3,9 +3,7 @@ import type { FreshnessGroup, FreshnessRule, Snapshot } from '../../../bundle/co
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
 
-/**
- * @param realtimeStalenessSeconds most age of the bundle for `realtime` routes (`--realtime-staleness`)
- */
+/** @param realtimeStalenessSeconds maximum age of the bundle for `realtime` routes (`--realtime-staleness`) */
 export function checkFreshness(
   rule: FreshnessRule,
   snapshot: Snapshot,
@@ -14,7 +12,7 @@ export function checkFreshness(
 ): Denial | undefined {
   if (rule.kind === 'unknown') return deny('bundle_freshness_unknown');
   const { expiresAtSeconds, freshAsOfSeconds, skewSeconds } = snapshot;
-  // A clock that was set back would make a bundle fresh for as long as that.
+  // A clock that was set back would otherwise keep a bundle fresh for as long.
   if (!hasStarted(freshAsOfSeconds, nowSeconds, skewSeconds))
     return deny('stale_bundle_fail_closed', 'clock');
   if (hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)) return deny('stale_bundle_fail_closed', 'expired');
@@ -24,7 +22,7 @@ export function checkFreshness(
     : deny('stale_bundle_fail_closed', 'stale');
 }
 
-/** Those that {@link checkFreshness} denies now, by their rules. */
+/** The groups of routes that {@link checkFreshness} denies now. */
 export function staleGroups(
   snapshot: Snapshot,
   nowSeconds: number,
@@ -35,7 +33,7 @@ export function staleGroups(
   );
 }
 
-/** How old the bundle may be on the route, seconds. */
+/** Maximum age of the bundle on the route, seconds. */
 export function mostAgeSeconds(
   rule: Exclude<FreshnessRule, { kind: 'unknown' }>,
   realtimeStalenessSeconds: number,

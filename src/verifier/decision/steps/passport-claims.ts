@@ -1,7 +1,4 @@
-/**
- * Within step 5: a passport claims no more than the key that signed it may say.
- * Source: docs/protocol.md "Passport".
- */
+/** Part of step 5: the claims of a passport stay within what its signing key may state. Source: docs/protocol.md "Passport". */
 import type { BundleKey, DerivedKey, IssuerKey } from '../../../bundle/compile/snapshot.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import type { Attributes, Passport, PassportClaims } from '../../../protocol/passport.ts';
@@ -14,7 +11,7 @@ export function passportClaimsAllowed({ claims }: Passport, key: BundleKey, hold
     : allowedForIssuer(claims, key);
 }
 
-/** A derived key signs its own passport and says exactly what the bundle says of it. */
+/** A derived key signs its own passport and states exactly what the bundle states about it. */
 function allowedForDerivedKey(claims: PassportClaims, key: DerivedKey, holder: PublicKey): boolean {
   const { client } = key;
   return (

@@ -1,6 +1,6 @@
 /**
- * The checks of passport and proof in step 5, in the order of `steps.ts`; the binding to the request comes after them.
- * Source: docs/protocol.md "Decision: first fault wins", step 5.
+ * Checks of passport and proof in step 5, in the order of `steps.ts`, before the binding to the request. Source:
+ * docs/protocol.md "Decision: first fault wins", step 5.
  */
 import type { BundleKey } from '../../../bundle/compile/snapshot.ts';
 import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../../protocol/limits.ts';
@@ -14,7 +14,7 @@ import { passportClaimsAllowed } from './passport-claims.ts';
 
 const NO_GRACE_SECONDS = 0;
 
-/** The bundle has the key and it is valid now: the site's skew applies to its start, its end has no grace. */
+/** The bundle has the key and it is valid now. The site's skew applies to the start of its validity, not to the end. */
 export function checkKey(evaluation: Evaluation): Denial | undefined {
   const { evidence, inputs, snapshot } = evaluation;
   const { nowSeconds } = inputs;
@@ -57,8 +57,8 @@ function verifyPassport(
   if (!verifySignature(key, passport.signingInput, passport.signature)) return undefined;
   const { holderJwk } = passport.claims;
   const isOwnKey = thumbprintOf(holderJwk) === key.thumbprint;
-  // A derived key can sign any number of passports: other holders' points are not worth checking, and a passport whose
-  // claims are not allowed is not worth a place in the cache.
+  // A derived key can sign any number of passports. Other holders' points need no validation, and passports with
+  // disallowed claims are not cached.
   if (bundleKey.kind === 'derived_key' && !isOwnKey) return NO_HOLDER;
   const holder = isOwnKey ? key : importPublicKey(holderJwk);
   const verified = { passport, verifiedByThumbprint: key.thumbprint, holder };

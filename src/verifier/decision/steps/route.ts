@@ -6,11 +6,11 @@ import type { RequestFacts } from '../request-facts.ts';
 
 export interface MatchedRoute {
   readonly route: Route;
-  /** Lower case, without the scheme's default port: as the transcript must state it. */
+  /** Lower case, without the scheme's default port: the form that the transcript must state. */
   readonly authority: string;
 }
 
-/** Path, origin, method and template lead to one route. */
+/** Matches target, origin, method and template to one route. */
 export function matchRoute(facts: RequestFacts, snapshot: Snapshot): MatchedRoute | Denial {
   if (!isCanonicalTarget(facts.target)) return deny('bundle_route_missing', 'path_not_canonical');
   const authority = normalizeAuthority(facts.scheme, facts.authority);

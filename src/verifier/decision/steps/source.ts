@@ -1,10 +1,10 @@
-/** Step 2: a source rule matches issuer, trust domain, subject and key binding; a derived key's client is granted. */
+/** Step 2: a source rule matches issuer, trust domain, subject and key binding; a derived key's client has a grant. */
 import type { Access, Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import { type Denial, deny, type Reason } from '../../../protocol/reasons.ts';
 import type { Caller } from '../caller.ts';
 
-/** What fails at each depth; when several rules fail, the furthest that any of them got is told. */
+/** The denial for each depth. When several rules fail, the one that matched furthest determines the reason. */
 const FAULT_AT_DEPTH = [
   'source_issuer_mismatch',
   'source_trust_domain_mismatch',
@@ -13,16 +13,16 @@ const FAULT_AT_DEPTH = [
 ] as const satisfies readonly Reason[];
 type Depth = 0 | 1 | 2 | 3;
 
-/** Below this many rules, comparing them costs less than looking an earlier answer up. */
+/** With fewer rules, comparing them costs less than a cache lookup. */
 const RULES_WORTH_REMEMBERING = 8;
 
 /**
- * Answers given before. Routes, clients and claims never change, they are replaced: an answer holds for as long as all
- * three are there, and goes with whichever goes first.
+ * Cache of earlier results. Routes, clients and claims are immutable and get replaced, so a result never becomes
+ * invalid and is garbage-collected with its route or identity.
  */
 const remembered = new WeakMap<Route, WeakMap<Caller['identity'], SourceRule | Denial>>();
 
-/** The rule that admits the caller, or the denial. */
+/** Returns the rule that admits the caller, or the denial. */
 export function matchSource(route: Route, caller: Caller): SourceRule | Denial {
   if (route.sources.length < RULES_WORTH_REMEMBERING) return compareRules(route, caller);
   let ofRoute = remembered.get(route);
