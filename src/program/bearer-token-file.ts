@@ -1,4 +1,4 @@
-/** A file that holds one bearer token. */
+/** Reads a file that contains one bearer token. */
 import { CliError, usageError } from './errors.ts';
 import { readInputBytes } from './input-files.ts';
 
@@ -6,9 +6,9 @@ const MAX_BYTES = 8192;
 const TOKEN = /^[!-~]{1,4096}$/;
 
 /**
- * One line, white space around it ignored. Meant to be read for each use: rotation replaces the file. A mounted secret may be
- * readable by a group, so its mode is not judged.
- * @throws CliError that names the file and says nothing of what it holds
+ * Expects one token; surrounding white space is ignored. Callers read it for each use, because rotation replaces the file.
+ * The file mode is not checked, because a mounted secret may be readable by a group.
+ * @throws CliError that names the file and does not contain the token
  */
 export async function readBearerTokenFile(path: string): Promise<string> {
   const bytes = await readInputBytes(path, { maxBytes: MAX_BYTES, secret: false });
@@ -17,7 +17,7 @@ export async function readBearerTokenFile(path: string): Promise<string> {
   throw usageError('token_file_invalid', `${path} does not hold one token`);
 }
 
-/** The same where the token may not be there now and then. */
+/** As {@link readBearerTokenFile}, but undefined when the file is missing or invalid, as during a rotation. */
 export async function readBearerTokenFileIfUsable(path: string): Promise<string | undefined> {
   try {
     return await readBearerTokenFile(path);

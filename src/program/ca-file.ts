@@ -1,11 +1,11 @@
-/** Certificates that a setting names to trust, in place of the system's. */
+/** Reads a file of CA certificates that replaces the system's trust store. */
 import { checkedCaPem } from '../client/ca-certificates.ts';
 import { usageError } from './errors.ts';
 import { readPemFile } from './input-files.ts';
 
 /**
- * The file's text; undefined when no file is named. A file of something else would be taken by Node without a word, and
- * then nobody be trusted.
+ * Returns the file's text; undefined when no file is configured. Validates the certificates, because Node silently accepts
+ * a file without any and then trusts no server.
  * @throws CliError `ca_invalid`, or as `readInputText`
  */
 export async function readCaFile(path: string | undefined): Promise<string | undefined> {

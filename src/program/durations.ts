@@ -1,4 +1,4 @@
-/** Durations as people write them: integers with `h`, `m`, `s`, `ms`, in this order: `1m30s`, `500ms`. */
+/** Parses and formats durations: integers with the units `h`, `m`, `s`, `ms` in this order, such as `1m30s` or `500ms`. */
 
 const PARTS = /^(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m(?!s))?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?$/;
 
@@ -10,7 +10,7 @@ export function parseDurationMs(text: string): number | undefined {
   return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 + Number(milliseconds);
 }
 
-/** The shortest spelling that {@link parseDurationMs} reads back; whole milliseconds. */
+/** Formats whole milliseconds so that {@link parseDurationMs} returns the same value. */
 export function formatDurationMs(durationMs: number): string {
   const hours = Math.floor(durationMs / 3_600_000);
   const minutes = Math.floor(durationMs / 60_000) % 60;

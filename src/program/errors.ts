@@ -1,15 +1,15 @@
 /**
- * Every way in which a command fails: a stable code for scripts, one line for people, and an exit code.
+ * Errors of commands: a stable code for scripts, a one-line message for people, and an exit code.
  * Source: docs/cli.md "Errors and exit codes".
  */
 
-/** What a process's exit code says. 1, for a fault of Proofgate itself, is nobody's to choose. */
+/** Exit codes of a process. 1 is for faults of Proofgate itself. */
 export const EXIT_CODES = {
   done: 0,
   internal: 1,
-  /** The command line, or a file that it names, is wrong: call again after mending it. */
+  /** The command line or a file that it names is invalid: correct it and run again. */
   usage: 2,
-  /** Understood, and turned down: by a verifier, by the API, by a bundle's or a profile's rules. */
+  /** The input is valid, and a verifier, the API or a rule of a bundle or profile rejected it. */
   refused: 3,
   /** Timed out, or still pending. */
   timed_out: 4,
@@ -19,7 +19,7 @@ export type FailureKind = Exclude<keyof typeof EXIT_CODES, 'done'>;
 
 const CODE = /^[a-z][a-z0-9_]*$/;
 
-/** The one error that commands throw. Neither code nor explanation ever holds a secret. */
+/** The error that commands throw. Its code and its explanation never contain a secret. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly code: string;
@@ -27,7 +27,7 @@ export class CliError extends Error {
 
   /**
    * @param code stable, snake case
-   * @param explanation becomes one line, whatever it holds
+   * @param explanation converted to one line
    */
   constructor(kind: FailureKind, code: string, explanation: string) {
     super(oneLine(explanation));
@@ -47,13 +47,13 @@ export function usageError(code: string, explanation: string): CliError {
 
 const MAX_EXPLANATION_CHARACTERS = 2000;
 
-/** Line breaks become spaces, other control characters go: a terminal shows what is said, on one line. */
+/** Replaces line breaks by spaces and removes other control characters, so that a terminal shows one line. */
 export function oneLine(text: string): string {
   const line = text.replace(/\s+/g, ' ').replace(/\p{C}/gu, '').trim();
   return line.length <= MAX_EXPLANATION_CHARACTERS ? line : `${line.slice(0, MAX_EXPLANATION_CHARACTERS)}…`;
 }
 
-/** Anything that was thrown as the error to show; what nobody foresaw is `internal`, without its stack. */
+/** Converts any thrown value to the error to show. An unexpected error becomes `internal`, without its stack trace. */
 export function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   const explanation = error instanceof Error && error.message !== '' ? error.message : 'unexpected failure';

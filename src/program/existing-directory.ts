@@ -1,10 +1,10 @@
-/** The directory where a service keeps what must survive a restart. */
+/** Checks the directory in which a service keeps data that must survive a restart. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { systemErrorCode, usageError } from './errors.ts';
 
 /**
- * It is not created here: a volume that is not mounted must not look like a service without a past.
+ * Does not create the directory: a volume that is not mounted must not look like a new, empty service.
  * @throws CliError `state_dir_unusable`, `data_dir_unusable`
  */
 export async function assertStateDirectory(

@@ -1,4 +1,4 @@
-/** Reading what a command is pointed at: regular files of bounded size, and what is wrong otherwise. */
+/** Reads input files of commands: regular files of bounded size, and standard input. */
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -6,13 +6,13 @@ import { type CliError, systemErrorCode, usageError } from './errors.ts';
 
 export interface InputFileRule {
   readonly maxBytes: number;
-  /** Refuses a file that its group or others may read or write. */
+  /** Rejects a file that its group or others can access. */
   readonly secret: boolean;
 }
 
 /**
- * Opens first and asks the open file what it is, so that nothing can be swapped in between. Symbolic links are
- * followed: mounted secrets are links.
+ * Opens the file first and checks the open descriptor, so that the file cannot be swapped in between. Follows symbolic
+ * links, because mounted secrets are links.
  * @throws CliError `file_not_found`, `file_is_directory`, `file_not_regular`, `file_unreadable`,
  *   `file_too_large`, `file_permissions`
  */
@@ -40,7 +40,7 @@ export async function readInputText(path: string, maxBytes: number): Promise<str
 
 const MAX_PEM_BYTES = 4 * 1024 * 1024;
 
-/** Certificates as text, whatever it is; undefined when no file is named. @throws CliError as {@link readInputText} */
+/** The text of a PEM file, not validated; undefined when no file is configured. @throws CliError as {@link readInputText} */
 export async function readPemFile(path: string | undefined): Promise<string | undefined> {
   return path === undefined ? undefined : readInputText(path, MAX_PEM_BYTES);
 }
@@ -68,7 +68,7 @@ async function checkOpenFile(handle: FileHandle, path: string, rule: InputFileRu
   if (stats.size > rule.maxBytes) throw tooLarge(path, rule.maxBytes);
 }
 
-/** The size was checked, but a file may grow meanwhile. */
+/** Checks the size again, because the file may have grown after the first check. */
 async function readBounded(handle: FileHandle, path: string, maxBytes: number): Promise<Buffer> {
   try {
     const bytes = await handle.readFile();
@@ -96,7 +96,7 @@ function fileError(error: unknown, path: string): CliError {
 }
 
 /**
- * All of standard input, at most `maxBytes`.
+ * Reads all of standard input, at most `maxBytes`.
  * @throws CliError `input_too_large`
  */
 export async function readStandardInput(maxBytes: number): Promise<Buffer> {

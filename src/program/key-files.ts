@@ -1,6 +1,6 @@
 /**
- * Keys as files: private ones as PKCS#8 PEM (RFC 5958, RFC 7468) that only their owner may read, public ones as a
- * JWK (RFC 7517) or as PEM.
+ * Reads key files: private keys as PKCS#8 PEM (RFC 5958, RFC 7468) that only the owner can read, public keys as JWK
+ * (RFC 7517) or PEM.
  */
 import { createPublicKey } from 'node:crypto';
 import { importPublicJwk, type PublicKey } from '../protocol/public-key.ts';
@@ -12,7 +12,7 @@ import { readInputBytes, readInputText } from './input-files.ts';
 const MAX_KEY_FILE_BYTES = 16 * 1024;
 
 /**
- * Ed25519 or P-256, PKCS#8 PEM, not encrypted, of mode 0600 or narrower.
+ * Reads an Ed25519 or P-256 private key: PKCS#8 PEM, not encrypted, mode 0600 or narrower.
  * @throws CliError `public_key_where_private_expected`, `private_key_invalid`, or as `readInputBytes`
  */
 export async function readSigningKeyFile(path: string): Promise<SigningKey> {
@@ -37,8 +37,8 @@ function holdsPublicKey(content: string): boolean {
 }
 
 /**
- * A JWK, with `kid`, `alg` and `use` beside the key's own members allowed and without effect, or a PEM
- * (`PUBLIC KEY`). Keys are told apart by thumbprint, so that no name in a file can stand for another key.
+ * Reads a JWK or a PEM (`PUBLIC KEY`). A JWK may have `kid`, `alg` and `use`; they have no effect. A key is identified by
+ * its thumbprint, so a `kid` in a file cannot impersonate another key.
  * @throws CliError `private_key_where_public_expected`, `public_key_invalid`, or as `readInputText`
  */
 export async function readPublicKeyFile(path: string): Promise<PublicKey> {

@@ -1,4 +1,4 @@
-/** Addresses to listen on: `HOST:PORT`, `[IPv6]:PORT`, and for gRPC `unix:PATH`. */
+/** Parses listen addresses: `HOST:PORT`, `[IPv6]:PORT`, and for gRPC `unix:PATH`. */
 import { usageError } from './errors.ts';
 
 export interface HostAndPort {
@@ -24,11 +24,11 @@ export function parseHostAndPort(flag: string, address: string): HostAndPort {
   return { host, port };
 }
 
-/** Longest path that a Unix socket can have on Linux (unix(7)), less the byte that ends it. */
+/** Maximum path length of a Unix socket on Linux (unix(7)), without the terminating byte. */
 const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
- * Checks an address of the ext_authz server and gives it back.
+ * Validates an address of the ext_authz server and returns it unchanged.
  * @throws CliError `bad_address`
  */
 export function parseGrpcAddress(flag: string, address: string): string {

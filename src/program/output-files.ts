@@ -1,4 +1,4 @@
-/** Files that a command writes: new ones, that must not be there yet, and ones that are replaced as a whole. */
+/** Writes files durably: new files that must not exist yet, and atomic replacements. */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
@@ -8,12 +8,12 @@ import { type CliError, systemErrorCode, usageError } from './errors.ts';
 export interface FileToWrite {
   readonly path: string;
   readonly content: string | Uint8Array;
-  /** 0o600 for whatever is secret; no mask widens it. */
+  /** 0o600 for secrets; a umask can only narrow it. */
   readonly mode: 0o600 | 0o644;
 }
 
 /**
- * Writes a file that did not exist (`O_EXCL`, which follows no link), to the disk; removes it when that fails.
+ * Creates a file (`O_EXCL`, which follows no link) and syncs it to disk; removes it when that fails.
  * @throws CliError `file_exists`, `file_not_written`
  */
 export async function writeNewFile(file: FileToWrite): Promise<void> {
@@ -36,8 +36,8 @@ export async function writeNewFile(file: FileToWrite): Promise<void> {
 }
 
 /**
- * Puts a file in place at once: whoever reads meanwhile sees the old or the new one, whole. Refuses to replace
- * anything but a regular file, `/dev/stdout` for one.
+ * Replaces a file atomically: a concurrent reader sees the complete old or new content. Rejects a path that exists and is
+ * not a regular file, such as `/dev/stdout`.
  * @throws CliError `file_is_directory`, `file_not_regular`, `file_not_written`
  */
 export async function replaceFile(file: FileToWrite): Promise<void> {
@@ -61,7 +61,7 @@ export async function replaceFile(file: FileToWrite): Promise<void> {
   }
 }
 
-/** A file's name is in its directory: without this it may be gone after a power cut, however well it was written. */
+/** Syncs a directory: without this, a new file's name may be lost in a power cut although its content was synced. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -95,7 +95,7 @@ function writeError(error: unknown, path: string): CliError {
   }
 }
 
-/** Takes back what {@link writeNewFile} has made. */
+/** Removes a file that {@link writeNewFile} created. */
 export async function removeFile(path: string): Promise<void> {
   await unlink(path);
 }

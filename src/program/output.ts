@@ -1,5 +1,5 @@
 /**
- * What a command says: results on stdout, errors and notes on stderr, as text or as JSON, one object a line.
+ * Output of a command: results on stdout, errors and notes on stderr, as text or as JSON with one object a line.
  * Source: docs/cli.md "Output".
  */
 import type { Writable } from 'node:stream';
@@ -9,10 +9,10 @@ import { visibleJson } from './visible-text.ts';
 export const OUTPUT_FORMATS = ['text', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
-/** Variables of the process's environment. */
+/** The process's environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Members of a JSON answer, snake case. */
+/** Members of a JSON result, in snake case. */
 export type JsonMembers = { readonly [member: string]: unknown };
 
 const RED = '\u001b[31m';
@@ -44,14 +44,14 @@ export class Output {
     this.#format = format;
   }
 
-  /** The command's result: lines for people, or the object. */
+  /** Writes the command's result: the lines as text, or the object as JSON. */
   result(lines: readonly string[], object: JsonMembers): void {
     this.#endProgress();
     const text = this.#format === 'json' ? visibleJson(object) : lines.join('\n');
     if (text !== '') this.stdout.write(`${text}\n`);
   }
 
-  /** What the process ends with unless it fails. 0 where nobody says. */
+  /** Exit code of the process unless the command throws; 0 by default. */
   get exitCode(): number {
     return this.#exitCode;
   }
@@ -61,7 +61,7 @@ export class Output {
     this.#exitCode = exitCode;
   }
 
-  /** Something worth knowing that is neither result nor failure. */
+  /** Writes a note, which is neither a result nor an error. */
   note(code: string, text: string): void {
     this.#endProgress();
     this.#stderr.write(
@@ -70,8 +70,8 @@ export class Output {
   }
 
   /**
-   * How something that lasts stands: one line, written over by the next and gone in the end.
-   * @returns false when nothing was shown, since nobody watches a terminal
+   * Shows progress: one line that the next one overwrites and the result erases.
+   * @returns false when stderr is not a terminal or the format is JSON, so that nothing was shown
    */
   progress(text: string): boolean {
     if (!this.#rewritesLines || this.#format === 'json') return false;
@@ -99,10 +99,10 @@ function isTerminal(stream: Writable): boolean {
   return 'isTTY' in stream && stream.isTTY === true;
 }
 
-/** What a command has of the process around it. */
+/** Environment, output and version that a command gets from its process. */
 export interface CliContext {
   readonly env: Environment;
   readonly output: Output;
-  /** Of the package, such as `0.2.4`. */
+  /** Package version, such as `0.2.4`. */
   readonly version: string;
 }

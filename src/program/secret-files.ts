@@ -1,6 +1,5 @@
 /**
- * Control's own secrets as files: made once with mode 0600, complete before they have their name, refused when anybody
- * else may read them; and secrets that somebody mounts.
+ * Secret files: those that Control generates once with mode 0600 and publishes atomically, and those that are mounted.
  */
 import { randomBytes } from 'node:crypto';
 import { link, stat, unlink } from 'node:fs/promises';
@@ -11,12 +10,12 @@ import { writeNewFile } from './output-files.ts';
 
 const MAX_SECRET_BYTES = 64 * 1024;
 
-/** A file that Control itself makes. */
+/** A secret file that Control itself generates. */
 export interface SecretFile {
   readonly path: string;
-  /** Undefined when there is none. @throws CliError `file_permissions` and as `readInputBytes` */
+  /** Undefined when the file does not exist. @throws CliError `file_permissions` and as `readInputBytes` */
   read(): Promise<string | undefined>;
-  /** On the disk as a whole, or not there. @returns false when there was one already @throws CliError `file_not_written` */
+  /** Creates the file atomically and durably. @returns false when it already exists @throws CliError `file_not_written` */
   create(content: string): Promise<boolean>;
   remove(): Promise<void>;
 }
@@ -37,7 +36,7 @@ export function secretFile(path: string): SecretFile {
   };
 }
 
-/** A link has a name at once and takes nobody's place, so that no other instance reads half a file. */
+/** A hard link publishes the complete file atomically and never replaces one, so no other instance reads half a file. */
 async function createWhole(path: string, content: string): Promise<boolean> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(8).toString('hex')}`);
   await writeNewFile({ path: temporary, content, mode: 0o600 });
@@ -53,8 +52,8 @@ async function createWhole(path: string, content: string): Promise<boolean> {
 }
 
 /**
- * A secret that somebody else provides, such as a mounted one: its group may read it (Kubernetes' `fsGroup`), others not.
- * One trailing line break is not part of it.
+ * Reads a mounted secret: its group may have access (Kubernetes' `fsGroup`), others must not. One trailing line break is
+ * not part of the secret.
  * @throws CliError `file_permissions`, `file_empty`, or as `readInputBytes`
  */
 export async function readMountedSecret(path: string): Promise<string> {

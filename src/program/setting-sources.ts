@@ -1,5 +1,5 @@
 /**
- * Where the values of settings come from: flag before variable before `--config` file before default.
+ * Reads the values of settings, in this order of precedence: flag, environment variable, `--config` file, default.
  * Source: docs/cli.md "Settings".
  */
 import { usageError } from './errors.ts';
@@ -7,7 +7,7 @@ import { readInputText } from './input-files.ts';
 import type { Environment } from './output.ts';
 import { optional, type Setting, type SettingDeclarations, type SettingValues, text } from './settings.ts';
 
-/** The texts given on the command line, by flag; absent when the flag was not given. */
+/** Raw values from the command line, by flag; absent when the flag was not given. */
 export type GivenFlags = ReadonlyMap<string, readonly string[]>;
 
 export interface SettingSources {
@@ -29,12 +29,12 @@ export function memberOf(flag: string): string {
   return flag.replaceAll('-', '_');
 }
 
-/** The texts to read each setting from, by flag; absent where its default holds. */
+/** Raw values of each setting, by flag; absent when the default applies. */
 export type SettingTexts = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Takes each setting from its first source.
- * @param settings all that the command knows: anything else in its file is refused
+ * Takes each setting from the source of highest precedence that has it.
+ * @param settings all settings of the command: any other member of its file is rejected
  * @throws CliError with exit code 2
  */
 export async function collectTexts(
@@ -67,7 +67,7 @@ export function settingValues<S extends SettingDeclarations>(
   texts: SettingTexts,
 ): SettingValues<S> {
   const values = Object.entries(declarations).map(([name, setting]) => [name, settingValue(setting, texts)]);
-  // Each value was read by the setting of its name.
+  // Safe: each value was parsed by the setting of its name.
   return Object.fromEntries(values) as SettingValues<S>;
 }
 
@@ -76,8 +76,8 @@ function flagOf(flag: string): string {
 }
 
 /**
- * What one source says under the setting's flag or its aliases.
- * @param nameOf how that source calls a flag
+ * The values of a setting in one source, under its flag or its aliases.
+ * @param nameOf name of a flag in that source
  * @throws CliError `aliases_differ`
  */
 function textsOfNames(
@@ -118,7 +118,7 @@ async function readConfigFile(file: string, settings: readonly Setting<unknown>[
   const given = new Map<string, readonly string[]>();
   for (const [member, value] of Object.entries(config)) {
     const setting = settings.find(({ flag, aliases }) => [flag, ...aliases].map(memberOf).includes(member));
-    // A file that names another one would leave open which of the two holds.
+    // A `config` member is rejected: with two files the precedence would be unclear.
     if (setting === undefined || setting === CONFIG_SETTING) {
       throw usageError('config_unknown_member', `${file}: ${member} is not a setting of this command`);
     }
@@ -133,7 +133,7 @@ async function readConfigFile(file: string, settings: readonly Setting<unknown>[
 }
 
 async function parseConfig(content: string, file: string): Promise<object> {
-  // Loaded only for those who have such a file: the parser costs more than the rest of a command's start.
+  // Loaded on demand: the parser costs more than the rest of a command's startup.
   const { parseStrictYaml, StrictYamlError } = await import('../protocol/strict-yaml.ts');
   try {
     const value = parseStrictYaml(content);

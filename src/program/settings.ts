@@ -1,6 +1,6 @@
 /**
- * How commands declare what they can be told. A setting is declared once, as the flag that people type; its
- * variable (`PROOFGATE_<FLAG>`) and its member in a `--config` file follow from the flag.
+ * Declares the settings of commands. A setting is declared once, as a flag; its environment variable
+ * (`PROOFGATE_<FLAG>`) and its member in a `--config` file follow from the flag.
  *
  *     const SETTINGS = {
  *       key: required(text('--key <file>', 'private key')),
@@ -14,16 +14,16 @@
 import { formatDurationMs, parseDurationMs } from './durations.ts';
 import { usageError } from './errors.ts';
 
-/** What a scalar in a `--config` file must be, so that YAML's reading of it changes nothing. */
+/** Required YAML type of a value in a `--config` file, so that YAML's type conversion does not change the value. */
 export type FileScalar = 'string' | 'number' | 'boolean';
 
-/** What holds when nobody gives a value. */
+/** What applies when no source has a value. */
 type Absent<T> = { readonly kind: 'required' } | { readonly kind: 'value'; readonly value: T };
 
 export interface Setting<T> {
   /** `bundle-key` for `--bundle-key`. */
   readonly flag: string;
-  /** Other flags for the same, each with its variable and member. Both given with different values is an error. */
+  /** Other flags for the same setting, each with its variable and member. Different values for two of them are an error. */
   readonly aliases: readonly string[];
   /** `f` for `-f`; undefined without one. */
   readonly letter: string | undefined;
@@ -32,17 +32,17 @@ export interface Setting<T> {
   readonly description: string;
   readonly fileScalar: FileScalar;
   readonly repeatable: boolean;
-  /** Stands between the values of a repeatable setting in its variable. */
+  /** Separates the values of a repeatable setting in its environment variable. */
   readonly separator: string;
   readonly absent: Absent<T>;
   /**
-   * Reads the texts that one source gives: exactly one, unless the setting is repeatable.
+   * Parses the values of one source: exactly one, unless the setting is repeatable.
    * @throws CliError with exit code 2
    */
   read(texts: readonly string[]): T;
 }
 
-/** A setting before it is said what holds without a value. */
+/** A setting before `required`, `optional`, `withDefault` or `list` completes it. */
 export interface SettingDraft<T> extends Omit<Setting<T>, 'absent' | 'read'> {
   /** @throws CliError with exit code 2 */
   readOne(text: string): T;
@@ -78,7 +78,7 @@ function draft<T>(
   };
 }
 
-/** Any text that is not empty. @param specification such as `--key <file>` */
+/** A setting whose value is any non-empty text. @param specification such as `--key <file>` */
 export function text(specification: string, description: string): SettingDraft<string> {
   return draft(specification, description, 'string', (value, flag) => {
     if (value === '') throw usageError('bad_value', `--${flag} must not be empty`);
@@ -86,17 +86,17 @@ export function text(specification: string, description: string): SettingDraft<s
   });
 }
 
-/** A setting that goes by another flag too. @param flag such as `enrollment-policy` */
+/** Adds an alias. @param flag such as `enrollment-policy` */
 export function aliased<T>(setting: SettingDraft<T>, flag: string): SettingDraft<T> {
   return { ...setting, aliases: [...setting.aliases, flag] };
 }
 
-/** A setting that goes by a letter too. @param letter such as `f` for `-f` */
+/** Adds a short flag. @param letter such as `f` for `-f` */
 export function lettered<T>(setting: SettingDraft<T>, letter: string): SettingDraft<T> {
   return { ...setting, letter };
 }
 
-/** One of a few words. */
+/** A setting whose value is one of the choices. */
 export function choice<const C extends string>(
   specification: string,
   description: string,
@@ -110,7 +110,7 @@ export function choice<const C extends string>(
   });
 }
 
-/** A whole number within bounds, both included. */
+/** A setting whose value is an integer within inclusive bounds. */
 export function integer(
   specification: string,
   description: string,
@@ -126,17 +126,17 @@ export function integer(
   });
 }
 
-/** Node's timers hold 2^31 - 1 ms: so many whole hours, so that a message can say the bound. */
+/** The maximum of Node's timers, 2^31 - 1 ms, rounded down to whole hours for a readable message. */
 const MAX_TIMER_MS = 596 * 3_600_000;
 
 export interface DurationBounds {
   readonly minMs?: number;
   readonly maxMs?: number;
-  /** Code for a duration outside the bounds, negative ones among them; `out_of_range` without it. */
+  /** Error code for a duration outside the bounds, including a negative one; `out_of_range` by default. */
   readonly faultCode?: string;
 }
 
-/** Milliseconds, within bounds that are included; written with a unit, such as `500ms` or `1m30s`. */
+/** A setting whose value is a duration within inclusive bounds, such as `500ms` or `1m30s`; read as milliseconds. */
 export function duration(
   specification: string,
   description: string,
@@ -172,25 +172,25 @@ function settled<T, A>(setting: SettingDraft<T>, description: string, absent: Ab
   return { ...setting, description, absent, read: (texts) => only(setting, texts) };
 }
 
-/** The command fails with `flag_required` without it. */
+/** Makes a setting required: the command fails with `flag_required` without it. */
 export function required<T>(setting: SettingDraft<T>): Setting<T> {
   return settled<T, T>(setting, `${setting.description} (required)`, { kind: 'required' });
 }
 
-/** Undefined without it. */
+/** Makes a setting optional: undefined without a value. */
 export function optional<T>(setting: SettingDraft<T>): Setting<T | undefined> {
   return settled(setting, setting.description, { kind: 'value', value: undefined });
 }
 
-/** @param defaultText as a user would write it: read like any other value, and shown by `--help` */
+/** @param defaultText as a user would write it: parsed like any other value, and shown by `--help` */
 export function withDefault<T>(setting: SettingDraft<T>, defaultText: string): Setting<T> {
   const value = setting.readOne(defaultText);
   return settled<T, T>(setting, `${setting.description} (default: ${defaultText})`, { kind: 'value', value });
 }
 
 /**
- * May be given many times; the empty list without it.
- * @param separator between values in the variable: a line break where values may hold commas
+ * Makes a setting repeatable; the empty list without a value.
+ * @param separator between values in the environment variable: a line break when values may contain commas
  */
 export function list<T>(setting: SettingDraft<T>, separator: ',' | '\n' = ','): Setting<readonly T[]> {
   return {
@@ -215,7 +215,7 @@ export function requiredList<T>(
   };
 }
 
-/** `--name`, `--no-name`, `--name=true`, `--name=false`. */
+/** A boolean setting: `--name`, `--no-name`, `--name=true`, `--name=false`. */
 export function toggle(specification: string, description: string, byDefault: boolean): Setting<boolean> {
   const setting = draft(specification, description, 'boolean', (value, flag) => {
     if (value === 'true' || value === '1') return true;

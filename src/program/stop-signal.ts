@@ -1,11 +1,11 @@
-/** Asks a command that runs on to come to an end: SIGTERM from whoever started it, SIGINT from a terminal. */
+/** Stops a long-running command on SIGTERM or SIGINT. */
 import { constants } from 'node:os';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
- * Aborts at the first signal. The same signal again ends the process at once; the other one changes nothing, because
- * supervisors send both. When the task has come to its end, signals mean what they meant before.
+ * Aborts at the first signal. A second signal of the same kind exits at once; the other kind has no effect, because
+ * supervisors send both. After the task ends, the listeners are removed.
  */
 export async function untilStopped<T>(task: (stop: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
@@ -18,7 +18,7 @@ export async function untilStopped<T>(task: (stop: AbortSignal) => Promise<T>): 
   }
 }
 
-/** The first process of a container is not ended by a signal that it leaves to the system, so it ends itself. */
+/** Exits explicitly, because the kernel does not apply a signal's default action to PID 1 of a container. */
 function listener(signal: (typeof SIGNALS)[number], controller: AbortController): () => void {
   let hasCome = false;
   return () => {
@@ -28,7 +28,7 @@ function listener(signal: (typeof SIGNALS)[number], controller: AbortController)
   };
 }
 
-/** For a process that is told in another way: whoever signals all processes of a group means the one that tells it. */
+/** Ignores stop signals in a process that its parent shuts down: a signal to the whole process group is for the parent. */
 export function leaveSignalsToParent(): void {
   for (const signal of SIGNALS) process.on(signal, () => undefined);
 }

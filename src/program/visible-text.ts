@@ -1,17 +1,16 @@
 /**
- * Text from a file that nobody vouches for, as a terminal may show it: control characters could hide what is there, or
- * speak to the terminal.
+ * Escapes untrusted text for a terminal: control characters could hide content or send commands to the terminal.
  */
 
-/** Control, format and private-use characters, lone surrogates, unassigned ones, and the line breaks of Unicode. */
+/** Control, format and private-use characters, lone surrogates, unassigned characters, and Unicode line separators. */
 const INVISIBLE = /[\p{C}\u2028\u2029]/gu;
 
-/** Each of them as `\u{…}`, its code point in hexadecimal; everything else as it is. Never holds a line break. */
+/** Replaces each invisible character by `\u{…}` with its hexadecimal code point. The result has no line break. */
 export function visibleText(text: string): string {
   return text.replace(INVISIBLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
-/** JSON whose strings are spelt with escapes for them: the same to whoever parses it. */
+/** Serializes to JSON with invisible characters escaped; a parser reads the same value. */
 export function visibleJson(value: unknown): string {
   return JSON.stringify(value).replace(INVISIBLE, (character) =>
     Array.from({ length: character.length }, (_, i) => escapeUnit(character.charCodeAt(i))).join(''),

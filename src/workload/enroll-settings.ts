@@ -1,4 +1,4 @@
-/** What `enroll` can be told, and which of it cannot be together. Source: specification "Command-line tool". */
+/** Settings of `proofgate enroll`, and their valid combinations. Source: specification "Command-line tool". */
 import type { EnrollRequest } from '../client/enroll/enroll-ports.ts';
 import { type EnrollmentTarget, MAX_REFRESH_SKEW_MS } from '../client/enroll/enrollment-state.ts';
 import { usageError } from '../program/errors.ts';
@@ -14,7 +14,7 @@ import {
 } from '../program/settings.ts';
 import type { KeyChoice } from './enrollment-key.ts';
 
-/** Where Kubernetes projects a service account's token unless a volume says otherwise. */
+/** Default path of a Kubernetes service account token. */
 export const KUBERNETES_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 export const ENROLLMENT_PROVIDER = 'oidc_jwks';
 
@@ -73,7 +73,7 @@ export const ENROLL_SETTINGS = {
 export type EnrollValues = SettingValues<typeof ENROLL_SETTINGS>;
 
 export interface EnrollPlan extends Omit<EnrollRequest, 'key' | 'target'> {
-  /** As given: not yet read as a URL. */
+  /** As given; the URL is not parsed yet. */
   readonly target: EnrollmentTarget;
   readonly keyChoice: KeyChoice;
   readonly tokenFile: string;
@@ -81,9 +81,9 @@ export interface EnrollPlan extends Omit<EnrollRequest, 'key' | 'target'> {
 
 const DEFAULT_POLL_INTERVAL_MS = 2_000;
 export const DEFAULT_REFRESH_SKEW_MS = 300_000;
-/** Longest that one exchange with Control may take. */
+/** Maximum timeout of one request to Control. */
 const MAX_REQUEST_MS = 10_000;
-/** So that a lost answer leaves time to ask again. */
+/** A request gets at most a third of the total timeout, so that a lost answer leaves time for a retry. */
 const REQUESTS_IN_TIMEOUT = 3;
 const MAX_POLICY_CHARACTERS = 128;
 

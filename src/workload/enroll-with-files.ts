@@ -1,4 +1,4 @@
-/** Puts enrolling together with this machine: its files, clocks, timers and network. */
+/** Runs an enrollment with this machine's files, clocks, timers and network. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ControlClient } from '../client/enroll/control-client.ts';
 import { enroll } from '../client/enroll/enroll.ts';
@@ -16,7 +16,7 @@ export interface EnrollSurroundings {
 }
 
 /**
- * @param plan its Control URL in the form that is signed
+ * @param plan its Control URL is normalized to the form that is signed
  * @throws EnrollError, ClientError `ca_invalid`, CliError for files
  */
 export async function enrollWithFiles(

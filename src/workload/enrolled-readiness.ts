@@ -1,4 +1,4 @@
-/** Asks Control whether an enrolled key is ready; that nobody answers is no failure of whoever asks. */
+/** Asks Control whether an enrolled key is ready. A missing answer is the result `unknown`, not an error. */
 import type { Readiness } from '../client/enroll/control-answers.ts';
 import { ControlClient } from '../client/enroll/control-client.ts';
 import { parseControlUrl } from '../client/enroll/control-url.ts';
@@ -12,7 +12,7 @@ export interface ReadinessQuestion {
   readonly controlUrl: string | undefined;
   readonly controlCaFile: string | undefined;
   readonly timeoutMs: number;
-  /** Gives up at once. */
+  /** Cancels the request. */
   readonly stop: AbortSignal;
 }
 
@@ -20,7 +20,7 @@ export type ReadinessAnswer =
   | { readonly kind: 'known'; readonly readiness: Readiness }
   | { readonly kind: 'unknown'; readonly text: string };
 
-/** @throws EnrollError, ClientError, CliError for what was given, never for what Control says */
+/** @throws EnrollError, ClientError, CliError for invalid inputs, never for an answer of Control */
 export async function askReadiness(
   state: EnrollmentState,
   key: SigningKey,
@@ -46,7 +46,7 @@ function unknown(why: string): ReadinessAnswer {
   return { kind: 'unknown', text: `readiness is not known: ${why}` };
 }
 
-/** The key that is signed with comes before one that is under way. */
+/** Prefers the enrolled key to an enrollment in progress. */
 function enrollmentIdOf({ enrolled, attempt }: EnrollmentState): string | undefined {
   return enrolled?.enrollmentId ?? (attempt?.kind === 'submitted' ? attempt.enrollmentId : undefined);
 }

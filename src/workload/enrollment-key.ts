@@ -1,7 +1,7 @@
 /**
- * The key that is enrolled: one that is there, or a new one. A command line with `--private-key-out` can be run again after
- * any end: the key that it made is known by the state beside it, and is used again. Another
- * Control or policy is accepted as long as nothing was issued to the key.
+ * Opens or generates the key to enroll. A command with `--private-key-out` can be rerun after any failure: the state file
+ * beside the key shows that `enroll` generated it, and the key is used again. Another Control or policy is accepted while
+ * nothing was issued to the key.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import {
@@ -17,7 +17,7 @@ import { EnrollmentStateFile, statePathOf } from './state-file.ts';
 
 export type KeyChoice =
   | { readonly kind: 'use'; readonly file: string }
-  /** Made here, or by an earlier run for the same Control and policy, or by one that enrolled nothing. */
+  /** Generated now, by an earlier run for the same Control and policy, or by a run that enrolled nothing. */
   | { readonly kind: 'make'; readonly file: string };
 
 /** @throws CliError `file_exists`, `private_key_not_ed25519`, or as `readSigningKeyFile` and `writeNewFile` */
@@ -43,11 +43,11 @@ async function readEd25519Key(file: string): Promise<SigningKey> {
 
 async function whatIsAt(file: string): Promise<'nothing' | 'empty_file' | 'something'> {
   try {
-    // Not through links: one that leads nowhere is something, and nothing is made in its place.
+    // Does not follow links: a dangling link counts as something and is not replaced.
     const stats = await lstat(file);
     return stats.isFile() && stats.size === 0 ? 'empty_file' : 'something';
   } catch (error) {
-    // All else shows when the file is written.
+    // Other errors appear when the file is read.
     if (systemErrorCode(error) === 'ENOENT') return 'nothing';
     return 'something';
   }
@@ -61,19 +61,19 @@ async function readOwnKey(file: string, target: EnrollmentTarget): Promise<Signi
   return key;
 }
 
-/** A run that was killed between making the file and writing it: nothing was ever enrolled with that key. */
+/** Removes the empty file of a run that was killed before it wrote the key, so nothing was enrolled with it. */
 async function removeUnfinishedKey(file: string): Promise<void> {
   const state = await new EnrollmentStateFile(file).load();
   if (state === undefined || !isUnused(state)) throw notOurs(file);
   await unlink(file);
 }
 
-/** Whether nothing was issued to the key, and there is no submission that something could come of, or has. */
+/** Whether nothing was issued to the key and no submission could still succeed. */
 function isUnused({ attempt, enrolled, mayBeIssued }: EnrollmentState): boolean {
   return attempt === undefined && enrolled === undefined && mayBeIssued === undefined;
 }
 
-/** For a file that stands where a key of the agent's or of `enroll`'s own should. */
+/** The error for a file that neither `enroll` nor the agent generated for this Control and policy. */
 export function notOurs(file: string) {
   return usageError(
     'file_exists',
@@ -81,7 +81,7 @@ export function notOurs(file: string) {
   );
 }
 
-/** The state comes first: without it, the next run would not know the key for its own. */
+/** Writes the state first: without it, the next run could not recognize the key as its own. */
 async function makeKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
   const key = generateSigningKey('Ed25519');
   const keyThumbprint = key.publicKey.thumbprint;

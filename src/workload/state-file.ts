@@ -1,4 +1,4 @@
-/** What enrolling keeps on disk beside the key: the state file. Source: docs/cli.md "The state file". */
+/** Reads and writes the enrollment state file beside a key. Source: docs/cli.md "The state file". */
 
 import { ownState } from '../client/enroll/enrolled-profiles.ts';
 import type { EnrollmentState, EnrollmentStates } from '../client/enroll/enrollment-state.ts';
@@ -25,7 +25,7 @@ export class EnrollmentStateFile implements EnrollmentStates {
   }
 
   /**
-   * It holds nothing secret, but a signer goes by it: nobody else may have access.
+   * The state contains no secret, but a signer relies on it, so only the owner may have access.
    * @throws CliError as `readInputBytes`; EnrollError `enrollment_state_invalid`
    */
   async load(): Promise<EnrollmentState | undefined> {

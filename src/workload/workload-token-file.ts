@@ -1,17 +1,17 @@
-/** The workload's projected token, read from where the orchestrator put it. */
+/** Reads the workload's projected token. */
 import { SecretText } from '../client/enroll/secret-text.ts';
 import { CliError, usageError } from '../program/errors.ts';
 import { readInputBytes } from '../program/input-files.ts';
 
-/** What Control takes. */
+/** Maximum length that Control accepts. */
 const MAX_TOKEN_CHARACTERS = 16_384;
 const MAX_LINE_END_BYTES = 2;
-/** Compact JWS (RFC 7515 section 3.1). What it says is for Control to judge. */
+/** Compact JWS (RFC 7515 section 3.1). Control verifies its content. */
 const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /**
- * Through links, as projected volumes have them; the file that was opened must be a regular one. Its mode is the
- * orchestrator's: often others may read it.
+ * Follows symbolic links, which projected volumes use; the opened file must be regular. The mode is not checked, because
+ * the orchestrator sets it and often allows others to read.
  * @throws CliError `workload_token_malformed`, or as `readInputBytes`
  */
 export async function readWorkloadToken(path: string): Promise<SecretText> {

@@ -1,4 +1,4 @@
-/** What an attempt to enroll ended with, as the agent goes by it: how soon to try again, and whether its key is spent. */
+/** Classifies a failed enrollment for the agent: how soon to retry, and whether the retry needs a new key. */
 import { EnrollError, type EnrollFault } from '../../client/enroll/enroll-error.ts';
 import type { SetbackKind } from '../../client/enroll/renewal.ts';
 import { CliError } from '../../program/errors.ts';
@@ -6,10 +6,10 @@ import { CliError } from '../../program/errors.ts';
 export interface EnrollmentFailure {
   readonly kind: SetbackKind;
   readonly code: string;
-  /** One line, which holds nothing secret. */
+  /** One line, without secrets. */
   readonly text: string;
   readonly retryAfterMs: number | undefined;
-  /** The next attempt is made with another key. */
+  /** Whether the next attempt uses a new key. */
   readonly isKeySpent: boolean;
 }
 
@@ -20,7 +20,7 @@ const KINDS: { readonly [F in EnrollFault]: SetbackKind } = {
   unreachable: 'unavailable',
 };
 
-/** Of our own making, not Control's word: each attempt may meet it, and the next one as well be the better. */
+/** Code of an unexpected error in this process; a retry may succeed. */
 const INTERNAL = 'internal';
 
 export function failureOf(error: unknown): EnrollmentFailure {
@@ -33,7 +33,7 @@ export function failureOf(error: unknown): EnrollmentFailure {
   return { kind: 'unavailable', code, text, retryAfterMs: undefined, isKeySpent: true };
 }
 
-/** Refusals of how far things had come, or of a clock: the same question, asked from the beginning, may be answered. */
+/** Rejections that depend on the state of the attempt or on a clock: an enrollment from the beginning may succeed. */
 const REFUSED_FOR_NOW: ReadonlySet<string> = new Set([
   'challenge_consumed',
   'challenge_expired',

@@ -1,4 +1,4 @@
-/** The token file as the agent sees it: which token is there, and until when. Read anew each time, through links. */
+/** Reads the agent's token file, through symbolic links: a digest that identifies the token, and its expiry. */
 import { hash } from 'node:crypto';
 import type { SecretText } from '../../client/enroll/secret-text.ts';
 import { CliError } from '../../program/errors.ts';
@@ -17,7 +17,7 @@ export async function lookAtToken(path: string): Promise<SeenToken> {
   }
 }
 
-/** Milliseconds. Nobody has verified it: it says when to come back, not what to believe. */
+/** Milliseconds. The token is not verified here: its expiry only schedules the next attempt. */
 function expiryOf(token: SecretText): number | undefined {
   const [, payload = ''] = token.reveal().split('.');
   try {

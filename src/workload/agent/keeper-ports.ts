@@ -1,20 +1,20 @@
-/** What keeping a key enrolled is told, what it needs of the world around it, and what it says. */
+/** Options, dependencies and events of the key keeper. */
 import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
 import type { Moment, RenewalCause, TokenSight } from '../../client/enroll/renewal.ts';
 import type { EnrollmentFailure } from './agent-failures.ts';
 import type { KeyPair, KeyPairs } from './key-pairs.ts';
 
-/** What verifiers make of a key; `unknown` where Control did not say. */
+/** Whether verifiers accept a key; `unknown` when Control did not answer. */
 export type KeyStanding = 'ready' | 'not_ready' | 'revoked' | 'unknown';
 
 export interface SeenToken {
   readonly sight: TokenSight;
-  /** One line, where it is a fault. */
+  /** One line that describes a fault; empty otherwise. */
   readonly text: string;
 }
 
-/** One run of enrolling. */
+/** Inputs of one enrollment attempt. */
 export interface KeyRun {
   readonly keyFile: string;
   readonly pollIntervalMs: number;
@@ -27,10 +27,10 @@ export interface KeeperPorts {
   readonly now: () => Moment;
   /** Resolves after the time, or at once when stopped. */
   readonly sleep: (waitMs: number, stop: AbortSignal) => Promise<void>;
-  /** 0 to below 1. */
+  /** A random number from 0 to below 1. */
   readonly random: () => number;
   readonly readToken: () => Promise<SeenToken>;
-  /** Enrolls the key that is in this file, or made there. Goes on where an earlier run ended. */
+  /** Enrolls the key in this file and generates it if it does not exist. Resumes an earlier attempt. */
   readonly enroll: (run: KeyRun) => Promise<EnrolledKeyRecord>;
   readonly standingOf: (pair: KeyPair, stop: AbortSignal) => Promise<KeyStanding>;
   readonly tell: (event: KeeperEvent) => void;
@@ -48,24 +48,24 @@ export type KeeperEvent =
 export interface KeeperOptions {
   readonly refreshSkewMs: number;
   readonly pollIntervalMs: number;
-  /** For one run of enrolling. */
+  /** Timeout of one enrollment attempt. */
   readonly timeoutMs: number;
-  /** Begins with a new key, whatever is in place. */
+  /** Starts with a new key even if the installed one is valid. */
   readonly startsAnew: boolean;
 }
 
-/** A stable code and one line, which holds nothing secret. */
+/** A stable code and one line of text, without secrets. */
 export interface Trouble {
   readonly code: string;
   readonly text: string;
 }
 
-/** How it stands, for probes. */
+/** Current state of the keeper, for probes. */
 export interface KeeperStanding {
   readonly record: EnrolledKeyRecord | undefined;
   readonly isRevoked: boolean;
-  /** What keeps a new key from being there, or the next one; undefined when nothing does. */
+  /** What delays the first key or the next one; undefined when nothing does. */
   readonly trouble: Trouble | undefined;
-  /** Verifiers did not confirm the key in place before it was put there. */
+  /** Whether the installed key was installed before all verifiers confirmed it. */
   readonly isUnconfirmed: boolean;
 }

@@ -1,6 +1,7 @@
 /**
- * Keeps a key enrolled: looks, decides (`src/client/enroll/renewal.ts`), makes the next pair, waits until verifiers know it and
- * puts it in place. Whatever fails, the pair in place stays. Source: docs/workloads.md "When it enrolls".
+ * Keeps a key enrolled: decides when to renew (`src/client/enroll/renewal.ts`), enrolls the next key pair, waits until
+ * verifiers have it, and installs it. A failure leaves the installed pair in place.
+ * Source: docs/workloads.md "When it enrolls".
  */
 import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
@@ -27,11 +28,11 @@ import type {
 } from './keeper-ports.ts';
 import type { KeyPair } from './key-pairs.ts';
 
-/** Between two questions to Control whether the key in place was revoked. */
+/** Interval of the requests to Control whether the installed key was revoked. */
 const STANDING_EVERY_MS = 600_000;
-/** The same, while verifiers have not confirmed it. */
+/** The same interval while verifiers have not confirmed the key. */
 const UNCONFIRMED_STANDING_EVERY_MS = 120_000;
-/** Between two questions about an enrollment that was pending already. */
+/** Poll interval of an enrollment that was already pending. */
 const PENDING_POLL_MS = 30_000;
 
 const NOT_PROPAGATED: Trouble = {
@@ -52,7 +53,7 @@ export class KeyKeeper {
   };
   #setback: Setback | undefined;
   #setbacks = 0;
-  /** What the setback was. */
+  /** Code and text of the setback. */
   #lastFault: Trouble | undefined;
   #enrolledWithDigest: string | undefined;
   #spread: number;
@@ -70,18 +71,18 @@ export class KeyKeeper {
     return this.#standing;
   }
 
-  /** Until it is told to stop. @throws what nobody foresaw */
+  /** Runs until stopped. @throws an unexpected error */
   async run(stop: AbortSignal): Promise<void> {
     const found = await this.#ports.pairs.current();
     if (found !== undefined) {
-      // The token that it was enrolled with is taken to be the one that is there: one that is newer shows near the key's end.
+      // Assumes that the key was enrolled with the current token. A newer token is noticed when the renewal is due.
       this.#enrolledWithDigest = digestOf((await this.#ports.readToken()).sight);
       this.#ports.tell({ kind: 'taken_over', record: found.record });
     }
     while (!stop.aborted) await this.turn(stop);
   }
 
-  /** One look and what follows from it. */
+  /** Checks once whether to enroll, and then enrolls or sleeps. */
   async turn(stop: AbortSignal): Promise<void> {
     const { pairs, readToken, sleep } = this.#ports;
     const pair = await pairs.current();
@@ -115,7 +116,7 @@ export class KeyKeeper {
     try {
       await this.#enrollNext(stop);
       const standing = await this.#propagated(this.#standing.isRevoked ? undefined : old, stop);
-      // The pair is whole: the next run puts it in place.
+      // The pair is complete: the next run installs it.
       if (stop.aborted) return;
       if (standing === 'revoked') throw refusal('key_revoked');
       await pairs.publishNext();
@@ -138,7 +139,7 @@ export class KeyKeeper {
     });
   }
 
-  /** What it waits for within a run. */
+  /** Records what the current attempt waits for. */
   #underWay(trouble: Trouble | undefined): void {
     if (trouble === undefined) return;
     const isNews = trouble.text !== this.#standing.trouble?.text;
@@ -146,7 +147,7 @@ export class KeyKeeper {
     if (isNews) this.#ports.tell({ kind: 'under_way', trouble });
   }
 
-  /** Until every verifier knows the next key, or for as long as the one in place allows. */
+  /** Waits until every verifier has the next key, or for as long as the installed key allows. */
   async #propagated(old: KeyPair | undefined, stop: AbortSignal): Promise<KeyStanding> {
     const { now, pairs, random, sleep, standingOf } = this.#ports;
     const next = await pairs.next();
@@ -157,7 +158,7 @@ export class KeyKeeper {
     for (;;) {
       const standing = await standingOf(next, stop);
       const { monotonicMs, wallMs } = now();
-      // By both clocks: one stands still while the machine sleeps, the other may be set back.
+      // Uses both clocks: the monotonic clock stops during machine sleep, the wall clock may be set back.
       const passedMs = Math.max(monotonicMs - begin.monotonicMs, wallMs - begin.wallMs);
       const isKnown = standing === 'ready' || standing === 'revoked';
       if (isKnown || stop.aborted || !(passedMs < waitMs)) return standing;
@@ -186,7 +187,7 @@ export class KeyKeeper {
   async #failed(failure: EnrollmentFailure, tokenDigest: string | undefined): Promise<void> {
     const { now, pairs, random, tell } = this.#ports;
     const { code, isKeySpent, kind, retryAfterMs, text } = failure;
-    // An attempt may still come to something: with that, the key is kept.
+    // Keep the key while a recorded attempt may still succeed.
     if (isKeySpent && (await pairs.nextState())?.attempt === undefined) {
       await pairs.dropNext().catch(() => undefined);
     }
@@ -203,7 +204,7 @@ export class KeyKeeper {
     this.#setbacks = 0;
   }
 
-  /** What a renewal waits for, if one is due. */
+  /** Records what a due renewal waits for; undefined clears it. */
   #heldUpBy(why: string | undefined, token: SeenToken): void {
     if (why === undefined) {
       this.#succeeded();
@@ -223,7 +224,7 @@ export class KeyKeeper {
     this.#standing = { ...known, record };
   }
 
-  /** Verifiers refuse a revoked key whatever its files say: another one is enrolled. */
+  /** Asks Control at an interval whether the key was revoked. Verifiers deny a revoked key, so the keeper enrolls a new one. */
   async #askWhetherRevoked(pair: KeyPair, stop: AbortSignal): Promise<void> {
     const { now, standingOf, tell } = this.#ports;
     const { isRevoked } = this.#standing;
@@ -244,7 +245,7 @@ export class KeyKeeper {
   }
 }
 
-/** A run that is gone on with is no trouble. */
+/** Resuming an attempt is not a problem, so it has no text. */
 function troubleOf(event: EnrollEvent): Trouble | undefined {
   switch (event.kind) {
     case 'resumed':

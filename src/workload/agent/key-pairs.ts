@@ -1,6 +1,6 @@
 /**
- * The files that the agent looks after: pairs of a key and its state, one of them in place, one in the making.
- * Whenever the process ends, what is in place is whole, and what was in the making is gone on with.
+ * Manages the agent's files: pairs of a key and its state, one installed and one being enrolled. After a crash the
+ * installed pair is complete, and the agent resumes the other.
  * Source: docs/workloads.md "Files"; the layout is in `src/workload/pair-links.ts`.
  */
 import { lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
@@ -20,7 +20,7 @@ import { currentNumber, numberOf, type PairNames, pairNamesOf } from '../pair-li
 import { EnrollmentStateFile, readEnrolledKeyFile, statePathOf } from '../state-file.ts';
 
 export interface KeyPair {
-  /** The file itself, not what leads to it. */
+  /** The file itself, not the link to it. */
   readonly keyFile: string;
   readonly key: SigningKey;
   readonly record: EnrolledKeyRecord;
@@ -38,8 +38,8 @@ export class KeyPairs {
   }
 
   /**
-   * Puts the folder in order: finishes what was being put in place, and takes over what `enroll` has left there.
-   * @throws CliError `file_exists` for a key that is not this target's, or as `enroll` for files
+   * Prepares the folder: completes an interrupted installation, and adopts a pair that `enroll` wrote.
+   * @throws CliError `file_exists` for a key of another target, or an error of `enroll` for files
    */
   async open(): Promise<void> {
     const kind = await kindOf(this.#keyFile);
@@ -47,19 +47,19 @@ export class KeyPairs {
     if (kind === 'link') await this.#assertOwnLink();
     const found = kind === 'file' ? await this.#ownState() : undefined;
     await this.#prune();
-    // Whether the folder can be written to is told now, not when a key is due.
+    // Fails at startup, not at the first renewal, when the folder is not writable.
     await this.nextKeyFile();
     if (found !== undefined) await this.#takeOver(found);
     if ((await this.current()) !== undefined) await this.#leadToCurrent();
   }
 
-  /** The pair in place, if it is whole and this target's. */
+  /** The installed pair, if it is complete and belongs to this target. */
   async current(): Promise<KeyPair | undefined> {
     const number = await currentNumber(this.#names);
     return number === undefined ? undefined : this.#pairAt(number);
   }
 
-  /** Where the next key is made; its folder is there. @throws CliError `file_not_written` */
+  /** Path of the next key; creates its folder. @throws CliError `file_not_written` */
   async nextKeyFile(): Promise<string> {
     const number = await this.#nextNumber();
     try {
@@ -70,7 +70,7 @@ export class KeyPairs {
     return this.#keyFileAt(number);
   }
 
-  /** What is known of the key in the making. */
+  /** Enrollment state of the next key. */
   async nextState(): Promise<EnrollmentState | undefined> {
     const file = new EnrollmentStateFile(this.#keyFileAt(await this.#nextNumber()));
     return file.load().catch(() => undefined);
@@ -80,12 +80,12 @@ export class KeyPairs {
     return this.#pairAt(await this.#nextNumber());
   }
 
-  /** Begins anew with another key. */
+  /** Discards the next pair, so that the next attempt generates a new key. */
   async dropNext(): Promise<void> {
     await rm(this.#folder(await this.#nextNumber()), { recursive: true, force: true });
   }
 
-  /** Puts the next pair in place; the one before stays for whoever is just reading it. @throws CliError `file_not_written` */
+  /** Installs the next pair; keeps the previous one for concurrent readers. @throws CliError `file_not_written` */
   async publishNext(): Promise<void> {
     const number = await this.#nextNumber();
     const folder = this.#folder(number);
@@ -117,7 +117,7 @@ export class KeyPairs {
     return ((await currentNumber(this.#names)) ?? 0) + 1;
   }
 
-  /** Undefined for whatever cannot be signed with, for whichever reason. */
+  /** Undefined when the pair cannot be used to sign, for any reason. */
   async #pairAt(number: number): Promise<KeyPair | undefined> {
     const keyFile = this.#keyFileAt(number);
     const pair = await readEnrolledKeyFile(keyFile).catch(() => undefined);
@@ -126,7 +126,7 @@ export class KeyPairs {
     return isSameTarget(record.target, this.#target) ? { keyFile, key: pair.key, record } : undefined;
   }
 
-  /** The state first: whoever finds the key finds its state. */
+  /** Links the state first, so that a reader that finds the key also finds its state. */
   async #leadToCurrent(): Promise<void> {
     const { current, directory, key } = this.#names;
     try {
@@ -138,7 +138,7 @@ export class KeyPairs {
     }
   }
 
-  /** At once, whatever is there. */
+  /** Replaces the path atomically. */
   async #placeLink(path: string, target: string): Promise<void> {
     if ((await readlink(path).catch(() => undefined)) === target) return;
     const temporary = this.#temporaryLink;
@@ -157,14 +157,14 @@ export class KeyPairs {
     if ((await readlink(this.#keyFile)) !== join(current, key)) throw notOurs(this.#keyFile);
   }
 
-  /** What `enroll` has left beside the key. @throws CliError `file_exists` */
+  /** The state that `enroll` wrote beside the key. @throws CliError `file_exists` */
   async #ownState(): Promise<EnrollmentState> {
     const state = await new EnrollmentStateFile(this.#keyFile).load();
     if (state === undefined || !isSameTarget(state.target, this.#target)) throw notOurs(this.#keyFile);
     return state;
   }
 
-  /** A pair that `enroll` wrote becomes one of ours: the same key and state, so that nobody sees a difference. */
+  /** Moves a pair that `enroll` wrote into the agent's layout; readers see the same key and state. */
   async #takeOver(state: EnrollmentState): Promise<void> {
     const key = await readSigningKeyFile(this.#keyFile).catch(() => undefined);
     const isWhole = key !== undefined && key.publicKey.thumbprint === state.keyThumbprint;
@@ -177,7 +177,7 @@ export class KeyPairs {
     if ((await this.next()) !== undefined) await this.publishNext();
   }
 
-  /** Pairs before the last one, and what was half done. */
+  /** Removes all pairs except the installed one and its neighbours, and a leftover temporary link. */
   async #prune(): Promise<void> {
     const { directory, prefix } = this.#names;
     const number = (await currentNumber(this.#names)) ?? 0;
