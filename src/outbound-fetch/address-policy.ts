@@ -1,10 +1,10 @@
 /**
- * Which addresses Control may connect to on behalf of an operator's word. Allowed is only what is certainly a public unicast
- * address; everything else, known or not, is refused, unless an administrator opened its range.
+ * Decides which addresses Control may connect to for a URL that an operator entered. Only public unicast addresses are
+ * allowed; all others, known or unknown, are forbidden unless an administrator opened their range.
  *
- * An IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4, Teredo, ISATAP) is refused whatever it carries: the
- * network behind it, not we, would decide where it leads. A NAT64 prefix of the network's own (RFC 6052 section 2.2) looks like
- * any public address and can't be seen here.
+ * An IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4, Teredo, ISATAP) is always forbidden, because the
+ * network decides where it leads. A network-specific NAT64 prefix (RFC 6052 section 2.2) looks like any public address
+ * and cannot be detected here.
  *
  * Source: IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), RFC 4291, RFC 6052, RFC 8215, RFC 5214.
  */
@@ -13,7 +13,7 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ReturnType<typeof ipaddr.parse>;
 
-/** A range that an administrator opened on purpose. */
+/** A range that an administrator opened. */
 export interface IssuerNetwork {
   readonly cidr: string;
   readonly base: Address;
@@ -22,12 +22,12 @@ export interface IssuerNetwork {
 
 export type AddressVerdict =
   | { readonly kind: 'allowed' }
-  /** `range` names the kind of address, such as `private`; for people. */
+  /** `range` names the kind of address for people, such as `private`. */
   | { readonly kind: 'forbidden'; readonly range: string };
 
 const ALLOWED: AddressVerdict = { kind: 'allowed' };
 
-/** `10.20.0.0/16` or `fd00:1::/32`; undefined when it is no CIDR, or one with bits behind its prefix. */
+/** `10.20.0.0/16` or `fd00:1::/32`; undefined unless it is a CIDR without bits behind its prefix. */
 export function parseIssuerNetwork(text: string): IssuerNetwork | undefined {
   const [, address, prefix] = /^([0-9a-fA-F.:]+)\/(0|[1-9][0-9]{0,2})$/.exec(text) ?? [];
   if (address === undefined || isIP(address) === 0) return undefined;
@@ -38,25 +38,25 @@ export function parseIssuerNetwork(text: string): IssuerNetwork | undefined {
   return { cidr: text, base, prefixBits };
 }
 
-/** @param text an address as a resolver or a socket spells it */
+/** @param text an address in the spelling of a resolver or a socket */
 export function judgeAddress(text: string, opened: readonly IssuerNetwork[]): AddressVerdict {
-  // A zone names a link of this machine (RFC 4007), so such an address is never a public one.
+  // A zone names a local link (RFC 4007), so such an address is never public.
   if (text.includes('%')) return forbidden('zoned');
   if (isIP(text) === 0) return forbidden('malformed');
   const address = ipaddr.parse(text);
-  // Refused before the opened ranges are asked: one address must not have two spellings with two answers.
+  // Before the opened ranges are checked: two spellings of one address must not get two results.
   if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()) return forbidden('ipv4Mapped');
   if (opened.some((network) => contains(network, address))) return ALLOWED;
   return address instanceof ipaddr.IPv6 ? judgeIpv6(address) : judgeIpv4(address);
 }
 
-/** Whether two texts spell one address; sockets and resolvers spell IPv6 in their own ways. */
+/** Whether two texts spell the same address; sockets and resolvers spell IPv6 differently. */
 export function isSameAddress(a: string, b: string): boolean {
   if (isIP(a) === 0 || isIP(b) === 0) return false;
   return ipaddr.parse(a).toNormalizedString() === ipaddr.parse(b).toNormalizedString();
 }
 
-/** Azure's platform agent answers every virtual machine on a public address: credentials are to be had there. */
+/** Azure's platform agent answers every virtual machine on this public address and may reveal credentials. */
 const PLATFORM_ADDRESSES: ReadonlySet<string> = new Set(['168.63.129.16']);
 
 function judgeIpv4(address: ipaddr.IPv4): AddressVerdict {

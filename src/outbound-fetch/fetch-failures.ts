@@ -1,6 +1,6 @@
 /**
- * Why a document could not be fetched: one closed set of codes. Details are our own words: nothing that a remote server sent is
- * repeated, so a fetch cannot be used to read what it must not reach. Source: docs/control.md "Outbound fetches".
+ * Error codes of a failed fetch: a closed set. Details never repeat what a remote server sent, so that a fetch cannot read
+ * what it must not reach. Source: docs/control.md "Outbound fetches".
  */
 
 export type UrlFailureCode =
@@ -27,7 +27,7 @@ export type FetchFailureCode =
 
 export interface Failure<Code extends string> {
   readonly code: Code;
-  /** One line for the operator: what was found, and what to do where that is not plain. */
+  /** One line for the operator: the finding, and the remedy where it is not obvious. */
   readonly detail: string;
 }
 

@@ -1,9 +1,9 @@
 /**
- * The URLs that Control fetches. One spelling each: what is entered is compared byte by byte with what issuers say of themselves,
- * and a spelling that two parsers may read differently is no identifier.
+ * Validates the URLs that Control fetches. Only the canonical spelling is valid: entered URLs are compared byte by byte
+ * with issuers' metadata, and parsers may read other spellings differently.
  *
- * Any port but 0 is allowed: clusters serve their issuer on 6443 or 8443, and before anything but a TLS greeting reaches a
- * port, its server must have shown a certificate for the name.
+ * Any port except 0 is allowed, because clusters serve their issuer on 6443 or 8443. Before anything but a TLS handshake
+ * reaches a port, its server must present a certificate for the name.
  *
  * Source: WHATWG URL; docs/control.md "Outbound fetches".
  */
@@ -13,10 +13,10 @@ export type UrlReading =
   | { readonly kind: 'url'; readonly url: URL }
   | ({ readonly kind: 'refused' } & Failure<UrlFailureCode>);
 
-/** An issuer of the greatest length, and the path of its discovery document behind it. */
+/** Length of the longest issuer plus the path of its discovery document. */
 const MAX_URL_CHARACTERS = 512 + '/.well-known/openid-configuration'.length;
 
-/** What the fetcher itself insists on, whoever calls it. */
+/** The rules that the fetcher enforces for every caller. */
 export function readFetchableUrl(text: string): UrlReading {
   if (text.length > MAX_URL_CHARACTERS || !/^[\x21-\x7e]+$/.test(text)) {
     return refused('url_malformed', 'must be visible ASCII characters, not too many of them');
@@ -32,14 +32,14 @@ export function readFetchableUrl(text: string): UrlReading {
   return { kind: 'url', url };
 }
 
-/** Between the scheme's slashes and the first character that ends an authority in any parser's eyes. */
+/** The text between the scheme's slashes and the first character that ends an authority in any parser. */
 function authorityOf(text: string): string {
   return /^[^:]*:[/\\]*([^/\\?#]*)/.exec(text)?.[1] ?? '';
 }
 
 /**
- * The parser's own output is the one spelling. That refuses capitals in the host, default ports, dot segments, backslashes
- * and numbers that are addresses in disguise (`0x7f.1`). A last dot in the host survives the parser and is refused here.
+ * Only the parser's own output is canonical. That rejects capitals in the host, default ports, dot segments, backslashes
+ * and numeric addresses such as `0x7f.1`. The parser keeps a trailing dot in the host, so it is rejected here.
  */
 function isCanonical(text: string, url: URL): boolean {
   if (url.port === '0' || url.hostname.endsWith('.')) return false;

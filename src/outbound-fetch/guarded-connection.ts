@@ -1,9 +1,9 @@
 /**
- * Opens the connections of one fetch, to judged addresses only.
+ * Opens the connections of one fetch, to allowed addresses only.
  *
- * The name is looked up once, every address of the answer is judged, and the socket is given exactly that answer: between the
- * judgement and the connection there is no second look-up that a rebinding name could answer differently. The peer is looked at
- * once more before a byte is sent. Addresses in the URL itself, in whatever spelling, take the same way.
+ * It resolves the name once, checks every address, and connects only to those addresses. So a DNS rebinding attack gets
+ * no second lookup between check and connection. It checks the peer address again before it sends a byte. Literal
+ * addresses in the URL, in any spelling, take the same path.
  *
  * Source: docs/control.md "Outbound fetches".
  */
@@ -13,7 +13,7 @@ import type { buildConnector } from 'undici';
 import { type IssuerNetwork, isSameAddress, judgeAddress } from './address-policy.ts';
 import type { FetchFailure, FetchFailureCode } from './fetch-failures.ts';
 
-/** All addresses of a name; rejects, or gives none, when there are none. */
+/** Resolves a name to all its addresses. If there are none, it rejects or returns an empty list. */
 export type ResolveName = (hostname: string) => Promise<readonly string[]>;
 
 export interface GuardOptions {
@@ -22,7 +22,7 @@ export interface GuardOptions {
   readonly secureContext: SecureContext;
 }
 
-/** Thrown inside, so that the reason outlives the HTTP client's own errors. */
+/** Carries the reason past the HTTP client's own errors. */
 export class ConnectionRefusal extends Error {
   override readonly name = 'ConnectionRefusal';
   readonly failure: FetchFailure;
@@ -48,7 +48,7 @@ export class GuardedConnection {
     return this.#failure;
   }
 
-  /** For undici, in place of its own. */
+  /** Replaces undici's own connector. */
   readonly connector: buildConnector.connector = (target, callback) => {
     const host = target.hostname.replace(/^\[|\]$/g, '');
     const port = target.port === '' ? 443 : Number(target.port);
@@ -62,7 +62,7 @@ export class GuardedConnection {
     );
   };
 
-  /** Ends whatever is open or on its way. */
+  /** Destroys all open and connecting sockets. */
   close(): void {
     this.#closed = true;
     for (const socket of this.#sockets) socket.destroy();
@@ -84,7 +84,7 @@ export class GuardedConnection {
     for (const address of addresses) {
       const verdict = judgeAddress(address, this.#options.openedNetworks);
       if (verdict.kind === 'forbidden') {
-        // The address itself is not told: an operator must not be able to read the internal name service.
+        // The message hides the address: operators must not be able to read the internal name service.
         const detail = `the host has an address that is not public (${verdict.range}); --allow-issuer-network opens a range`;
         throw new ConnectionRefusal('address_forbidden', detail);
       }
@@ -97,7 +97,7 @@ export class GuardedConnection {
     try {
       addresses = await this.#options.resolveName(host);
     } catch {
-      // The same as no address.
+      // Treated like a name without addresses.
     }
     if (addresses.length === 0) throw new ConnectionRefusal('name_not_found', 'the host name has no address');
     return addresses;
@@ -108,7 +108,7 @@ export class GuardedConnection {
       host,
       port,
       autoSelectFamily: true,
-      // Asked for names only; Node connects to a literal, which was judged above, without a look-up.
+      // Called for names only; Node connects to a literal address, which is checked above, without a lookup.
       lookup: (_name, _options, callback) =>
         callback(
           null,
@@ -125,7 +125,7 @@ export class GuardedConnection {
       ...(isIP(host) === 0 ? { servername: host } : {}),
       secureContext: this.#options.secureContext,
       ALPNProtocols: ['http/1.1'],
-      // Said here, NODE_TLS_REJECT_UNAUTHORIZED has no say.
+      // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED has no effect.
       rejectUnauthorized: true,
     });
     const detail =
@@ -142,7 +142,7 @@ export class GuardedConnection {
     this.#sockets.push(socket);
     return new Promise((resolve, reject) => {
       socket.once(event, () => resolve(socket));
-      // Stays: a socket that is destroyed late must not end the process.
+      // This listener stays, because an error of a socket that is destroyed late must not end the process.
       socket.on('error', () => reject(new ConnectionRefusal(code, detail)));
       socket.once('close', () => reject(new ConnectionRefusal(code, detail)));
     });

@@ -1,7 +1,7 @@
 /**
- * Fetches an issuer's metadata: one GET over HTTPS for one JSON document, and nothing that a hostile URL or server could make of
- * it. No redirects, cookies, proxies, credentials, kept connections or compressed bodies; limits on size and on the whole time,
- * look-up to last byte. Every failure is a code.
+ * Fetches an issuer's metadata: one GET over HTTPS for one JSON document, hardened against hostile URLs and servers. No
+ * redirects, cookies, proxies, credentials, kept connections or compressed bodies. Size and total time, from lookup to
+ * last byte, are limited. Every failure has a code.
  *
  * Source: docs/control.md "Outbound fetches".
  */
@@ -23,25 +23,25 @@ export type JsonFetch =
   | { readonly kind: 'fetched'; readonly text: string; readonly value: unknown }
   | ({ readonly kind: 'failed' } & FetchFailure);
 
-/** What fetches; tests and other parts need nothing else of it. */
+/** The interface of the fetcher, for other parts and for tests. */
 export interface JsonFetcher {
   /** Never rejects. */
   fetchJson(url: string): Promise<JsonFetch>;
 }
 
 export interface IssuerFetcherOptions {
-  /** `--allow-issuer-network`: ranges opened on purpose. */
+  /** `--allow-issuer-network`: ranges that the administrator opened. */
   readonly openedNetworks?: readonly IssuerNetwork[];
-  /** `--issuer-ca-file`: trusted beside the public CAs that Node brings. @see readIssuerCa */
+  /** `--issuer-ca-file`: trusted in addition to Node's public CAs. @see readIssuerCa */
   readonly privateCa?: readonly string[];
   /** From the first look-up to the last byte. */
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
-  /** The system's resolver, unless a test has another. */
+  /** Default: the system's resolver. */
   readonly resolveName?: ResolveName;
 }
 
-/** The certificates of a PEM file; undefined when it holds none, or one that cannot be read. */
+/** The certificates of a PEM file; undefined when it holds none, or an invalid one. */
 export function readIssuerCa(pem: string): readonly string[] | undefined {
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   try {
@@ -74,15 +74,15 @@ export class IssuerFetcher implements JsonFetcher {
     const client = new Client(reading.url.origin, {
       connect: connection.connector,
       maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
-      // One limit on the whole, below, in place of one on each part.
+      // The timeout below covers the whole fetch and replaces those of single phases.
       headersTimeout: 0,
       bodyTimeout: 0,
-      // No connection is kept.
+      // Connections are not kept.
       pipelining: 0,
     });
     const end = () => {
       connection.close();
-      // Not an AbortSignal: undici heeds one only when the request is on its way, so not during look-up and greeting.
+      // Not an AbortSignal: undici observes one only once the request is sent, not during lookup and handshake.
       client.destroy().catch(() => {});
     };
     let isLate = false;
@@ -102,7 +102,7 @@ export class IssuerFetcher implements JsonFetcher {
   }
 }
 
-/** As every other program of this machine does, `/etc/hosts` included. */
+/** Resolves like every other program on this machine, including `/etc/hosts`. */
 export async function resolveBySystem(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
 }
@@ -118,13 +118,13 @@ async function getJson(client: Client, url: URL, maxBytes: number): Promise<Json
     path: `${url.pathname}${url.search}`,
     headers: {
       accept: 'application/json, application/jwk-set+json',
-      // What is not compressed has its size on the wire.
+      // Uncompressed, so that the size on the wire is the size of the document.
       'accept-encoding': 'identity',
       'user-agent': 'proofgate-control',
     },
   });
   const body = response.body;
-  // The body is thrown away with its connection; without a listener that would be an unhandled error.
+  // Discarding the response ends its body with an error, which would be unhandled without a listener.
   body.on('error', () => {});
   const refusal = refusalOfHead(response);
   if (refusal !== undefined) return { kind: 'failed', ...refusal };
@@ -144,7 +144,7 @@ function refusalOfHead({ statusCode, headers }: Dispatcher.ResponseData): FetchF
   }
   if (statusCode !== 200) return { code: 'http_status', detail: `status ${statusCode} in place of 200` };
   const type = headers['content-type'];
-  // A header that came twice is an array.
+  // A repeated header is an array.
   if (typeof type !== 'string' || !JSON_TYPES.has((type.split(';')[0] ?? '').trim().toLowerCase())) {
     return { code: 'content_type', detail: `must be one of: ${[...JSON_TYPES].join(', ')}` };
   }
@@ -155,7 +155,7 @@ function refusalOfHead({ statusCode, headers }: Dispatcher.ResponseData): FetchF
   return undefined;
 }
 
-/** Undefined when there are more. */
+/** Undefined when the body is larger than `maxBytes`. */
 async function readAtMost(body: AsyncIterable<unknown>, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let byteLength = 0;

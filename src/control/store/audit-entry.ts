@@ -1,6 +1,6 @@
 import type { AuditKind } from '../domain/audit-kinds.ts';
 
-/** One row of the audit trail, before it has a time and a place in it. Never holds a secret. */
+/** An audit event before it gets a time and a sequence number. Never holds a secret. */
 export interface AuditEntry {
   readonly kind: AuditKind;
   /** `oidc:…`, `token:…`, `bootstrap`, `workload:…`, `target:…` or `control` itself. */

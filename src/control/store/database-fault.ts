@@ -1,9 +1,9 @@
-/** Databases' errors as the store sees them, whichever database it was. Nothing of their texts is kept: they may quote values. */
+/** Classifies errors of either database for the store. It keeps no error text, which may quote values. */
 import { types } from 'node:util';
 import { ConstraintError, StoreFaultError, StoreUnavailableError } from './port.ts';
 
 export type DatabaseFault =
-  /** The same transaction may succeed when it runs again: a deadlock, a failed serialization. */
+  /** A retry of the transaction may succeed: a deadlock, a serialization failure. */
   | { readonly kind: 'repeat'; readonly code: string }
   /** An established connection broke. */
   | { readonly kind: 'connection_lost'; readonly code: string }
@@ -11,12 +11,12 @@ export type DatabaseFault =
   | {
       readonly kind: 'constraint';
       readonly constraint: 'unique' | 'reference';
-      /** As the schema names it. */
+      /** Name of the constraint in the schema. */
       readonly name: string;
     }
   | { readonly kind: 'other'; readonly code: string; readonly cause: Error };
 
-/** What callers get for it. */
+/** The error that callers get. */
 export function errorOf(fault: DatabaseFault): Error {
   switch (fault.kind) {
     case 'repeat':
@@ -27,7 +27,7 @@ export function errorOf(fault: DatabaseFault): Error {
       return new ConstraintError(fault.constraint, fault.name);
     case 'other': {
       const error = new StoreFaultError(`the database answers with an error (${fault.code})`);
-      // Where it came from, without what it says.
+      // Keep the stack frames without the message.
       const frames = fault.cause.stack?.split('\n').filter((line) => line.startsWith('    at ')) ?? [];
       error.stack = [`${error.name}: ${error.message}`, ...frames].join('\n');
       return error;
@@ -35,7 +35,7 @@ export function errorOf(fault: DatabaseFault): Error {
   }
 }
 
-/** An error's `code`, empty when it has none. Some libraries' errors are not native, and Node's may be of another realm. */
+/** An error's `code`; empty if absent. Some libraries' errors are not native, and Node's may be of another realm. */
 export function codeOf(error: unknown): string {
   return isError(error) && 'code' in error ? String(error.code) : '';
 }

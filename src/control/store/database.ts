@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely';
 import type { Tables } from './tables.ts';
 
-/** The database inside a transaction: what repositories speak to. */
+/** The database handle inside a transaction, which repositories use. */
 export type Database = Transaction<Tables>;

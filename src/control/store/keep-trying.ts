@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Runs `attempt` again and again, with a pause between, until stopped. An attempt that throws is one that ended.
- * @param attempt its signal aborts when there is to be an end
- * @returns how to stop; resolves when the attempt under way has ended
+ * Repeats `attempt`, with a pause in between, until stopped. An attempt that throws counts as ended.
+ * @param attempt gets a signal that aborts on stop
+ * @returns a function that stops; it resolves when the current attempt has ended
  */
 export function keepTrying(
   pauseMs: number,
@@ -28,7 +28,7 @@ async function repeat(
   }
 }
 
-/** Ends at once when the signal aborts. */
+/** Waits, or returns at once when the signal aborts. */
 export async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
   await delay(durationMs, undefined, { signal }).catch(() => {});
 }

@@ -1,6 +1,6 @@
 import type { ReportIncident } from './port.ts';
 
-/** Runs work that leads. That it throws, or returns before it was told to, is an incident and nothing more. */
+/** Runs a leader's work once. If it throws, or returns before the signal aborts, that is reported as an incident. */
 export async function leadOnce(
   name: string,
   work: (signal: AbortSignal) => Promise<void>,

@@ -8,8 +8,8 @@ import { SchemaNewerError } from './port.ts';
 import type { Tables } from './tables.ts';
 
 /**
- * Brings a database to the newest schema. Instances that start together take turns.
- * @throws SchemaNewerError, or the database's error; nothing is half done, each migration is one transaction
+ * Migrates a database to the newest schema. Concurrent instances take turns.
+ * @throws SchemaNewerError, or the database's error; each migration is one transaction, so none is half done
  */
 export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   const migrations = {
@@ -27,12 +27,12 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   throw newer === undefined ? error : new SchemaNewerError(newer);
 }
 
-/** Kysely's word for a database that has taken steps which are not known here; a database that did not answer is not asked again. */
+/** Kysely's message when the database has migrations that are unknown here. */
 function isUnknownStep(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('corrupted migrations');
 }
 
-/** Of the steps that the database has taken, the last, unless it is known here. */
+/** The database's last migration that this version does not know. */
 async function lastStepBeyond(known: readonly string[], db: Kysely<Tables>): Promise<string | undefined> {
   const { rows } = await sql<{
     readonly name: string;

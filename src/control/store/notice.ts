@@ -1,8 +1,8 @@
-/** What other parts, and other instances, hear of after a commit. */
+/** Notices that reach other parts and instances after a commit. */
 export type Topic = 'site_changed' | 'site_published' | 'enrollment_decided';
 
 export interface Notice {
   readonly topic: Topic;
-  /** Site ID; of `enrollment_decided` the enrollment's. */
+  /** Site ID; for `enrollment_decided` the enrollment's ID. */
   readonly reference: string;
 }

@@ -1,4 +1,4 @@
-/** How connections to PostgreSQL are made, and what their errors mean. */
+/** Configures connections to PostgreSQL and classifies their errors. */
 import pg from 'pg';
 import { codeOf, type DatabaseFault, isError } from './database-fault.ts';
 import { pause } from './keep-trying.ts';
@@ -7,13 +7,13 @@ const CONNECT_TIMEOUT_MS = 5000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 const END_TIMEOUT_MS = 2000;
 
-/** Whole numbers as numbers: none of ours is beyond 2^53. */
+/** Types parsed as numbers: none of ours exceeds 2^53. */
 const NUMBER_TYPES: ReadonlySet<number> = new Set([pg.types.builtins.INT8, pg.types.builtins.NUMERIC]);
 
-/** Whatever the server's configuration says: a commit is on disk before it is answered. */
+/** Overrides the server's configuration: a commit is on disk before it is confirmed. */
 const DURABLE = '-c synchronous_commit=on';
 
-/** @param settings of the session, as the server's command line has them: `-c name=value` */
+/** @param settings session settings in the form `-c name=value` */
 export function connectionOf(url: string, ...settings: readonly string[]): pg.ClientConfig {
   return {
     connectionString: url,
@@ -29,7 +29,7 @@ export function connectionOf(url: string, ...settings: readonly string[]): pg.Cl
   };
 }
 
-/** Ends a connection, in a little while even when the other side says nothing. Never rejects. */
+/** Closes a connection, after a short time also without the server's response. Never rejects. */
 export async function endConnection(client: pg.Client): Promise<void> {
   const ended = new AbortController();
   const end = client
@@ -39,18 +39,18 @@ export async function endConnection(client: pg.Client): Promise<void> {
   await Promise.race([end, pause(END_TIMEOUT_MS, ended.signal)]);
 }
 
-/** PostgreSQL's appendix A: serialization failure, deadlock. */
+/** PostgreSQL appendix A: serialization failure, deadlock. */
 const REPEAT = /^(40001|40P01)$/;
 /**
- * Connections, authorization, no such database, resources, operators' interventions, the system; time-outs of statements
- * and locks; a transaction that is read-only on a server which was demoted.
+ * SQLSTATE classes and codes of an unavailable database: connections, authorization, missing database, resources,
+ * operator intervention, system errors; statement and lock timeouts; a read-only transaction on a demoted server.
  */
 const UNAVAILABLE = /^(08|28|3D|53|57|58|55P03|25006|25P03|25P04)/;
-/** The end of a session that was established: shut down, crashed, cut, or idle for too long. */
+/** Codes of an established session that ended: shutdown, crash, broken connection, idle timeout. */
 const SESSION_ENDED = /^(57P0[1-5]|08003|08006|25P0[34])$/;
 const SOCKET_BROKE = /^(ECONNRESET|EPIPE)$/;
 const SOCKET_FAULT = /^E(CONN|PIPE|HOST|NET|TIMEDOUT|NOTFOUND|AI_)/;
-/** The driver gives these no code. */
+/** Driver errors without a code. */
 const DRIVER_LOST = /^Connection terminated unexpectedly|not queryable/;
 const DRIVER_FAULT = /terminated|time-?out|not queryable|Connection (ended|lost)|SSL|driver has already/i;
 

@@ -5,16 +5,16 @@ import type { ReportIncident } from './port.ts';
 import { endConnection } from './postgres-connection.ts';
 
 export interface LeadTimes {
-  /** Between two attempts to take the lock. */
+  /** Pause between attempts to take the lock. */
   readonly retryMs: number;
   readonly heartbeatMs: number;
-  /** A leader whose heartbeat gets no answer for so long leads no more. */
+  /** A leader steps down if its heartbeat gets no response for this time. */
   readonly answerTimeoutMs: number;
-  /** A leader of which the server hears nothing for so long, because it is frozen, loses the lock. */
+  /** The server ends a silent leader's session after this time, for example of a frozen process. */
   readonly silenceTimeoutMs: number;
 }
 
-/** A stopped leader is replaced within 5 s, half of the default `--realtime-staleness`, so that realtime routes stay open. */
+/** Failover takes at most 5 s, half of the default `--realtime-staleness`, so that realtime routes stay open. */
 export const LEAD_TIMES: LeadTimes = {
   retryMs: 500,
   heartbeatMs: 1000,
@@ -31,10 +31,10 @@ export interface Leading {
 }
 
 /**
- * Leads while one connection holds an advisory lock. PostgreSQL lets go of the lock when the connection ends, so a killed
- * leader is followed at once; one that lost its connection ends its work. For a moment two may believe that they lead:
- * whatever they do takes the site's lock and looks first.
- * @returns how to stop; resolves when `work` has ended
+ * Leader election: leads while one connection holds an advisory lock. PostgreSQL releases the lock when the connection
+ * ends, so a killed leader is replaced at once, and one that lost its connection stops its work. Two instances may
+ * briefly both believe to lead; that is safe, because all their work takes the site's lock and reads the state first.
+ * @returns a function that stops; it resolves when `work` has ended
  */
 export function leadByAdvisoryLock(leading: Leading): () => Promise<void> {
   const times = leading.times ?? LEAD_TIMES;
@@ -73,7 +73,7 @@ async function takeLock(client: pg.Client, name: string): Promise<boolean> {
   return rows[0]?.locked === true;
 }
 
-/** A connection that gives no answer is a lost one. */
+/** Sends heartbeats. A connection that does not respond counts as lost. */
 async function beat(
   client: pg.Client,
   over: AbortSignal,

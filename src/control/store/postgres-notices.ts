@@ -12,16 +12,16 @@ const ANSWER_TIMEOUT_MS = 5000;
 
 export interface Listening {
   readonly connection: pg.ClientConfig;
-  /** This instance: it has heard its own notices already. */
+  /** Name of this instance, to skip its own notices. */
   readonly instance: string;
   readonly listener: (notice: Notice) => void;
   readonly report: ReportIncident;
 }
 
 /**
- * Hears notices on a connection of its own, and connects again when that breaks. What was said meanwhile is lost: a
- * notice is a hint, and whoever waits for one also looks from time to time. Resolves when it listens, or could not for now.
- * @returns how to stop
+ * Receives notices on its own connection and reconnects when that breaks. Notices sent meanwhile are lost: a notice is a
+ * hint, and receivers also poll. Resolves when it listens, or when the first attempt failed.
+ * @returns a function that stops
  */
 export async function listenForNotices(listening: Listening): Promise<() => Promise<void>> {
   return new Promise((resolve) => {
@@ -34,7 +34,7 @@ export async function listenForNotices(listening: Listening): Promise<() => Prom
         });
       } catch {
         resolve(stop);
-        // Once, not at every attempt to connect again; without the driver's text.
+        // Reported once, not at every reconnect, and without the driver's text.
         const error = new StoreUnavailableError('the connection for notices broke');
         if (wasListening) listening.report({ kind: 'notices_interrupted', name: '', error });
       }
@@ -74,7 +74,7 @@ export function noticeText(instance: string, { topic, reference }: Notice): stri
   return `${instance} ${topic} ${reference}`;
 }
 
-/** @returns undefined for what is no notice, or this instance's own */
+/** @returns undefined unless the payload is a notice of another instance */
 function parseNotice(payload: string | undefined, instance: string): Notice | undefined {
   const [sender, topicName, reference, ...rest] = payload?.split(' ') ?? [];
   const topic = TOPICS.find((known) => known === topicName);

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL, 14 or later: several instances of Control share one database. A site's row is the lock of the site;
- * notices travel by LISTEN and NOTIFY; who leads the background jobs holds an advisory lock on a connection of its own.
- * An instance has at most its pool, one connection for notices, and one for each name that it leads or wants to.
+ * The store on PostgreSQL, 14 or later, which several instances of Control can share. A site's row is the lock of the
+ * site. Notices use LISTEN and NOTIFY. Each leader of background jobs holds an advisory lock on its own connection.
+ * An instance uses its pool, one connection for notices, and one for each job that it leads or wants to lead.
  */
 import { randomUUID } from 'node:crypto';
 import { CamelCasePlugin, Kysely, PostgresDialect, sql } from 'kysely';
@@ -15,7 +15,7 @@ import { type Engine, RelationalStore } from './relational-store.ts';
 import type { Tables } from './tables.ts';
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host/database`, TLS by `sslmode` and `sslrootcert`. A secret: in no message and no log. */
+  /** `postgres://user:password@host/database`, TLS by `sslmode` and `sslrootcert`. A secret: never in messages or logs. */
   readonly url: string;
   readonly nowMs: () => number;
   /** Default 10. */
@@ -25,13 +25,13 @@ export interface PostgresOptions {
 
 const DEFAULT_MAX_CONNECTIONS = 10;
 const STATEMENT_TIMEOUT = '-c statement_timeout=30s';
-/** A frozen instance must not keep a site locked for the others. */
+/** Prevents a frozen instance from locking a site for the others. */
 const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=4s';
 
-/** @throws SchemaNewerError, or StoreUnavailableError when the database cannot be reached or its schema not be brought up to date */
+/** @throws SchemaNewerError, or StoreUnavailableError when the database cannot be reached or migrated */
 export async function openPostgresStore(options: PostgresOptions): Promise<ControlStore> {
   const { url, nowMs, report = () => {} } = options;
-  // By itself: a migration takes as long as it takes.
+  // A separate connection without a statement timeout: a migration may take long.
   const migration = connect(connectionOf(url), 1);
   try {
     const dialect = { text: 'text collate "C"', bytes: 'bytea', sequence: IDENTITY };
@@ -51,8 +51,8 @@ const IDENTITY = 'bigint generated always as identity primary key';
 
 function connect(connection: pg.ClientConfig, max: number): Kysely<Tables> {
   const pool = new pg.Pool({ ...connection, max });
-  // A connection that breaks says so to whoever waits for its answer, and the pool replaces it; without a listener it
-  // would end the process besides, idle or inside a transaction.
+  // A broken connection reports its error to the pending query, and the pool replaces it. Without these listeners, the
+  // error event would end the process, for an idle connection as well as inside a transaction.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }), plugins: [new CamelCasePlugin()] });
@@ -68,7 +68,7 @@ function postgresEngine(db: Kysely<Tables>, connection: pg.ClientConfig, report:
   return {
     db,
     async lock(tx, lock) {
-      // Not "for update": that would also hold up whoever adds a record which refers to the site.
+      // Not "for update", which would also block inserts of records that refer to the site.
       const { rows } =
         lock.kind === 'installation'
           ? await sql`select id from installation for no key update`.execute(tx)

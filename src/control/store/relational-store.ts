@@ -1,6 +1,6 @@
 /**
- * The store over one SQL database, whichever it is: transactions, locks, audit, notices. What the databases do
- * differently is an {@link Engine}.
+ * The store over an SQL database: transactions, locks, audit rows and notices. An {@link Engine} holds what differs
+ * between the databases.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,14 +20,14 @@ import type { Tables } from './tables.ts';
 import { Transaction } from './transaction.ts';
 import { Turns } from './turns.ts';
 
-/** What a database brings with it. */
+/** Database-specific operations. */
 export interface Engine {
   readonly db: Kysely<Tables>;
-  /** Waits until nobody else mutates what the lock covers. @returns whether there is such a site */
+  /** Waits for the lock. @returns whether the site exists */
   lock(db: Database, lock: Lock): Promise<boolean>;
-  /** Inside the transaction: other instances hear of it when it commits. */
+  /** Called inside the transaction: other instances receive the notices when it commits. */
   announce(db: Database, notices: readonly Notice[]): Promise<void>;
-  /** Notices of other instances. Resolves when they can be heard, or could not be for now. @returns how to stop */
+  /** Receives notices of other instances. Resolves when it listens, or when the first attempt failed. @returns how to stop */
   listen(listener: (notice: Notice) => void): Promise<() => Promise<void>>;
   lead(name: string, work: (signal: AbortSignal) => Promise<void>): () => Promise<void>;
   /** Undefined for an error that is not the database's. */
@@ -41,7 +41,7 @@ interface Committed<T> {
 }
 
 const MAX_ATTEMPTS = 5;
-/** Before the second attempt; doubled before each further one, and spread. */
+/** Pause before the second attempt. It doubles before each further one, with jitter. */
 const FIRST_PAUSE_MS = 10;
 
 export class RelationalStore implements ControlStore {
@@ -87,7 +87,7 @@ export class RelationalStore implements ControlStore {
 
   async #write<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T> {
     const once = () => this.#transact('read write', lock, work);
-    // One at a time before any of them has a connection: those that wait for a site must not take the pool from others.
+    // Queue mutations of a site before they take a connection, so that waiting ones do not exhaust the pool.
     const { result, notices } = await this.#track(() =>
       lock === undefined ? once() : this.#turns.take(lock.kind === 'site' ? lock.siteId : '', once),
     );
@@ -131,7 +131,7 @@ export class RelationalStore implements ControlStore {
   }
 
   #begin(accessMode: 'read only' | 'read write') {
-    // Reads: one snapshot for all of them. Writes: what is read after the lock was waited for is what is there then.
+    // Reads use one snapshot. Writes must see what was committed while they waited for the lock.
     const isolation = accessMode === 'read only' ? 'repeatable read' : 'read committed';
     return this.#engine.db.transaction().setIsolationLevel(isolation).setAccessMode(accessMode);
   }
@@ -160,7 +160,7 @@ export class RelationalStore implements ControlStore {
     return () => void this.#listeners.delete(own);
   }
 
-  /** What a listener throws is no fault of whoever committed. */
+  /** A listener's error does not fail the mutation. */
   #tell(notice: Notice): void {
     for (const listener of this.#listeners) {
       try {
@@ -199,7 +199,7 @@ export class RelationalStore implements ControlStore {
   }
 
   async #close(): Promise<void> {
-    // What leads may write its last before new transactions are refused.
+    // Leaders may still write before new transactions are rejected.
     await Promise.all([...this.#leads].map((stop) => stop()));
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);

@@ -9,7 +9,7 @@ import type LibsqlDatabase from 'libsql';
 
 type Libsql = InstanceType<typeof LibsqlDatabase>;
 
-/** Kysely's SQLite dialect, with read-only transactions that are so, over one open connection. */
+/** Kysely's SQLite dialect over one open connection, with enforced read-only transactions. */
 export class LibsqlDialect extends SqliteDialect {
   readonly #database: Libsql;
 
@@ -41,13 +41,13 @@ class LibsqlDriver extends SqliteDriver {
   }
 
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    // A full disk and the like end the transaction by themselves; a second end would hide their error.
+    // Errors such as a full disk end the transaction by themselves; another rollback would hide them.
     if (this.#database.inTransaction) await super.rollbackTransaction(connection);
   }
 
   override async destroy(): Promise<void> {
-    // The library closes a file when its statements are collected, some time. Out of the log (where an exclusive lock is
-    // not given back) and out of that lock: the file is free now.
+    // The library closes the file only when its statements are garbage-collected. Leaving WAL mode and the exclusive lock,
+    // which WAL mode does not release, frees the file now.
     try {
       for (const pragma of ['journal_mode = delete', 'locking_mode = normal']) this.#database.pragma(pragma);
       this.#database.prepare('select count(*) from sqlite_schema').all([]);

@@ -1,6 +1,6 @@
 /**
- * Embedded SQLite: one file in the data directory, for one Control process. Every commit is on disk before it is
- * answered (WAL with `synchronous=FULL`), so a killed process loses nothing that it acknowledged.
+ * The store on embedded SQLite: one file in the data directory, for one Control process. Every commit is on disk before
+ * it is confirmed (WAL with `synchronous=FULL`), so a killed process loses nothing that it acknowledged.
  */
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ export interface SqliteOptions {
   readonly report?: ReportIncident;
 }
 
-/** @throws SchemaNewerError, or StoreUnavailableError when the file cannot be opened, or another process has it */
+/** @throws SchemaNewerError, or StoreUnavailableError when the file cannot be opened or another process uses it */
 export async function openSqliteStore(options: SqliteOptions): Promise<ControlStore> {
   const { dataDirectory, nowMs, report = () => {} } = options;
   const database = openDatabase(join(dataDirectory, DATABASE_FILE));
@@ -42,8 +42,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<ControlSt
 }
 
 const PRAGMAS = [
-  // The first write takes a lock that only this process gets back: two Controls on one file would each think that they
-  // hold a site's lock.
+  // The first write takes a lock that only this process can release. Otherwise two Controls on one file could both believe
+  // to hold a site's lock.
   'locking_mode = exclusive',
   'journal_mode = wal',
   'synchronous = full',
@@ -52,7 +52,7 @@ const PRAGMAS = [
 
 function openDatabase(path: string) {
   try {
-    // It holds hashes of tokens and sealed keys: for nobody else to read. Its journal takes over the mode.
+    // The file holds token hashes and sealed keys, so only its owner may read it. The journal inherits the mode.
     closeSync(openSync(path, 'a', 0o600));
     const database = new LibsqlDatabase(path);
     for (const pragma of PRAGMAS) database.pragma(pragma);
@@ -71,7 +71,7 @@ function cannotOpen(error: unknown): StoreUnavailableError {
 
 const LEAD_PAUSE_MS = 500;
 
-/** One connection, used by one transaction at a time: that is every lock there is. One process: it always leads. */
+/** One connection runs one transaction at a time, so no other locks are needed. One process always leads. */
 function sqliteEngine(db: Kysely<Tables>, report: ReportIncident): Engine {
   return {
     db,

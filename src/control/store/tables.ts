@@ -1,7 +1,7 @@
 /**
- * The database as the code sees it: one interface a table, one member a column. Columns are snake_case in SQL and
- * camelCase here. The same on SQLite and PostgreSQL: text, integers and bytes only; JSON is text; flags are 0 and 1;
- * moments say their unit.
+ * TypeScript types of the database's tables: one interface per table, one member per column. Columns are snake_case in
+ * SQL and camelCase here. Both databases use only text, integers and bytes. JSON is text, flags are 0 and 1, and names
+ * of time columns end with their unit.
  */
 import type { ColumnType, Generated } from 'kysely';
 import type { Approval, EnrollmentState, PolicyState } from '../domain/enrollment.ts';
@@ -14,7 +14,7 @@ type JsonText = string;
 type Flag = 0 | 1;
 type Fixed<T> = ColumnType<T, T, never>;
 
-/** What can be edited carries a version, which is its ETag. */
+/** Editable rows carry a version, which is their ETag. */
 interface Versioned {
   version: number;
   createdAtMs: Fixed<number>;
@@ -22,10 +22,10 @@ interface Versioned {
 }
 
 export interface InstallationTable {
-  /** Always 1: the one row, which mutations outside any site lock. */
+  /** Always 1: the only row, which mutations outside sites lock. */
   id: Fixed<number>;
   bootstrapTokenHash: string | null;
-  /** Names the master key that sealed what is in here; null before the first start. */
+  /** ID of the master key that sealed this database's secrets; null before the first start. */
   masterKeyId: string | null;
 }
 
@@ -40,10 +40,10 @@ export interface FleetTable extends Versioned {
   name: string;
 }
 
-/** An Auth Site: its identifier is what transcripts name. */
+/** An Auth Site. Transcripts name its identifier. */
 export interface SiteTable extends Versioned {
   id: Fixed<string>;
-  /** Never another site's, as the identifier may be once the site is deleted. */
+  /** Never reused, unlike the identifier after the site is deleted. */
   uid: Fixed<string>;
   fleetId: Fixed<string>;
   displayName: string;
@@ -56,14 +56,14 @@ export interface SiteTable extends Versioned {
   singleVerifier: Flag;
   bundleLifetimeSeconds: number;
   sourceCapacity: number;
-  /** The newest published revision, 0 before the first; with its head. */
+  /** The newest published revision, 0 before the first, and its head. */
   revision: number;
   head: string | null;
   /** The newest whole bundle's revision, 0 before the first. */
   baseRevision: number;
-  /** Publish above this: the highest revision that any target told of. */
+  /** The next revision must be above this: the highest one that any target reported. */
   floorRevision: number;
-  /** Whether the next publication must be a whole bundle whatever changed. */
+  /** Whether the next publication must be a whole bundle, whatever changed. */
   wholeNeeded: Flag;
   /** The newest published revision that changed anything but derived keys, 0 before the first. */
   policyRevision: Generated<number>;
@@ -99,20 +99,20 @@ export interface TargetTable extends Versioned {
   /** The token before the last rotation, good until `previousTokenEndsAtMs`. */
   previousTokenHash: string | null;
   previousTokenEndsAtMs: number | null;
-  /** Newest revision that it took. */
+  /** Newest accepted revision. */
   ackedRevision: number | null;
   ackedHead: string | null;
   ackedAtMs: number | null;
-  /** The last one that it refused, and why. */
+  /** The last rejected revision, and why. */
   refusedRevision: number | null;
   refusedCode: string | null;
   refusedDetail: string | null;
   refusedAtMs: number | null;
   lastSeenAtMs: number | null;
-  /** The revision that the target reported while no published step leads on from it, and since when. */
+  /** The reported revision of a target that no published step continues from, and since when. */
   aheadRevision: number | null;
   aheadSinceMs: number | null;
-  /** Revisions by which it has made its site's floor rise, in all. */
+  /** Total number of revisions by which it has raised its site's floor. */
   raisedRevisions: Generated<number>;
 }
 
@@ -167,7 +167,7 @@ export interface SourceRevisionTable extends Versioned {
   fingerprint: string | null;
   detectedScope: string | null;
   validatedAtMs: number | null;
-  /** Why the last validation or check failed: a stable code and a line. */
+  /** Why the last validation failed: a stable code and one line of detail. */
   failureCode: string | null;
   failureDetail: string | null;
   /** The bundle revision that every target must acknowledge before `publishing` ends; null until it is published. */
@@ -205,7 +205,7 @@ export interface EnrollmentPolicyTable extends Versioned {
   state: PolicyState;
 }
 
-/** The challenge itself is not kept: it is derived from its row and a secret. */
+/** The challenge itself is not stored; it is derived from its row and the master key. */
 export interface ChallengeTable {
   id: Fixed<string>;
   siteId: Fixed<string>;
@@ -214,7 +214,7 @@ export interface ChallengeTable {
   thumbprint: Fixed<string>;
   createdAtMs: Fixed<number>;
   expiresAtMs: Fixed<number>;
-  /** Set once, when a valid signature has consumed it. */
+  /** Set once, when the challenge is consumed. */
   enrollmentId: string | null;
 }
 
@@ -226,14 +226,14 @@ export interface EnrollmentTable extends Versioned {
   sourceId: Fixed<string>;
   sourceRevision: Fixed<number>;
   challengeId: Fixed<string>;
-  /** SHA-256 of the submission's canonical body: the same submission finds its enrollment again. */
+  /** SHA-256 of the submission's canonical body, by which a repeated submission finds its enrollment. */
   submissionHash: Fixed<string>;
   publicJwk: Fixed<JsonText>;
   thumbprint: Fixed<string>;
   state: EnrollmentState;
   tokenHash: Fixed<string>;
   tokenExpiresAtSeconds: Fixed<number>;
-  /** RFC 7638, of the issuer's key that signed the token; null in rows of 0.2.4 and before. */
+  /** RFC 7638 thumbprint of the issuer key that signed the token; null in rows of 0.2.4 and before. */
   tokenKeyThumbprint: Fixed<string | null>;
   keyExpiresAtSeconds: Fixed<number>;
   verifiedIssuer: Fixed<string>;
@@ -264,15 +264,15 @@ export interface DerivedKeyTable extends Versioned {
   revokedAtMs: number | null;
   revokedBy: string | null;
   revokedReason: string | null;
-  /** The bundle revision that first listed it, and the one that took it out; null until published. */
+  /** The bundle revisions that first listed it and that revoked it; null until published. */
   listedRevision: number | null;
   revokedRevision: number | null;
-  /** When every attached target had acknowledged the one, and the other; null until then. */
+  /** When every attached target had acknowledged each of the two; null until then. */
   listedEverywhereAtMs: number | null;
   revokedEverywhereAtMs: number | null;
 }
 
-/** Public keys that were revoked once: refused for ever, also after their rows are pruned. */
+/** Revoked public keys: rejected for ever, also after their key rows are pruned. */
 export interface RevokedPublicKeyTable {
   siteId: Fixed<string>;
   thumbprint: Fixed<string>;
@@ -287,7 +287,7 @@ export interface BlockedSubjectTable {
   blockedBy: string;
 }
 
-/** What was changed and is not published yet, in the order of the changes. `policy` asks for a whole bundle. */
+/** Unpublished changes, in order. `policy` requests a whole bundle. */
 export interface ChangeTable {
   seq: Generated<number>;
   siteId: Fixed<string>;
@@ -297,7 +297,7 @@ export interface ChangeTable {
   createdAtMs: Fixed<number>;
 }
 
-/** Published steps of a site's chain. A whole bundle's row is a link, once there is something before it. */
+/** Published steps of a site's chain. A whole bundle's row is a link if a document precedes it. */
 export interface BundleStepTable {
   siteId: Fixed<string>;
   revision: Fixed<number>;
@@ -322,7 +322,7 @@ export interface BundleFileTable {
   firstKey: Fixed<string | null>;
 }
 
-/** File contents, by their SHA-256: shards that did not change are kept once. */
+/** File contents by SHA-256, so that unchanged shards are stored once. */
 export interface BundleBlobTable {
   siteId: Fixed<string>;
   sha256: Fixed<string>;
@@ -348,7 +348,7 @@ export interface RoleGrantTable {
   createdBy: Fixed<string>;
 }
 
-/** Automation's scoped tokens. */
+/** Scoped tokens for automation. */
 export interface AccessTokenTable extends Versioned {
   id: Fixed<string>;
   name: string;
@@ -360,7 +360,7 @@ export interface AccessTokenTable extends Versioned {
   lastUsedAtMs: number | null;
 }
 
-/** Operators who are signed in. */
+/** Sessions of signed-in operators. */
 export interface SessionTable {
   tokenHash: Fixed<string>;
   principal: Fixed<string>;
@@ -371,7 +371,7 @@ export interface SessionTable {
   expiresAtMs: number;
 }
 
-/** A sign-in that is under way. `sealed`: what must come back with the code, encrypted. */
+/** A pending sign-in. `sealed` holds the encrypted state of its current step. */
 export interface SignInTable {
   stateHash: Fixed<string>;
   sealed: Fixed<string>;
@@ -384,7 +384,7 @@ export interface IdempotencyTable {
   /** SHA-256 of method, path and body. */
   requestHash: Fixed<string>;
   status: Fixed<number>;
-  /** The answer without what is shown once. */
+  /** The response body, without secrets that are shown once. */
   body: Fixed<JsonText>;
   headers: Fixed<JsonText>;
   createdAtMs: Fixed<number>;
@@ -402,9 +402,9 @@ export interface AuditEventTable {
   environmentId: Fixed<string | null>;
   fleetId: Fixed<string | null>;
   siteId: Fixed<string | null>;
-  /** The site's `uid`; null when it was gone already. */
+  /** The site's `uid`; null if the site was already deleted. */
   siteUid: Fixed<string | null>;
-  /** JSON objects; null where there is nothing before, or after. */
+  /** JSON objects; null where the resource did not exist before or after. */
   before: Fixed<JsonText | null>;
   after: Fixed<JsonText | null>;
   requestId: Fixed<string | null>;

@@ -1,6 +1,5 @@
 /**
- * What there is inside a transaction: one small repository for each kind of record. A repository belongs to its
- * transaction and is of no use after it.
+ * A transaction's repositories, one for each kind of record. Do not use a repository after its transaction ends.
  */
 import type { Database } from './database.ts';
 import type { Notice } from './notice.ts';
@@ -25,7 +24,7 @@ export class Transaction {
   readonly environments: VersionedTable<'environment'>;
   readonly fleets: VersionedTable<'fleet'>;
   readonly sites: Sites;
-  /** Where environments, fleets and sites are. */
+  /** Finds places of environments, fleets and sites. */
   readonly hierarchy: Hierarchy;
   readonly signingKeys: SigningKeys;
   readonly targets: Targets;
@@ -40,23 +39,23 @@ export class Transaction {
   readonly policies: Policies;
   /** Challenges and enrollments. */
   readonly enrollments: Enrollments;
-  /** Derived keys, and what was revoked or blocked. */
+  /** Derived keys, revoked public keys and blocked subjects. */
   readonly keys: Keys;
-  /** What is not published yet. */
+  /** Unpublished changes. */
   readonly changes: SiteChanges;
-  /** What is published. */
+  /** Published documents. */
   readonly distribution: Distribution;
-  /** What publishing reads of many records at once. */
+  /** Bulk reads for publishing. */
   readonly publication: Publication;
-  /** How far publications have come. */
+  /** How far publications have spread. */
   readonly propagation: Propagation;
   readonly accessTokens: VersionedTable<'accessToken'>;
-  /** Role grants, uses of tokens, sessions. */
+  /** Role grants, token usage, sessions. */
   readonly operators: Operators;
   readonly audit: AuditTrail;
   readonly #notices: Notice[] = [];
 
-  /** @param holdSite waits for a site's lock, unless this transaction has it already */
+  /** @param holdSite waits for a site's lock, unless this transaction holds it already */
   constructor(db: Database, holdSite: (siteId: string) => Promise<void>) {
     this.environments = new VersionedTable(db, 'environment');
     this.fleets = new VersionedTable(db, 'fleet');
@@ -82,7 +81,7 @@ export class Transaction {
     this.audit = new AuditTrail(db);
   }
 
-  /** Tells everybody, on every instance, once this transaction is committed; nobody when it is not. */
+  /** Sends the notice to all instances after the commit; a rollback discards it. */
   notify(notice: Notice): void {
     const known = this.#notices.some(
       ({ topic, reference }) => topic === notice.topic && reference === notice.reference,

@@ -1,11 +1,11 @@
 import { StoreUnavailableError } from './port.ts';
 
-/** Longer than anything takes that is not stuck. */
+/** Maximum wait for a turn: longer than any transaction that is not stuck. */
 const PATIENCE_MS = 30_000;
 
-/** Turns by name: who comes first goes first, and names do not wait for each other. */
+/** FIFO queues by name. Queues of different names do not wait for each other. */
 export class Turns {
-  /** When the last one in the queue has ended; never rejects. */
+  /** Resolves when the last entry of the queue has ended; never rejects. */
   readonly #ends = new Map<string, Promise<void>>();
   readonly #patienceMs: number;
 
@@ -13,7 +13,7 @@ export class Turns {
     this.#patienceMs = patienceMs;
   }
 
-  /** @throws StoreUnavailableError when its turn does not come in time, and `run` was not called; whatever `run` throws */
+  /** @throws StoreUnavailableError when the turn does not come in time (`run` is then not called); whatever `run` throws */
   take<T>(name: string, run: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let gaveUp = false;

@@ -1,12 +1,12 @@
-/** The first schema. One text for both databases: what differs between them is in `Dialect`. */
+/** The first schema, for both databases; `Dialect` holds their differences. */
 import { type Kysely, sql } from 'kysely';
 
-/** What the two databases spell differently. */
+/** SQL that differs between the databases. */
 export interface Dialect {
-  /** Text that sorts by its bytes, whatever the database's language is: pages and shards follow that order. */
+  /** Text that sorts by bytes, whatever the database's locale: pages and shards depend on that order. */
   readonly text: string;
   readonly bytes: string;
-  /** A whole number that the database counts up itself. */
+  /** An auto-incremented integer. */
   readonly sequence: string;
 }
 
@@ -93,16 +93,16 @@ const INDEXES: readonly string[] = [
   'challenge_expiry on challenge (expires_at_ms)',
   'enrollment_site on enrollment (site_id, id)',
   'enrollment_policy_state on enrollment (policy_id, state)',
-  // Overdue ones, and old ones to prune.
+  // For expiring overdue enrollments and pruning old ones.
   'enrollment_end on enrollment (state, key_expires_at_seconds)',
   'enrollment_token on enrollment (token_hash)',
-  // What a bundle lists, in its order: ended keys that are not pruned yet are passed over within the index.
+  // For the keys of a bundle, in order. The index alone skips ended keys that are not pruned yet.
   'derived_key_site on derived_key (site_id, key_id, status, expires_at_seconds)',
   'derived_key_thumbprint on derived_key (site_id, thumbprint)',
   'derived_key_client on derived_key (site_id, client_id, expires_at_seconds)',
   'derived_key_source on derived_key (source_id, expires_at_seconds)',
   'derived_key_end on derived_key (expires_at_seconds)',
-  // Only what is on its way to the targets: small, however many keys there are.
+  // Partial indexes hold only what targets have not all received: small, however many keys there are.
   'derived_key_listed on derived_key (site_id, listed_revision) where listed_revision is not null and listed_everywhere_at_ms is null',
   'derived_key_revoked on derived_key (site_id, revoked_revision) where revoked_revision is not null and revoked_everywhere_at_ms is null',
   'site_change_site on site_change (site_id, seq)',

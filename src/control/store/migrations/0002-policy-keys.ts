@@ -1,4 +1,4 @@
-/** Finds the last key of a policy without looking at its others. */
+/** Adds an index that finds the last key of a policy without reading its others. */
 import { type Kysely, sql } from 'kysely';
 
 export const policyKeys = {

@@ -1,4 +1,4 @@
-/** Remembers where a target stands that nothing published leads on from, and how much it has raised the floor in all. */
+/** Adds columns for a target's unpublished position and for the total by which it has raised its site's revision. */
 import { type Kysely, sql } from 'kysely';
 
 const COLUMNS = [

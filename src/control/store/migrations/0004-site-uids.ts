@@ -1,11 +1,11 @@
 /**
- * A name for each Auth Site that is never given again, though its identifier may be; and which of them an audit event
- * belongs to. Events of sites that are gone get none.
+ * Gives each Auth Site a unique ID that is never reused, unlike its identifier, and adds it to audit events. Events of
+ * deleted sites get none.
  */
 import { type Kysely, sql } from 'kysely';
 import type { Dialect } from './0001-first.ts';
 
-/** A site's events lie in its fleet, from its creation on: an older one is of another site of that identifier. */
+/** An event belongs to a site if it is of its fleet and not older than the site; older ones are of a deleted site. */
 const STATEMENTS = ({ text }: Dialect): readonly string[] => [
   `alter table site add column uid ${text}`,
   `update site set uid = id || '@' || created_at_ms`,

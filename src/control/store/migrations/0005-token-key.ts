@@ -1,4 +1,4 @@
-/** Remembers which of the issuer's keys signed the token of an enrollment, so that approval can ask whether it is still one. */
+/** Adds a column for the issuer key that signed an enrollment's token, so that approval can check that it is still valid. */
 import { type Kysely, sql } from 'kysely';
 import type { Dialect } from './0001-first.ts';
 

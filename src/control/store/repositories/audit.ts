@@ -11,16 +11,16 @@ export interface AuditFilter {
   readonly siteId?: string | undefined;
   readonly resourceId?: string | undefined;
   readonly kind?: string | undefined;
-  /** Newest first: only rows before this sequence number. */
+  /** Only rows before this sequence number; the list is newest first. */
   readonly beforeSeq?: number | undefined;
-  /** Only what lies within reach. */
+  /** Only events within reach. */
   readonly reach: Reach;
   readonly limit: number;
 }
 
 type WholePlace = AuditEntry['place'] & { readonly siteUid?: string };
 
-/** The audit trail: written with every mutation, never changed, pruned by age. */
+/** The audit trail: every mutation appends to it, nothing changes it, and pruning removes old events. */
 export class AuditTrail {
   readonly #db: Database;
 
@@ -51,7 +51,7 @@ export class AuditTrail {
       .execute();
   }
 
-  /** Who reads a whole environment also reads what happened on its sites. */
+  /** Completes an event's place: a reader of an environment also reads the events of its sites. */
   async #wholePlace(place: AuditEntry['place']): Promise<WholePlace> {
     if (place.siteId === undefined) return place;
     const site: WholePlace | undefined = await this.#db
@@ -77,7 +77,7 @@ export class AuditTrail {
     return query.orderBy('seq', 'desc').limit(filter.limit).execute();
   }
 
-  /** @returns how many were removed: {@link PRUNED_AT_ONCE} at most */
+  /** @returns the number of removed rows, at most {@link PRUNED_AT_ONCE} */
   async prune(beforeMs: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('auditEvent')

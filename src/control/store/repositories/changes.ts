@@ -4,10 +4,10 @@ import type { RowOf } from './records.ts';
 export type Change =
   | { readonly kind: 'client'; readonly clientId: string }
   | { readonly kind: 'key'; readonly keyId: string }
-  /** Anything else that a bundle holds: asks for a whole one. */
+  /** Any other content of a bundle: requests a whole bundle. */
   | { readonly kind: 'policy' };
 
-/** What was changed in a site and is not published yet. Written in the transaction that makes the change. */
+/** Unpublished changes of a site, written in the transaction that makes the change. */
 export class SiteChanges {
   readonly #db: Database;
 
@@ -18,9 +18,9 @@ export class SiteChanges {
     this.#holdSite = holdSite;
   }
 
-  /** Whoever calls this also calls `tx.notify({ topic: 'site_changed', reference: siteId })`. */
+  /** The caller must also call `tx.notify({ topic: 'site_changed', reference: siteId })`. */
   async record(siteId: string, change: Change, nowMs: number): Promise<void> {
-    // Numbers are given out before the commit. Under the lock a change cannot appear below one that is settled already.
+    // Sequence numbers are assigned before the commit. The lock prevents a change from appearing below a settled number.
     await this.#holdSite(siteId);
     const reference = change.kind === 'client' ? change.clientId : change.kind === 'key' ? change.keyId : '';
     await this.#db
@@ -40,7 +40,7 @@ export class SiteChanges {
       .execute();
   }
 
-  /** Moment of the oldest change that is not published, milliseconds. */
+  /** Time of the oldest unpublished change, milliseconds. */
   async oldestPendingMs(siteId: string): Promise<number | undefined> {
     const row = await this.#db
       .selectFrom('siteChange')
@@ -52,7 +52,7 @@ export class SiteChanges {
     return row?.createdAtMs;
   }
 
-  /** Takes out what is published now. */
+  /** Removes published changes. */
   async settle(siteId: string, upToSeq: number): Promise<void> {
     await this.#db
       .deleteFrom('siteChange')

@@ -36,7 +36,7 @@ export class Distribution {
       .execute();
   }
 
-  /** How many steps there are after a revision, and their bytes. */
+  /** Number and total bytes of the steps after a revision. */
   async sizeAfter(
     siteId: string,
     revision: number,
@@ -100,7 +100,7 @@ export class Distribution {
     return row !== undefined;
   }
 
-  /** Files of bundles before a revision, and contents that no bundle names any more. */
+  /** Removes files of bundles before a revision, and contents that no bundle refers to any more. */
   async pruneFiles(siteId: string, beforeRevision: number): Promise<void> {
     await this.#db
       .deleteFrom('bundleFile')

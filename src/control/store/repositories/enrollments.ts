@@ -24,7 +24,7 @@ export class Enrollments extends VersionedTable<'enrollment'> {
     return this.db.selectFrom('challenge').selectAll().where('id', '=', id).executeTakeFirst();
   }
 
-  /** Consumes a challenge, once. @returns whether it was this call that did */
+  /** Consumes a challenge once. @returns whether this call consumed it */
   async consumeChallenge(id: string, enrollmentId: string): Promise<boolean> {
     const { numUpdatedRows } = await this.db
       .updateTable('challenge')
@@ -35,7 +35,7 @@ export class Enrollments extends VersionedTable<'enrollment'> {
     return numUpdatedRows === 1n;
   }
 
-  /** Challenges that ended before the moment; their enrollments stay. @returns how many: {@link PRUNED_AT_ONCE} at most */
+  /** Removes challenges that ended before this time; enrollments stay. @returns how many, at most {@link PRUNED_AT_ONCE} */
   async pruneChallenges(endedBeforeMs: number): Promise<number> {
     const { numDeletedRows } = await this.db
       .deleteFrom('challenge')
@@ -66,7 +66,7 @@ export class Enrollments extends VersionedTable<'enrollment'> {
     return query.orderBy('id').limit(page.limit).execute();
   }
 
-  /** Waiting enrollments of a policy. */
+  /** Pending enrollments of a policy. */
   pendingOfPolicy(policyId: string): Promise<readonly RowOf<'enrollment'>[]> {
     return this.db
       .selectFrom('enrollment')
@@ -77,7 +77,7 @@ export class Enrollments extends VersionedTable<'enrollment'> {
       .execute();
   }
 
-  /** Waiting enrollments whose proof was verified against this revision. */
+  /** Pending enrollments whose proof was verified against this revision. */
   pendingOfRevision(sourceId: string, revision: number): Promise<readonly RowOf<'enrollment'>[]> {
     return this.db
       .selectFrom('enrollment')
@@ -89,7 +89,7 @@ export class Enrollments extends VersionedTable<'enrollment'> {
       .execute();
   }
 
-  /** Waiting enrollments whose key would have ended by now. */
+  /** Pending enrollments whose key would have ended by now. */
   overdue(nowSeconds: number, limit: number): Promise<readonly RowOf<'enrollment'>[]> {
     return this.db
       .selectFrom('enrollment')
@@ -102,8 +102,8 @@ export class Enrollments extends VersionedTable<'enrollment'> {
   }
 
   /**
-   * Decided enrollments whose key ended, or would have, before the moment; their challenges must be pruned by then, or a
-   * submission could come again and find nothing. @returns how many: {@link PRUNED_AT_ONCE} at most
+   * Removes decided enrollments whose key's actual or planned end is before this time. Prune their challenges first, or a
+   * repeated submission would find no enrollment. @returns how many, at most {@link PRUNED_AT_ONCE}
    */
   async prune(endedBeforeSeconds: number): Promise<number> {
     const { numDeletedRows } = await this.db
@@ -120,7 +120,7 @@ export class Enrollments extends VersionedTable<'enrollment'> {
     return Number(numDeletedRows);
   }
 
-  /** How many other public keys enrolled, or wait, with this token. */
+  /** Number of other public keys that enrolled, or are pending, with this token. */
   async otherKeysOfToken(tokenHash: string, thumbprint: string): Promise<number> {
     const row = await this.db
       .selectFrom('enrollment')

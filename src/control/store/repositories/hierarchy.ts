@@ -5,7 +5,7 @@ import type { Tables } from '../tables.ts';
 import { reachedSites } from './reach.ts';
 import type { Page, RowOf } from './records.ts';
 
-/** Where environments, fleets and Auth Sites are, and which of them somebody reaches. */
+/** The hierarchy of environments, fleets and Auth Sites, and which of them a reach covers. */
 export class Hierarchy {
   readonly #db: Database;
 
@@ -21,7 +21,7 @@ export class Hierarchy {
     return query.orderBy('id').limit(page.limit).execute();
   }
 
-  /** Sites within reach, wherever they are. */
+  /** Sites within reach, at any level. */
   reachedSites(reach: Reach, page: Page): Promise<readonly RowOf<'site'>[]> {
     let query = this.#db.selectFrom('site').selectAll();
     if (reach.kind === 'below') query = query.where('id', 'in', reachedSites(reach));
@@ -56,7 +56,7 @@ export class Hierarchy {
     return rows.map(({ id }) => id);
   }
 
-  /** A site with all that is above it: where roles are looked for. */
+  /** A site's place with everything above it, for checking roles. */
   async placeOfSite(siteId: string): Promise<Place | undefined> {
     const row = await this.#db
       .selectFrom('site')
@@ -68,7 +68,7 @@ export class Hierarchy {
   }
 
   /**
-   * Publishing moves a site on without making it another version for those who edit it.
+   * Updates a site's publishing columns without a new version, so that edits by operators do not conflict.
    */
   async advance(
     siteId: string,

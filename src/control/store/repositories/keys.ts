@@ -7,11 +7,11 @@ import { VersionedTable } from './versioned-table.ts';
 
 export interface KeyFilter {
   readonly clientId?: string | undefined;
-  /** As of now: a key that has ended is expired unless it was revoked. */
+  /** State at this time: an ended key is expired unless it was revoked. */
   readonly state?: { readonly status: KeyState; readonly nowSeconds: number } | undefined;
 }
 
-/** Derived keys; public keys and subjects that are refused for ever. */
+/** Derived keys, revoked public keys and blocked subjects. */
 export class Keys extends VersionedTable<'derivedKey'> {
   constructor(db: Database) {
     super(db, 'derivedKey');
@@ -48,9 +48,9 @@ export class Keys extends VersionedTable<'derivedKey'> {
   }
 
   /**
-   * Revokes every living key ID with a public key that the source has let in, refuses those public keys for ever, and
-   * notes the changes for publishing. A fixed number of statements, whatever the number of keys.
-   * @returns how many key IDs
+   * Revokes every living key ID of every public key that the source has enrolled, rejects those public keys for ever, and
+   * records the changes for publishing. Uses a fixed number of statements, whatever the number of keys.
+   * @returns the number of key IDs
    */
   async revokeLivingOfSource(
     siteId: string,
@@ -121,7 +121,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
       .execute();
   }
 
-  /** What a bundle lists, a page at a time: active and not ended. */
+  /** One page of the keys that a bundle lists: active and not ended. */
   livingOfSite(siteId: string, nowSeconds: number, page: Page): Promise<readonly RowOf<'derivedKey'>[]> {
     let query = this.db
       .selectFrom('derivedKey')
@@ -146,7 +146,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return row !== undefined;
   }
 
-  /** Those that are there, in no order. */
+  /** Returns existing keys, in no particular order. */
   async many(keyIds: readonly string[]): Promise<readonly RowOf<'derivedKey'>[]> {
     const found: RowOf<'derivedKey'>[] = [];
     for (const part of inParts(keyIds)) {
@@ -157,7 +157,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return found;
   }
 
-  /** Publishing notes revisions without making another version of the key. */
+  /** Records published revisions without a new version of the key. */
   async noteRevision(
     keyIds: readonly string[],
     set: Pick<Updateable<Tables['derivedKey']>, 'listedRevision' | 'revokedRevision'>,
@@ -167,7 +167,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
     }
   }
 
-  /** Keys that ended, or were revoked and would have ended, before the moment. @returns how many: {@link PRUNED_AT_ONCE} at most */
+  /** Removes keys whose actual or planned end is before this time. @returns how many, at most {@link PRUNED_AT_ONCE} */
   async prune(endedBeforeSeconds: number): Promise<number> {
     const { numDeletedRows } = await this.db
       .deleteFrom('derivedKey')
@@ -229,7 +229,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return row !== undefined;
   }
 
-  /** By issuer, then subject. */
+  /** Ordered by issuer, then subject. */
   blockedSubjects(
     siteId: string,
     page: {

@@ -5,7 +5,7 @@ import type { Tables } from '../tables.ts';
 import { scopeWithin } from './reach.ts';
 import type { Page, RowOf } from './records.ts';
 
-/** Who operates Control: role grants, tokens, sessions; and answers that may be given again. */
+/** Role grants, tokens, sessions, sign-ins and idempotent responses. */
 export class Operators {
   readonly #db: Database;
 
@@ -43,7 +43,7 @@ export class Operators {
     return query.orderBy('id').limit(page.limit).execute();
   }
 
-  /** Whether this very grant is given already. */
+  /** Whether an identical grant exists. */
   async hasGrant(grant: Pick<RowOf<'roleGrant'>, 'principal' | 'role' | 'scopeKind' | 'scopeId'>) {
     const row = await this.#db
       .selectFrom('roleGrant')
@@ -56,7 +56,7 @@ export class Operators {
     return row !== undefined;
   }
 
-  /** Whether any grant or token holds at exactly this scope. */
+  /** Whether any grant or token exists at exactly this scope. */
   async isScopeHeld({ kind, id }: Scope): Promise<boolean> {
     for (const table of ['roleGrant', 'accessToken'] as const) {
       const row = await this.#db
@@ -88,7 +88,7 @@ export class Operators {
       .executeTakeFirst();
   }
 
-  /** Of those that are still there. No change of the resource: its version stays. @param used milliseconds, by ID */
+  /** Ignores deleted tokens and leaves the version unchanged. @param used milliseconds by token ID */
   async noteTokensUsed(used: ReadonlyMap<string, number>): Promise<void> {
     for (const [id, lastUsedAtMs] of used) {
       await this.#db.updateTable('accessToken').set({ lastUsedAtMs }).where('id', '=', id).execute();
@@ -127,7 +127,7 @@ export class Operators {
     await this.#db.insertInto('signIn').values(row).execute();
   }
 
-  /** Takes it out: a sign-in is finished once. */
+  /** Removes and returns it, so that a sign-in step works once. */
   async takeSignIn(stateHash: string): Promise<RowOf<'signIn'> | undefined> {
     return this.#db.deleteFrom('signIn').where('stateHash', '=', stateHash).returningAll().executeTakeFirst();
   }
@@ -148,8 +148,8 @@ export class Operators {
   }
 
   /**
-   * The key that seals this database's secrets, by name: the first one that is told stays.
-   * @returns the name that is kept
+   * Registers the ID of the master key that seals this database's secrets; the first one registered stays.
+   * @returns the stored ID
    */
   async masterKeyId(candidate: string): Promise<string> {
     await this.#db

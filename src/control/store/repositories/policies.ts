@@ -2,7 +2,7 @@ import type { Database } from '../database.ts';
 import type { Page, RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
-/** The key of one policy that ends last. */
+/** The last key of one policy to end. */
 export interface LastKey {
   readonly siteId: string;
   readonly createdAtMs: number;
@@ -24,8 +24,8 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
   }
 
   /**
-   * The key of each active policy that ends or has ended last: of several, the youngest. Lookups in an index, however many keys there are; a
-   * policy whose keys were all pruned or revoked is passed over.
+   * For each active policy, its active key with the latest end; among equals, the youngest. Policies without such a key are
+   * left out. Each lookup uses an index, however many keys there are.
    */
   async lastKeys(): Promise<readonly LastKey[]> {
     const rows = await this.db
@@ -66,7 +66,7 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
     return row !== undefined;
   }
 
-  /** Without deleted ones. */
+  /** Without deleted policies. */
   ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
     let query = this.db
       .selectFrom('enrollmentPolicy')
@@ -77,7 +77,7 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
     return query.orderBy('id').limit(page.limit).execute();
   }
 
-  /** Deleted policies that no enrollment refers to any more. @returns how many */
+  /** Removes deleted policies that no enrollment refers to any more. @returns how many */
   async pruneDeleted(): Promise<number> {
     const { numDeletedRows } = await this.db
       .deleteFrom('enrollmentPolicy')

@@ -4,11 +4,11 @@ import type { RowOf } from './records.ts';
 
 export interface HeldByAll {
   readonly attached: number;
-  /** The newest revision that every attached target has acknowledged; 0 while one of them has none. */
+  /** The newest revision that every attached target has acknowledged; 0 while one target has acknowledged none. */
   readonly revision: number;
 }
 
-/** How far publications have come: what targets say of themselves, and what follows for keys and revocations. */
+/** How far publications have spread: reports of targets, and what they imply for keys and revocations. */
 export class Propagation {
   readonly #db: Database;
 
@@ -16,7 +16,7 @@ export class Propagation {
     this.#db = db;
   }
 
-  /** What targets say of themselves, the same of many at once. */
+  /** Writes the same report for many targets at once. */
   async noteTargets(
     targetIds: readonly string[],
     set: Partial<
@@ -35,7 +35,7 @@ export class Propagation {
       .execute();
   }
 
-  /** Another text once a target of the site was added, renamed, detached, or its token rotated. */
+  /** Changes when a target of the site is added, renamed or detached, or its token is rotated. */
   async versionOfTargets(siteId: string): Promise<string> {
     const row = await this.#db
       .selectFrom('target')
@@ -63,7 +63,7 @@ export class Propagation {
     return { attached, revision: Number(row.acknowledged) < attached ? 0 : Number(row.least ?? 0) };
   }
 
-  /** Whether there is a key or revocation that everybody has up to the revision, and of which that is not noted yet. */
+  /** Whether every target has a key or revocation, up to the revision, that is not recorded as held by all yet. */
   async hasKeysUnderWay(siteId: string, revision: number): Promise<boolean> {
     const listed = await this.#db
       .selectFrom('derivedKey')
@@ -87,7 +87,7 @@ export class Propagation {
     return revoked !== undefined;
   }
 
-  /** Notes of keys and revocations that every target has by now since when it is so. */
+  /** Records the time from which every target has the keys and revocations up to the revision. */
   async noteEverywhere(siteId: string, revision: number, nowMs: number): Promise<void> {
     await this.#db
       .updateTable('derivedKey')
@@ -107,7 +107,7 @@ export class Propagation {
       .execute();
   }
 
-  /** Revocations that have not ended and that some target may not have yet, or that were held everywhere lately. */
+  /** Revoked keys before their planned end, latest revocation first. */
   revokedKeys(siteId: string, nowSeconds: number, limit: number): Promise<readonly RowOf<'derivedKey'>[]> {
     return this.#db
       .selectFrom('derivedKey')

@@ -3,14 +3,14 @@ import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { Page, RowOf } from './records.ts';
 
-/** A part of a site's derived keys, in the order of their names: from the first name on, before the second. */
+/** A range of a site's key IDs, from `from` inclusive to `before` exclusive. */
 export interface KeyRange {
   readonly from: string;
-  /** Undefined: up to the last. */
+  /** Undefined: no upper bound. */
   readonly before: string | undefined;
 }
 
-/** What publishing reads of many records at once. Each query costs what it gives, not what the site holds. */
+/** Bulk reads for publishing. Each query costs in proportion to its result, not to the site's size. */
 export class Publication {
   readonly #db: Database;
 
@@ -19,8 +19,8 @@ export class Publication {
   }
 
   /**
-   * Keys that a bundle lists: not ended, revoked ones included, of clients that are there. (A client may go while keys
-   * of it that were revoked have not ended.)
+   * Keys that a bundle lists: not ended, including revoked ones, of existing clients. A client may be deleted before its
+   * revoked keys have ended.
    */
   keysIn(
     siteId: string,
@@ -39,7 +39,7 @@ export class Publication {
     return query.orderBy('keyId').limit(limit).execute();
   }
 
-  /** Those of these keys that a bundle lists, as {@link Publication.keysIn}. */
+  /** Those of the given keys that a bundle lists, as in {@link Publication.keysIn}. */
   keys(
     siteId: string,
     keyIds: readonly string[],
@@ -79,7 +79,7 @@ export class Publication {
     return Number((await query.executeTakeFirstOrThrow()).keys);
   }
 
-  /** Names of keys that were published, or taken out, after a revision. Looks at every key of the site. */
+  /** IDs of keys listed or revoked after a revision. Scans every key of the site. */
   async keyIdsPublishedAfter(
     siteId: string,
     revision: number,
@@ -132,7 +132,7 @@ export class Publication {
     return row !== undefined;
   }
 
-  /** Moment of the oldest change, of anything but keys, that is not published. */
+  /** Time of the oldest unpublished change of anything but keys. */
   async contentChangedSince(siteId: string): Promise<number | undefined> {
     const row = await this.#db
       .selectFrom('siteChange')
@@ -145,7 +145,7 @@ export class Publication {
     return row?.createdAtMs;
   }
 
-  /** Changes that revoke a key which verifiers know. */
+  /** Changes that revoke a published key. */
   revocations(siteId: string, limit: number): Promise<readonly RowOf<'siteChange'>[]> {
     return this.#db
       .selectFrom('siteChange')
@@ -160,7 +160,7 @@ export class Publication {
       .execute();
   }
 
-  /** Exactly these, and no change that came after they were read. */
+  /** Removes exactly these changes, not later ones. */
   async settle(changes: readonly Pick<RowOf<'siteChange'>, 'seq'>[]): Promise<void> {
     if (changes.length === 0) return;
     const seqs = changes.map(({ seq }) => seq);
@@ -168,8 +168,8 @@ export class Publication {
   }
 
   /**
-   * Sites whose next publication must not wait for a change: never published, asked for, a whole bundle too old, or a
-   * document from the future.
+   * Sites due for publication without a change: never published, requested, a whole bundle that is too old, or a document
+   * with a future timestamp.
    */
   async sitesDue(nowMs: number): Promise<readonly string[]> {
     const rows = await this.#db
@@ -192,7 +192,7 @@ export class Publication {
     return rows.filter(isDue).map(({ id }) => id);
   }
 
-  /** Sites with a key whose time to sign is over. */
+  /** Sites with a retiring key whose overlap is over. */
   async sitesWithRetiredSigners(nowMs: number): Promise<readonly string[]> {
     const rows = await this.#db
       .selectFrom('signingKey')
@@ -204,7 +204,7 @@ export class Publication {
     return rows.map(({ siteId }) => siteId);
   }
 
-  /** What a site's followers are told, of every site that has been published. */
+  /** Position of every published site's chain. */
   published(): Promise<readonly Pick<RowOf<'site'>, 'id' | 'revision' | 'head' | 'policyRevision'>[]> {
     return this.#db
       .selectFrom('site')
@@ -214,7 +214,7 @@ export class Publication {
       .execute();
   }
 
-  /** Moment of the oldest change that is not published, by site. */
+  /** Time of the oldest unpublished change, by site. */
   async oldestPending(): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#db
       .selectFrom('siteChange')
@@ -224,7 +224,7 @@ export class Publication {
     return new Map(rows.map(({ siteId, sinceMs }) => [siteId, Number(sinceMs)]));
   }
 
-  /** Revisions whose files are kept, newest first, with the moment of their publication. */
+  /** Revisions of the stored whole bundles, newest first, with their publication times. */
   bases(
     siteId: string,
   ): Promise<readonly { readonly revision: number; readonly publishedAtMs: number | null }[]> {

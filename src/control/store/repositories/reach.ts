@@ -1,11 +1,11 @@
-/** Lists cut down to what somebody may read, inside the query: a page is full, and tells of nothing else. */
+/** Query conditions that limit lists to a reader's reach, so that pages are full and reveal nothing else. */
 import { type Expression, expressionBuilder, type SqlBool } from 'kysely';
 import type { Reach } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
 
 type Below = Extract<Reach, { readonly kind: 'below' }>;
 
-/** No ID is empty; PostgreSQL takes no empty list. */
+/** Adds an ID that never occurs, because PostgreSQL does not accept an empty list. */
 const listed = (ids: readonly string[]) => [...ids, ''];
 
 /** IDs of fleets within reach. */
@@ -31,7 +31,7 @@ export function reachedSites(reach: Below) {
     );
 }
 
-/** Whether a row's scope lies within reach: role grants and access tokens keep it in columns of the same names. */
+/** Whether a row's scope lies within reach. Role grants and access tokens use the same column names. */
 export function scopeWithin(reach: Below): Expression<SqlBool> {
   const is = expressionBuilder<Tables, 'roleGrant'>();
   return is.or([
@@ -42,8 +42,8 @@ export function scopeWithin(reach: Below): Expression<SqlBool> {
 }
 
 /**
- * Whether an event's place lies within reach. What happened to the installation is for those who reach all of it, and
- * what happened to a site that is gone for those who reach what it lay in: its identifier may be another site's by now.
+ * Whether an event's place lies within reach. Events of the installation require reach of all of it. Events of a deleted
+ * site require reach of what it was in, because another site may use its identifier now.
  */
 export function eventWithin(reach: Below): Expression<SqlBool> {
   const is = expressionBuilder<Tables, 'auditEvent'>();

@@ -1,35 +1,35 @@
-/** Repositories' common ground: rows as records, pages, and updates that lose nothing. */
+/** Helpers that repositories share: row types, pages, and updates that check the version. */
 import type { Selectable } from 'kysely';
 import type { Tables } from '../tables.ts';
 
 /** A row of a table, as read. */
 export type RowOf<T extends keyof Tables> = Readonly<Selectable<Tables[T]>>;
 
-/** A part of a list: at most `limit` records that come after `after`, in the order of their names. */
+/** A page of a list: at most `limit` records after `after`, in the order of their names. */
 export interface Page {
   readonly after: string | undefined;
   readonly limit: number;
 }
 
-/** Somebody else changed the record since it was read, or it is gone. */
+/** The record was changed or deleted since it was read. */
 export class VersionConflictError extends Error {
   override readonly name = 'VersionConflictError';
 }
 
-/** What an update must find: exactly one row of that version. @throws VersionConflictError */
+/** Requires that an update matched exactly one row. @throws VersionConflictError */
 export function expectUpdated(result: { readonly numUpdatedRows: bigint }): void {
   if (result.numUpdatedRows !== 1n) throw new VersionConflictError('the record was changed meanwhile');
 }
 
-/** How many names one statement may list: databases bound the parameters of a statement. */
+/** Maximum number of names per statement: databases limit a statement's parameters. */
 const NAMES_A_STATEMENT = 500;
 
-/** A list in parts of {@link NAMES_A_STATEMENT} at most. */
+/** Splits a list into parts of at most {@link NAMES_A_STATEMENT}. */
 export function* inParts<T>(list: readonly T[]): Generator<T[]> {
   for (let start = 0; start < list.length; start += NAMES_A_STATEMENT) {
     yield list.slice(start, start + NAMES_A_STATEMENT);
   }
 }
 
-/** How many rows one call prunes at most: whoever prunes calls until fewer were removed, and lets others in between. */
+/** Maximum number of rows that one prune call removes. Callers repeat it until fewer rows were removed. */
 export const PRUNED_AT_ONCE = 1000;

@@ -4,7 +4,7 @@ import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
-/** What belongs to a site, in an order in which nothing refers to what is gone. */
+/** Tables with a site's data, ordered so that deletion never breaks a reference. */
 const OF_SITE = [
   'freshness',
   'bundleStep',
@@ -38,7 +38,7 @@ export class Sites extends VersionedTable<'site'> {
     return super.add({ ...row, uid: newId('siteUid', row.createdAtMs) });
   }
 
-  /** With everything that is kept of it, but the audit trail and the public keys that were revoked. */
+  /** Also removes everything that belongs to the site, except the audit trail and revoked public keys. */
   override async remove(id: string): Promise<boolean> {
     await this.db
       .deleteFrom('keySet')

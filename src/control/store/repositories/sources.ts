@@ -33,7 +33,7 @@ export class Sources extends VersionedTable<'source'> {
       .execute();
   }
 
-  /** The same on every site: for background jobs. */
+  /** Revisions in any of these states on all sites, for background jobs. */
   everywhereInStates(states: readonly SourceState[]): Promise<readonly RowOf<'sourceRevision'>[]> {
     return this.db
       .selectFrom('sourceRevision')
@@ -51,7 +51,7 @@ export class Sources extends VersionedTable<'source'> {
     return row?.siteId;
   }
 
-  /** First come, first served; nothing happens when somebody has it. */
+  /** The first claim wins; does nothing when the audience is taken. */
   async claimAudience(audience: string, siteId: string): Promise<void> {
     await this.db
       .insertInto('audience')
@@ -69,7 +69,7 @@ export class Sources extends VersionedTable<'source'> {
       .executeTakeFirst();
   }
 
-  /** Of two key sets of a revision, the one that was fetched later stays, unless a clock was ahead when it was. */
+  /** Keeps the later fetched key set of a revision, unless the stored one has a timestamp from a clock that was ahead. */
   async putKeySet(row: Insertable<Tables['keySet']>): Promise<void> {
     await this.db
       .insertInto('keySet')

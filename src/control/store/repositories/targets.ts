@@ -4,13 +4,13 @@ import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
-/** Verifiers that take a site's bundles. */
+/** Targets: verifiers that receive a site's bundles. */
 export class Targets extends VersionedTable<'target'> {
   constructor(db: Database) {
     super(db, 'target');
   }
 
-  /** All that a publication waits for. */
+  /** All attached targets, which publications wait for. */
   attached(siteId: string): Promise<readonly RowOf<'target'>[]> {
     return this.db
       .selectFrom('target')
@@ -21,7 +21,7 @@ export class Targets extends VersionedTable<'target'> {
       .execute();
   }
 
-  /** Whose token this is, by its hash: the present one, or the one before for a while. */
+  /** Finds a target by token hash: the current token, or the previous one during the overlap. */
   byTokenHash(tokenHash: string, nowMs: number): Promise<RowOf<'target'> | undefined> {
     return this.db
       .selectFrom('target')
@@ -36,7 +36,7 @@ export class Targets extends VersionedTable<'target'> {
       .executeTakeFirst();
   }
 
-  /** What a target says of itself makes no new version of it. */
+  /** Records a target's report without a new version. */
   async note(
     id: string,
     set: Pick<

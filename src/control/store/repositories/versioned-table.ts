@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { expectUpdated, type Page, type RowOf } from './records.ts';
 
-/** Tables whose rows have a version, with the columns that name a row. Lists are in the order of the last one. */
+/** Versioned tables and the columns of their primary keys. Lists are ordered by the last column. */
 const NAMES = {
   environment: ['id'],
   fleet: ['id'],
@@ -23,31 +23,31 @@ const NAMES = {
 
 export type VersionedTableName = keyof typeof NAMES;
 
-/** Values of the columns that name a row, in the order of the columns. */
+/** Values of a row's primary key, in column order. */
 export type NameOf<T extends VersionedTableName> = T extends 'sourceRevision'
   ? readonly [sourceId: string, revision: number]
   : (typeof NAMES)[T] extends readonly [string]
     ? readonly [id: string]
     : readonly [siteId: string, name: string];
 
-/** A row's name and the version that was read. */
+/** A row's primary key and the version that was read. */
 export type VersionRead<T extends VersionedTableName> = Pick<
   RowOf<T>,
   Extract<(typeof NAMES)[T][number] | 'version', keyof RowOf<T>>
 >;
 
-/** A row of any such table. */
+/** A row of any versioned table. */
 export type VersionedRow<T extends VersionedTableName> = RowOf<T> & { readonly version: number };
 
 /** Columns of a row that a change may set. */
 export type ChangesOf<T extends VersionedTableName> = Updateable<Tables[T]>;
 
-/** One table to Kysely, whichever it is: its types cannot follow a name that is a variable. */
+/** A generic table for Kysely, whose types cannot follow a variable table name. */
 interface AnyTable {
   readonly row: { readonly [column: string]: unknown };
 }
 
-/** Rows that are changed only from the version that was read. One instance for each table of {@link NAMES}. */
+/** Optimistic locking: rows change only from the version that was read. One instance per table of {@link NAMES}. */
 export class VersionedTable<T extends VersionedTableName> {
   protected readonly db: Database;
   readonly #any: Kysely<AnyTable>;
@@ -75,7 +75,7 @@ export class VersionedTable<T extends VersionedTableName> {
     return row as VersionedRow<T> | undefined;
   }
 
-  /** Rows that have these values, in the order of their names. */
+  /** Rows with these values, ordered by name. */
   async list(having: Partial<RowOf<T>>, { after, limit }: Page): Promise<readonly RowOf<T>[]> {
     const name = this.#columns.at(-1) ?? 'id';
     let query = this.#any
@@ -87,7 +87,7 @@ export class VersionedTable<T extends VersionedTableName> {
     return rows as unknown as readonly RowOf<T>[];
   }
 
-  /** Writes over exactly the version that was read. @throws VersionConflictError */
+  /** Updates exactly the version that was read. @throws VersionConflictError */
   async change(row: VersionRead<T>, set: ChangesOf<T>, nowMs: number): Promise<void> {
     const { version } = row as { readonly version: number };
     const values: { readonly [column: string]: unknown } = { ...row };
@@ -101,7 +101,7 @@ export class VersionedTable<T extends VersionedTableName> {
     );
   }
 
-  /** @returns whether it was there */
+  /** @returns whether the row existed */
   async remove(...name: NameOf<T>): Promise<boolean> {
     const columns = this.#named(name);
     const { numDeletedRows } = await this.#any
