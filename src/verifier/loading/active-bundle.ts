@@ -1,7 +1,7 @@
 /**
- * What is loaded, and the two ways in which it changes: a whole bundle with the steps found beside it takes its place,
- * or steps carry it on. Whatever is refused on the way leaves it as it was.
- * Source: docs/bundle.md "Life in the verifier" and "Revision and head".
+ * The loaded bundle and the two ways to change it: a whole bundle and the steps found with it replace it, or steps
+ * update it. A document that is rejected leaves the loaded bundle unchanged. Source: docs/bundle.md "Life in the
+ * verifier" and "Revision and head".
  */
 
 import { AcceptedKeys } from '../../bundle/compile/accepted-keys.ts';
@@ -26,18 +26,18 @@ export interface ActiveBundleOptions extends ChainTrust {
   readonly mark: HighWaterMark;
   /** Whole seconds since the epoch, rounded down. */
   readonly nowSeconds: () => number;
-  /** The verifier's own conditions, asked at every load: a reason refuses, undefined takes the snapshot. */
+  /** The verifier's own conditions, checked at every load: a reason rejects the snapshot, undefined accepts it. */
   readonly acceptSnapshot?: ((snapshot: Snapshot) => string | undefined) | undefined;
-  /** Where steps are recorded before they are used; without it the mark alone remembers them. */
+  /** Where steps are recorded before they are used. Without it only the mark remembers them. */
   readonly stepRecord?: StepRecord | undefined;
-  /** Told of each change, after it. Must not throw. */
+  /** Called after each change. Must not throw. */
   readonly onChange: (change: BundleChange) => void;
 }
 
-/** Derived keys stay for five minutes after they lapsed, so that `key_expired` can be told from `key_unknown`. */
+/** Expired derived keys are kept for five minutes, so that `key_expired` differs from `key_unknown`. */
 export const LAPSED_KEYS_KEPT_SECONDS = 300;
 
-/** Whoever calls sees to it that no two calls overlap. */
+/** Holds the current snapshot. Callers must not overlap calls that change it. */
 export class ActiveBundle {
   readonly #options: ActiveBundleOptions;
   #acceptedKeys = new AcceptedKeys();
@@ -62,12 +62,12 @@ export class ActiveBundle {
     return this.#loadedAtSeconds;
   }
 
-  /** The same content, known to be the latest up to another moment. */
+  /** Replaces the snapshot with one of the same content that is known to be the latest up to another moment. */
   freshen(snapshot: LiveSnapshot): void {
     this.#snapshot = snapshot;
   }
 
-  /** Lets go of derived keys that lapsed a while ago; some of them, so that it takes no time to speak of. */
+  /** Removes expired derived keys, at most `most`, so that a call takes little time. */
   forgetLapsedKeys(most: number): void {
     this.#snapshot?.keys.forgetLapsed(this.#forgetBeforeSeconds(), most);
   }
@@ -76,11 +76,11 @@ export class ActiveBundle {
     return this.#options.nowSeconds() - LAPSED_KEYS_KEPT_SECONDS;
   }
 
-  /** @throws BundleError when nothing of it is taken */
+  /** @throws BundleError when nothing of the chain is accepted */
   async load(found: FoundChain): Promise<LoadOutcome> {
     const startedMs = performance.now();
     const { authSite, bundleSigners, mark } = this.#options;
-    // Without a mark to hold it against nothing is loaded: that is known before the work.
+    // Nothing can be loaded while the mark cannot be read, so fail before the work.
     if (this.#snapshot === undefined) await mark.position();
     const bytes = await found.files.readBundle();
     const opened = await new TimeSlice().run(
@@ -96,7 +96,7 @@ export class ActiveBundle {
     const expired = judgeExpiry(this.#snapshot, snapshot, this.#options.nowSeconds(), BUNDLE_FILE);
     if (expired !== undefined) throw refused ?? expired;
     await found.keep?.({ opened, bytes, positions: walk.positions.slice(1, taken + 1) });
-    // Before the swap: what was decided from must not be forgotten.
+    // Before the swap: a bundle that requests were decided from must be in the mark.
     await mark.raise(snapshot);
     this.#acceptedKeys = new AcceptedKeys();
     this.#snapshot = snapshot;
@@ -124,7 +124,7 @@ export class ActiveBundle {
     return snapshot;
   }
 
-  /** Where on the chain we are; undefined when we are not on it. */
+  /** The loaded position's index on the chain; undefined when it is not on the chain. */
   #placeOf({ positions }: Walk, source: BundleSource): number | 'superseded' | undefined {
     const loaded = this.#snapshot;
     if (loaded === undefined) return undefined;
@@ -149,13 +149,13 @@ export class ActiveBundle {
     return { kind: 'advanced', refused: refused ?? walk.refused };
   }
 
-  /** @throws BundleError when the mark forbids the chain; the fault that cut it short says more than that. */
+  /** @throws BundleError when the mark forbids the chain; prefers the error that cut the chain short */
   async #judge({ positions }: Walk, cutBy: BundleError | undefined): Promise<void> {
     const verdict = judgeChain(await this.#options.mark.position(), positions, BUNDLE_FILE);
     if (verdict.kind === 'refuse') throw cutBy ?? verdict.error;
   }
 
-  /** Onto a table that nobody decides from yet, so that nothing has to be undone. */
+  /** Changes a table that is not in use yet, so that nothing has to be undone. */
   async #applySteps(compiled: LiveSnapshot, walk: Walk, found: FoundChain) {
     const most = walk.positions.length - 1;
     let snapshot = compiled;
@@ -184,8 +184,8 @@ export class ActiveBundle {
   }
 
   /**
-   * Takes as many steps as continue what is loaded and are sound.
-   * @returns why the rest was not taken
+   * Applies as many steps as continue the loaded bundle and are valid.
+   * @returns why the rest was rejected
    */
   async advance(documents: readonly StepDocument[], source: BundleSource): Promise<BundleError | undefined> {
     const startedMs = performance.now();
@@ -235,7 +235,7 @@ export class ActiveBundle {
         const snapshot = this.#snapshot;
         if (snapshot === undefined) break;
         const prepared = await this.#prepare(snapshot, step, slice);
-        // The record remembers each step already, so the mark may wait for the last one.
+        // The record already holds each step, so the mark may wait for the last one.
         if (recorded === 0 || taken === steps.length - 1) await mark.raise(step.position);
         this.#snapshot = prepared.commit();
         taken++;
@@ -248,7 +248,7 @@ export class ActiveBundle {
     }
   }
 
-  /** What cannot be dropped is refused again at the next start, as it was now. */
+  /** A step that cannot be dropped is rejected again at the next start. */
   async #undoRecord(count: number): Promise<void> {
     const { mark, stepRecord } = this.#options;
     if (count <= 0 || this.#snapshot === undefined) return;
@@ -256,7 +256,7 @@ export class ActiveBundle {
       await stepRecord?.dropLast(count);
       await mark.raise(this.#snapshot);
     } catch {
-      // The step's own fault is the one to tell.
+      // Report the step's own error rather than this one.
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Exponential backoff: each wait is twice the one before, up to a limit. With jitter, so that a thousand verifiers do not
- * return in the same moment to a server that has just recovered, each wait is cut by up to half.
+ * Exponential backoff with jitter: each wait is twice the one before, up to a limit. Jitter cuts each wait by up to
+ * half, so that a thousand verifiers do not return at once to a server that has just recovered.
  */
 export interface BackoffOptions {
   readonly firstMs: number;
@@ -12,7 +12,7 @@ export interface BackoffOptions {
 /** For {@link BackoffOptions.random}. */
 export const NO_JITTER = () => 0;
 
-/** Longest wait that a server may ask for: a mistake in its `Retry-After` must not silence a verifier for a day. */
+/** Maximum wait that a server may request: a mistake in its `Retry-After` must not silence a verifier for a day. */
 export const MAX_RETRY_AFTER_MS = 300_000;
 
 export class Backoff {
@@ -31,8 +31,8 @@ export class Backoff {
   }
 
   /**
-   * Counts a failure.
-   * @param retryAfterMs what the server asked for: the wait is at least that
+   * Records a failure.
+   * @param retryAfterMs minimum wait that the server requested
    * @returns milliseconds to wait
    */
   failed(retryAfterMs = 0): number {

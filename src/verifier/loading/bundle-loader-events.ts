@@ -1,4 +1,4 @@
-/** What a bundle's holder tells: changes as they come, and its standing when it is asked. */
+/** Events and status of the bundle loader. */
 
 import type { FreshnessIgnored, FreshnessStatement } from '../../bundle/compile/freshness-statement.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
@@ -7,13 +7,13 @@ import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { BundleSource } from './found-chain.ts';
 import type { BundleProblem } from './problem-record.ts';
 
-/** Told once about each change, not at every poll. Must not throw. */
+/** Each is called once for each change, not at every poll. Must not throw. */
 export interface BundleListener {
   loaded?(snapshot: Snapshot, load: BundleLoad): void;
   /** Deltas and links were applied. */
   advanced?(snapshot: Snapshot, steps: readonly StepKind[], durationMs: number): void;
   freshened?(snapshot: Snapshot): void;
-  /** A document was not taken; what was loaded before stays. */
+  /** A document was rejected; the loaded bundle stays. */
   refused?(error: BundleError, source: BundleSource): void;
   freshnessRefused?(error: BundleError): void;
   freshnessIgnored?(why: FreshnessIgnored, statement: FreshnessStatement): void;
@@ -21,7 +21,7 @@ export interface BundleListener {
 
 export interface BundleLoad {
   readonly source: BundleSource;
-  /** From the file's first byte to the swap. */
+  /** From the first byte of the file to the swap. */
   readonly durationMs: number;
   /** Thumbprints of the pinned keys that signed. */
   readonly signers: readonly string[];
@@ -30,9 +30,9 @@ export interface BundleLoad {
 export interface BundleStatus {
   readonly snapshot: Snapshot | undefined;
   readonly loadedAtSeconds: number | undefined;
-  /** Why the newest documents that were found are not what is loaded; undefined when they are. */
+  /** Why the newest documents found are not loaded; undefined when they are. */
   readonly problem: BundleProblem | undefined;
   readonly freshnessProblem: BundleProblem | undefined;
-  /** Why the statement at hand, well signed as it is, is not applied. */
+  /** Why the validly signed freshness statement does not apply. */
   readonly freshnessIgnored: FreshnessIgnored | undefined;
 }

@@ -31,9 +31,9 @@ export type { BundleProblem } from './problem-record.ts';
 
 export interface BundleLoaderOptions {
   readonly authSite: string;
-  /** Undefined where bundles come from Control alone. */
+  /** Undefined when bundles come only from Control. */
   readonly directory: string | undefined;
-  /** Stores all that is loaded, for the next start. */
+  /** Stores everything that is loaded, for the next start. */
   readonly persisted?: PersistedBundle | undefined;
   readonly bundleSigners: Signers;
   readonly freshnessSigners: Signers;
@@ -42,7 +42,7 @@ export interface BundleLoaderOptions {
   readonly nowSeconds: () => number;
   /** Clock that freshness statements are compared with; default: `nowSeconds`. */
   readonly statementNowSeconds?: () => number;
-  /** The verifier's own conditions, asked at every load: a reason refuses, undefined takes the snapshot. */
+  /** The verifier's own conditions, checked at every load: a reason rejects the snapshot, undefined accepts it. */
   readonly acceptSnapshot?: (snapshot: Snapshot) => string | undefined;
   readonly listener?: BundleListener;
   /** Default 1000. */
@@ -50,11 +50,11 @@ export interface BundleLoaderOptions {
 }
 
 const DEFAULT_POLL_INTERVAL_MS = 1000;
-/** Longest time between attempts at files that have not changed. */
+/** Maximum wait between attempts to load unchanged files. */
 const MAX_RETRY_INTERVAL_MS = 60_000;
-/** Between rounds of what has to be done now and then. */
+/** Interval of periodic work. */
 const ROUND_INTERVAL_MS = 1000;
-/** Lapsed keys that leave at a time: well below a millisecond. */
+/** Maximum number of expired keys to remove at once: well below a millisecond. */
 const FORGET_AT_A_TIME = 500;
 
 export class BundleLoader {
@@ -64,7 +64,7 @@ export class BundleLoader {
   readonly #source: DirectorySource | undefined;
   readonly #problems: { readonly [S in BundleSource]: ProblemRecord };
   readonly #statements: Statements;
-  /** Everything that changes what is loaded. */
+  /** Serializes everything that changes the loaded bundle. */
   readonly #changes = new OneAtATime();
   readonly #bundlePass = new Coalesced(() => this.#runBundlePass());
   readonly #freshnessPass = new Coalesced(() => this.#runFreshnessPass());
@@ -112,18 +112,18 @@ export class BundleLoader {
     return this.#options.pollIntervalMs ?? DEFAULT_POLL_INTERVAL_MS;
   }
 
-  /** Whose bundles this takes. */
+  /** The signers and the site that this loader accepts bundles of. */
   get bundleTrust() {
     const { bundleSigners: signers, authSite } = this.#options;
     return { signers, authSite };
   }
 
-  /** What to decide from now. A request keeps the one that it began with. */
+  /** The current snapshot. A request keeps the one that it began with. */
   get snapshot(): Snapshot | undefined {
     return this.#active.snapshot;
   }
 
-  /** Where the chain of what is loaded stands. */
+  /** Revision and head of the loaded bundle. */
   get position(): ChainPosition | undefined {
     const snapshot = this.#active.snapshot;
     return snapshot && { revision: snapshot.revision, head: snapshot.head };
@@ -140,7 +140,7 @@ export class BundleLoader {
     };
   }
 
-  /** Loads what was kept and what is in the directory, then keeps watching. Never rejects: see {@link BundleLoader.status}. */
+  /** Loads the persisted bundle and the directory, then keeps watching. Never rejects: see {@link BundleLoader.status}. */
   async start(): Promise<void> {
     if (this.#options.persisted !== undefined) await this.#changes.run(() => this.#loadPersisted());
     this.#rounds ??= setInterval(() => this.#goRound(), ROUND_INTERVAL_MS).unref();
@@ -154,13 +154,13 @@ export class BundleLoader {
     await this.#look();
   }
 
-  /** Looks at the files now, also at ones that failed a moment ago. Never rejects. */
+  /** Checks the files now, including those that failed a moment ago. Never rejects. */
   async reload(): Promise<void> {
     this.#source?.retryNow();
     await this.#look();
   }
 
-  /** Statements are read while a large bundle is still being compiled, lest what is loaded grow stale meanwhile. */
+  /** Reads statements first, so that the loaded bundle stays fresh while a large one is being compiled. */
   async #look(): Promise<void> {
     await this.#freshnessPass.run();
     await this.#bundlePass.run();
@@ -181,7 +181,7 @@ export class BundleLoader {
     });
   }
 
-  /** Whether nothing could be loaded, sound or not, since nothing could be said of the mark. */
+  /** Whether a load failed because the mark is unavailable. */
   get #lacksMark(): boolean {
     const { directory, state } = this.#problems;
     return [directory, state].some(({ current }) => current?.error.code === 'mark_unavailable');
@@ -240,7 +240,7 @@ export class BundleLoader {
 
   #changed(change: BundleChange): void {
     this.#statements.apply();
-    // What was kept has been replaced, or carried on.
+    // The persisted bundle has been replaced or updated.
     if (change.source !== 'state') this.#problems.state.clear();
     this.#tell((listener, snapshot) => {
       if (change.kind === 'loaded') listener.loaded?.(snapshot, change);
@@ -254,7 +254,7 @@ export class BundleLoader {
       tell(this.#options.listener, snapshot);
   }
 
-  /** Steps from Control that continue what is loaded. @returns why they were not all taken */
+  /** Applies steps from Control that continue the loaded bundle. @returns why they were not all applied */
   advance(documents: readonly StepDocument[]): Promise<BundleError | undefined> {
     return this.#changes.run(async () => {
       const refused = await this.#active.advance(documents, 'control');
@@ -264,8 +264,8 @@ export class BundleLoader {
   }
 
   /**
-   * A whole bundle from Control, with the steps after it.
-   * @returns why it was not taken, or not all of the steps were
+   * Loads a whole bundle from Control and the steps after it.
+   * @returns why it was rejected, or some of its steps were
    */
   replace(incoming: IncomingBase, documents: readonly StepDocument[]): Promise<BundleError | undefined> {
     const { persisted } = this.#options;
@@ -286,10 +286,10 @@ export class BundleLoader {
   }
 
   /**
-   * A newer base for what is loaded already. Compiled, so that the next start does not find out that it is unsound, and
-   * beside whatever else goes on.
-   * @returns false when it is no part of what is loaded
-   * @throws BundleError when it is refused or cannot be kept
+   * Persists a newer base of the loaded bundle. It is compiled first, so that the next start does not find it invalid.
+   * Runs concurrently with other changes.
+   * @returns false when it is not on the loaded chain
+   * @throws BundleError when it is rejected or cannot be persisted
    */
   async rebase(incoming: IncomingBase): Promise<boolean> {
     const { authSite, bundleSigners: signers, persisted } = this.#options;
@@ -302,7 +302,7 @@ export class BundleLoader {
     return this.#changes.run(() => persisted.rebase(incoming, opened));
   }
 
-  /** A statement from Control; kept when it makes what is loaded younger. Never rejects. */
+  /** Handles a statement from Control; persists it when it makes the loaded bundle fresher. Never rejects. */
   async offerStatement(bytes: Buffer): Promise<void> {
     const { control: keeper } = this.#statements;
     if (!keeper.offer(bytes) || !this.#statements.apply()) return;

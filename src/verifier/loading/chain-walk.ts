@@ -1,6 +1,5 @@
 /**
- * A chain that was found, followed as far as it goes: every step is opened and held against the one before it, and nothing
- * is applied.
+ * Follows a chain of documents to its end: opens each step and checks it against the one before. Applies nothing.
  * Source: docs/bundle.md "Revision and head".
  */
 
@@ -12,7 +11,7 @@ import { type OpenedStep, openStep, type StepDocument } from '../../bundle/forma
 import { TimeSlice } from '../../bundle/format/time-slice.ts';
 import type { FoundChain } from './found-chain.ts';
 
-/** Whose steps are taken. */
+/** The signers and the site whose steps are accepted. */
 export interface ChainTrust {
   readonly authSite: string;
   readonly bundleSigners: Signers;
@@ -20,7 +19,7 @@ export interface ChainTrust {
 
 export interface Walk {
   readonly positions: readonly [ChainPosition, ...ChainPosition[]];
-  /** Why it ends where it does, unless there is no more. */
+  /** Why the chain stops here; undefined when there are no more steps. */
   readonly refused: BundleError | undefined;
 }
 
@@ -40,7 +39,7 @@ export async function walkChain(base: ChainPosition, found: FoundChain, trust: C
   }
 }
 
-/** @throws BundleError when it does not continue the position, or is not signed as it must be */
+/** @throws BundleError when the step does not continue the position, or lacks the required signatures */
 export function openNext(
   from: ChainPosition,
   { kind, file, bytes }: StepDocument,
@@ -52,7 +51,7 @@ export function openNext(
   return step;
 }
 
-/** The same chain, without what comes after so many steps. */
+/** The same chain, limited to its first steps. */
 export function cutWalk({ positions: [base, ...steps], refused }: Walk, stepCount: number): Walk {
   return { positions: [base, ...steps.slice(0, stepCount)], refused };
 }

@@ -1,4 +1,4 @@
-/** Runs one task at a time; whoever asks while it runs shares one more run after it. */
+/** Runs one task at a time. All calls during a run share one more run after it. */
 export class Coalesced {
   readonly #task: () => Promise<void>;
   #running: Promise<void> | undefined;

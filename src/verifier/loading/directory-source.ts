@@ -1,7 +1,7 @@
 /**
- * The bundle in a local directory, `--bundle`: looked at again and again, loaded when its files change, carried on by
- * the deltas and links beside it. A file that was refused is left alone until it changes.
- * Source: docs/bundle.md "Life in the verifier".
+ * Loads the bundle from a local directory (`--bundle`): polls the files, loads the bundle when they change, and applies
+ * the deltas and links beside it. A rejected file is not retried until it changes. Source: docs/bundle.md "Life in the
+ * verifier".
  */
 
 import { asBundleError, type BundleError } from '../../bundle/format/bundle-error.ts';
@@ -22,19 +22,19 @@ export interface DirectorySourceOptions {
   readonly directory: LocalDirectory;
   readonly active: ActiveBundle;
   readonly problem: ProblemRecord;
-  /** Wait between attempts at files that have not changed, milliseconds. */
+  /** Backoff between attempts to load unchanged files, milliseconds. */
   readonly retry: { readonly firstMs: number; readonly maxMs: number };
   /** See {@link FoundChain.keep}. */
   readonly keep?: ((files: ResolvedDirectory, steps: FoundChain['steps']) => FoundChain['keep']) | undefined;
 }
 
-/** What files with this fingerprint came to: until they change there is nothing to do again. */
+/** Result for the files with this fingerprint; there is nothing to do until they change. */
 interface Settled {
   readonly fingerprint: string;
   readonly problem: BundleError | undefined;
 }
 
-/** Most steps that are read into memory at a time. */
+/** Maximum number of steps read into memory at once. */
 const STEPS_AT_A_TIME = 64;
 
 export class DirectorySource {
@@ -48,14 +48,15 @@ export class DirectorySource {
     this.#backoff = new Backoff({ ...options.retry, random: NO_JITTER });
   }
 
-  /** Also looks at files that failed a moment ago, next time. */
+  /** The next look also includes files that failed a moment ago. */
   retryNow(): void {
     this.#backoff.reset();
   }
 
   /**
-   * Cheap when nothing changed. Not to overlap with anything else that changes the active bundle.
-   * @throws BundleError about files, which may be gone because the directory was just swapped, and about what is in them
+   * Cheap when nothing changed. Must not overlap with another change of the active bundle.
+   * @throws BundleError about files, which may be missing because the directory was just swapped, and about their
+   * content
    */
   async look(files: ResolvedDirectory): Promise<void> {
     const { active, problem } = this.#options;
@@ -105,9 +106,7 @@ export class DirectorySource {
     this.#settleSteps(found, refused);
   }
 
-  /**
-   * @param found as they were before they were read: one that is written again meanwhile, or comes meanwhile, is another
-   */
+  /** @param found the state before the files were read: a file that is written or added meanwhile counts as a change */
   #settleSteps(found: readonly FoundStepFile[], problem: BundleError | undefined): void {
     const { snapshot } = this.#options.active;
     const left = found.filter(({ revision }) => revision > (snapshot?.revision ?? 0));

@@ -1,6 +1,6 @@
 /**
- * Notices changes in a directory soon, by the system's notices, and surely, by polling: notices do not cross network
- * file systems, and a link that is swapped further up the path changes nothing that is watched.
+ * Watches a directory by file system notifications, which are fast, and by polling, which is reliable. Notifications do
+ * not cross network file systems, and swapping a link further up the path changes nothing that is watched.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
@@ -8,11 +8,11 @@ import { basename, dirname, resolve } from 'node:path';
 export interface DirectoryWatchOptions {
   readonly directory: string;
   readonly pollIntervalMs: number;
-  /** Called often, also when nothing changed: it must be cheap then. Must not throw. */
+  /** Called often, also when nothing changed, so it must be cheap then. Must not throw. */
   readonly onTick: () => void;
 }
 
-/** Keeps no process alive. */
+/** The timer does not keep the process alive. */
 export class DirectoryWatch {
   readonly #options: DirectoryWatchOptions;
   readonly #poll: NodeJS.Timeout;
@@ -25,8 +25,8 @@ export class DirectoryWatch {
   }
 
   /**
-   * Watches the directory as it stands and the one above it, where it may be replaced.
-   * @param resolved real path that the files were last read from; the same one again changes nothing
+   * Watches the directory and its parent, where it may be replaced.
+   * @param resolved real path that the files were last read from; the same path again changes nothing
    */
   follow(resolved: string): void {
     if (resolved === this.#resolved) return;
@@ -37,7 +37,7 @@ export class DirectoryWatch {
     this.#watch(directory, () => true);
     this.#watch(dirname(directory), (changed) => {
       const isOurs = changed === null || changed === name;
-      // What is watched may be gone: look for it anew.
+      // The watched directory may be gone: resolve it again.
       if (isOurs) this.#resolved = undefined;
       return isOurs;
     });
@@ -54,7 +54,7 @@ export class DirectoryWatch {
       const watcher = watch(directory, { persistent: false }, (_event, changed) => {
         if (isOurs(changed)) this.#options.onTick();
       });
-      // Without notices (too many watchers, directory gone) there is still the poll.
+      // Without notifications (too many watchers, directory gone) polling still works.
       watcher.on('error', () => watcher.close());
       this.#watchers.push(watcher);
     } catch {

@@ -1,8 +1,8 @@
 /**
- * What has expired serves nobody, so it does not take the place of what has not: whoever publishes such a bundle by mistake,
- * or keeps a good one back until it has lapsed, does not end the service of the one that is loaded. Where nothing is
- * loaded, or what is loaded has expired itself, it is taken: then requests are denied with that reason.
- * Source: docs/bundle.md "Life in the verifier".
+ * Rules for expired documents: an expired bundle does not replace a valid one. Publishing one by mistake, or delaying a
+ * good one until it has expired, must not end the service of the loaded bundle. When nothing is loaded, or the loaded
+ * bundle has expired itself, the expired one is accepted, and requests are denied for that reason. Source:
+ * docs/bundle.md "Life in the verifier".
  */
 
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
@@ -16,7 +16,7 @@ function hasExpired({ expiresAtSeconds, skewSeconds }: Lifetime, nowSeconds: num
   return hasEnded(expiresAtSeconds, nowSeconds, skewSeconds);
 }
 
-/** @returns the error to refuse a whole bundle, carried on by its steps, with */
+/** @returns the error that rejects a whole bundle with its steps applied; undefined when it may be loaded */
 export function judgeExpiry(
   loaded: Snapshot | undefined,
   next: Snapshot,
@@ -29,8 +29,8 @@ export function judgeExpiry(
 }
 
 /**
- * Leaves out what comes after the first link that has expired, unless a later one has not: that renews all before it.
- * @returns the steps to take, and why the rest is not to be taken
+ * Drops the steps from the first expired link on, unless a later link is still valid: that one renews all before it.
+ * @returns the steps to apply, and why the rest is rejected
  */
 export function beforeExpiry<T extends { readonly step: OpenedStep }>(
   loaded: Snapshot,

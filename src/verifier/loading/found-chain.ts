@@ -1,6 +1,6 @@
 /**
- * What passes between those who find documents, those who keep them and the bundle that is loaded.
- * Source: docs/bundle.md "Life in the verifier".
+ * Types shared by the bundle's sources, its persistence and the active bundle. Source: docs/bundle.md "Life in the
+ * verifier".
  */
 
 import type { LiveSnapshot } from '../../bundle/compile/compile.ts';
@@ -18,24 +18,24 @@ export type BundleSource = 'directory' | 'state' | 'control';
 export interface FoundChain {
   readonly source: BundleSource;
   readonly files: ResolvedDirectory;
-  /** Those after a revision, in order, where the source can tell; read more than once. */
+  /** The steps after a revision, in order, if the source can tell; may be read more than once. */
   readonly steps: (afterRevision: number) => AsyncIterable<StepDocument> | Iterable<StepDocument>;
-  /** Called when all is verified and compiled, before it is used: what it throws refuses the chain. */
+  /** Called after verification and compilation, before the bundle is used. An error rejects the chain. */
   readonly keep?: ((chain: AcceptedChain) => Promise<void>) | undefined;
 }
 
 export interface AcceptedChain {
   readonly opened: OpenedBundle;
-  /** The bundle's own document. */
+  /** Bytes of the bundle's document. */
   readonly bytes: Buffer;
-  /** Of the steps that were taken, from the first. */
+  /** Positions of the steps that were applied, in order. */
   readonly positions: readonly ChainPosition[];
 }
 
 export interface StepRecord {
-  /** Returns when all of them are kept. @throws BundleError when none is */
+  /** Returns when all of them are stored. @throws BundleError when none is */
   append(steps: readonly { readonly document: Buffer; readonly position: ChainPosition }[]): Promise<void>;
-  /** Forgets the last ones that were appended. */
+  /** Removes the steps that were appended last. */
   dropLast(count: number): Promise<void>;
 }
 
@@ -57,8 +57,8 @@ export type BundleChange =
     };
 
 export interface LoadOutcome {
-  /** `superseded`: sound, and older than what another source brought. */
+  /** `superseded`: valid, but older than what another source delivered. */
   readonly kind: 'loaded' | 'advanced' | 'nothing_to_do' | 'superseded';
-  /** Why the steps after the last one that was taken were not. */
+  /** Why the steps after the last applied one were rejected. */
   readonly refused: BundleError | undefined;
 }

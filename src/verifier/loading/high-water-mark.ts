@@ -1,7 +1,7 @@
 /**
- * The highest revision that a verifier ever accepted, with its head: nothing lower is taken again, also after a
- * restart. Kept in the state directory, or only in memory where there is none.
- * Source: docs/bundle.md "Revision and head".
+ * The high-water mark: the highest revision that a verifier ever accepted, with its head. Lower revisions are rejected,
+ * also after a restart. Stored in the state directory, or only in memory without one. Source: docs/bundle.md "Revision
+ * and head".
  */
 
 import {
@@ -20,16 +20,16 @@ const MARK_FORMAT = 'proofgate.mark/v1';
 const MAX_MARK_BYTES = 4096;
 
 export interface HighWaterMark {
-  /** @throws BundleError when there is a mark that cannot be read: then nothing may be loaded. */
+  /** @throws BundleError when the mark exists and cannot be read: then nothing may be loaded. */
   position(): Promise<ChainPosition | undefined>;
   /**
-   * Returns when the position is kept. One that is not higher changes nothing.
+   * Returns when the position is stored. A position that is not higher changes nothing.
    * @throws BundleError `file_not_written`
    */
   raise(position: ChainPosition): Promise<void>;
 }
 
-/** Forgets with the process. */
+/** A mark in memory only, lost at the end of the process. */
 export class MemoryMark implements HighWaterMark {
   #position: ChainPosition | undefined;
 
@@ -43,12 +43,12 @@ export class MemoryMark implements HighWaterMark {
 }
 
 export interface FileMarkOptions {
-  /** Must exist: a volume that is not mounted must not look like a verifier without a past. */
+  /** Must exist: an unmounted volume must not look like a verifier without history. */
   readonly stateDirectory: string;
   readonly authSite: string;
 }
 
-/** Survives a restart: one small file in the state directory, read once and written when the mark rises. */
+/** A mark that survives a restart: a small file in the state directory, read once and written when the mark rises. */
 export class FileMark implements HighWaterMark {
   readonly #directory: string;
   readonly #authSite: string;
@@ -73,7 +73,7 @@ export class FileMark implements HighWaterMark {
     if (!isHigher(position, await this.position())) return;
     const { revision, head } = position;
     const mark = { format: MARK_FORMAT, auth_site: this.#authSite, revision, head };
-    // Only who writes may clear up: others read the mark of a verifier that is running.
+    // Only a process that writes may remove temporary files: others read the mark of a running verifier.
     if (!this.#isWritten) await removeTemporaries(this.#directory, MARK_FILE);
     this.#isWritten = true;
     await writeFileAtomically(this.#directory, MARK_FILE, Buffer.from(`${JSON.stringify(mark)}\n`));
@@ -92,7 +92,7 @@ export class FileMark implements HighWaterMark {
   }
 }
 
-/** What is there in its place is none of ours. */
+/** Errors that mean that something other than a mark is in its place. */
 const NOT_A_MARK: ReadonlySet<BundleErrorCode> = new Set(['file_too_large', 'file_not_regular']);
 
 function isHigher(position: ChainPosition, mark: ChainPosition | undefined): boolean {
@@ -125,7 +125,7 @@ function parseMarkJson(bytes: Buffer): unknown {
   }
 }
 
-/** Fails closed: a mark that cannot be read may have been a high one. */
+/** Fails closed: an unreadable mark may have been a high one. */
 function corrupt(text: string): BundleError {
   return bundleError(
     'mark_corrupt',

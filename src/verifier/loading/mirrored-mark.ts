@@ -1,9 +1,8 @@
 /**
- * A verifier's own high-water mark, mirrored in the one that the site's verifiers share. The own one always counts; the
- * shared one binds only a verifier that has none: a newcomer, or one that lost its state directory. The shared one is
- * raised in the background after each change, so nothing waits for it, and said again from time to time, so one that
- * was lost comes back.
- * Source: docs/bundle.md "The shared mark".
+ * Mirrors a verifier's own high-water mark to the mark that the site's verifiers share. The own mark always counts. The
+ * shared mark binds only a verifier without its own: a new one, or one that lost its state directory. The shared mark
+ * is raised in the background after each change, so nothing waits for it. It is also repeated from time to time, so
+ * that a lost one comes back. Source: docs/bundle.md "The shared mark".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
@@ -12,14 +11,14 @@ import { Backoff, NO_JITTER } from './backoff.ts';
 import { type HighWaterMark, MARK_FILE } from './high-water-mark.ts';
 import { type SharedMark, SharedMarkError } from './shared-mark.ts';
 
-/** Must not throw. Each is told once for each change, not at every attempt. */
+/** Each is called once for each change, not at every attempt. Must not throw. */
 export interface MirroredMarkListener {
-  /** This verifier has no mark of its own: it goes by the shared one, until it has loaded something. */
+  /** This verifier has no mark of its own and uses the shared one until it has loaded a bundle. */
   bound?(position: ChainPosition): void;
-  /** The shared mark could not be raised; it is tried again. */
+  /** The shared mark could not be raised; the verifier retries. */
   raiseFailed?(error: SharedMarkError): void;
   raiseWorksAgain?(): void;
-  /** Another verifier of the site accepted another content as this revision. */
+  /** Another verifier of the site accepted different content for this revision. */
   disagrees?(own: ChainPosition, shared: ChainPosition): void;
 }
 
@@ -28,11 +27,11 @@ export interface MirroredMarkOptions {
   readonly shared: SharedMark;
   readonly authSite: string;
   readonly listener?: MirroredMarkListener;
-  /** Most time that a load waits for the shared mark, and one raise for its answer. Default 2000. */
+  /** Timeout of a load's read of the shared mark, and of one raise. Default 2000. */
   readonly timeoutMs?: number;
-  /** Between raises: many steps a second come to one. Default 1000. */
+  /** Minimum interval between raises, which combines many steps a second. Default 1000. */
   readonly raiseIntervalMs?: number;
-  /** After which the shared mark is raised again though nothing changed. Default 60,000. */
+  /** Interval after which the shared mark is raised again without a change. Default 60,000. */
   readonly repeatIntervalMs?: number;
 }
 
@@ -40,14 +39,14 @@ const DEFAULT_TIMEOUT_MS = 2000;
 const DEFAULT_RAISE_INTERVAL_MS = 1000;
 const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
 const MAX_RETRY_INTERVAL_MS = 30_000;
-/** While it waits to try again: how often it looks whether it may. */
+/** Polling interval during the backoff. */
 const LOOK_INTERVAL_MS = 250;
 
 export class MirroredMark implements HighWaterMark {
   readonly #options: MirroredMarkOptions;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
-  /** To be told to the shared mark. */
+  /** Position that the shared mark does not have yet. */
   #pending: ChainPosition | undefined;
   #raising: Promise<void> | undefined;
   #repeat: NodeJS.Timeout | undefined;
@@ -65,8 +64,8 @@ export class MirroredMark implements HighWaterMark {
   }
 
   /**
-   * Begins to keep the shared mark up with the own one, also where nothing changes. A mark of its own that cannot be
-   * read is not told: loads say so.
+   * Starts to keep the shared mark up to date with the own one, also without changes. Does not report an own mark that
+   * cannot be read, because loads report that.
    */
   async start(): Promise<void> {
     const { own, repeatIntervalMs = DEFAULT_REPEAT_INTERVAL_MS } = this.#options;
@@ -79,9 +78,9 @@ export class MirroredMark implements HighWaterMark {
   }
 
   /**
-   * The own mark; without one the shared one, asked for at each call: it may have been reset.
-   * @throws BundleError `mark_unavailable` while it cannot be asked for: without either there is nothing to hold a
-   *   bundle against, so nothing is loaded; `mark_corrupt`, `mark_of_another_site`
+   * The own mark. Without one, the shared mark, read at each call because it may have been reset.
+   * @throws BundleError `mark_unavailable` while it cannot be read: without either mark nothing may be loaded;
+   *   `mark_corrupt`, `mark_of_another_site`
    */
   async position(): Promise<ChainPosition | undefined> {
     const own = await this.#options.own.position();
@@ -92,13 +91,13 @@ export class MirroredMark implements HighWaterMark {
     return shared;
   }
 
-  /** Returns when the own mark is kept; the shared one follows. @throws BundleError `file_not_written` */
+  /** Returns when the own mark is stored; the shared one follows. @throws BundleError `file_not_written` */
   async raise(position: ChainPosition): Promise<void> {
     await this.#options.own.raise(position);
     this.#offer(position);
   }
 
-  /** Tells the shared mark what it was not told yet, once, unless that failed a moment ago. Never rejects. */
+  /** Sends a pending position to the shared mark, once, unless that failed a moment ago. Never rejects. */
   async close(): Promise<void> {
     clearInterval(this.#repeat);
     this.#stop.abort();
@@ -171,7 +170,7 @@ export class MirroredMark implements HighWaterMark {
   }
 }
 
-/** What is not the adapter's own is a fault of ours, and its text may hold anything. */
+/** Any other error is an internal one, and its text may contain anything. */
 function asSharedMarkError(error: unknown): SharedMarkError {
   if (error instanceof SharedMarkError) return error;
   const name = error instanceof Error ? error.name : typeof error;

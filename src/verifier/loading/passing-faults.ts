@@ -1,4 +1,4 @@
-/** Faults of this machine, not of a document: the same one may be taken when they are gone. */
+/** Error codes that stem from this machine, not from a document: retrying the same document may succeed later. */
 import type { BundleErrorCode } from '../../bundle/format/bundle-error.ts';
 
 export const PASSING: ReadonlySet<BundleErrorCode> = new Set([

@@ -1,9 +1,9 @@
-/** What is wrong with one thing, since when: told once for each change, not at every look. */
+/** Records the current problem of one activity and since when. Reports each change once, not at every attempt. */
 import type { BundleError } from '../../bundle/format/bundle-error.ts';
 
 export interface Problem<E> {
   readonly error: E;
-  /** When it was first seen. */
+  /** When the problem was first seen. */
   readonly sinceSeconds: number;
 }
 
@@ -31,7 +31,7 @@ export class ProblemRecord<E extends { readonly code: string; readonly message: 
     this.#tell(error);
   }
 
-  /** @returns whether there was one */
+  /** @returns whether there was a problem */
   clear(): boolean {
     const was = this.#current !== undefined;
     this.#current = undefined;

@@ -1,8 +1,7 @@
 /**
- * The port of the mark that verifiers of a site share: a copy of the high-water mark outside of any one verifier's
- * state directory, so that a newcomer, or one that lost its own, cannot be fed an old bundle.
- * Adapter: `src/verifier/redis/redis-shared-mark.ts`. Who reads and raises it: `mirrored-mark.ts`.
- * Source: docs/bundle.md "Revision and head".
+ * The port of the mark that a site's verifiers share: a copy of the high-water mark outside any verifier's state
+ * directory. With it, a new verifier, or one that lost its state, rejects old bundles. Adapter:
+ * `src/verifier/redis/redis-shared-mark.ts`. Its user: `mirrored-mark.ts`. Source: docs/bundle.md "Revision and head".
  */
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 
@@ -10,35 +9,34 @@ import type { ChainPosition } from '../../bundle/format/chain.ts';
 export type Mark = ChainPosition;
 
 /**
- * What every adapter holds to: one shared mark for each Auth Site, kept for ever (it never expires), changed by
- * compare-and-maximum in one atomic step. No command is repeated by the adapter; whoever calls asks again. All
- * rejections are {@link SharedMarkError}.
+ * Contract of every adapter: one shared mark for each Auth Site, which never expires, changed by an atomic
+ * compare-and-maximum. The adapter does not retry; the caller does. All rejections are {@link SharedMarkError}.
  */
 export interface SharedMark {
   /**
-   * Waits for a connection that is being made, but settles within `timeoutMs` in any case.
-   * @returns undefined only when the store said that it holds none for the site
+   * Waits for a pending connection, but always settles within `timeoutMs`.
+   * @returns undefined only when the store answered that it has no mark for the site
    */
   read(authSite: string, timeoutMs: number): Promise<Mark | undefined>;
   /**
-   * Keeps the mark when its revision is higher than the one kept; otherwise changes nothing, whatever the heads.
+   * Stores the mark when its revision is higher than the stored one; otherwise changes nothing, whatever the heads.
    * Settles within `timeoutMs`.
-   * @returns the mark that is kept after it: one of the same revision with another head says that two verifiers of the
-   *   site accepted different bundles
+   * @returns the stored mark after the call. The same revision with another head means that two verifiers of the site
+   *   accepted different bundles.
    */
   raise(authSite: string, mark: Mark, timeoutMs: number): Promise<Mark>;
   /**
-   * Forgets the site's mark, also one that cannot be read as a mark. Settles within `timeoutMs`.
-   * @returns what was kept, `unreadable` for what was no mark, undefined when there was nothing
+   * Deletes the site's mark, even if it is unreadable. Settles within `timeoutMs`.
+   * @returns the deleted mark, `unreadable` for an invalid one, undefined when there was none
    */
   reset(authSite: string, timeoutMs: number): Promise<Mark | 'unreadable' | undefined>;
-  /** Ends what is under way. Never rejects. */
+  /** Ends pending operations. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * `unavailable`: the store cannot be asked now, or did not answer in time. `corrupt`: what it keeps is no mark (by
- * `raise` too: it must not be written over, since it may have been a high one).
+ * `unavailable`: the store is unreachable, or did not answer in time. `corrupt`: the stored value is not a mark.
+ * `raise` must not overwrite it either, because it may have been a high one.
  */
 export type SharedMarkFault = 'unavailable' | 'corrupt';
 

@@ -1,7 +1,6 @@
 /**
- * The newest freshness statement of one source. It is verified once and applied again and again: one that was ahead of
- * the clock, or of the bundle, may hold by now.
- * Source: docs/bundle.md "Freshness".
+ * Holds the newest freshness statement of one source. It is verified once and applied repeatedly: a statement that was
+ * ahead of the clock, or of the bundle, may apply later. Source: docs/bundle.md "Freshness".
  */
 import type { LiveSnapshot } from '../../bundle/compile/compile.ts';
 import {
@@ -30,13 +29,13 @@ export class StatementKeeper {
     this.#options = options;
   }
 
-  /** Why the statement, well signed as it is, is not applied. */
+  /** Why the validly signed statement does not apply. */
   get ignored(): FreshnessIgnored | undefined {
     return this.#ignored;
   }
 
   /**
-   * Verifies bytes that are not those at hand. A bad statement, or none, takes nothing back.
+   * Verifies bytes that differ from the current ones. An invalid statement, or none, does not undo an earlier one.
    * @returns whether they are a statement
    */
   offer(bytes: Buffer | undefined): boolean {
@@ -53,15 +52,15 @@ export class StatementKeeper {
     }
   }
 
-  /** The statement could not be had at all. */
+  /** Records that the statement could not be read or fetched. */
   fail(error: unknown): void {
     this.#options.problem.set(asBundleError(error, FRESHNESS_FILE));
   }
 
   /**
-   * @param isRelevant whether the source is the one that the snapshot came from: only then is it worth telling that its
-   *   statement is about another
-   * @returns the snapshot made younger; undefined when it stays as it is
+   * @param isRelevant whether the snapshot came from the same source: only then is a statement about another bundle
+   * reported
+   * @returns the fresher snapshot; undefined when it stays unchanged
    */
   apply(snapshot: LiveSnapshot, nowSeconds: number, isRelevant: boolean): LiveSnapshot | undefined {
     const statement = this.#statement;

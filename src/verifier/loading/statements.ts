@@ -1,7 +1,7 @@
 /**
- * The freshness statements at hand, by where they come from: the directory, or Control and what was kept of it. Either
- * may make what is loaded younger; only the one that it came from is expected to speak of it.
- * Source: docs/bundle.md "Freshness".
+ * Holds the current freshness statements by source: the directory, or Control together with the persisted statement.
+ * Any of them may make the loaded bundle fresher. Only a statement from the bundle's own source is expected to match
+ * it. Source: docs/bundle.md "Freshness".
  */
 
 import type { Signers } from '../../bundle/format/documents.ts';
@@ -18,7 +18,7 @@ export interface StatementsOptions {
   /** Whole seconds since the epoch, rounded down. */
   readonly nowSeconds: () => number;
   readonly listener?: BundleListener | undefined;
-  /** Whether there is a directory: without one statements come from Control alone. */
+  /** Whether there is a directory; without one, statements come only from Control. */
   readonly hasDirectory: boolean;
 }
 
@@ -46,13 +46,13 @@ export class Statements {
     return new StatementKeeper({ authSite, signers, problem, onIgnored });
   }
 
-  /** Whose statements are expected to be about what is loaded. */
+  /** The source whose statements are expected to match the loaded bundle. */
   get #expected(): StatementSource {
     const source = this.#active.source ?? (this.#options.hasDirectory ? 'directory' : 'control');
     return source === 'directory' ? 'directory' : 'control';
   }
 
-  /** Of those that are expected. */
+  /** Problem of the expected source. */
   get problem(): BundleProblem | undefined {
     return this.#problems[this.#expected].current;
   }
@@ -61,7 +61,7 @@ export class Statements {
     return this[this.#expected].ignored;
   }
 
-  /** @returns whether what is loaded became younger */
+  /** @returns whether the loaded bundle became fresher */
   apply(): boolean {
     const nowSeconds = this.#options.nowSeconds();
     let isYounger = false;

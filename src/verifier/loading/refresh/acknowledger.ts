@@ -1,6 +1,6 @@
 /**
- * Tells Control what became of what it published. Beside the polls, so that neither waits for the other; what is not
- * the latest by the time that it can be sent is not worth sending.
+ * Acknowledges to Control what the verifier accepted or rejected. Runs concurrently with the polls, so that neither
+ * waits for the other. It sends only the latest acknowledgement; older ones are dropped.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Acknowledgement } from '../../../bundle/format/distribution-contract.ts';
@@ -31,7 +31,7 @@ export class Acknowledger {
     this.#sending ??= this.#run();
   }
 
-  /** Returns when nothing is being sent any more. */
+  /** Returns when nothing is being sent. */
   async idle(): Promise<void> {
     await this.#sending;
   }
@@ -51,7 +51,7 @@ export class Acknowledger {
         await sleep(backoff.failed(retryAfterOf(error)), undefined, { signal }).catch(() => undefined);
       }
     }
-    // In the same turn as the look at what is pending: whoever sends after it starts anew.
+    // In the same turn as the check for a pending one, so that a later `send` starts a new run.
     this.#sending = undefined;
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Whether a text is worth parsing as JSON. An answer of Control is some thousand strings at most; 64 MiB of nested lists
- * would hold the process up for seconds and fill its memory, on the word of a server that nothing has vouched for yet.
+ * Limits the structure of a response before it is parsed as JSON. Control's responses hold some thousand strings at
+ * most. Parsing 64 MiB of nested lists would block the process for seconds and fill its memory, and the response has
+ * not been authenticated yet.
  */
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -8,7 +9,7 @@ const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 
-/** Counts what makes JSON large in memory: lists, objects, and what is in them. Strings are passed over. */
+/** Counts what makes JSON large in memory: lists, objects, and their elements. Skips strings. */
 export function hasAtMostParts(json: Buffer, most: number): boolean {
   let count = 0;
   for (let at = 0; at < json.length; at++) {
@@ -26,7 +27,7 @@ function endOfString(json: Buffer, start: number): number {
   return end === -1 ? json.length : end;
 }
 
-/** Behind an odd number of backslashes. */
+/** Whether an odd number of backslashes precedes the quote. */
 function isEscaped(json: Buffer, quote: number): boolean {
   let at = quote - 1;
   while (json[at] === BACKSLASH) at -= 1;

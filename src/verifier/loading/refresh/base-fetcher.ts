@@ -1,7 +1,6 @@
 /**
- * Whole bundles from Control: at once where nothing else leads on, and beside everything else where the steps on top of
- * the base that is kept have become many.
- * Source: docs/bundle.md "Distribution".
+ * Fetches whole bundles from Control: at once when nothing else continues the loaded bundle, and in the background when
+ * too many steps have accumulated on the persisted base. Source: docs/bundle.md "Distribution".
  */
 
 import { join } from 'node:path';
@@ -31,7 +30,7 @@ export interface BaseFetcherOptions {
 export class BaseFetcher {
   readonly #options: BaseFetcherOptions;
   #fetching: Promise<void> | undefined;
-  /** Of a base that could not take the place of the one before, whatever was tried. */
+  /** Head of a base that could not replace the current one and is not retried. */
   #unfit: string | undefined;
 
   constructor(options: BaseFetcherOptions) {
@@ -40,14 +39,14 @@ export class BaseFetcher {
 
   /**
    * Fetches a whole bundle and loads it.
-   * @returns why it was refused
-   * @throws ControlFailure, BundleError when it could not be fetched or kept
+   * @returns why it was rejected
+   * @throws ControlFailure, BundleError when it could not be fetched or persisted
    */
   async replace(whole: DistributedBundle, steps: readonly StepDocument[]): Promise<BundleError | undefined> {
     return this.#fetch(whole, async (incoming) => this.#options.loader.replace(incoming, steps));
   }
 
-  /** Returns at once. Takes a newer base when it is worth it, and when none is on its way. */
+  /** Returns at once. Fetches a newer base if that is worthwhile and no fetch is in progress. */
   offer(whole: DistributedBundle | undefined): void {
     const { persisted } = this.#options;
     const isNewer =
@@ -58,7 +57,7 @@ export class BaseFetcher {
     });
   }
 
-  /** Returns when nothing is on its way. */
+  /** Returns when no fetch is in progress. */
   async idle(): Promise<void> {
     await this.#fetching;
   }
@@ -75,7 +74,7 @@ export class BaseFetcher {
       if (signal.aborted) return;
       onFailure(error);
       if (error instanceof BundleError && !PASSING.has(error.code)) this.#unfit = whole.head;
-      // The offer comes again with the next answer; this keeps it from being taken at once.
+      // The next response repeats the offer; this delays the next attempt.
       await sleep(backoff.failed(retryAfterOf(error)), undefined, { signal }).catch(() => undefined);
     }
   }
@@ -97,13 +96,13 @@ export class BaseFetcher {
       });
       return await use(incoming, bytesFetched);
     } finally {
-      // Once it is the current base it lies elsewhere.
+      // A base that has become current was moved, so this removes only a failed one.
       await persisted.discard(incoming);
     }
   }
 }
 
-/** By the hashes that the current base, which was verified when it was loaded, names them with. */
+/** Files of the current base by SHA-256. The base was verified when it was loaded. */
 async function knownShards({ base, currentFiles, shards }: PersistedBundle): Promise<KnownFiles> {
   if (base === undefined || currentFiles === undefined) return new Map();
   return new Map(shards.map(({ file, sha256 }) => [sha256, join(currentFiles.path, file)]));

@@ -1,8 +1,7 @@
 /**
- * HTTP to Control as a target speaks it: polls, acknowledgements, files. Everything that comes back is bounded and
- * checked for its shape; redirects are not followed; the token is read anew for each request, so that it can be
- * rotated under way, and stays in its header.
- * Source: `distribution-contract.ts`.
+ * HTTP client of Control for a target: polls, acknowledgements, files. Every response is bounded in size and validated.
+ * Redirects are not followed. The token is read again for each request, so that it can be rotated, and is sent only in
+ * its header. Source: `distribution-contract.ts`.
  */
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import type {
@@ -23,17 +22,17 @@ export interface ControlConnectionOptions {
   readonly url: URL;
   /** The target's bearer token. @throws ControlFailure `control_token_unusable` */
   readonly readToken: () => Promise<string>;
-  /** PEM; default: what the system trusts. */
+  /** PEM; default: the system's trust store. */
   readonly certificateAuthorities?: string | undefined;
   /** Milliseconds. */
   readonly connectTimeoutMs?: number;
-  /** Longest silence, milliseconds, beside what a poll asks Control to wait. */
+  /** Maximum time without data, milliseconds, in addition to the wait that a poll requests. */
   readonly answerTimeoutMs?: number;
 }
 
-/** Most bytes of an answer to a poll: some thousand usual steps, or a few of the largest. */
+/** Maximum size of the response to a poll: some thousand usual steps, or a few of the largest. */
 export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** Twice the most steps, each an object of three members, and the files of a bundle; with room to spare. */
+/** Twice the maximum number of steps, each an object of three members, plus the files of a bundle, with a margin. */
 const MAX_ANSWER_PARTS = 16 * MAX_STEPS;
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
 const DEFAULT_ANSWER_TIMEOUT_MS = 15_000;
@@ -59,7 +58,7 @@ export class ControlConnection {
   }
 
   /**
-   * @param etag of the answer that was taken in full
+   * @param etag of the last response that was applied completely
    * @throws ControlFailure
    */
   async poll(query: PollQuery, etag: string | undefined, signal: AbortSignal): Promise<PollResult> {
@@ -93,7 +92,7 @@ export class ControlConnection {
     else await refuseUnless(204, response);
   }
 
-  /** The bytes of a file, as they come. @throws ControlFailure, also while it is being read */
+  /** Streams the bytes of a file. @throws ControlFailure, also during the stream */
   async *download(file: DistributedFile, signal: AbortSignal): AsyncGenerator<Buffer> {
     const url = new URL(file.path, this.#options.url);
     if (url.origin !== this.#options.url.origin || !url.pathname.startsWith(FILES_PATH)) {
@@ -174,7 +173,7 @@ function parseJson(bytes: Buffer): unknown {
 async function refuseUnless(status: number, response: Dispatcher.ResponseData): Promise<void> {
   const { statusCode } = response;
   if (statusCode === status) return;
-  // What an error says is not for our log: it may echo what we sent.
+  // The text of an error response is not logged, because it may echo what we sent.
   response.body.on('error', () => undefined);
   response.body.destroy();
   const retryAfterMs = parseRetryAfterMs(headerOf(response, 'retry-after'), Date.now());
@@ -195,7 +194,7 @@ function invalid(text: string): ControlFailure {
   return new ControlFailure('control_answer_invalid', text);
 }
 
-/** By class and system code; messages of libraries may hold what was sent. */
+/** Uses only the error's class and system code, because messages of libraries may contain what was sent. */
 function asFailure(error: unknown): Error {
   if (error instanceof ControlFailure) return error;
   const isTimeout =

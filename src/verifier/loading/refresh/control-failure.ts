@@ -1,6 +1,6 @@
 /**
- * Why Control could not be asked, or what it answered cannot be used: stable codes for log, metric and readiness.
- * Nothing secret is in them: neither the token, nor what came back.
+ * Errors of requests to Control, with stable codes for log, metric and readiness. They contain no secrets: neither the
+ * token nor response bodies.
  */
 
 export type ControlFailureCode =
@@ -18,7 +18,7 @@ export type ControlFailureCode =
 export class ControlFailure extends Error {
   override readonly name = 'ControlFailure';
   readonly code: ControlFailureCode;
-  /** What Control asked for, milliseconds. */
+  /** `Retry-After` of Control's response, milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: ControlFailureCode, text: string, retryAfterMs?: number) {
@@ -28,7 +28,7 @@ export class ControlFailure extends Error {
   }
 }
 
-/** What Control asked for with the failure, milliseconds. */
+/** The `Retry-After` that Control sent with the failure, milliseconds. */
 export function retryAfterOf(error: unknown): number | undefined {
   return error instanceof ControlFailure ? error.retryAfterMs : undefined;
 }

@@ -1,8 +1,8 @@
 /**
- * Fetches a whole bundle into a folder of the state directory: as streams, each file held against the size and SHA-256
- * that Control named, synced before it counts. `bundle.jws` comes first, and of the shards only those that it names under
- * a signature that holds. A shard that the current base has already is linked, not fetched. What is in the files is
- * verified by whoever loads them.
+ * Downloads a whole bundle into a folder of the state directory. Files are streamed, checked against the size and
+ * SHA-256 that Control named, and synced. `bundle.jws` comes first; of the shards, only those that it names under valid
+ * signatures are fetched. A shard that the current base already has is linked instead. The loader verifies the files'
+ * content.
  */
 import { createHash } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
@@ -17,7 +17,7 @@ import type { ControlConnection } from './control-connection.ts';
 import { ControlFailure } from './control-failure.ts';
 import { type BundleTrust, namedShards } from './named-shards.ts';
 
-/** Where a file of these bytes is already: by SHA-256, base64url. */
+/** Paths of existing files, by the base64url SHA-256 of their content. */
 export type KnownFiles = ReadonlyMap<string, string>;
 
 /** One bundle and its shards. */
@@ -64,7 +64,7 @@ function checkFiles(files: readonly DistributedFile[]): DistributedFile {
   return bundle;
 }
 
-/** A link where the file system has them, and only while the bytes are still those that its name stands for. */
+/** Links an existing file where the file system allows it, if its content still matches the hash. */
 async function reuse(
   { name, sha256 }: DistributedFile,
   { incoming, known }: DownloadOptions,

@@ -1,6 +1,6 @@
 /**
- * Which shards a fetched bundle names, before any of them is fetched: whoever answers in Control's place may offer a
- * hundred large files, but has no key that signs a bundle.
+ * Reads which shards a fetched bundle names, before any shard is fetched. A server that impersonates Control may offer
+ * a hundred large files, but has no key that signs a bundle.
  */
 
 import { BundleError } from '../../../bundle/format/bundle-error.ts';
@@ -13,8 +13,8 @@ import { TimeSlice } from '../../../bundle/format/time-slice.ts';
 export type BundleTrust = Pick<OpenOptions, 'signers' | 'authSite'>;
 
 /**
- * @param directory where `bundle.jws` lies
- * @returns SHA-256 by name; none for a bundle that does not hold: whoever loads it says why
+ * @param directory with `bundle.jws`
+ * @returns SHA-256 by name; empty for an invalid bundle, whose error the loader reports
  */
 export async function namedShards(
   directory: string,

@@ -1,7 +1,6 @@
 /**
- * Follows Control in the background: polls, applies what comes, acknowledges it or says why not. Nothing here is on the
- * way of a request, and Control being away changes nothing until freshness runs out.
- * Source: docs/bundle.md "Distribution".
+ * Follows Control in the background: polls, applies the documents, and acknowledges or rejects them. No request waits
+ * for it, and an outage of Control has no effect until freshness expires. Source: docs/bundle.md "Distribution".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asBundleError, type BundleError } from '../../../bundle/format/bundle-error.ts';
@@ -30,9 +29,9 @@ export interface RefresherOptions {
   /** Whole seconds since the epoch. */
   readonly nowSeconds: () => number;
   readonly listener?: RefreshListener;
-  /** What polls ask Control to wait; default {@link MAX_WAIT_SECONDS}. */
+  /** Wait that polls request from Control; default {@link MAX_WAIT_SECONDS}. */
   readonly waitSeconds?: number;
-  /** First and longest wait after failures, milliseconds; default 250 and 30,000. */
+  /** First and longest backoff after failures, milliseconds; default 250 and 30,000. */
   readonly retryFirstMs?: number;
   readonly retryMaxMs?: number;
 }
@@ -40,26 +39,26 @@ export interface RefresherOptions {
 /** Must not throw. */
 export interface RefreshListener {
   polled?(outcome: 'changed' | 'unchanged' | 'failed'): void;
-  /** Told once for each change of what is wrong. */
+  /** Called once for each change of the problem. */
   failed?(activity: RefreshActivity, code: string, text: string): void;
   recovered?(activity: RefreshActivity): void;
   acknowledged?(position: ChainPosition, outcome: 'accepted' | 'refused'): void;
-  /** A base was fetched and put in the place of the one before. */
+  /** A base was fetched and replaced the previous one. */
   rebased?(revision: number, bytesFetched: number): void;
 }
 
 export interface RefreshStatus {
-  /** When Control last answered as it should; undefined while it never has. */
+  /** Time of Control's last valid response; undefined before the first. */
   readonly lastContactSeconds: number | undefined;
-  /** What is wrong with the first of polls, fetches and acknowledgements that fail. */
+  /** The first current problem among polls, fetches and acknowledgements. */
   readonly problem: Problem<ControlFailure | BundleError> | undefined;
 }
 
 export type RefreshActivity = 'poll' | 'fetch' | 'acknowledge';
 
-/** Shortest time between polls that bring nothing, should Control not wait as it was asked to. */
+/** Minimum time between polls without a result, in case Control does not wait as requested. */
 const IDLE_ROUND_MS = 250;
-/** Statements in a row that make nothing younger and are answered by another poll at once. */
+/** Maximum number of consecutive useless statements that are followed by another poll at once. */
 const MOST_IDLE_STATEMENTS = 8;
 
 export class Refresher {
@@ -71,15 +70,15 @@ export class Refresher {
   readonly #bases: BaseFetcher;
   #running: Promise<void> | undefined;
   #lastContactSeconds: number | undefined;
-  /** Of the answer that was taken in full. */
+  /** Of the last response that was applied completely. */
   #etag: string | undefined;
-  /** Of the last answer, whatever became of it. */
+  /** Freshness statement of the last response. */
   #lastStatement: string | undefined;
-  /** Of the statements before it that made nothing younger. */
+  /** Number of consecutive statements that made nothing fresher. */
   #idleStatements = 0;
-  /** Control's steps lead nowhere from here: it is asked as if nothing were loaded. */
+  /** Control's steps do not continue the loaded bundle, so polls ask as if nothing were loaded. */
   #needsWhole = false;
-  /** Where an answer would have led that was refused for what is in it; the same again is not worth the work. */
+  /** End position of a response whose content was rejected; the same position is not tried again. */
   #refusedEnd: ChainPosition | undefined;
 
   constructor(options: RefresherOptions) {
@@ -126,7 +125,7 @@ export class Refresher {
     };
   }
 
-  /** Returns at once. What is loaded at the start is acknowledged. */
+  /** Returns at once. Acknowledges the bundle that is loaded at the start. */
   start(): void {
     const { position } = this.#options.loader;
     if (position !== undefined) this.#acknowledger.send({ ...position, outcome: 'accepted' });
@@ -159,11 +158,11 @@ export class Refresher {
     }
   }
 
-  /** One poll and what it brings. @returns whether it brought nothing */
+  /** One poll and the handling of its response. @returns whether it brought nothing */
   async #round(): Promise<boolean> {
     const { connection, loader, listener, mark, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
-    // Where nothing is loaded Control is told what was, so that it publishes above it. A mark that cannot be read lets
-    // nothing be loaded: then nothing is fetched either.
+    // When nothing is loaded, the query states the mark, so that Control publishes above it. While the mark cannot be
+    // read, nothing can be loaded, so nothing is fetched either.
     const standing = loader.position ?? (await mark.position());
     const told = this.#needsWhole ? undefined : standing;
     const query: PollQuery = {
@@ -194,7 +193,7 @@ export class Refresher {
       throw new ControlFailure('control_answer_invalid', 'it speaks for another Auth Site');
     }
     const before = loader.position;
-    // Another source may have moved on while Control was asked.
+    // Another source may have changed the bundle during the poll.
     const isStale = before !== undefined && !this.#needsWhole && !isSame(before, told);
     const isNew = !isStale && !isSame(answer, before) && !isSame(answer, this.#refusedEnd);
     const isRefused = isNew && (await this.#follow(answer, before));
@@ -210,7 +209,7 @@ export class Refresher {
     return isSame(after, before) && !isNews;
   }
 
-  /** @returns whether another may follow at once: not for ever, when none of them is of any use */
+  /** @returns whether the next poll may follow at once; false after too many useless statements */
   async #offerStatement(freshness: string | undefined): Promise<boolean> {
     const { loader } = this.#options;
     const before = loader.snapshot?.freshAsOfSeconds;
@@ -223,8 +222,8 @@ export class Refresher {
   }
 
   /**
-   * Takes the shortest way to where the answer leads.
-   * @returns whether any of it was refused
+   * Takes the shortest way to the position of the response.
+   * @returns whether any of it was rejected
    * @throws ControlFailure, BundleError when it could not be tried
    */
   async #follow(answer: PollAnswer, from: ChainPosition | undefined): Promise<boolean> {
@@ -246,7 +245,7 @@ export class Refresher {
     return refused !== undefined;
   }
 
-  /** @throws BundleError of a kind that passes by itself: then the same is tried again */
+  /** @throws BundleError of a transient kind, so that the same is tried again */
   #refused(answer: PollAnswer, error: BundleError, what: 'steps' | 'whole'): void {
     const { revision, head } = answer;
     const detail = error.message.slice(0, MOST_DETAIL_CHARACTERS);

@@ -11,11 +11,11 @@ import { join } from 'node:path';
 
 const VERIFIER_PREFIX = '.verifier-';
 const SOCKET_ENDING = /^[0-9a-f]{16}$/;
-/** Longest path of a socket (108 bytes on Linux, 104 elsewhere, with the byte that ends it). */
+/** Maximum length of a socket's path (108 bytes on Linux, 104 elsewhere, including the terminating byte). */
 const MAX_SOCKET_PATH_BYTES = 103;
 
 export interface DirectoryLock {
-  /** Of two processes that lock the directory first and ask then, at least one learns of the other. */
+  /** When two processes first lock the directory and then call this, at least one of them sees the other. */
   isHeldByOthers(): Promise<boolean>;
   /** Never rejects. */
   release(): Promise<void>;
@@ -28,7 +28,7 @@ export interface DirectoryLock {
 export async function lockDirectory(directory: string, prefix = VERIFIER_PREFIX): Promise<DirectoryLock> {
   const name = prefix + randomBytes(8).toString('hex');
   const place = await shortPath(directory, name);
-  // A connection that is accepted is the whole answer.
+  // Accepting a connection is the whole answer.
   const server = createServer((socket) => socket.destroy());
   try {
     await listen(server, place.path);
@@ -92,7 +92,7 @@ function listen(server: Server, path: string): Promise<void> {
   });
 }
 
-/** The address of a socket has little room: a longer path is named by an open directory, where the system can do so. */
+/** A socket address has little room. A longer path goes through an open directory descriptor, where the system supports it. */
 async function shortPath(
   directory: string,
   name: string,

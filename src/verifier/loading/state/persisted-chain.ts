@@ -21,31 +21,34 @@ export class PersistedBundle implements StepRecord {
   readonly #state: StateDirectory;
   #base: ChainPosition | undefined;
   #shards: readonly KeyShardContent[] = [];
-  /** Of each step in the log, in its order. */
+  /** Position of each step in the log, in order. */
   #positions: ChainPosition[] = [];
 
   constructor(state: StateDirectory) {
     this.#state = state;
   }
 
-  /** Of the stored whole bundle; undefined until one that is stored has been loaded. */
+  /** Position of the stored whole bundle; undefined until a stored one has been loaded. */
   get base(): ChainPosition | undefined {
     return this.#base;
   }
 
-  /** Those of the base. */
+  /** Shards of the base. */
   get shards(): readonly KeyShardContent[] {
     return this.#shards;
   }
 
-  /** Whether the steps have become so many that a newer base is worth its download. */
+  /** Whether so many steps have accumulated that downloading a newer base is worthwhile. */
   get isLong(): boolean {
     const current = this.#state.current;
     if (current === undefined || this.#base === undefined) return false;
     return current.log.count > MOST_STEPS || current.log.sizeBytes > current.sizeBytes;
   }
 
-  /** What the run before kept; may be asked for again while nothing is loaded. @throws BundleError when it cannot be read */
+  /**
+   * The chain that the previous run stored. May be called again while nothing is loaded. @throws BundleError when it
+   * cannot be read
+   */
   async found(): Promise<FoundChain | undefined> {
     const stored = this.#state.current ?? (await this.#state.open());
     if (stored === undefined) return undefined;
@@ -67,7 +70,7 @@ export class PersistedBundle implements StepRecord {
     };
   }
 
-  /** The statement that was kept with the base. */
+  /** The statement that is stored with the base. */
   async freshness(): Promise<Buffer | undefined> {
     return this.#state.current?.files.readFreshness();
   }
@@ -85,12 +88,12 @@ export class PersistedBundle implements StepRecord {
     return this.#state.discard(incoming);
   }
 
-  /** Files of the current base, from which a new one may take shards. */
+  /** Files of the current base; a new one may reuse its shards. */
   get currentFiles(): ResolvedDirectory | undefined {
     return this.#state.current?.files;
   }
 
-  /** For {@link FoundChain.keep}: a whole bundle that was downloaded becomes the base. */
+  /** For {@link FoundChain.keep}: makes a downloaded whole bundle the base. */
   async keepDownloaded(
     incoming: IncomingBase,
     { opened, positions }: AcceptedChain,
@@ -107,7 +110,7 @@ export class PersistedBundle implements StepRecord {
     this.#positions = [...positions];
   }
 
-  /** For {@link FoundChain.keep}: so does one from another directory, copied. */
+  /** For {@link FoundChain.keep}: copies a bundle from another directory and makes it the base. */
   async keepCopy(files: ResolvedDirectory, steps: FoundChain['steps'], chain: AcceptedChain): Promise<void> {
     const incoming = await this.newBase();
     try {
@@ -126,9 +129,9 @@ export class PersistedBundle implements StepRecord {
   }
 
   /**
-   * A newer base for what is loaded already: the steps after it stay, those before it are done with.
-   * @returns false when the loaded chain does not lead through it
-   * @throws BundleError `file_not_written`: then the one before stays
+   * Installs a newer base of the loaded bundle: keeps the steps after it, drops those before it.
+   * @returns false when it is not on the loaded chain
+   * @throws BundleError `file_not_written`: the current base then stays
    */
   async rebase(incoming: IncomingBase, opened: OpenedBundle): Promise<boolean> {
     const current = this.#state.current;
@@ -166,7 +169,7 @@ export class PersistedBundle implements StepRecord {
   }
 }
 
-/** Steps on top of a base, above which a newer one is fetched where there is one. */
+/** Number of steps on a base above which a newer base is fetched. */
 const MOST_STEPS = 1000;
 
 async function copyShard(

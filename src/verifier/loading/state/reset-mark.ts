@@ -1,8 +1,6 @@
 /**
- * The way out of an accident: a verifier's high-water mark is forgotten, with the one that the site's verifiers share and
- * with the bundle that was kept under it, so that a lower revision can be loaded. What is about to be forgotten is
- * written down before it is.
- * Source: docs/bundle.md "Resetting the mark".
+ * Resets a verifier's high-water mark, with the shared mark and the persisted bundle, so that a lower revision can be
+ * loaded after an accident. Records what it deletes before it does so. Source: docs/bundle.md "Resetting the mark".
  */
 import { constants } from 'node:fs';
 import { access, open, readdir, readlink, unlink } from 'node:fs/promises';
@@ -16,35 +14,36 @@ import type { SharedMark } from '../shared-mark.ts';
 import { isDirectoryLocked } from './directory-lock.ts';
 import { BASES_FOLDER } from './state-directory.ts';
 
-/** One line of JSON for each step of each reset; never removed by us. */
+/** One line of JSON for each step of each reset. Proofgate never deletes it. */
 export const RESET_LOG_FILE = 'mark-resets.jsonl';
 
-/** What was kept: a mark, something that is none, or nothing. */
+/** The previous value: a mark, an unreadable value, or nothing. */
 export type ClearedMark = ChainPosition | 'unreadable' | undefined;
 
 export interface ResetMarkOptions {
   readonly stateDirectory: string;
   readonly authSite: string;
   readonly shared?: SharedMark | undefined;
-  /** For each command to it. */
+  /** Timeout of each command to the shared mark. */
   readonly sharedTimeoutMs: number;
-  /** Who asks for it, as the record will say. */
+  /** Who requested the reset, for the record. */
   readonly by: { readonly [member: string]: string | number };
   readonly now: () => Date;
 }
 
 export interface ResetMark {
   readonly own: ClearedMark;
-  /** `not_asked` where no shared mark was named. */
+  /** `not_asked` when no shared mark is configured. */
   readonly shared: ClearedMark | 'not_asked';
-  /** Folder of the bundle that was kept; undefined when there was none. */
+  /** Folder of the persisted bundle; undefined when there was none. */
   readonly keptBundle: string | undefined;
 }
 
 /**
- * Forgets the own mark and the kept bundle last: a reset that fails half-way can be done again.
- * @throws BundleError `state_dir_in_use` while a verifier is at work there, `mark_of_another_site`, `mark_missing` where
- *   no verifier has kept anything, `file_not_written`; SharedMarkError: then nothing else was forgotten
+ * Deletes the own mark and the persisted bundle last, so that a failed reset can be repeated.
+ * @throws BundleError `state_dir_in_use` while a verifier uses the directory, `mark_of_another_site`, `mark_missing`
+ * when no
+ *   verifier has stored anything there, `file_not_written`; SharedMarkError: then nothing else was deleted
  */
 export async function resetMark(options: ResetMarkOptions): Promise<ResetMark> {
   const { authSite, shared, sharedTimeoutMs, stateDirectory } = options;
@@ -62,7 +61,7 @@ export async function resetMark(options: ResetMarkOptions): Promise<ResetMark> {
     shared_mark: sharedMark === 'not_asked' ? 'not_asked' : markMembers(sharedMark),
     kept_bundle: keptBundle ?? null,
   });
-  // One that started meanwhile may have read the mark before it went.
+  // A verifier that started meanwhile may have read the mark before it was deleted.
   await assertFree(stateDirectory);
   return { own, shared: sharedMark, keptBundle };
 }
@@ -77,12 +76,12 @@ async function assertFree(stateDirectory: string): Promise<void> {
 }
 
 /**
- * A slip in the directory's name must neither look like a reset nor leave a record among somebody else's files.
+ * A mistyped directory must neither look like a reset nor leave a record among other files.
  * @throws BundleError `mark_missing`
  */
 async function assertOfVerifier({ shared, stateDirectory }: ResetMarkOptions): Promise<void> {
   if (await isThere(join(stateDirectory, RESET_LOG_FILE))) return;
-  // Of a verifier that has loaded nothing, for the shared mark binds it.
+  // The directory of a verifier that has loaded nothing, because the shared mark binds it.
   if (shared !== undefined && (await holdsNothingOfOthers(stateDirectory))) return;
   const text = `holds neither a mark nor a kept bundle, and was never reset: is it the verifier's --state-dir?`;
   throw bundleError('mark_missing', stateDirectory, '', text);
@@ -95,7 +94,7 @@ async function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** What a verifier has there before it accepts anything; `lost+found` is the file system's. */
+/** What a verifier's directory contains before it accepts anything; `lost+found` belongs to the file system. */
 const WITHOUT_MARK: ReadonlySet<string> = new Set([BASES_FOLDER, 'lost+found']);
 
 async function holdsNothingOfOthers(stateDirectory: string): Promise<boolean> {

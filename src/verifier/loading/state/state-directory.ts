@@ -1,9 +1,8 @@
 /**
- * What a verifier keeps for its next start when it follows Control: one whole bundle, its base, in a folder of its own,
- * with the steps that carry it on and the newest freshness statement. The link `current` names the base and is
- * renamed when a new one is complete, so whoever starts finds a whole one whatever happened. Nothing in here is
- * trusted: all of it is verified again when it is loaded.
- * Source: docs/bundle.md "The state directory".
+ * The state directory of a verifier that follows Control. It stores a whole bundle (the base) in a folder of its own,
+ * with the steps after it and the newest freshness statement. The link `current` names the base and is replaced
+ * atomically when a new one is complete, so a start always finds a complete base. Its content is not trusted: a load
+ * verifies everything again. Source: docs/bundle.md "The state directory".
  */
 
 import { randomBytes } from 'node:crypto';
@@ -25,16 +24,16 @@ export const BASES_FOLDER = 'bases';
 const INCOMING_PREFIX = '.incoming-';
 const BASE_NAME = /^[1-9][0-9]{0,15}-[0-9a-f]{16}$/;
 
-/** A base that is being put together, and that nobody loads yet. */
+/** A base under construction, which is not loaded yet. */
 export interface IncomingBase {
   readonly path: string;
 }
 
-/** The base that is kept. */
+/** The stored base. */
 export interface StoredBase {
   readonly files: ResolvedDirectory;
   readonly log: StepLog;
-  /** Of its files, without the steps. */
+  /** Size of the base's files, without the steps. */
   readonly sizeBytes: number;
 }
 
@@ -42,7 +41,7 @@ export class StateDirectory {
   readonly #path: string;
   readonly #bases: string;
   #current: StoredBase | undefined;
-  /** Bases that are being put together, several at a time: a newer base may be fetched while another is replaced. */
+  /** Bases under construction. There may be several: a newer base may be fetched while another is replaced. */
   readonly #incoming = new Set<string>();
 
   /** @param path must exist */
@@ -56,7 +55,7 @@ export class StateDirectory {
   }
 
   /**
-   * Finds the base of the run before, and removes what is left of bases that never became current.
+   * Finds the base of the previous run, and removes remains of bases that never became current.
    * @returns undefined when there is none
    * @throws BundleError when there is one that cannot be read
    */
@@ -87,8 +86,8 @@ export class StateDirectory {
 
   /**
    * Makes an incoming base, whose files are written and synced, the current one.
-   * @param steps documents that carry it on
-   * @throws BundleError `file_not_written`: then the one before is still current
+   * @param steps documents after the base
+   * @throws BundleError `file_not_written`: the previous base then stays current
    */
   async install(
     incoming: IncomingBase,
@@ -136,7 +135,7 @@ export class StateDirectory {
     });
     if (target === undefined) return undefined;
     const name = basename(target);
-    // Made by nobody but us, and removed from by us: it must not lead elsewhere.
+    // Only verifiers create and remove the target, so the link must not lead elsewhere.
     if (target !== join(BASES_FOLDER, name) || !BASE_NAME.test(name)) {
       throw bundleError('file_unreadable', CURRENT_LINK, '', `does not lead to a folder in ${BASES_FOLDER}/`);
     }
