@@ -1,6 +1,6 @@
 /**
- * Making bundles without a control plane: `bundle.yaml` becomes signed documents in a directory.
- * Source: docs/bundle.md "Revision and head" and "Signed documents".
+ * Creates bundles without a control plane: turns `bundle.yaml` into signed documents in a directory. Source:
+ * docs/bundle.md "Revision and head" and "Signed documents".
  */
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ import { formatTime } from '../format/times.ts';
 import { readWholeChain } from './read-chain.ts';
 import { readBundleYaml } from './yaml-source.ts';
 
-/** How long a bundle is good for when its author does not say. */
+/** Lifetime of a bundle whose author sets no expiry. */
 export const DEFAULT_BUNDLE_LIFETIME_SECONDS = 30 * 24 * 3600;
 
 export interface SignBundleOptions {
@@ -32,20 +32,20 @@ export interface SignBundleOptions {
   readonly fileName: string;
   /** One signature each; at least one. */
   readonly signingKeys: readonly SigningKey[];
-  /** Where the bundle before is: it must be signed by one of the trusted keys, and for the same site. */
+  /** Directory of the previous bundle, which one of the trusted keys must have signed for the same site. */
   readonly previousDirectory?: string | undefined;
-  /** Made when it is missing. */
+  /** Created when it is missing. */
   readonly outDirectory: string;
   /** Becomes `issued_at`. Whole seconds since the epoch. */
   readonly nowSeconds: number;
-  /** Who may have signed the bundle before. Default: the signing keys. */
+  /** Who may have signed the previous bundle. Default: the signing keys. */
   readonly trusted?: Signers | undefined;
 }
 
 /**
- * Signs what a person wrote. Sets `issued_at`, `previous_head`, and where the file does not say them `revision` (one
- * more than before, 1 in the first) and `expires_at` (in 30 days). Nothing is written unless a verifier would load it.
- * Writes the shards, `bundle.jws` and a first `freshness.jws`.
+ * Signs an author's file. Sets `issued_at`, `previous_head` and, if the file omits them, `revision` (the previous one
+ * plus 1, or 1) and `expires_at` (in 30 days). Writes the shards, `bundle.jws` and a first `freshness.jws`, but only if
+ * a verifier would load them.
  * @throws BundleError
  */
 export async function signBundle(options: SignBundleOptions): Promise<ChainPosition> {
@@ -70,13 +70,13 @@ export async function signBundle(options: SignBundleOptions): Promise<ChainPosit
   return signed.position;
 }
 
-/** The end of a chain that a trusted key signed throughout, deltas and links included. */
+/** The end of a chain whose documents, including deltas and links, are all signed by trusted keys. */
 interface SignedChain {
   readonly authSite: string;
   readonly position: ChainPosition;
 }
 
-/** @throws BundleError when there is none, or one with a document that not enough of the trusted keys signed */
+/** @throws BundleError when there is none, or when a document lacks signatures of the trusted keys */
 async function readSignedChain(directory: string, trusted: Signers): Promise<SignedChain> {
   const { bundle, position } = await readWholeChain(directory, trusted);
   return { authSite: bundle.content.auth_site, position };
@@ -90,7 +90,7 @@ async function readPrevious(options: SignBundleOptions, trusted: Signers): Promi
     () => false,
   );
   if (hasBundle) {
-    // A second first revision would be refused by every verifier that knows the other one.
+    // Every verifier that knows the first one would reject a second first revision.
     const text =
       'the directory holds a bundle already: name it as the previous one, or choose another directory';
     throw bundleError('previous_bundle', fileName, '', text);
@@ -98,15 +98,15 @@ async function readPrevious(options: SignBundleOptions, trusted: Signers): Promi
   return undefined;
 }
 
-/** @throws BundleError when there is none, or none that enough of the trusted keys signed. */
+/** @throws BundleError when there is none, or it lacks signatures of the trusted keys. */
 export async function readSignedBundle(directory: string, trusted: Signers): Promise<OpenedBundle> {
   const bytes = await new LocalDirectory(directory).read((files) => files.readBundle());
   return openBundle(bytes, { file: BUNDLE_FILE, signers: trusted, authSite: undefined });
 }
 
-/** What is about to be signed. */
+/** Content to be signed. */
 export interface BundleDraft {
-  /** Shape not checked yet. */
+  /** The shape has not been checked yet. */
   readonly content: JsonObject;
   readonly shards: readonly WrittenShard[];
 }
@@ -114,11 +114,11 @@ export interface BundleDraft {
 export interface DraftOptions {
   readonly file: string;
   readonly nowSeconds: number;
-  /** Where the chain before it ends. */
+  /** Position at the end of the previous chain. */
   readonly previous: { readonly position: ChainPosition } | undefined;
 }
 
-/** Fills in what an author may leave out, and moves derived keys to shards when they are too many. */
+/** Fills in what an author may omit, and moves derived keys to shards when there are too many. */
 export function completeDraft(written: JsonObject, options: DraftOptions): BundleDraft {
   const { file, nowSeconds, previous } = options;
   if (written.key_shards !== undefined) {
@@ -149,10 +149,10 @@ export function completeDraft(written: JsonObject, options: DraftOptions): Bundl
 }
 
 export interface SignContentOptions {
-  /** Where the content comes from, for errors. */
+  /** Source of the content, for errors. */
   readonly file: string;
   readonly signingKeys: readonly SigningKey[];
-  /** Kept by whoever signs again and again, lest every key be checked each time. */
+  /** Cache for callers that sign repeatedly, so that each key is checked only once. */
   readonly acceptedKeys?: AcceptedKeys | undefined;
 }
 
@@ -171,7 +171,7 @@ export async function signContent(draft: BundleDraft, options: SignContentOption
   const { file, signingKeys } = options;
   anyOf(signingKeys, file);
   const payload = Buffer.from(JSON.stringify(draft.content));
-  // What is checked is what will be read, not what it was made from.
+  // Checks the content as it will be parsed, not the object that it was made from.
   const content = asBundleContent(parsePayload(payload, file), file);
   const position = positionOf(content, payload, file);
   const keys = (options.acceptedKeys ?? new AcceptedKeys()).begin();
@@ -203,7 +203,7 @@ function checkSuccession(content: BundleContent, previous: SignedChain | undefin
   }
 }
 
-/** Any one of these keys is enough. */
+/** Signers of which any one is enough. */
 function anyOf(signingKeys: readonly SigningKey[], file: string): Signers {
   if (signingKeys.length === 0) throw bundleError('signing_key_missing', file, '', 'no key to sign with');
   return { keys: signingKeys.map(({ publicKey }) => publicKey), threshold: 1 };
@@ -223,8 +223,8 @@ export interface Freshened extends ChainPosition {
 }
 
 /**
- * States that the directory's content, with its deltas and links, is the latest as of now. Not for one that somebody
- * else signed, nor for one that a step beside it does not carry on: verifiers would not say the same of it.
+ * States that the directory's content, with its deltas and links, is the latest as of now. Rejects a directory that
+ * another key signed, or whose steps do not continue the bundle, because verifiers would not agree with the statement.
  * @throws BundleError
  */
 export async function freshen(options: FreshenOptions): Promise<Freshened> {

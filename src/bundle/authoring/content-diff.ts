@@ -1,8 +1,7 @@
 /**
- * What differs between two contents of a site, entry by entry, as people who review a change want to read it. Members
- * that only place a document in its chain (`revision`, `previous_head`, `issued_at`) are not looked at, nor is the order of
- * entries. An absent member counts as its default. Of keys only thumbprints are told.
- * Source: docs/bundle.md "Content".
+ * Compares two contents of a site entry by entry, for people who review a change. It ignores members that only place a
+ * document in its chain (`revision`, `previous_head`, `issued_at`) and the order of entries. An absent member equals
+ * its default. Keys appear only as thumbprints. Source: docs/bundle.md "Content".
  */
 
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
@@ -33,13 +32,13 @@ export const DIFFERENCE_KINDS = [
 ] as const;
 export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
 
-/** One entry that one side has and the other has not, or has otherwise. */
+/** An entry that only one side has, or that differs. */
 export interface Difference {
   readonly change: 'added' | 'removed' | 'changed';
   readonly kind: DifferenceKind;
-  /** What it is called; for what belongs to another entry the names of both, outer first. */
+  /** The entry's name; for an entry within another one, both names, outer first. */
   readonly name: readonly string[];
-  /** Those that differ; of what was added or removed all of them, with `null` for the side that has none. */
+  /** The members that differ. For an added or removed entry all of them, with `null` on the other side. */
   readonly members: readonly MemberDifference[];
 }
 
@@ -52,19 +51,19 @@ export interface MemberDifference {
 /** JSON text of a value; `null` when there is none. */
 export type MemberValue = string | null;
 
-/** An entry with its members as JSON texts: compared, and told, as those. */
+/** An entry with its members as JSON texts, which are compared and shown. */
 interface Entry {
   readonly name: readonly string[];
   readonly members: { readonly [member: string]: MemberValue };
 }
 
 export interface DiffOptions {
-  /** False where a side does not say when it expires: its signer will. Default true. */
+  /** False when one side has no expiry yet, because its signer sets it. Default true. */
   readonly comparesExpiry?: boolean;
 }
 
 /**
- * In the order of {@link DIFFERENCE_KINDS}, by name. Empty when both say the same.
+ * Returns the differences in the order of {@link DIFFERENCE_KINDS}, then by name. Empty when both are equivalent.
  * @throws BundleError `duplicate` for content with two entries of one name
  */
 export function diffContents(
@@ -129,7 +128,7 @@ function entriesOf(content: SiteContent, options: DiffOptions): Entries {
   };
 }
 
-/** @throws BundleError `duplicate`: one of the two would not be looked at */
+/** @throws BundleError `duplicate`, because one of the two would not be compared */
 function byName(entries: readonly Entry[]): ReadonlyMap<string, Entry> {
   const map = new Map<string, Entry>();
   for (const one of entries) {
@@ -152,7 +151,7 @@ function entry(name: readonly string[], members: { readonly [member: string]: un
   return { name, members: Object.fromEntries(texts) };
 }
 
-/** JSON in which lists that are sets, and mappings, have one order. */
+/** JSON with a canonical order of mappings and of lists that are sets. */
 function asText(value: unknown): MemberValue {
   return value === undefined ? null : JSON.stringify(ordered(value));
 }
@@ -216,7 +215,7 @@ function routeEntry({ route_id: routeId, ...route }: RouteContent): Entry {
   return entry([routeId], { ...defaults, ...route });
 }
 
-/** Named by all that it says: there is nothing else to it, so it is never changed, only added and removed. */
+/** All its members form its name, so it is never changed, only added and removed. */
 function sourceEntry(routeId: string, source: AllowedSourceContent): Entry {
   const { issuer, required_key_binding: binding, subject_exact: exact, subject_prefix: prefix } = source;
   const subject = exact === undefined ? `subject_prefix ${prefix ?? ''}` : `subject_exact ${exact}`;

@@ -1,6 +1,6 @@
 /**
- * What lint reports: stable codes, as commands print them and tests assert them.
- * Source: docs/bundle.md "What lint looks for".
+ * Findings of the linter, with stable codes that commands print and tests assert. Source: docs/bundle.md "What lint
+ * looks for".
  */
 
 export type FindingCode =
@@ -22,7 +22,7 @@ export type FindingCode =
 
 export interface Finding {
   readonly code: FindingCode;
-  /** `warning`: something does not work, or is weaker than it looks. `notice`: worth knowing. */
+  /** `warning`: something does not work, or is weaker than it looks. `notice`: for information. */
   readonly severity: 'warning' | 'notice';
   /** JSON Pointer into the content. */
   readonly path: string;

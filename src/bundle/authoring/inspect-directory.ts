@@ -1,6 +1,6 @@
 /**
- * What is in a directory, for people: nothing secret, and nothing that is taken for granted. Whether signatures hold
- * is only said of keys that the caller gives.
+ * Summarizes the content of a bundle directory for people. It shows no secrets, and verifies signatures only against
+ * keys that the caller passes.
  */
 
 import type { SignatureAlgorithm } from '../../protocol/public-key.ts';
@@ -24,24 +24,24 @@ import { type ChainOnDisk, withChain } from './read-chain.ts';
 import { contentOfChain, type SiteContent } from './site-content.ts';
 
 export interface InspectOptions {
-  /** A bundle's, or a verifier's state directory. */
+  /** Directory of a bundle, or a verifier's state directory. */
   readonly directory: string;
   /** Whole seconds since the epoch. */
   readonly nowSeconds: number;
-  /** Who should have signed; without them nothing is verified. */
+  /** Expected signers; without them nothing is verified. */
   readonly signers?: Signers | undefined;
 }
 
 export interface BundleSummary {
   readonly authSite: string;
-  /** Where the chain ends: of the last delta or link, or of the whole bundle. */
+  /** The end of the chain: revision of the last delta or link, or of the whole bundle. */
   readonly revision: number;
   readonly head: string;
   /** Of the whole bundle. */
   readonly previousHead: string | undefined;
   readonly base: ChainPosition;
   readonly steps: readonly StepSummary[];
-  /** Why the next step that is there does not carry the chain on. */
+  /** Why the next step in the directory does not continue the chain. */
   readonly chainProblem: BundleError | undefined;
   /** Of the last document. */
   readonly issuedAt: string;
@@ -51,9 +51,9 @@ export interface BundleSummary {
   readonly origins: readonly string[];
   /** Of the whole bundle. */
   readonly signers: readonly SignerSummary[];
-  /** Why a verifier with these signers would take nothing of it, or not all; undefined where none were given. */
+  /** Why a verifier with these signers would reject some or all of it; undefined when no signers are given. */
   readonly signatureProblem: BundleError | undefined;
-  /** With deltas applied, and with keys in shards. */
+  /** With deltas applied and shards included. */
   readonly counts: {
     readonly routes: number;
     readonly issuers: number;
@@ -71,7 +71,7 @@ export interface StepSummary extends ChainPosition {
 }
 
 export interface SignerSummary {
-  /** As the signature claims: a thumbprint. */
+  /** The thumbprint that the signature claims. */
   readonly keyId: string;
   readonly algorithm: SignatureAlgorithm;
   /** `unknown`: none of the given keys. */
@@ -82,7 +82,7 @@ export interface FreshnessSummary {
   readonly revision: number;
   readonly asOf: string;
   readonly ageSeconds: number;
-  /** Whether it speaks of where the chain beside it ends. */
+  /** Whether it matches the end of the chain beside it. */
   readonly fitsBundle: boolean;
   readonly signers: readonly SignerSummary[];
 }
@@ -146,7 +146,7 @@ function summarizeChain(
   };
 }
 
-/** As a verifier would find it. */
+/** The error that a verifier would report. */
 function signatureProblemOf({ bundle, steps }: ChainOnDisk, signers: Signers): BundleError | undefined {
   try {
     for (const { document, file, kind } of [bundle, ...steps]) {
@@ -172,7 +172,7 @@ function signersOf(
   });
 }
 
-/** It may be by a key for freshness, which nobody named: only one that claims a given key is held against it. */
+/** A freshness key may have signed the statement, so only a signature that claims one of the given keys is checked. */
 function forgedStatement(statement: FreshnessSummary | undefined): BundleError | undefined {
   const forged = statement?.signers.find(({ verdict }) => verdict === 'does_not_hold');
   if (forged === undefined) return undefined;

@@ -1,7 +1,4 @@
-/**
- * What is allowed in a bundle and still deserves a second look before it is signed.
- * Source: docs/bundle.md "What lint looks for".
- */
+/** Lints bundle content that is valid but questionable, before it is signed. Source: docs/bundle.md "What lint looks for". */
 
 import { compileBundle } from '../compile/compile.ts';
 import { compileClient, compileIssuers } from '../compile/compile-identities.ts';
@@ -24,13 +21,13 @@ export interface LintYamlOptions {
   readonly yamlText: string;
   /** Name of the YAML file, for errors. */
   readonly fileName: string;
-  /** Stands for `issued_at`. Whole seconds since the epoch. */
+  /** Used as `issued_at`. Whole seconds since the epoch. */
   readonly nowSeconds: number;
 }
 
 /**
- * Reads what a person wrote as signing would, and lints it.
- * @throws BundleError with every fault for which it could not be signed
+ * Reads an author's file in the same way as signing, and lints it.
+ * @throws BundleError with every fault that prevents signing
  */
 export async function lintBundleYaml(options: LintYamlOptions): Promise<readonly Finding[]> {
   const { yamlText, fileName: file, nowSeconds } = options;
@@ -47,7 +44,7 @@ export async function lintBundleYaml(options: LintYamlOptions): Promise<readonly
   return lintBundle(content);
 }
 
-/** @param content sound: {@link compileBundle} takes it */
+/** @param content valid for {@link compileBundle} */
 export function lintBundle(content: BundleContent): readonly Finding[] {
   const faults = new Faults('bundle');
   const routes = compileRoutes(content, new Set(content.origins), faults);

@@ -1,6 +1,4 @@
-/**
- * Rules that nobody in the bundle can ever satisfy, and entries that no rule asks for: mostly misspellings.
- */
+/** Finds rules that no caller in the bundle can satisfy, and entries that no rule uses. Most are misspellings. */
 import { satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import { accessOf } from '../compile/compile-routes.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
@@ -27,7 +25,7 @@ export function lintReachability(content: BundleContent): readonly Finding[] {
   ];
 }
 
-/** By issuer and trust domain, neither of which holds a space. */
+/** By issuer and trust domain; neither contains a space. */
 interface Identities {
   readonly issuers: ReadonlyMap<string, IssuerContent>;
   readonly clients: ReadonlyMap<string, readonly ClientContent[]>;
@@ -81,7 +79,7 @@ function issuerCanMatch(issuer: IssuerContent, source: AllowedSourceContent): bo
   );
 }
 
-/** Derived keys are of class `software`, always. */
+/** Derived keys are always of class `software`. */
 function clientCanMatch(client: ClientContent, source: AllowedSourceContent, route: RouteContent): boolean {
   if (source.required_key_binding !== 'software') return false;
   const isSubject =

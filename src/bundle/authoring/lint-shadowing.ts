@@ -1,7 +1,6 @@
 /**
- * Requests that fit a template and match nothing, since a literal beside its placeholder was taken first: the price of
- * matching without going back. Often meant, sometimes a surprise.
- * Source: docs/protocol.md "Routes, origins, paths".
+ * Finds requests that fit a template and still match nothing, because a literal beside its placeholder took precedence
+ * and matching does not backtrack. Often this is intended. Source: docs/protocol.md "Routes, origins, paths".
  */
 
 import { parsePathTemplate, type TemplateSegment } from '../../protocol/path-template.ts';
@@ -10,7 +9,7 @@ import { pointer, showValue } from '../format/bundle-error.ts';
 import type { BundleContent, RouteContent } from '../format/schema.ts';
 import { type Finding, notice } from './findings.ts';
 
-/** Literals beside a placeholder that are tried for each route; enough to show that there is one. */
+/** Maximum number of literals beside a placeholder to try for each route; one example is enough. */
 const MAX_SIBLINGS_TRIED = 20;
 
 /** @param table the content's routes */
@@ -30,7 +29,7 @@ function segmentsOf(route: RouteContent): readonly TemplateSegment[] {
   return template.kind === 'template' ? template.segments : [];
 }
 
-/** Names a place in the tree: all before it, with one sign for every placeholder. */
+/** Identifies a position in the tree by all segments before it, with the same sign for every placeholder. */
 function placeOf(segments: readonly TemplateSegment[]): string {
   return segments.map((segment) => (segment.kind === 'literal' ? segment.text : '{}')).join('/');
 }
@@ -73,7 +72,7 @@ function shadowedExample(
   return undefined;
 }
 
-/** The template's path with `value` for one placeholder and something that no template names for the others. */
+/** The template's path with `value` for one placeholder, and values that no template names for the others. */
 function pathWith(segments: readonly TemplateSegment[], place: number, value: string): string {
   const values = segments.map((segment, index) => {
     if (index === place) return segment.kind === 'rest' ? `${value}/any-other` : value;

@@ -1,9 +1,8 @@
 /**
- * Documents of a chain, made from contents: for whoever publishes. Pure: contents and keys in, signed bytes and the
- * position that they bring about out. Each content is read back from the bytes that are signed and held against its
- * schema, so nothing is published that followers refuse for its shape; rules that join members are those of the
- * publisher's own state, or of `signContent`.
- * Source: docs/bundle.md "Signed documents" and "Revision and head".
+ * Creates the documents of a chain for a publisher. Pure: takes contents and keys, returns signed bytes and positions.
+ * Each content is parsed back from the signed bytes and validated against its schema, so verifiers never reject its
+ * shape. The publisher's own state, or `signContent`, enforces rules across members. Source: docs/bundle.md "Signed
+ * documents" and "Revision and head".
  */
 import { createHash } from 'node:crypto';
 import type { SigningKey } from '../../protocol/signing.ts';
@@ -26,20 +25,20 @@ import type { BundleContent, DeltaContent, FreshnessContent, LinkContent } from 
 import { asBundleContent, asDeltaContent, asFreshnessContent, asLinkContent } from '../format/shape.ts';
 
 export interface SignedStep {
-  /** The JWS, UTF-8 JSON, one line: what files hold and what travels. */
+  /** The JWS as one line of UTF-8 JSON, as stored and sent. */
   readonly document: Buffer;
-  /** Where the chain stands with it. */
+  /** Position of the chain after this document. */
   readonly position: ChainPosition;
 }
 
 export interface SignedWholeBundle extends SignedStep {
-  /** base64url, for the link that stands for it. */
+  /** base64url, for a link that names this bundle. */
   readonly payloadSha256: string;
 }
 
 /**
  * @param keys one signature each; at least one
- * @throws BundleError `signing_key_missing`, `file_too_large` (publish a whole bundle instead), what a shape is refused for
+ * @throws BundleError `signing_key_missing`, `file_too_large` (publish a whole bundle instead), and errors of the shape
  */
 export function signDelta(content: DeltaContent, keys: readonly SigningKey[]): SignedStep {
   const file = stepFile('delta', content.revision);
@@ -51,7 +50,7 @@ export function signDelta(content: DeltaContent, keys: readonly SigningKey[]): S
   };
 }
 
-/** As {@link signDelta}, for a link. Its position is that of the bundle that it stands for. */
+/** As {@link signDelta}, for a link. Its position is that of the bundle that it names. */
 export function signLink(content: LinkContent, keys: readonly SigningKey[]): SignedStep {
   const file = stepFile('link', content.revision);
   const payload = payloadOf(content);
@@ -60,8 +59,8 @@ export function signLink(content: LinkContent, keys: readonly SigningKey[]): Sig
 }
 
 /**
- * Signs a whole bundle after its shape alone; `signContent` compiles it as well, at about a millisecond for each key
- * that it has not seen.
+ * Signs a whole bundle after checking only its shape. `signContent` also compiles it, which takes about a millisecond
+ * for each new key.
  * @param keys one signature each; at least one
  * @throws BundleError as {@link signDelta}
  */
@@ -77,8 +76,8 @@ export function signWholeBundle(content: BundleContent, keys: readonly SigningKe
 }
 
 /**
- * The link that stands for a whole bundle which changes nothing: followers go on without fetching it.
- * @returns undefined for the first bundle of a chain, which nobody can follow
+ * Creates the link for a whole bundle that changes nothing, so that verifiers continue without fetching it.
+ * @returns undefined for the first bundle of a chain, because a link needs a previous document
  */
 export function linkOf(
   content: BundleContent,
@@ -89,7 +88,7 @@ export function linkOf(
   return { auth_site, revision, previous_head, bundle_sha256: payloadSha256, issued_at, expires_at };
 }
 
-/** As {@link signDelta}, for a freshness statement: moves no chain, so only the document comes out. */
+/** As {@link signDelta}, for a freshness statement. It has no position, so only the document is returned. */
 export function signFreshness(content: FreshnessContent, keys: readonly SigningKey[]): Buffer {
   const payload = payloadOf(content);
   asFreshnessContent(parsePayload(payload, FRESHNESS_FILE), FRESHNESS_FILE);

@@ -1,7 +1,7 @@
 /**
- * The chain of documents in a directory, a bundle's or a verifier's state directory, as commands look at it: the whole
- * bundle, then the deltas and links that carry it on. Nothing is compiled. Verifiers read theirs in `active-bundle.ts`.
- * Source: docs/bundle.md "Revision and head" and "The state directory".
+ * Reads the chain of documents in a bundle directory or a state directory, for commands: the whole bundle, then its
+ * deltas and links. It compiles nothing. Verifiers use `active-bundle.ts`. Source: docs/bundle.md "Revision and head"
+ * and "The state directory".
  */
 import { readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -43,18 +43,18 @@ export type ReadStep =
 
 export interface ChainOnDisk {
   readonly bundle: ReadBundle;
-  /** Those that carry it on, in order, as far as they do. */
+  /** The steps that continue it, in order. */
   readonly steps: readonly ReadStep[];
-  /** Where it ends. */
+  /** Position at the end of the chain. */
   readonly position: ChainPosition;
-  /** Why the next step that is there does not carry it on; undefined when there is none. */
+  /** Why the next step in the directory does not continue it; undefined when there is none. */
   readonly refused: BundleError | undefined;
   readonly files: ResolvedDirectory;
 }
 
 /**
- * @param trusted who must have signed each document, checked before it is parsed; undefined: nothing is verified
- * @param use is given the chain while its directory stands; called once more when that was replaced under its hands
+ * @param trusted who must have signed each document, checked before it is parsed; undefined disables verification
+ * @param use called with the chain; called again if the directory was replaced meanwhile
  * @throws BundleError for a bundle that is missing, malformed or not signed by them
  */
 export async function withChain<T>(
@@ -67,12 +67,12 @@ export async function withChain<T>(
   return source.read(async (files) => use(await readChain(files, trusted, isState)));
 }
 
-/** As {@link withChain}, for those that need no more of the directory. */
+/** As {@link withChain}, for callers that do not need the directory itself. */
 export function readChainOf(directory: string, trusted: Signers | undefined): Promise<ChainOnDisk> {
   return withChain(directory, trusted, async (chain) => chain);
 }
 
-/** The chain up to its end. @throws BundleError also for a step beside it that does not carry it on */
+/** Reads the chain to its end. @throws BundleError also for a step that does not continue it */
 export async function readWholeChain(directory: string, trusted: Signers): Promise<ChainOnDisk> {
   const chain = await readChainOf(directory, trusted);
   if (chain.refused !== undefined) throw chain.refused;

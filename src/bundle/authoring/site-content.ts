@@ -1,7 +1,7 @@
 /**
- * What a chain of documents comes to: the whole bundle's content with its deltas applied, keys in shards included. For
- * people and tools; verifiers apply deltas to a compiled table (`compile-delta.ts`), which a test holds to the same.
- * Source: docs/bundle.md "Content" and "Deltas".
+ * Computes a chain's resulting content: the whole bundle with its deltas applied and shards included. For people and
+ * tools; verifiers apply deltas to a compiled table (`compile-delta.ts`), and a test ensures the same result. Source:
+ * docs/bundle.md "Content" and "Deltas".
  */
 import { createHash } from 'node:crypto';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
@@ -18,7 +18,7 @@ import { asDerivedKey } from '../format/shape.ts';
 import type { ChainOnDisk } from './read-chain.ts';
 
 export interface SiteContent {
-  /** Of the whole bundle; what deltas change is in the other members alone. */
+  /** Members of the whole bundle that deltas cannot change. */
   readonly bundle: Omit<BundleContent, 'clients' | 'derived_keys' | 'key_shards'>;
   /** By `client_id`. */
   readonly clients: ReadonlyMap<string, ClientContent>;
@@ -26,7 +26,7 @@ export interface SiteContent {
   readonly derivedKeys: ReadonlyMap<string, DerivedKeyContent>;
 }
 
-/** @throws BundleError `shard_mismatch`, `duplicate`, and what files are refused for */
+/** @throws BundleError `shard_mismatch`, `duplicate`, and errors of the files */
 export async function contentOfChain({ bundle, files, steps }: ChainOnDisk): Promise<SiteContent> {
   const { clients = [], derived_keys: keys = [], key_shards: shards = [], ...rest } = bundle.content;
   const tables = new Tables(bundle.file);
@@ -41,7 +41,7 @@ export async function contentOfChain({ bundle, files, steps }: ChainOnDisk): Pro
   return { bundle: content, clients: tables.clients, derivedKeys: tables.keys };
 }
 
-/** The same from content that nobody signed yet. */
+/** The same for unsigned content. */
 export function contentOfDraft(
   content: Omit<BundleContent, 'key_shards'>,
   keys: readonly DerivedKeyContent[],
@@ -80,7 +80,7 @@ class Tables {
     if (delta.clients_removed.length === 0) return;
     const gone = new Set(delta.clients_removed);
     for (const clientId of gone) this.clients.delete(clientId);
-    // Only ones that had lapsed can be left of them.
+    // Any keys that these clients still have must have expired.
     for (const [keyId, { client_id: clientId }] of this.keys) if (gone.has(clientId)) this.keys.delete(keyId);
   }
 
@@ -89,7 +89,7 @@ class Tables {
   }
 }
 
-/** @throws BundleError `shard_mismatch` for other bytes than the bundle names */
+/** @throws BundleError `shard_mismatch` when the bytes differ from those that the bundle names */
 async function readShard(
   files: ResolvedDirectory,
   { count, file, sha256 }: KeyShardContent,
@@ -112,7 +112,7 @@ async function readShard(
   return keys;
 }
 
-/** One derived key a line, each line ended by a line feed. */
+/** Parses one derived key for each line; each line ends with a line feed. */
 export function parseShard(bytes: Buffer, file: string): readonly DerivedKeyContent[] {
   const lines = bytes.toString('utf8').split('\n');
   if (lines.at(-1) === '') lines.pop();

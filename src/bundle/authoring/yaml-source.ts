@@ -1,4 +1,4 @@
-/** Bundles as people write them: YAML, read strictly. */
+/** Parses a bundle that an author wrote in YAML. */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
 import { bundleError } from '../format/bundle-error.ts';
@@ -6,7 +6,7 @@ import { bundleError } from '../format/bundle-error.ts';
 const MAX_YAML_CHARACTERS = 64 * 1024 * 1024;
 
 /**
- * @param file name of the file, for errors, which name a line too
+ * @param file name of the file, for errors, which also name a line
  * @throws BundleError `yaml_invalid`, `file_too_large`
  */
 export function readBundleYaml(yamlText: string, file: string): JsonObject {

@@ -1,15 +1,15 @@
 /**
- * Keys that were checked before. Checking an Ed25519 key costs as much as a verification and says the same each time, so a
- * bundle that changes little loads in the time that its new keys cost.
+ * Caches keys that have been validated. Validating an Ed25519 key costs as much as a signature verification, so a
+ * bundle with few changes loads in the time that its new keys take.
  */
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../protocol/public-key.ts';
 
 export class AcceptedKeys {
-  /** Of the last bundle that was loaded, and of the last attempt, which may have failed half-way. */
+  /** Keys of the last loaded bundle, and of the last attempt, which may have failed half-way. */
   #loaded: ReadonlyMap<string, PublicKey> = new Map();
   #attempted: ReadonlyMap<string, PublicKey> = new Map();
 
-  /** One attempt to load a bundle. Keys that it does not use are forgotten when it has succeeded. */
+  /** Starts an attempt to load a bundle. When it succeeds, keys that it did not use are removed. */
   begin(): KeyAttempt {
     const used = new Map<string, PublicKey>();
     const before = [this.#attempted, this.#loaded];
@@ -34,7 +34,7 @@ export interface KeyAttempt {
   succeeded(): void;
 }
 
-/** The key itself, so that nothing but this very key is recognised. */
+/** The key itself, so that only this exact key matches. */
 function nameOf(jwk: PublicJwk): string {
   return jwk.kty === 'OKP' ? jwk.x : `${jwk.x}.${jwk.y}`;
 }

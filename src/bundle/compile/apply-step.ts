@@ -1,5 +1,5 @@
 /**
- * Carries a snapshot on by one delta or link. Tables are shared with the snapshot before: see `key-table.ts`.
+ * Applies a delta or link to a snapshot. The new snapshot shares its tables with the previous one: see `key-table.ts`.
  * Source: docs/bundle.md "Deltas" and "Freshness".
  */
 
@@ -9,15 +9,15 @@ import type { LiveSnapshot } from './compile.ts';
 import { type CompileDeltaOptions, compileDeltaInSteps } from './compile-delta.ts';
 import type { TableChange } from './key-table.ts';
 
-/** A step that has been checked against its snapshot, and changed nothing yet. */
+/** A step that has been checked against its snapshot and not applied yet. */
 export interface PreparedStep {
-  /** Makes the change, at once and without fail. @returns the snapshot after it */
+  /** Applies the step at once; cannot fail. @returns the new snapshot */
   commit(): LiveSnapshot;
 }
 
 /**
- * The caller has judged that the step continues the snapshot's position.
- * @throws BundleError with every fault found: then nothing has changed
+ * The caller has checked that the step continues the snapshot's position.
+ * @throws BundleError with every fault found; then nothing has changed
  */
 export async function prepareStep(
   snapshot: LiveSnapshot,
@@ -35,7 +35,7 @@ export async function prepareStep(
   };
 }
 
-/** Statements about the revision before say nothing about this one. */
+/** Freshness statements about the previous revision do not apply to this one. */
 function timesAfter(step: OpenedStep) {
   const { issuedAtSeconds } = step;
   const times = { issuedAtSeconds, freshAsOfSeconds: issuedAtSeconds };

@@ -1,7 +1,6 @@
 /**
- * From a delta's content to the change that it makes in a key table. Everything is checked first and changes nothing,
- * so a delta that is refused leaves nothing behind; everything wrong with it is reported together.
- * Costs what the delta holds.
+ * Compiles a delta's content to a change of the key table. It checks everything first and changes nothing, so a
+ * rejected delta has no effect; all its faults are reported together. The cost depends only on the size of the delta.
  * Source: docs/bundle.md "Deltas".
  */
 
@@ -17,12 +16,13 @@ import type { ClientEntry } from './snapshot.ts';
 
 export interface CompileDeltaOptions {
   readonly importKey: KeyImporter;
-  /** Derived keys that lapsed before this moment, seconds, are not taken up. Default: all are. */
+  /** Derived keys that expire before this time, in seconds, are skipped. Default: none is. */
   readonly forgetBeforeSeconds?: number | undefined;
 }
 
 /**
- * Pauses after each key. The table must not be given another change before this one; keys that lapse meanwhile may leave it.
+ * Pauses after each key. The table must not receive another change before this one; expired keys may be removed
+ * meanwhile.
  * @throws BundleError with every fault found
  */
 export function* compileDeltaInSteps(
@@ -57,7 +57,7 @@ export function* compileDeltaInSteps(
   return { keysRemoved, clientsPut, keysPut, clientsRemoved: content.clients_removed };
 }
 
-/** Clients as they will be. */
+/** The clients as they will be after the delta. */
 class ClientsAfter {
   readonly #put: ReadonlySet<string>;
   readonly #removed: ReadonlySet<string>;
@@ -88,14 +88,14 @@ function compileClientsPut(
     }
     seen.add(entry.client_id);
     if (table.isBrokerIssuer(entry.issuer)) {
-      // A broker must not be able to mint a client.
+      // A broker must not be able to issue passports as a client.
       faults.add('issuer_of_client', `${path}/issuer`, `${showValue(entry.issuer)} is a broker's issuer`);
     }
     return compileClient(entry, path, faults);
   });
 }
 
-/** One that is not there is no fault: it may have lapsed here, and not yet where the delta was made. */
+/** A missing key is not a fault: it may have expired here, and not yet at the time when the delta was made. */
 function checkKeysRemoved(content: DeltaContent, table: LiveKeyTable, faults: Faults): readonly string[] {
   const seen = new Set<string>();
   for (const [index, keyId] of content.keys_removed.entries()) {
@@ -109,7 +109,7 @@ function checkKeysRemoved(content: DeltaContent, table: LiveKeyTable, faults: Fa
   return content.keys_removed;
 }
 
-/** @param names removed by the delta, or put before; takes up this one */
+/** Adds the name to `seen`: the names that the delta removes, or has put so far. */
 function checkName(
   { key_id: keyId }: DerivedKeyContent,
   path: string,
@@ -127,7 +127,7 @@ function checkName(
 
 interface RemovalInputs {
   readonly table: LiveKeyTable;
-  /** Keys that the delta removes, or puts anew for a client that stays. */
+  /** Keys that the delta removes, or puts again for a client that stays. */
   readonly gone: ReadonlySet<string>;
   readonly issuedAtSeconds: number;
   readonly faults: Faults;
@@ -153,7 +153,7 @@ function checkClientsRemoved(
   }
 }
 
-/** Keys that had lapsed when the delta was made go with their client, whether it names them or not. */
+/** Keys that had expired when the delta was made are removed with their client, whether or not it names them. */
 function firstLiveKey(
   table: LiveKeyTable,
   clientId: string,
@@ -168,7 +168,7 @@ function firstLiveKey(
   return undefined;
 }
 
-/** A whole bundle could not hold more. */
+/** A whole bundle could not hold more clients. */
 function checkClientCount(content: DeltaContent, table: LiveKeyTable, faults: Faults): void {
   const added = content.clients_put.filter(({ client_id }) => table.client(client_id) === undefined).length;
   const count = table.clientCount + added - content.clients_removed.length;

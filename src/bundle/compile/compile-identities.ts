@@ -1,5 +1,5 @@
 /**
- * Issuers and clients of a bundle: who signs passports for others, and whom derived keys act for.
+ * Compiles the issuers and clients of a bundle. Issuers sign passports for others; derived keys act for clients.
  * Source: docs/bundle.md "Rules that a load enforces".
  */
 import type { Attributes } from '../../protocol/passport.ts';
@@ -22,10 +22,10 @@ export function compileIssuers(content: BundleContent, faults: Faults): readonly
   return (content.issuers ?? []).map((entry, index) => {
     const path = pointer('issuers', index);
     if (clientIssuers.has(entry.issuer)) {
-      // A broker must not be able to mint a client.
+      // A broker must not be able to issue passports as a client.
       faults.add('issuer_of_client', `${path}/issuer`, `${showValue(entry.issuer)} is a client's issuer`);
     }
-    // Neither part holds a space.
+    // Neither part contains a space.
     const identity = `${entry.issuer} ${entry.trust_domain}`;
     if (seen.has(identity)) {
       faults.add('duplicate', path, `issuer ${showValue(entry.issuer)} occurs twice for this trust domain`);
@@ -43,7 +43,7 @@ function checkSubjectPrefixes(entry: IssuerContent, path: string, faults: Faults
   }
 }
 
-/** A prefix ends where a name ends, or it would also fit names that merely begin alike. */
+/** A prefix must end at a separator, or it would also match other names with the same beginning. */
 export function checkSubjectPrefix(prefix: string, trustDomain: string, path: string, faults: Faults): void {
   if (!prefix.endsWith('/') && !prefix.endsWith(':')) {
     faults.add('subject_prefix_open', path, `${showValue(prefix)} ends neither in "/" nor in ":"`);
@@ -82,7 +82,7 @@ function compileIssuer(entry: IssuerContent): IssuerEntry {
   };
 }
 
-/** Puts the clients into the table. */
+/** Adds the clients to the table. */
 export function compileClients(content: BundleContent, table: LiveKeyTable, faults: Faults): void {
   for (const [index, entry] of (content.clients ?? []).entries()) {
     const path = pointer('clients', index);
@@ -93,7 +93,7 @@ export function compileClients(content: BundleContent, table: LiveKeyTable, faul
   }
 }
 
-/** @param path where the client stands in its document */
+/** @param path the client's position in its document */
 export function compileClient(entry: ClientContent, path: string, faults: Faults): ClientEntry {
   checkSubject(entry.subject, entry.trust_domain, `${path}/subject`, faults);
   const grants = new Map<string, Access>();

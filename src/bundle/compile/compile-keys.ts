@@ -1,6 +1,6 @@
 /**
- * The keys of a bundle: those of brokers and derived ones, in one namespace.
- * Source: docs/bundle.md "Rules that a load enforces".
+ * Compiles the keys of a bundle: brokers' and derived keys, in one namespace. Source: docs/bundle.md "Rules that a load
+ * enforces".
  */
 import {
   importPublicKey,
@@ -17,12 +17,12 @@ import type { LiveKeyTable, NewDerivedKey } from './key-table.ts';
 import type { IssuerEntry, KeyTable } from './snapshot.ts';
 
 /**
- * Checks a key and makes it ready to verify with; undefined when it is refused.
- * @param keyId what the key is called in the bundle
+ * Validates a key and prepares it for verification; undefined when it is invalid.
+ * @param keyId the key's name in the bundle
  */
 export type KeyImporter = (jwk: PublicJwk, keyId: string) => PublicKey | undefined;
 
-/** A key that the table holds under the same name is not checked again: that costs as much as a verification. */
+/** Reuses a key that the table holds under the same name: validation costs as much as a signature verification. */
 export function reusingKeysOf(table: KeyTable | undefined, importKey: KeyImporter): KeyImporter {
   return (jwk, keyId) => {
     const known = table?.get(keyId)?.key;
@@ -31,15 +31,15 @@ export function reusingKeysOf(table: KeyTable | undefined, importKey: KeyImporte
 }
 
 export interface KeyTableBuilderOptions {
-  /** With the clients already in it. */
+  /** The clients must already be in it. */
   readonly table: LiveKeyTable;
   /** Default: {@link importPublicKey}. */
   readonly importKey?: KeyImporter | undefined;
-  /** Derived keys that lapsed before this moment, seconds, are not taken up: they would leave at once. */
+  /** Derived keys that expire before this time, in seconds, are skipped: they would be removed at once. */
   readonly forgetBeforeSeconds?: number | undefined;
 }
 
-/** Fills a table key by key. */
+/** Adds keys to a table one by one. */
 export class KeyTableBuilder {
   readonly #table: LiveKeyTable;
   readonly #importKey: KeyImporter;
@@ -51,7 +51,7 @@ export class KeyTableBuilder {
     this.#forgetBeforeSeconds = forgetBeforeSeconds ?? 0;
   }
 
-  /** @param path where the issuer stands in the document */
+  /** @param path the issuer's position in the document */
   addIssuerKeys(content: IssuerContent, issuer: IssuerEntry, path: string, faults: Faults): void {
     for (const [index, entry] of content.keys.entries()) {
       this.#addIssuerKey(entry, issuer, path + pointer('keys', index), faults);
@@ -85,7 +85,7 @@ export class KeyTableBuilder {
     });
   }
 
-  /** @param path where the key stands in its file */
+  /** @param path the key's position in its file */
   addDerivedKey(entry: DerivedKeyContent, path: string, faults: Faults): void {
     const expiresAtSeconds = requiredTime(entry.expires_at, `${path}/expires_at`, faults);
     const isKnownClient = this.#table.client(entry.client_id) !== undefined;
@@ -124,7 +124,7 @@ export function compileDerivedKey(
   };
 }
 
-/** @param path where the entry with the `jwk` stands */
+/** @param path position of the entry with the `jwk` */
 export function importKeyAt(
   value: PublicJwk,
   keyId: string,
@@ -132,7 +132,7 @@ export function importKeyAt(
   importKey: KeyImporter,
   faults: Faults,
 ): PublicKey | undefined {
-  // The schema knows the members; this also knows the one canonical spelling of a coordinate.
+  // The schema checks the members; this also requires the canonical encoding of coordinates.
   const jwk = parsePublicJwk(value);
   const key = jwk === undefined ? undefined : importKey(jwk, keyId);
   if (key === undefined) {
@@ -145,7 +145,7 @@ function optionalTime(text: string | undefined, path: string, faults: Faults): n
   return text === undefined ? undefined : requiredTime(text, path, faults);
 }
 
-/** Seconds since the epoch; 0 beside the fault when there is no such moment. */
+/** Seconds since the epoch; adds a fault and returns 0 for an invalid time. */
 export function requiredTime(text: string, path: string, faults: Faults): number {
   const seconds = parseTime(text);
   if (seconds === undefined) faults.add('time_invalid', path, `${showValue(text)} is no moment`);

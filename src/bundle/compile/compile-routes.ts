@@ -1,6 +1,6 @@
 /**
- * Routes and their sources: the table that finds the one route of a request.
- * Source: docs/bundle.md "Rules that a load enforces", docs/protocol.md "Routes, origins, paths".
+ * Compiles routes and their sources to the table that finds a request's route. Source: docs/bundle.md "Rules that a
+ * load enforces", docs/protocol.md "Routes, origins, paths".
  */
 import { isSignableHeaderName } from '../../protocol/identifiers.ts';
 import { parsePathTemplate } from '../../protocol/path-template.ts';
@@ -20,7 +20,7 @@ import type {
   SourceRule,
 } from './snapshot.ts';
 
-/** @param siteOrigins the site's, checked */
+/** @param siteOrigins the site's validated origins */
 export function compileRoutes(
   content: BundleContent,
   siteOrigins: ReadonlySet<string>,
@@ -29,7 +29,7 @@ export function compileRoutes(
   return withoutPause(compileRoutesInSteps(content, siteOrigins, faults));
 }
 
-/** As {@link compileRoutes}, pausing after each route, for whoever has other work to do meanwhile. */
+/** As {@link compileRoutes}, pausing after each route, so that the process can do other work. */
 export function* compileRoutesInSteps(
   content: BundleContent,
   siteOrigins: ReadonlySet<string>,
@@ -81,7 +81,7 @@ function addRoute(tree: RouteTree, entry: RouteContent, route: Route, path: stri
 
 const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** What a route needs a client to have been granted. */
+/** Access that a route requires a client's grant to include. */
 export function accessOf(route: RouteContent): Access {
   return route.access ?? (READING_METHODS.has(route.method) ? 'read' : 'write');
 }
@@ -111,7 +111,7 @@ function compileRoute(
   };
 }
 
-/** A class that this version does not know is no error here: the route denies, the others work. */
+/** An unknown class is not an error: the route denies, the others work. */
 function compileFreshness(entry: RouteContent, path: string, faults: Faults): FreshnessRule {
   if (entry.freshness_class === 'bounded' && entry.max_staleness_seconds === undefined) {
     faults.add('max_staleness_missing', `${path}/max_staleness_seconds`, 'required for bounded');

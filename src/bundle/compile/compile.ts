@@ -1,7 +1,6 @@
 /**
- * From a bundle's content to the one immutable value that requests are decided from.
- * Everything wrong with the content is reported together, each fault with its place.
- * Source: docs/bundle.md "Content" and "Life in the verifier".
+ * Compiles a bundle's content to the immutable snapshot that requests are decided from. All faults of the content are
+ * reported together, each with its position. Source: docs/bundle.md "Content" and "Life in the verifier".
  */
 
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
@@ -21,12 +20,12 @@ export interface CompileOptions {
   readonly file: string;
   /** See `headOf`. */
   readonly head: string;
-  /** Needed when the content names shards. */
+  /** Required when the content names shards. */
   readonly readShard?: ShardReader | undefined;
   readonly importKey?: KeyImporter | undefined;
-  /** Whether the content is not signed yet: warnings are errors then. Default: false. */
+  /** Whether the content is about to be signed: warnings are then errors. Default: false. */
   readonly isBeingWritten?: boolean | undefined;
-  /** Derived keys that lapsed before this moment, seconds, are left out. Default: none is. */
+  /** Derived keys that expire before this time, in seconds, are skipped. Default: none is. */
   readonly forgetBeforeSeconds?: number | undefined;
 }
 
@@ -36,7 +35,7 @@ export interface LiveSnapshot extends Snapshot {
 }
 
 /**
- * Applies every rule that joins members and compiles. Works in slices of a few milliseconds.
+ * Applies every rule across members and compiles. Works in slices of a few milliseconds.
  * @param content already of the right shape
  * @throws BundleError with every fault found
  */
@@ -86,7 +85,7 @@ function checkTrustAnchorSources(content: BundleContent, faults: Faults): void {
   }
 }
 
-/** Shards last: they are read only for a bundle that is sound without them. */
+/** Reads shards last, and only if the bundle is valid without them. */
 async function compileKeys(
   content: BundleContent,
   table: LiveKeyTable,

@@ -1,12 +1,12 @@
 /**
- * Which names lapse when: buckets of a minute or so, the earliest on top of a heap. Adding and removing a name cost the
- * same however many there are, and looking for what has lapsed costs what has.
+ * Index of names by expiry: buckets of about a minute, the earliest on top of a heap. Adding and removing a name takes
+ * the same time however many there are. Finding expired names costs only what has expired.
  */
 const BUCKET_SECONDS = 64;
 
 export class ExpiryIndex {
   readonly #buckets = new Map<number, Set<string>>();
-  /** Numbers of the buckets, a binary heap: none is later than its children. */
+  /** Bucket numbers in a binary heap: none is later than its children. */
   readonly #heap: number[] = [];
 
   add(name: string, expiresAtSeconds: number): void {
@@ -20,13 +20,13 @@ export class ExpiryIndex {
     pushNumber(this.#heap, number);
   }
 
-  /** @param expiresAtSeconds as it was added */
+  /** @param expiresAtSeconds the value that was added */
   remove(name: string, expiresAtSeconds: number): void {
-    // A bucket that is empty stays until its time: its number is in the heap.
+    // An empty bucket stays until its time, because its number is in the heap.
     this.#buckets.get(bucketOf(expiresAtSeconds))?.delete(name);
   }
 
-  /** Takes out at most `most` names that lapsed before the moment, seconds; rounded to the later bucket. */
+  /** Removes at most `most` names that expired before the given time in seconds, rounded to the later bucket. */
   takeLapsed(beforeSeconds: number, most: number): readonly string[] {
     const taken: string[] = [];
     for (;;) {

@@ -1,7 +1,6 @@
 /**
- * Freshness statements: "this revision with this head was the latest at that moment". They make a snapshot younger
- * and change nothing else in it.
- * Source: docs/bundle.md "Freshness".
+ * Freshness statements: "this revision with this head was the latest at that moment". A statement makes a snapshot
+ * fresher and changes nothing else. Source: docs/bundle.md "Freshness".
  */
 import { hasStarted } from '../../protocol/validity.ts';
 import { bundleError, showValue } from '../format/bundle-error.ts';
@@ -31,7 +30,7 @@ export interface FreshnessOptions {
   readonly authSite: string;
 }
 
-/** @throws BundleError for bytes that are not a statement signed by enough of the pinned keys, for this site. */
+/** @throws BundleError for bytes that are not a statement for this site, signed by enough of the pinned keys. */
 export function openFreshness(bytes: Buffer, options: FreshnessOptions): FreshnessStatement {
   const { file, signers, authSite } = options;
   const document = { file, type: DOCUMENT_TYPES.freshness, bytes, maxBytes: MAX_FRESHNESS_BYTES };
@@ -45,7 +44,7 @@ export function openFreshness(bytes: Buffer, options: FreshnessOptions): Freshne
   return { revision: content.revision, head: content.head, asOfSeconds };
 }
 
-/** Why a statement that is well signed says nothing about a snapshot, for now. */
+/** Why a validly signed statement does not apply to a snapshot now. */
 export type FreshnessIgnored = 'other_revision' | 'other_head' | 'ahead_of_clock';
 
 export type FreshnessStep =
@@ -54,7 +53,7 @@ export type FreshnessStep =
   | { readonly kind: 'ignore'; readonly why: FreshnessIgnored };
 
 /**
- * What a statement says about a snapshot.
+ * Determines the effect of a statement on a snapshot.
  * @param nowSeconds whole seconds since the epoch, rounded down
  */
 export function applyFreshness(

@@ -1,7 +1,7 @@
 /**
- * Derived keys in files of their own: one JSON object a line. The signed bundle names each file with its count and
- * SHA-256, so its signature covers them; the hash is compared before a line is parsed. Files are read piece by piece.
- * Source: docs/bundle.md "Signed documents".
+ * Reads and writes shards: files of derived keys, one JSON object for each line. The signed bundle names each file with
+ * its count and SHA-256, so its signature covers them. The hash is compared before a line is parsed. Files are
+ * streamed. Source: docs/bundle.md "Signed documents".
  */
 
 import { createHash, hash } from 'node:crypto';
@@ -14,12 +14,13 @@ import { asDerivedKey } from '../format/shape.ts';
 import type { TimeSlice } from '../format/time-slice.ts';
 import type { KeyTableBuilder } from './compile-keys.ts';
 
-/** Gives a shard that the bundle names. @throws BundleError when there is no such file. */
+/** Opens a shard that the bundle names. @throws BundleError when there is no such file. */
 export type ShardReader = (file: string) => Promise<Buffer | ShardFile>;
 
 /**
  * Adds a shard's keys to the table.
- * @throws BundleError `shard_mismatch` for other bytes than the bundle names, and what a derived key is refused for
+ * @throws BundleError `shard_mismatch` when the bytes differ from those that the bundle names, and errors of derived
+ * keys
  */
 export async function addShard(
   shard: KeyShardContent,
@@ -51,7 +52,7 @@ async function checkHash({ file, sha256 }: KeyShardContent, source: ShardFile): 
   if (hash.digest('base64url') !== sha256) throw notAsNamed(file);
 }
 
-/** Hashes again what it parses: the file may have been written to since. */
+/** Hashes again what it parses, because the file may have changed since. */
 async function addLines(
   { count, file, sha256 }: KeyShardContent,
   source: ShardFile,
@@ -79,11 +80,11 @@ function notAsNamed(file: string): BundleError {
 }
 
 const LINE_FEED = 0x0a;
-/** Well above a key with all its attributes. */
+/** Well above the size of a key with all its attributes. */
 const MAX_LINE_BYTES = 256 * 1024;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Each line without its line feed; the last one may end without. */
+/** Each line without its line feed; the last one may lack it. */
 async function* linesOf(
   source: ShardFile,
   onChunk: (chunk: Buffer) => void,
@@ -114,7 +115,7 @@ function parseLine(line: Buffer, file: string, path: string): unknown {
   }
 }
 
-/** A shard as it is written, with its entry for the bundle. */
+/** A shard's bytes with its entry for the bundle. */
 export interface WrittenShard {
   readonly entry: KeyShardContent;
   readonly bytes: Buffer;

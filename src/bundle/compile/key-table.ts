@@ -1,14 +1,14 @@
 /**
- * The keys and clients of a bundle, changed in place.
+ * The keys and clients of a bundle, which deltas change in place.
  *
- * A delta must cost what it holds, so tables are not copied for each revision, and snapshots share one table until the
- * next whole bundle. That is sound because a decision is synchronous and reads its key once (`src/verifier/decision/decide.ts`):
- * it sees the key as it was before a change or after it, never half of it, for each entry is immutable and replaced as a
- * whole. What a request that is still in flight reads afterwards (the client's name, for audit) no change alters.
- * An immutable tree would copy a path for each key and cost every look-up a walk, for a view of older keys that nobody
- * may use: a revoked key is to be refused by whoever asks next.
+ * A delta's cost must depend only on its size, so tables are not copied for each revision. Snapshots share one table
+ * until the next whole bundle. That is safe because a decision is synchronous and reads its key once
+ * (`src/verifier/decision/decide.ts`). Each entry is immutable and replaced as a whole, so the decision sees the key
+ * before or after a change, never half of it. No change alters what a pending request reads later (the client's name,
+ * for audit). An immutable tree would copy a path for each key and make every lookup walk it. It would only preserve
+ * older keys, which must not be used: the next request with a revoked key is denied.
  *
- * Keys refer to their client by a slot, so that a client's new grants hold for all its keys at once.
+ * Keys refer to their client by a slot, so that a client's new grants apply to all its keys at once.
  */
 import type { Attributes } from '../../protocol/passport.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
@@ -16,7 +16,7 @@ import { ExpiryIndex } from './expiry-index.ts';
 import { PartitionedMap } from './partitioned-map.ts';
 import type { BundleKey, ClientEntry, DerivedKey, IssuerKey, KeyTable } from './snapshot.ts';
 
-/** A derived key on its way into a table. */
+/** A derived key to be added to a table. */
 export interface NewDerivedKey {
   readonly keyId: string;
   readonly clientId: string;
@@ -26,12 +26,12 @@ export interface NewDerivedKey {
   readonly provenance: Attributes;
 }
 
-/** What a delta comes to, once everything in it has been checked against the table. */
+/** A delta's changes, after they have been checked against the table. */
 export interface TableChange {
   readonly keysRemoved: readonly string[];
   readonly clientsPut: readonly ClientEntry[];
   readonly keysPut: readonly NewDerivedKey[];
-  /** Keys that are left to them have lapsed, and go with them. */
+  /** Their remaining keys have expired, and are removed with them. */
   readonly clientsRemoved: readonly string[];
 }
 
@@ -67,7 +67,7 @@ export class LiveKeyTable implements KeyTable {
     return this.#clients.get(clientId)?.entry;
   }
 
-  /** Names of the client's keys, lapsed ones that are still here included. */
+  /** Names of the client's keys, including expired ones that have not been removed yet. */
   keyIdsOf(clientId: string): Iterable<string> {
     return this.#clients.get(clientId)?.keyIds ?? [];
   }
@@ -76,7 +76,7 @@ export class LiveKeyTable implements KeyTable {
     return this.#brokerIssuers.has(issuer);
   }
 
-  /** Must not be there yet. */
+  /** The key must not exist yet. */
   addIssuerKey(key: IssuerKey): void {
     this.#keys.set(key.keyId, key);
   }
@@ -87,7 +87,7 @@ export class LiveKeyTable implements KeyTable {
     else slot.entry = entry;
   }
 
-  /** Replaces a derived key of that name. */
+  /** Replaces a derived key of the same name. */
   putDerivedKey(key: NewDerivedKey): void {
     const slot = this.#clients.get(key.clientId);
     if (slot === undefined) throw new Error('a derived key without a client');
@@ -98,8 +98,8 @@ export class LiveKeyTable implements KeyTable {
   }
 
   /**
-   * Makes a change that has been checked; nothing in it can fail. In one go, so that no request sees half of it: a
-   * microsecond or so for each entry.
+   * Applies a checked change; cannot fail. Synchronous, so that no request sees half of it: about a microsecond for
+   * each entry.
    */
   apply(change: TableChange): void {
     for (const keyId of change.keysRemoved) this.#removeDerivedKey(keyId);
@@ -112,9 +112,9 @@ export class LiveKeyTable implements KeyTable {
   }
 
   /**
-   * Lets go of derived keys that lapsed before the moment: they are `key_unknown` from then on.
-   * @param most keys to let go of now
-   * @returns how many were
+   * Removes derived keys that expired before the given time: they are `key_unknown` from then on.
+   * @param most maximum number of keys to remove now
+   * @returns number of removed keys
    */
   forgetLapsed(beforeSeconds: number, most: number): number {
     const lapsed = this.#expiry.takeLapsed(beforeSeconds, most);
@@ -131,7 +131,7 @@ export class LiveKeyTable implements KeyTable {
   }
 }
 
-/** Immutable but for its client, which is whatever the client's slot holds. */
+/** Immutable except for its client, which the client's slot holds. */
 class DerivedKeyEntry implements DerivedKey {
   readonly kind = 'derived_key';
   readonly keyId: string;

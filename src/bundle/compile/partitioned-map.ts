@@ -1,7 +1,7 @@
 /**
- * A map of strings in many small ones. A `Map` that grows, or that has had many entries removed, is rebuilt as a
- * whole at some put: milliseconds at 100,000 entries, on a process that answers requests. A part is rebuilt in
- * microseconds.
+ * A map of strings, partitioned into many small ones. A `Map` that grows, or that has had many entries removed, is
+ * rebuilt as a whole by some insertion. That takes milliseconds at 100,000 entries, on a process that answers requests.
+ * A partition is rebuilt in microseconds.
  */
 const PARTITIONS = 256;
 
@@ -41,7 +41,7 @@ export class PartitionedMap<V> {
   }
 }
 
-/** FNV-1a, 32 bits: spreads names that differ in a few characters only. */
+/** FNV-1a, 32 bits: spreads names that differ only in a few characters. */
 function partitionOf(key: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);

@@ -1,38 +1,38 @@
 /**
- * Which route a request is for. One tree holds all routes, by path segment; method and origin are compared at
- * its leaves. Matching goes from the left, a literal before a placeholder, and never goes back: one request has one
- * reading, and the cost is that of the path's segments, however many routes there are.
- * Source: docs/protocol.md "Routes, origins, paths".
+ * Finds the route of a request in one tree of path segments; the leaves compare method and origin. Matching goes from
+ * left to right, prefers a literal to a placeholder, and never backtracks. So a request has one reading, and the cost
+ * depends only on the number of its segments, not on the number of routes. Source: docs/protocol.md "Routes, origins,
+ * paths".
  */
 import { foldSegment, type TemplateSegment } from '../../protocol/path-template.ts';
 import type { Route, RouteMatch, RouteTable } from './snapshot.ts';
 
-/** By method, then by origin: the answer, made once. */
+/** By method, then by origin: the precomputed result. */
 type Leaf = Map<string, Map<string, RouteMatch>>;
 
 interface Node {
   readonly literals: Map<string, Node>;
-  /** The literals, folded: a value that equals one of them only so matches nothing. */
+  /** The folded literals. A value that only folds to one of them matches nothing. */
   readonly foldedLiterals: Set<string>;
-  /** Child for `{name}`; never beside `rest`. */
+  /** Child for `{name}`; excludes `rest`. */
   one: Node | undefined;
-  /** Leaf for `{name*}`; never beside `one`. */
+  /** Leaf for `{name*}`; excludes `one`. */
   rest: Leaf | undefined;
-  /** For paths that end here. */
+  /** Leaf for paths that end here. */
   leaf: Leaf | undefined;
 }
 
 const WRONG_ORIGIN: RouteMatch = { kind: 'no_route', detail: 'origin' };
 const NO_MATCH: RouteMatch = { kind: 'no_route', detail: 'no_match' };
 
-/** What keeps a route out of the table. */
+/** Why a route cannot be added to the table. */
 export type RouteConflict =
   /** Its template has `{name}` where another has `{name*}`, or the reverse. */
   | { readonly kind: 'placeholders' }
   /** This route would match the same request. */
   | { readonly kind: 'same_request'; readonly routeId: string };
 
-/** Fill it with {@link RouteTree.add}; whoever only matches holds it as a {@link RouteTable}. */
+/** The mutable tree behind {@link RouteTable}; fill it with {@link RouteTree.add}. */
 export class RouteTree implements RouteTable {
   readonly #root: Node = newNode();
   readonly #siteOrigins: ReadonlySet<string>;
@@ -48,8 +48,8 @@ export class RouteTree implements RouteTable {
   }
 
   /**
-   * Adds a route whose template has these segments. After a conflict the tree may hold a part of the route
-   * and must not be used.
+   * Adds a route whose template has these segments. After a conflict the tree may hold a part of the route and must not
+   * be used.
    */
   add(route: Route, segments: readonly TemplateSegment[]): RouteConflict | undefined {
     const leaf = leafFor(this.#root, segments);
@@ -78,7 +78,7 @@ function newNode(): Node {
   return { literals: new Map(), foldedLiterals: new Set(), one: undefined, rest: undefined, leaf: undefined };
 }
 
-/** The leaf for a template, made where it is missing; undefined where `{name}` and `{name*}` would meet. */
+/** Returns the leaf for a template and creates it if missing; undefined where `{name}` and `{name*}` would conflict. */
 function leafFor(root: Node, segments: readonly TemplateSegment[]): Leaf | undefined {
   let node = root;
   for (const segment of segments) {
@@ -108,7 +108,7 @@ function placeholderChild(node: Node): Node {
 
 const SLASH = 0x2f;
 
-/** @param path canonical; a path that is not still gets one answer, at the same cost */
+/** @param path canonical; other paths still have one result, at the same cost */
 function findLeaf(root: Node, path: string): Leaf | undefined {
   if (path.charCodeAt(0) !== SLASH) return undefined;
   let node = root;
@@ -129,7 +129,7 @@ function findLeaf(root: Node, path: string): Leaf | undefined {
   }
 }
 
-/** An upstream that decodes paths, or compares them without case, would serve the literal's resource. */
+/** An upstream that decodes paths, or ignores case, would serve the literal's resource. */
 function isFoldedLiteral(node: Node, segment: string): boolean {
   return node.foldedLiterals.size > 0 && node.foldedLiterals.has(foldSegment(segment));
 }

@@ -1,8 +1,7 @@
 /**
- * What a verifier decides from: a bundle compiled to one value. Documents become a snapshot in `compile.ts`; whoever
- * holds a snapshot may keep it for as long as its request lasts. All of it is immutable but the key table, which deltas
- * change in place, one whole entry at a time: see `key-table.ts`.
- * Source: docs/bundle.md "Content" and "Life in the verifier".
+ * The snapshot: a bundle compiled to the value that a verifier decides from. `compile.ts` builds it. A request may keep
+ * its snapshot until it ends. Everything in it is immutable except the key table, in which deltas replace one whole
+ * entry at a time: see `key-table.ts`. Source: docs/bundle.md "Content" and "Life in the verifier".
  */
 import type { BodyRule } from '../../protocol/body-binding.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
@@ -13,20 +12,20 @@ import type { BundleFault } from '../format/bundle-error.ts';
 export interface Snapshot {
   readonly authSite: string;
   readonly revision: number;
-  /** base64url SHA-256 that names this revision and all before it. */
+  /** base64url SHA-256 that identifies this revision and all before it. */
   readonly head: string;
   readonly issuedAtSeconds: number;
   readonly expiresAtSeconds: number;
   /**
-   * The moment up to which this content is known to be the latest, seconds: the later of `issued_at` and
-   * the `as_of` of the newest accepted freshness statement.
+   * Time up to which this content is known to be the latest, seconds: the later of `issued_at` and the `as_of` of the
+   * newest accepted freshness statement.
    */
   readonly freshAsOfSeconds: number;
-  /** How far clocks may be apart, both ways, 1 to 60. */
+  /** Maximum clock skew in both directions, 1 to 60. */
   readonly skewSeconds: number;
-  /** Whether one verifier process serves the site, so that the embedded replay store is allowed. */
+  /** Whether a single verifier process serves the site, so that the in-memory replay store is allowed. */
   readonly singleVerifier: boolean;
-  /** Those of an unknown class, which are denied at any age, are left out. */
+  /** Excludes routes of an unknown class, which are denied at any age. */
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
   readonly keys: KeyTable;
@@ -37,7 +36,7 @@ export interface Snapshot {
 export interface RouteTable {
   readonly size: number;
   /**
-   * Finds the one route of a request. Costs the same however many routes there are.
+   * Finds the one route of a request. The cost does not depend on the number of routes.
    * @param origin `scheme://authority`, canonical
    * @param path canonical path without query
    */
@@ -54,10 +53,10 @@ export interface Route {
   readonly pathTemplate: string;
   readonly audience: string;
   readonly freshness: FreshnessRule;
-  /** What a derived key's client must have been granted. */
+  /** The grant that a derived key's client must have. */
   readonly resource: string;
   readonly access: Access;
-  /** `scheme://authority` that requests may be signed for. */
+  /** Each `scheme://authority` that requests may be signed for. */
   readonly origins: ReadonlySet<string>;
   /** Headers that every transcript must sign, lower case, sorted. */
   readonly signedHeaders: readonly string[];
@@ -82,14 +81,14 @@ export interface FreshnessGroup {
   readonly routeIds: readonly string[];
 }
 
-/** Sorted by name, in byte order, in its route. */
+/** The attributes of a route are sorted by name, in byte order. */
 export interface RequiredAttribute {
   readonly name: string;
   readonly allowed: ReadonlySet<string>;
 }
 
 export interface SourceRule {
-  /** Position in the route's `allowed_sources`, from 0: names the matched rule in audit events. */
+  /** Position in the route's `allowed_sources`, from 0; identifies the matched rule in audit events. */
   readonly index: number;
   readonly issuer: string;
   readonly trustDomain: string;
@@ -125,7 +124,7 @@ export interface IssuerKey {
 export interface IssuerEntry {
   readonly issuer: string;
   readonly trustDomain: string;
-  /** What its keys may speak for; the empty prefix says: anything. */
+  /** Prefixes of the subjects that its keys may speak for; the empty prefix allows any. */
   readonly subjectPrefixes: readonly string[];
   /** The strongest class that its keys may attest. */
   readonly keyBinding: KeyBinding;
@@ -140,7 +139,7 @@ export interface DerivedKey {
   readonly status: 'active' | 'revoked';
   readonly expiresAtSeconds: number;
   readonly clientId: string;
-  /** As of now: a delta may replace it while everything else of the key stays. */
+  /** The current client: a delta may replace it while the rest of the key stays. */
   readonly client: ClientEntry;
   readonly provenance: Attributes;
 }

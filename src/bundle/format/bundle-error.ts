@@ -1,7 +1,7 @@
 /**
- * What is wrong with a bundle, its files or its chain: one closed set of codes, each error naming the file,
- * the place in its document and, where that is safe, the value. Tests assert code and path, never the text.
- * Source: docs/bundle.md "Rules that a load enforces".
+ * Errors of a bundle, its files or its chain. The set of codes is closed. Each error names the file, the position in
+ * its document and, where that is safe, the value. Tests assert code and path, never the text. Source: docs/bundle.md
+ * "Rules that a load enforces".
  */
 
 export type BundleErrorCode =
@@ -73,18 +73,18 @@ export interface BundleFault {
   readonly text: string;
 }
 
-/** Most faults that one error carries. */
+/** Maximum number of faults in one error. */
 export const MAX_FAULTS = 20;
 
-/** Thrown for everything that keeps a bundle from being loaded, signed or freshened. */
+/** Thrown for anything that prevents a bundle from being loaded, signed or freshened. */
 export class BundleError extends Error {
   override readonly name = 'BundleError';
-  /** Of the first fault. */
+  /** Code of the first fault. */
   readonly code: BundleErrorCode;
   /** Name of the file, without its directory. */
   readonly file: string;
   readonly path: string;
-  /** All that were found, at most {@link MAX_FAULTS}, in the order of the document's rules. */
+  /** All faults found, at most {@link MAX_FAULTS}, in the order of the document's rules. */
   readonly faults: readonly BundleFault[];
 
   constructor(first: BundleFault, ...more: readonly BundleFault[]) {
@@ -101,7 +101,7 @@ export function bundleError(code: BundleErrorCode, file: string, path: string, t
   return new BundleError({ code, file, path, text });
 }
 
-/** Nothing that a file holds may bring the verifier down; an error of another class is ours, and its text unsafe. */
+/** Converts any error, so that no file can crash the verifier. An error of another class is internal, and its text unsafe. */
 export function asBundleError(error: unknown, file: string): BundleError {
   if (error instanceof BundleError) return error;
   const name = error instanceof Error ? error.name : typeof error;
@@ -112,14 +112,14 @@ function describeFault({ file, path, text }: BundleFault): string {
   return path === '' ? `${file}: ${text}` : `${file}: ${path}: ${text}`;
 }
 
-/** Collects the faults of one document, so that its author sees them together. */
+/** Collects the faults of one document, so that its author sees all of them. */
 export class Faults {
   readonly #file: string;
   readonly #isBeingWritten: boolean;
   readonly #found: BundleFault[] = [];
   readonly #warnings: BundleFault[] = [];
 
-  /** @param file name of the file, as errors show it */
+  /** @param file name of the file, for errors */
   constructor(file: string, isBeingWritten = false) {
     this.#file = file;
     this.#isBeingWritten = isBeingWritten;
@@ -129,7 +129,7 @@ export class Faults {
     if (this.#found.length < MAX_FAULTS) this.#found.push({ code, file: this.#file, path, text });
   }
 
-  /** A fault of new documents only. A document that was signed earlier may have it, and loads. */
+  /** Adds a fault that prevents only signing. A document that was signed earlier may have it, and still loads. */
   warn(code: BundleErrorCode, path: string, text: string): void {
     if (this.#isBeingWritten) this.add(code, path, text);
     else if (this.#warnings.length < MAX_FAULTS) this.#warnings.push({ code, file: this.#file, path, text });
@@ -139,13 +139,13 @@ export class Faults {
     return this.#warnings;
   }
 
-  /** All that was added as one error; undefined when nothing was. */
+  /** All added faults as one error; undefined when there are none. */
   toError(): BundleError | undefined {
     const [first, ...more] = this.#found;
     return first === undefined ? undefined : new BundleError(first, ...more);
   }
 
-  /** @throws BundleError with all that was added, when anything was. */
+  /** @throws BundleError with all added faults, if there are any */
   throwIfAny(): void {
     const error = this.toError();
     if (error !== undefined) throw error;
@@ -154,9 +154,9 @@ export class Faults {
 
 const MAX_SHOWN_CHARACTERS = 80;
 
-/** A value as an error shows it: JSON, cut short. Never for members that may hold a key by mistake. */
+/** Formats a value for an error: JSON, truncated. Never for members that may contain a key by mistake. */
 export function showValue(value: unknown): string {
-  // Whole parts of a document may hold what somebody put in the wrong place, a private key for one.
+  // Larger parts of a document may contain a misplaced secret, such as a private key.
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'a mapping';
   const json = JSON.stringify(value) ?? String(value);

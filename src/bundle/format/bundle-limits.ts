@@ -1,9 +1,9 @@
 /**
- * How much of what a bundle may hold, and what counts where it says nothing. Apart from `schema.ts`, so that who checks a bundle
- * needs no library to know them. Source: docs/bundle.md "Content".
+ * Limits and defaults of a bundle's content. Separate from `schema.ts`, so that programs that only validate need not
+ * load TypeBox. Source: docs/bundle.md "Content".
  */
 export const BUNDLE_FORMAT = 'proofgate.bundle/v1';
-/** Derived keys that a bundle itself may hold; more of them go to shards. */
+/** Maximum number of derived keys in the bundle itself; more go to shards. */
 export const MAX_INLINE_DERIVED_KEYS = 10_000;
 export const MAX_KEYS_PER_SHARD = 50_000;
 export const DEFAULT_PASSPORT_TTL_SECONDS = 300;

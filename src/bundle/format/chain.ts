@@ -1,6 +1,6 @@
 /**
- * Revisions and heads: every document names the one before, so that nobody can go back or fork unnoticed.
- * Source: docs/bundle.md "Revision and head".
+ * Revisions and heads: every document names the previous one, so that a rollback or a fork is detected. Source:
+ * docs/bundle.md "Revision and head".
  */
 import { createHash } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';
@@ -9,7 +9,7 @@ import { type BundleError, bundleError } from './bundle-error.ts';
 const HEAD_PREFIX = 'proofgate-head-v1\n';
 export const HEAD_BYTES = 32;
 
-/** A revision and the head that names it and all before it. */
+/** A revision and the head that identifies it and all before it. */
 export interface ChainPosition {
   readonly revision: number;
   /** base64url SHA-256, 43 characters. */
@@ -25,10 +25,7 @@ export function headOf(previousHead: string | undefined, payload: Uint8Array): s
   return headOfHash(previousHead, createHash('sha256').update(payload).digest());
 }
 
-/**
- * As {@link headOf}, from the payload's hash alone: a link names the hash of the bundle that it stands for, so it brings
- * about the head of that bundle.
- */
+/** As {@link headOf}, but from the payload's hash: a link names the hash of a bundle, so both have the same head. */
 export function headOfHash(previousHead: string | undefined, payloadSha256: Buffer): string | undefined {
   const previous = previousHead === undefined ? Buffer.alloc(HEAD_BYTES) : decodeBase64url(previousHead);
   if (previous?.length !== HEAD_BYTES) return undefined;
@@ -41,10 +38,10 @@ export type ChainStep =
   | { readonly kind: 'refuse'; readonly error: BundleError };
 
 /**
- * What to do with documents that were found together, given the highest position that was ever accepted: what counts
- * is where their chain ends. `nothing_to_do` means that very position: a verifier that has just started loads it all
- * the same.
- * @param positions of the whole bundle and of each step that carries it on, in order
+ * Decides what to do with documents that were found together, given the highest position ever accepted. The end of
+ * their chain counts. `nothing_to_do` means exactly that position; a verifier that has just started loads it
+ * nevertheless.
+ * @param positions of the whole bundle and of each step after it, in order
  * @param file name of the bundle's file, for the error
  */
 export function judgeChain(
@@ -59,7 +56,7 @@ export function judgeChain(
     const text = `${end.revision} is lower than ${mark.revision}, which was accepted before`;
     return { kind: 'refuse', error: bundleError('revision_lower', file, '/revision', text) };
   }
-  // One that leads past the mark without passing through it forks from what was accepted.
+  // A chain that passes the mark without containing it is a fork of what was accepted.
   if (!positions.some(({ revision, head }) => revision === mark.revision && head === mark.head)) {
     const text = `another content was accepted as revision ${mark.revision} before`;
     return { kind: 'refuse', error: bundleError('revision_conflict', file, '/revision', text) };
@@ -67,19 +64,19 @@ export function judgeChain(
   return end.revision === mark.revision ? { kind: 'nothing_to_do' } : { kind: 'accept' };
 }
 
-/** Most that one delta or link may raise the revision by. */
+/** Maximum increase of the revision by one delta or link. */
 export const MAX_REVISION_STEP = 1_000_000;
 
-/** A delta or link, as far as the chain is concerned. */
+/** The part of a delta or link that the chain's rules use. */
 export interface ChainLink {
   readonly previousHead: string;
   readonly position: ChainPosition;
 }
 
 /**
- * Whether a delta or link carries the chain on from where it stands: it names that very head, and steps by 1 to
+ * Checks whether a delta or link continues the chain: it must name the current head, and raise the revision by 1 to
  * {@link MAX_REVISION_STEP}.
- * @returns the error to refuse it with: `revision_lower`, `revision_step`, `chain_broken`
+ * @returns the error that rejects it: `revision_lower`, `revision_step`, `chain_broken`
  */
 export function judgeStep(from: ChainPosition, step: ChainLink, file: string): BundleError | undefined {
   const { revision } = step.position;

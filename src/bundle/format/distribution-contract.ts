@@ -1,7 +1,7 @@
 /**
- * What a target (a verifier) and Control say to each other: `GET /v1/targets/self/bundle` and
- * `POST /v1/targets/self/acks`. Documents travel as the very text that was signed and is kept.
- * Source: docs/bundle.md "Distribution".
+ * Schemas of the protocol between a target (a verifier) and Control: `GET /v1/targets/self/bundle` and `POST
+ * /v1/targets/self/acks`. Documents are sent exactly as they were signed and stored. Source: docs/bundle.md
+ * "Distribution".
  */
 import Type, { type Static } from 'typebox';
 import { MAX_WAIT_SECONDS } from './distribution-limits.ts';
@@ -10,7 +10,10 @@ const closed = { additionalProperties: false } as const;
 const revision = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const head = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'base64url SHA-256.' });
 
-/** Where the target stands: all members or none. `base_revision`: of the whole bundle that it keeps, for the background fetch. */
+/**
+ * Position of the target: all members or none. `base_revision`: revision of its persisted whole bundle, for the
+ * background fetch.
+ */
 export const POLL_QUERY = Type.Object(
   {
     revision: Type.Optional(revision),
@@ -21,7 +24,7 @@ export const POLL_QUERY = Type.Object(
   closed,
 );
 
-/** One document that carries a chain on. `document`: the JWS, JSON text as signed. */
+/** A document that continues a chain. `document`: the JWS, JSON text as signed. */
 const step = Type.Object({ kind: Type.Enum(['delta', 'link']), revision, document: Type.String() }, closed);
 
 const file = Type.Object(
@@ -35,20 +38,23 @@ const file = Type.Object(
   closed,
 );
 
-/** A whole bundle, by its files, and steps that carry it on; a target that takes it polls for those that are not here. */
+/** A whole bundle's files and the steps after it. A target that takes it polls for any further steps. */
 const whole = Type.Object(
   {
     revision,
     head,
     files: Type.Array(file, { minItems: 1 }),
     steps: Type.Array(step),
-    /** Whether the target's own position leads nowhere, so that it must take this one; otherwise it may, in the background. */
+    /**
+     * Whether no steps lead on from the target's position, so that it must take this bundle; otherwise it may, in the
+     * background.
+     */
     required: Type.Boolean(),
   },
   closed,
 );
 
-/** 200. 304 when nothing came within the wait; the ETag covers revision, head and freshness statement. */
+/** 200. Control answers 304 when nothing changed within the wait; the ETag covers revision, head and freshness statement. */
 export const POLL_ANSWER = Type.Object(
   {
     auth_site: Type.String(),

@@ -1,6 +1,6 @@
 /**
- * Signed documents: JWS JSON, general serialization (RFC 7515 section 7.2.1), so that several may sign. Keys are
- * pinned by whoever verifies and never taken from a file; signatures are checked before a payload is parsed.
+ * Signs and verifies documents: JWS JSON, general serialization (RFC 7515 section 7.2.1), so that several keys may
+ * sign. Verifiers pin the keys and never take them from a file. Signatures are checked before a payload is parsed.
  * Source: docs/bundle.md "Signed documents".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../protocol/strict-json.ts';
 import { bundleError } from './bundle-error.ts';
 
-/** `typ` of each signature's protected header: says what a document is, so that one kind cannot pass as another. */
+/** `typ` of each signature's protected header: identifies the kind of document, so that one cannot pass as another. */
 export const DOCUMENT_TYPES = {
   bundle: 'proofgate-bundle+jws',
   delta: 'proofgate-delta+jws',
@@ -24,7 +24,7 @@ export const DOCUMENT_TYPES = {
 } as const;
 export type DocumentType = (typeof DOCUMENT_TYPES)[keyof typeof DOCUMENT_TYPES];
 
-/** Most bytes of each file, checked before anything is parsed. */
+/** Maximum size of each file in bytes, checked before parsing. */
 export const MAX_BUNDLE_BYTES = 64 * 1024 * 1024;
 export const MAX_SHARD_BYTES = 64 * 1024 * 1024;
 export const MAX_DELTA_BYTES = 16 * 1024 * 1024;
@@ -36,7 +36,7 @@ const MAX_HEADER_CHARACTERS = 512;
 /** Who may sign one kind of document, and how many of them must. */
 export interface Signers {
   readonly keys: readonly PublicKey[];
-  /** Distinct key thumbprints needed, at least 1. */
+  /** Number of distinct key thumbprints required, at least 1. */
   readonly threshold: number;
 }
 
@@ -49,33 +49,33 @@ export interface DocumentToVerify {
 }
 
 export interface VerifiedDocument {
-  /** What was signed: UTF-8 JSON, not parsed yet. */
+  /** The signed bytes: UTF-8 JSON, not parsed yet. */
   readonly payload: Buffer;
-  /** Thumbprints of the pinned keys that signed, each once. */
+  /** Distinct thumbprints of the pinned keys that signed. */
   readonly signers: readonly string[];
 }
 
-/** One signature of a document as it stands there. Nothing in it is verified. */
+/** One signature as it is in the document. Nothing in it is verified. */
 export interface DocumentSignature {
   readonly keyId: string;
   readonly algorithm: SignatureAlgorithm;
   readonly type: string;
-  /** The protected header as it stands in the document: part of what is signed. */
+  /** The protected header as it is in the document, which the signature covers. */
   readonly encodedHeader: string;
   readonly signature: Buffer;
 }
 
-/** A document taken apart. Nothing in it is verified. */
+/** A document's decoded envelope. Nothing in it is verified. */
 export interface UnverifiedDocument {
   readonly payload: Buffer;
-  /** The payload as it stands in the document: part of what is signed. */
+  /** The payload as it is in the document, which the signatures cover. */
   readonly encodedPayload: string;
   readonly signatures: readonly DocumentSignature[];
 }
 
 /**
- * Verifies before anything in the payload is looked at. Signatures by keys that are not pinned count for nothing;
- * one that claims a pinned key and does not hold refuses the document.
+ * Verifies the signatures before it reads the payload. Signatures by keys that are not pinned are ignored. An invalid
+ * signature that claims a pinned key rejects the document.
  * @throws BundleError `file_too_large`, `document_malformed`, `header_malformed`, `document_type`,
  *   `signature_invalid`, `signatures_insufficient`
  */
@@ -85,8 +85,8 @@ export function verifyDocument(document: DocumentToVerify, signers: Signers): Ve
 }
 
 /**
- * The rule of {@link verifyDocument} for a document that was taken apart before.
- * @returns thumbprints of the pinned keys that signed, each once
+ * The rule of {@link verifyDocument} for a decoded envelope.
+ * @returns distinct thumbprints of the pinned keys that signed
  * @throws BundleError `document_type`, `signature_invalid`, `signatures_insufficient`
  */
 export function checkSignatures(
@@ -115,7 +115,7 @@ export function checkSignatures(
   return [...holding];
 }
 
-/** Whether the signature is by this key, with this key's algorithm. */
+/** Whether the signature is valid under this key, with this key's algorithm. */
 export function signatureHolds(
   document: UnverifiedDocument,
   signature: DocumentSignature,
@@ -131,7 +131,7 @@ function signingInput(encodedHeader: string, document: { readonly encodedPayload
 }
 
 /**
- * Takes the envelope apart without verifying it.
+ * Decodes the envelope without verifying it.
  * @throws BundleError `file_too_large`, `document_malformed`, `header_malformed`
  */
 export function readDocument(document: Omit<DocumentToVerify, 'type'>): UnverifiedDocument {
@@ -153,7 +153,7 @@ export function readDocument(document: Omit<DocumentToVerify, 'type'>): Unverifi
     throw bundleError('document_malformed', file, '', 'members must be payload and signatures');
   }
   const { signatures } = envelope;
-  // What was taken out must have been the payload, and not some other text of that look.
+  // The text that was cut out must have been the payload member, not a similar text elsewhere.
   const payload = found === undefined ? envelope.payload : envelope.payload === '' ? found : undefined;
   const payloadBytes = typeof payload === 'string' ? decodeBase64url(payload) : undefined;
   if (typeof payload !== 'string' || payloadBytes === undefined) {
@@ -169,14 +169,13 @@ export function readDocument(document: Omit<DocumentToVerify, 'type'>): Unverifi
   };
 }
 
-/** Room for {@link MAX_SIGNATURES} signatures. */
+/** Enough for {@link MAX_SIGNATURES} signatures. */
 const MAX_ENVELOPE_BYTES = 32 * 1024;
 const PAYLOAD_MEMBER = /"payload"\s*:\s*"([A-Za-z0-9_-]+)"/;
 
 /**
- * The payload's text, and the bytes around it. Anybody who can write the file decides what is in it, so nothing but a
- * small envelope is parsed as JSON before signatures are checked: 64 MiB of nested objects would hold the process up
- * for half a minute.
+ * Splits off the payload's text. Anyone who can write the file controls its content, so only a small envelope is parsed
+ * as JSON before signatures are checked: 64 MiB of nested objects would block the process for half a minute.
  */
 function setPayloadApart(bytes: Buffer): { readonly outside: Buffer; readonly found: string | undefined } {
   const match = PAYLOAD_MEMBER.exec(bytes.toString('latin1'));
@@ -221,7 +220,7 @@ function readHeader(text: string, file: string, path: string): ProtectedHeader {
 }
 
 /**
- * Parses a payload whose signatures hold: UTF-8 without a byte order mark, JSON in which no member is named twice.
+ * Parses a payload with valid signatures: UTF-8 without a byte order mark, JSON without duplicate members.
  * @throws BundleError `payload_malformed`
  */
 export function parsePayload(payload: Buffer, file: string): unknown {
@@ -239,14 +238,14 @@ function parseJson(
   try {
     return parseStrictJson(utf8.decode(bytes));
   } catch (error) {
-    // Quotes no more than a member's name.
+    // The message quotes at most a member's name.
     const text = error instanceof StrictJsonError ? error.message.slice(0, 200) : 'not UTF-8';
     throw bundleError(code, file, path, text);
   }
 }
 
 /**
- * Makes a document: one signature for each key, in the order given.
+ * Signs a document with each key, in the order given.
  * @returns the file's bytes, UTF-8 JSON, one line
  */
 export function signDocument(type: DocumentType, payload: Uint8Array, keys: readonly SigningKey[]): Buffer {

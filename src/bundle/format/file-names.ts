@@ -1,8 +1,8 @@
-/** What the files of a bundle are called. Source: docs/bundle.md "Signed documents". */
+/** Names of a bundle's files. Source: docs/bundle.md "Signed documents". */
 
 export const BUNDLE_FILE = 'bundle.jws';
 export const FRESHNESS_FILE = 'freshness.jws';
-/** In a state directory: leads to the whole bundle that is loaded. */
+/** In a state directory: link to the current base. */
 export const CURRENT_LINK = 'current';
 const SHARD_FILE = /^keys-[0-9]{4}\.jsonl$/;
 const STEP_FILE = /^(delta|link)-([1-9][0-9]{0,15})\.jws$/;
@@ -23,7 +23,7 @@ export interface StepName {
   readonly revision: number;
 }
 
-/** Undefined for any other name. */
+/** Parses the name of a step's file; undefined for any other name. */
 export function readStepName(name: string): StepName | undefined {
   const [, kind, digits] = STEP_FILE.exec(name) ?? [];
   const revision = Number(digits);

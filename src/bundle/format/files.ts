@@ -1,6 +1,4 @@
-/**
- * Reading and writing whole files: regular ones of bounded size in, complete ones or none out.
- */
+/** Reads and writes whole files: reads regular files of bounded size, and writes atomically. */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename, unlink, writeFile } from 'node:fs/promises';
@@ -9,13 +7,13 @@ import { BundleError, bundleError } from './bundle-error.ts';
 
 export interface FileToRead {
   readonly directory: string;
-  /** Without directory: errors show it. */
+  /** Name without directory, as in errors. */
   readonly file: string;
   readonly maxBytes: number;
 }
 
 /**
- * Follows links, then looks at what was opened, so that nothing can be put in its place in between.
+ * Follows links, and checks the opened file, so that it cannot be swapped in between.
  * @throws BundleError `file_missing`, `file_unreadable`, `file_not_regular`, `file_too_large`
  */
 export async function readRegularFile(file: FileToRead): Promise<Buffer> {
@@ -27,7 +25,7 @@ export async function readRegularFile(file: FileToRead): Promise<Buffer> {
   }
 }
 
-/** As {@link readRegularFile}, for files that are read piece by piece. The caller closes it. */
+/** As {@link readRegularFile}, for streaming. The caller closes the handle. */
 export async function openRegularFile({
   directory,
   file,
@@ -54,7 +52,7 @@ export async function openRegularFile({
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** The file from its beginning, at most `maxBytes` of it. @throws BundleError `file_unreadable`, `file_too_large` */
+/** Streams the file from its beginning, at most `maxBytes`. @throws BundleError `file_unreadable`, `file_too_large` */
 export async function* readChunks(
   handle: FileHandle,
   file: string,
@@ -74,7 +72,7 @@ export async function* readChunks(
 }
 
 async function readBytes(handle: FileHandle, sizeBytes: number, file: string): Promise<Buffer> {
-  // One byte more than there should be, so that a file that grows meanwhile is noticed.
+  // One byte more than expected, to detect a file that grows meanwhile.
   const buffer = Buffer.alloc(sizeBytes + 1);
   let filled = 0;
   for (;;) {
@@ -90,7 +88,7 @@ async function readBytes(handle: FileHandle, sizeBytes: number, file: string): P
   return buffer.subarray(0, sizeBytes);
 }
 
-/** What the system said about a file, as one of our errors. */
+/** Converts a system error about a file. */
 export function fileError(error: unknown, file: string): BundleError {
   if (error instanceof BundleError) return error;
   const code = systemErrorCode(error);
@@ -107,8 +105,7 @@ function systemErrorCode(error: unknown): string {
 }
 
 /**
- * Writes a file that is whole whenever it is seen, and still there after a power cut: temporary file, fsync,
- * rename, fsync of the directory.
+ * Writes a file atomically and durably: temporary file, fsync, rename, fsync of the directory.
  * @throws BundleError `file_not_written`
  */
 export async function writeFileAtomically(directory: string, file: string, bytes: Uint8Array): Promise<void> {
@@ -124,7 +121,7 @@ export async function writeFileAtomically(directory: string, file: string, bytes
   }
 }
 
-/** What writes that were cut off have left of a file; only for a directory that nobody else writes to. Never rejects. */
+/** Removes temporary files of interrupted writes. Only for a directory without other writers. Never rejects. */
 export async function removeTemporaries(directory: string, file: string): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   const left = names.filter((name) => name.startsWith(`.${file}.`) && TEMPORARY_SUFFIX.test(name));
@@ -137,7 +134,7 @@ export function fileNotWritten(error: unknown, file: string): BundleError {
   return bundleError('file_not_written', file, '', `cannot be written: ${systemErrorCode(error)}`);
 }
 
-/** A new file, on the disk when it returns; its directory may not know it yet. */
+/** Creates a file and syncs it; the entry in its directory may not be durable yet. */
 export async function writeDurably(
   path: string,
   bytes: Uint8Array | AsyncIterable<Uint8Array>,

@@ -1,7 +1,7 @@
 /**
- * A directory that holds a bundle's files. All of one load are read from one resolved directory, so that a swap in
- * between (Kubernetes renames the link `..data` to publish a volume's new content) cannot mix two versions.
- * Source: docs/bundle.md "Life in the verifier".
+ * A directory with a bundle's files. One load reads all files from one resolved directory, so that a swap in between
+ * cannot mix two versions. Kubernetes swaps a volume's content by renaming the link `..data`. Source: docs/bundle.md
+ * "Life in the verifier".
  */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ export class LocalDirectory {
   }
 
   /**
-   * Gives the resolved directory to `read`; once more when it was replaced under its hands.
+   * Calls `read` with the resolved directory, and again if the directory was replaced meanwhile.
    * @throws BundleError `file_missing`, `file_unreadable`, and whatever `read` throws
    */
   async read<T>(read: (files: ResolvedDirectory) => Promise<T>): Promise<T> {
@@ -49,7 +49,7 @@ export class LocalDirectory {
     }
   }
 
-  /** The real path that the files are in now. */
+  /** The current real path of the files. */
   async resolve(): Promise<string> {
     try {
       return await realpath(join(this.path, DATA_LINK)).catch(() => realpath(this.path));
@@ -65,9 +65,9 @@ export interface FoundStepFile extends StepName {
   readonly fingerprint: string;
 }
 
-/** A shard that is read piece by piece, twice: it may be larger than what one wants to hold in memory at a time. */
+/** A shard to be streamed, twice, because it may be too large to hold in memory. */
 export interface ShardFile {
-  /** From the beginning, each time. */
+  /** Starts at the beginning each time. */
   chunks(): AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
@@ -84,7 +84,7 @@ export class ResolvedDirectory {
     return readRegularFile({ directory: this.path, file: BUNDLE_FILE, maxBytes: MAX_BUNDLE_BYTES });
   }
 
-  /** Undefined when there is none: a bundle is then as fresh as its `issued_at` says. */
+  /** Undefined when there is none: the bundle is then as fresh as its `issued_at`. */
   async readFreshness(): Promise<Buffer | undefined> {
     try {
       return await readRegularFile({
@@ -103,7 +103,7 @@ export class ResolvedDirectory {
     return readRegularFile({ directory: this.path, file, maxBytes });
   }
 
-  /** Deltas and links above a revision, lowest first. */
+  /** Deltas and links after a revision, lowest first. */
   async stepsAfter(revision: number): Promise<readonly FoundStepFile[]> {
     const names = await readdir(this.path).catch((error: unknown) => {
       throw fileError(error, BUNDLE_FILE);
@@ -120,7 +120,7 @@ export class ResolvedDirectory {
     return found.sort((a, b) => a.revision - b.revision || (a.name < b.name ? -1 : 1));
   }
 
-  /** @param file as the bundle names it; its schema allows no separators */
+  /** @param file the name in the bundle; its schema allows no separators */
   async readShard(file: string): Promise<ShardFile> {
     const maxBytes = MAX_SHARD_BYTES;
     const { handle } = await openRegularFile({ directory: this.path, file, maxBytes });
@@ -128,8 +128,8 @@ export class ResolvedDirectory {
   }
 
   /**
-   * Changes when the bundle or a shard is replaced or rewritten. Only a hint to look again: what is loaded is decided
-   * by content.
+   * Changes when the bundle or a shard is replaced or rewritten. Only a hint to look again: the content decides what is
+   * loaded.
    */
   async bundleFingerprint(): Promise<string> {
     try {

@@ -1,7 +1,4 @@
-/**
- * A bundle's file up to its content: signatures, then the payload's text, its shape, its site and its head.
- * Nothing of it is compiled yet.
- */
+/** Opens a bundle's file: verifies signatures, parses the payload, and checks shape, site and head. Compiles nothing. */
 
 import { bundleError, showValue } from './bundle-error.ts';
 import { type ChainPosition, headOf } from './chain.ts';
@@ -14,7 +11,7 @@ export interface OpenOptions {
   /** Name of the file, for errors. */
   readonly file: string;
   readonly signers: Signers;
-  /** The site that the content must name; undefined where whoever asks serves none (authoring). */
+  /** The site that the content must name; undefined for callers that serve no site (authoring). */
   readonly authSite: string | undefined;
 }
 
@@ -26,7 +23,7 @@ export interface OpenedBundle {
   readonly signers: readonly string[];
 }
 
-/** @throws BundleError for bytes that are not a bundle signed by enough of the pinned keys, for this site. */
+/** @throws BundleError for bytes that are not a bundle for this site, signed by enough of the pinned keys. */
 export function openBundle(bytes: Buffer, options: OpenOptions): OpenedBundle {
   return withoutPause(openBundleInSteps(bytes, options));
 }
@@ -55,7 +52,7 @@ export function checkAuthSite(found: string, wanted: string, file: string): void
 }
 
 /**
- * The revision and the head that a payload brings about.
+ * The revision and the head that a payload results in.
  * @throws BundleError `value_invalid` when `previous_head` is not canonical
  */
 export function positionOf(content: BundleContent, payload: Uint8Array, file: string): ChainPosition {

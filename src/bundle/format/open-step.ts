@@ -1,7 +1,6 @@
 /**
- * Deltas and links up to their content: signatures, then the payload's text, its shape, its site, its head and its
- * times. Nothing of it is applied yet.
- * Source: docs/bundle.md "Signed documents" and "Revision and head".
+ * Opens deltas and links: verifies signatures, parses the payload, and checks shape, site, head and times. Applies
+ * nothing. Source: docs/bundle.md "Signed documents" and "Revision and head".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { bundleError, showValue } from './bundle-error.ts';
@@ -21,7 +20,7 @@ import type { DeltaContent, LinkContent } from './schema.ts';
 import { asDeltaContent, asLinkContent } from './shape.ts';
 import { parseTime } from './times.ts';
 
-/** A delta or link as it was found. */
+/** A delta or link as found. */
 export interface StepDocument {
   readonly kind: StepKind;
   /** Name of its file, for errors. */
@@ -55,8 +54,8 @@ export interface OpenedLink extends OpenedDocument {
 }
 
 /**
- * What a document says that it is, for files that hold both kinds. Nothing is verified: opening it as that kind does.
- * @throws BundleError `document_type` when it is neither, and what a malformed one is refused for
+ * The kind that a document claims, for files that hold both kinds. Nothing is verified until it is opened as that kind.
+ * @throws BundleError `document_type` when it is neither, and errors of a malformed envelope
  */
 export function stepKindOf(bytes: Buffer, file: string): StepKind {
   const type = readDocument({ file, bytes, maxBytes: MAX_DELTA_BYTES }).signatures[0]?.type;
@@ -65,7 +64,7 @@ export function stepKindOf(bytes: Buffer, file: string): StepKind {
   throw bundleError('document_type', file, '/signatures/0/protected', 'typ is neither of a delta nor a link');
 }
 
-/** @throws BundleError for bytes that are no such document, signed by enough of the pinned keys, for this site. */
+/** @throws BundleError for bytes that are not such a document for this site, signed by enough of the pinned keys. */
 export function openStep(kind: StepKind, bytes: Buffer, options: OpenStepOptions): OpenedStep {
   return kind === 'delta' ? openDelta(bytes, options) : openLink(bytes, options);
 }
@@ -119,7 +118,7 @@ export function positionOfDelta(content: DeltaContent, payload: Uint8Array, file
 }
 
 /**
- * The position of the whole bundle that the link stands for.
+ * The position of the whole bundle that the link names.
  * @throws BundleError `value_invalid` when a hash is not canonical
  */
 export function positionOfLink(content: LinkContent, file: string): ChainPosition {

@@ -1,4 +1,4 @@
-/** What strings in a bundle are held against, as JSON Schema patterns, and in words. Source: docs/bundle.md "Content". */
+/** JSON Schema patterns for strings in a bundle, with a description of each. Source: docs/bundle.md "Content". */
 import { TIME_PATTERN } from './times.ts';
 
 export const IDENTIFIER_PATTERN = '^[!-~]{1,512}$';
@@ -9,7 +9,7 @@ export const PATH_TEMPLATE_PATTERN = '^/[!-~]{0,2047}$';
 export const SUBJECT_PREFIX_PATTERN = '^[!-~]{0,512}$';
 export const SHARD_FILE_PATTERN = '^keys-[0-9]{4}\\.jsonl$';
 
-/** What the patterns ask for, in words. */
+/** Descriptions of the patterns, for messages. */
 export const PATTERN_WORDS: ReadonlyMap<string, string> = new Map([
   [IDENTIFIER_PATTERN, '1 to 512 visible ASCII characters'],
   [KEY_ID_PATTERN, '1 to 128 visible ASCII characters'],

@@ -1,7 +1,6 @@
 /**
- * The shapes of a bundle's entries, as bundles and deltas hold them: issuers, clients, keys, routes, sources. Documents are
- * put together of them in `schema.ts`, which everybody else imports.
- * Source: docs/bundle.md "Content".
+ * Schemas of the entries in bundles and deltas: issuers, clients, keys, routes, sources. `schema.ts` composes documents
+ * of them; all other modules import that one. Source: docs/bundle.md "Content".
  */
 import Type, { type Static, type TSchema } from 'typebox';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';

@@ -1,7 +1,7 @@
 /**
- * The shape of a bundle's content and of a freshness statement: the one source of the types, of what is checked (`schemas.generated.ts`)
- * and of the published docs/schema/bundle.schema.json. Rules that join several members are checked while compiling, in `compile*.ts`.
- * Source: docs/bundle.md "Content".
+ * Schemas of a bundle's content and of a freshness statement. They are the single source of the types, of the checks
+ * (`schemas.generated.ts`) and of the published docs/schema/bundle.schema.json. The compiler checks rules across
+ * members, in `compile*.ts`. Source: docs/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
@@ -121,8 +121,8 @@ export const DELTA_CONTENT = Type.Object(
 );
 
 /**
- * The payload of `link-<revision>.jws`: a whole bundle was published over deltas and changes nothing, so a follower
- * goes on without it.
+ * The payload of `link-<revision>.jws`: names a whole bundle that replaces deltas and changes nothing, so a verifier
+ * continues without fetching it.
  */
 export const LINK_CONTENT = Type.Object(
   {

@@ -1,6 +1,6 @@
 /**
- * Holds a value against a JSON Schema. Of TypeBox only what checks: what it builds schemas with is as much again, for a verifier to
- * load and to keep. Source: docs/performance.md "What idle programs take".
+ * Validates a value against a JSON Schema. Imports only the checking half of TypeBox, because the half that builds
+ * schemas would double a verifier's load time and memory. Source: docs/performance.md "What idle programs take".
  */
 import type { TLocalizedValidationError } from 'typebox/error';
 import { Compile, type XSchema } from 'typebox/schema';
@@ -9,11 +9,11 @@ export type ShapeError = TLocalizedValidationError;
 
 export interface ShapeCheck<T> {
   readonly holds: (value: unknown) => value is T;
-  /** Why it does not. */
+  /** Why the value is invalid. */
   readonly errors: (value: unknown) => readonly ShapeError[];
 }
 
-/** @typeParam T what the schema describes, which `schemas.generated.ts` vouches for */
+/** @typeParam T the type that the schema describes, as `schemas.generated.ts` pairs them */
 export function shapeCheck<T>(schema: XSchema): ShapeCheck<T> {
   const validator = Compile(schema);
   return {

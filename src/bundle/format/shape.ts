@@ -1,6 +1,6 @@
 /**
- * Holds a parsed document against its schema and says in plain words what does not fit.
- * Unknown members are refused everywhere: a misspelled restriction must not be a restriction that is missing.
+ * Validates a parsed document against its schema and describes faults in plain words. Unknown members are rejected
+ * everywhere: a misspelled restriction must not be ignored.
  */
 import {
   type BundleError,
@@ -33,33 +33,33 @@ const deltaContent: ShapeCheck<DeltaContent> = shapeCheck(DELTA_SHAPE);
 const linkContent: ShapeCheck<LinkContent> = shapeCheck(LINK_SHAPE);
 const derivedKey: ShapeCheck<DerivedKeyContent> = shapeCheck(DERIVED_KEY_SHAPE);
 
-/** @throws BundleError for a value that is not shaped like a bundle's content. */
+/** @throws BundleError for a value that is not a bundle's content. */
 export function asBundleContent(value: unknown, file: string): BundleContent {
   if (bundleContent.holds(value)) return value;
   throw shapeError(value, bundleContent.errors(value), file, '');
 }
 
-/** @throws BundleError for a value that is not shaped like a freshness statement. */
+/** @throws BundleError for a value that is not a freshness statement. */
 export function asFreshnessContent(value: unknown, file: string): FreshnessContent {
   if (freshnessContent.holds(value)) return value;
   throw shapeError(value, freshnessContent.errors(value), file, '');
 }
 
-/** @throws BundleError for a value that is not shaped like a delta. */
+/** @throws BundleError for a value that is not a delta. */
 export function asDeltaContent(value: unknown, file: string): DeltaContent {
   if (deltaContent.holds(value)) return value;
   throw shapeError(value, deltaContent.errors(value), file, '');
 }
 
-/** @throws BundleError for a value that is not shaped like a link. */
+/** @throws BundleError for a value that is not a link. */
 export function asLinkContent(value: unknown, file: string): LinkContent {
   if (linkContent.holds(value)) return value;
   throw shapeError(value, linkContent.errors(value), file, '');
 }
 
 /**
- * @param path where the value stands in the file
- * @throws BundleError for a value that is not shaped like a derived key.
+ * @param path the value's position in the file
+ * @throws BundleError for a value that is not a derived key.
  */
 export function asDerivedKey(value: unknown, file: string, path: string): DerivedKeyContent {
   if (derivedKey.holds(value)) return value;
@@ -87,14 +87,14 @@ interface ShapeFault {
 
 function faultsOf(error: ShapeError, document: unknown): readonly ShapeFault[] {
   const path = error.instancePath;
-  // The schema's only choice is between kinds of key; what stands there is never shown.
+  // The schema's only union is between kinds of key, whose content is never shown.
   const keyPath = /^(?:.*\/)?jwk(?=\/|$)/.exec(path)?.[0];
   if (keyPath !== undefined) {
     return [{ code: 'key_refused', path: keyPath, text: 'neither an Ed25519 nor a P-256 public JWK' }];
   }
   switch (error.keyword) {
     case 'boolean':
-      // Comes beside each additionalProperties.
+      // Accompanies each additionalProperties error.
       return [];
     case 'additionalProperties':
       return error.params.additionalProperties.map((name) => ({

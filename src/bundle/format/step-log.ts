@@ -1,8 +1,7 @@
 /**
- * The deltas and links that carry a base on, in one append-only file: a base may have many thousands of them. One JWS,
- * JSON text, a line; synced before it is used. A last line without its line feed was being written when the power
- * went, and is dropped.
- * Source: docs/bundle.md "The state directory".
+ * An append-only file of the deltas and links after a base, which may be many thousands. Each line is one JWS in JSON,
+ * synced before it is used. A last line without its line feed was interrupted by a power loss and is dropped. Source:
+ * docs/bundle.md "The state directory".
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -20,7 +19,7 @@ export class StepLog {
   readonly #handle: FileHandle;
   /** Offset after each line. */
   readonly #ends: number[];
-  /** Whether there may be bytes after the last line that counts. */
+  /** Whether bytes may follow the last valid line. */
   #hasTail: boolean;
 
   private constructor(handle: FileHandle, ends: number[], hasTail: boolean) {
@@ -30,7 +29,7 @@ export class StepLog {
   }
 
   /**
-   * Makes the file when it is missing. Reads no more than where its lines end.
+   * Creates the file when it is missing. Reads only to find the ends of lines.
    * @throws BundleError `file_unreadable`
    */
   static async open(directory: string): Promise<StepLog> {
@@ -73,7 +72,7 @@ export class StepLog {
   }
 
   /**
-   * Returns when the documents are on the disk, all of them; when it fails none of them counts.
+   * Returns when all documents are on disk; when it fails, none of them counts.
    * @throws BundleError `file_not_written`
    */
   async append(documents: readonly Buffer[]): Promise<void> {
@@ -92,7 +91,7 @@ export class StepLog {
     for (const line of lines) this.#ends.push(this.sizeBytes + line.length);
   }
 
-  /** Keeps the first lines only. @throws BundleError `file_not_written` */
+  /** Keeps only the first lines. @throws BundleError `file_not_written` */
   async truncate(count: number): Promise<void> {
     if (count >= this.#ends.length && !this.#hasTail) return;
     this.#ends.length = Math.min(count, this.#ends.length);
@@ -111,7 +110,7 @@ export class StepLog {
   }
 }
 
-/** A document may be spread over lines; between the members of its JSON a space says the same. */
+/** A document may contain line breaks; between members of its JSON a space is equivalent. */
 function asLine(document: Buffer): Buffer {
   const text = document
     .toString('utf8')
@@ -141,11 +140,11 @@ async function findLines(handle: FileHandle): Promise<{ ends: number[]; sizeByte
   }
 }
 
-/** Most bytes of a log that somebody looks at from outside. */
+/** Maximum size of a log that another process reads. */
 const MAX_LOG_BYTES = 1024 * 1024 * 1024;
 
 /**
- * The whole lines of a log that another process may be writing to.
+ * Reads the complete lines of a log that another process may be writing to.
  * @throws BundleError `file_missing`, `file_unreadable`, `file_not_regular`, `file_too_large`
  */
 export async function* readStepLog(directory: string): AsyncGenerator<Buffer> {

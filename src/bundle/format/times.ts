@@ -1,14 +1,14 @@
 /**
- * Times in documents: RFC 3339 in UTC, whole seconds, spelled `2026-11-21T04:00:00Z` and no other way, so that
- * one moment has one spelling.
+ * Times in documents: RFC 3339 in UTC, whole seconds, only in the form `2026-11-21T04:00:00Z`, so that each time has
+ * one encoding.
  */
 
-/** As a JSON Schema pattern; the calendar is checked by {@link parseTime}. */
+/** As a JSON Schema pattern; {@link parseTime} checks the calendar. */
 export const TIME_PATTERN = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$';
 
 const TIME = new RegExp(TIME_PATTERN);
 
-/** Seconds since the epoch; undefined for another spelling, a day or hour that does not exist, or one before 1970. */
+/** Seconds since the epoch; undefined for another form, a day or hour that does not exist, or a time before 1970. */
 export function parseTime(text: string): number | undefined {
   if (!TIME.test(text)) return undefined;
   const milliseconds = Date.parse(text);
