@@ -1,21 +1,18 @@
-/**
- * What a proof binds of the request's body: one rule for signers and verifiers.
- * Source: docs/protocol.md "Transcript".
- */
+/** How a proof binds the request's body: one rule for signers and verifiers. Source: docs/protocol.md "Transcript". */
 import { hash } from 'node:crypto';
 import { NOT_BOUND } from './transcript.ts';
 
-/** As a route states it. */
+/** The route's setting. */
 export type BodyRule = 'bound' | 'unbound';
 
 const BODY_BEARING_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Methods whose body is always bound, the empty one too. */
+/** Whether the method's body is always bound, even when it is empty. */
 export function isBodyBearing(method: string): boolean {
   return BODY_BEARING_METHODS.has(method);
 }
 
-/** The value of the transcript's line `content-sha256`: base64url SHA-256 of the body, or `-`. */
+/** The transcript's `content-sha256`: base64url SHA-256 of the body, or `-`. */
 export function contentSha256(method: string, rule: BodyRule, body: Uint8Array): string {
   const isBound = rule === 'bound' && (body.byteLength > 0 || isBodyBearing(method));
   return isBound ? hash('sha256', body, 'base64url') : NOT_BOUND;

@@ -1,7 +1,7 @@
 /**
- * The two credentials as a request carries them: `Authorization: Passport …` and the proof's header pair.
- * Read in a fixed order, sizes first; nothing is verified here.
- * Source: docs/protocol.md "Request headers" and step 1 of its decision table.
+ * Reads the two credentials of a request: `Authorization: Passport …` and the proof's header pair. It reads them in a
+ * fixed order, sizes first, and verifies nothing. Source: docs/protocol.md "Request headers" and step 1 of its decision
+ * table.
  */
 import { decodeBase64url } from './base64url.ts';
 import { MAX_PASSPORT_BYTES, MAX_SIGNATURE_BYTES } from './limits.ts';
@@ -12,8 +12,8 @@ import { decodeTranscript, parseTranscript, type Transcript } from './transcript
 import { AUTHORIZATION_HEADER, PASSPORT_SCHEME, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from './wire-names.ts';
 
 /**
- * What a request holds under one header name. `ambiguous`: on several lines, or on one that may have been
- * joined from several. Values come without optional white space at their ends, one character a byte.
+ * The value of a request header. `ambiguous`: it has several lines, or one that may have been joined from several.
+ * Values have no optional white space at their ends, and one character for each byte.
  */
 export type HeaderLookup =
   | { readonly kind: 'absent' }
@@ -23,13 +23,13 @@ export type HeaderLookup =
 export interface RequestHeaders {
   /** @param name lower case */
   lookup(name: string): HeaderLookup;
-  /** Every header name of the request as it stands in the request. */
+  /** All header names of the request as received. */
   names(): readonly string[];
 }
 
 export interface Proof {
   readonly transcript: Transcript;
-  /** What the signature covers: the transcript as sent. */
+  /** The bytes that the signature covers: the transcript as sent. */
   readonly transcriptBytes: Buffer;
   readonly signature: Buffer;
 }
@@ -39,10 +39,10 @@ export interface Credentials {
   readonly proof: Proof;
 }
 
-/** Gives a passport that was parsed before, by the SHA-256 of its JWS; parsing depends on the bytes alone. */
+/** Returns a passport that was parsed before, by the SHA-256 of its JWS; parsing depends only on the bytes. */
 export type ParsedPassportLookup = (sha256: string) => Passport | undefined;
 
-/** The credentials of a request, or the first fault in them. */
+/** Returns the request's credentials, or the denial for the first fault. */
 export function readCredentials(
   headers: RequestHeaders,
   knownPassport: ParsedPassportLookup,
@@ -69,7 +69,7 @@ function readPassport(authorization: HeaderLookup, knownPassport: ParsedPassport
   );
 }
 
-/** Scheme names are case-insensitive, and the name may stand alone (RFC 9110 sections 11.1 and 11.4). */
+/** Scheme names are case-insensitive, and a scheme may have no credentials (RFC 9110 sections 11.1 and 11.4). */
 function isPassportScheme(value: string): boolean {
   if (value.startsWith(SCHEME_PREFIX)) return true;
   const start = value.slice(0, SCHEME_PREFIX.length).toLowerCase();

@@ -1,4 +1,7 @@
-/** Details that are codes, in contrast to names from the bundle or a request: a closed set, for labels and for what may be shown. */
+/**
+ * Details that are codes, in contrast to names from the bundle or a request. The set is closed, so they may become
+ * metric labels and appear in reports.
+ */
 import type { Denial, DetailOf, Reason } from './reasons.ts';
 
 type Fixed<D> = D extends string
@@ -58,7 +61,7 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   internal: true,
 };
 
-/** Reasons whose details are names of attributes. */
+/** Reasons whose details are attribute names. */
 type NamingReason = { readonly [R in Reason]: string extends DetailOf[R] ? R : never }[Reason];
 
 const NAMING_REASONS: { readonly [R in NamingReason]: true } = {
@@ -68,7 +71,7 @@ const NAMING_REASONS: { readonly [R in NamingReason]: true } = {
   context_mismatch: true,
 };
 
-/** The detail as a label: `header` for every signed header, empty where there is none or where it is an attribute's name. */
+/** The detail as a label: `header` for every signed header, empty for an attribute's name or without a detail. */
 export function detailLabel({ detail, reason }: Denial): string {
   if (detail === undefined || Object.hasOwn(NAMING_REASONS, reason)) return '';
   if (detail.startsWith('header.')) return 'header';

@@ -1,17 +1,17 @@
 /**
- * What a workload signs while it enrolls: proof that it holds the new key, bound to one Control, policy, challenge
- * and workload token; and the short-lived word with which it asks how its enrollment stands.
- * Bytes in, bytes out. Source: docs/control.md "Enrollment".
+ * The texts that a workload signs during enrollment. The first proves possession of the new key, bound to one Control,
+ * policy, challenge and workload token. The second authenticates polls of the enrollment's status. Source:
+ * docs/control.md "Enrollment".
  */
 import { hash } from 'node:crypto';
 
 /** Scheme of the `Authorization` header with which a workload polls its own enrollment. */
 export const POLL_SCHEME = 'Proofgate-Key';
-/** How far the poll's time may be from the server's clock, both ways. */
+/** Maximum difference between the poll's time and the server's clock, in both directions. */
 export const POLL_WINDOW_SECONDS = 60;
 
 export interface EnrollmentStatement {
-  /** Base URL of Control exactly as the client was given it, without a trailing slash. */
+  /** Base URL of Control exactly as configured at the client, without a trailing slash. */
   readonly controlUrl: string;
   /** The opaque policy reference. */
   readonly policyReference: string;
@@ -20,7 +20,7 @@ export interface EnrollmentStatement {
   readonly challenge: string;
   /** RFC 7638 thumbprint of the new key. */
   readonly keyThumbprint: string;
-  /** The projected service-account token, a compact JWS. Only its SHA-256 is in the text. */
+  /** The projected service account token, a compact JWS. The text contains only its SHA-256. */
   readonly workloadToken: string;
 }
 
@@ -37,12 +37,12 @@ export function enrollmentText(statement: EnrollmentStatement): Buffer {
   ]);
 }
 
-/** The bytes that the key signs to ask for its enrollment's state. @param timeSeconds whole seconds since the epoch */
+/** The bytes that the key signs to poll its enrollment. @param timeSeconds whole seconds since the epoch */
 export function pollText(enrollmentId: string, timeSeconds: number): Buffer {
   return lines(['proofgate-poll-v1', `enrollment-id=${enrollmentId}`, `time=${timeSeconds}`]);
 }
 
-/** Each line ended by one LF. A value cannot hold one: all are URLs, identifiers or base64url. */
+/** Ends each line with one LF. A value cannot contain one: all are URLs, identifiers or base64url. */
 function lines(texts: readonly string[]): Buffer {
   return Buffer.from(texts.map((text) => `${text}\n`).join(''), 'utf8');
 }

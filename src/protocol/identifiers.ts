@@ -1,6 +1,6 @@
 /**
- * Shapes of the small values that passports, transcripts and bundles share.
- * Source: docs/protocol.md "Passport" and "Transcript".
+ * Syntax of the small values that passports, transcripts and bundles share. Source: docs/protocol.md "Passport" and
+ * "Transcript".
  */
 
 /** An identifier or identity: site, route, issuer, subject, audience, … */
@@ -37,7 +37,7 @@ export function parsePositiveInteger(text: string): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** A header that a transcript may sign: lower case, and none of the credentials themselves. */
+/** Whether a transcript may sign the header: lower case, and not one of the credentials. */
 export function isSignableHeaderName(name: string): boolean {
   return SIGNED_HEADER_NAME.test(name) && name !== 'authorization' && !name.startsWith('x-proofgate-');
 }

@@ -1,7 +1,6 @@
 /**
- * The passport: who the caller is, and which key they hold. A compact JWS (RFC 7515) with a closed header
- * and a closed set of claims (RFC 7519, RFC 7800, RFC 8725).
- * Source: docs/protocol.md "Passport".
+ * The passport: the caller's identity and holder key. A compact JWS (RFC 7515) with a closed header and a closed set of
+ * claims (RFC 7519, RFC 7800, RFC 8725). Source: docs/protocol.md "Passport".
  */
 import { hash } from 'node:crypto';
 import { decodeBase64url, decodeBase64urlText } from './base64url.ts';
@@ -32,9 +31,9 @@ export interface PassportClaims {
   readonly expiresAtSeconds: number;
   readonly notBeforeSeconds: number | undefined;
   readonly keyBinding: KeyBinding;
-  /** `cnf.jwk` (RFC 7800 section 3.2): shape checked only. */
+  /** `cnf.jwk` (RFC 7800 section 3.2); only its shape is checked. */
   readonly holderJwk: PublicJwk;
-  /** Names the passport in audit events; not the replay identifier. */
+  /** Identifies the passport in audit events; not the replay identifier. */
   readonly passportId: string;
   readonly provenance: Attributes | undefined;
   readonly context: Attributes | undefined;
@@ -45,7 +44,7 @@ export interface Passport {
   /** base64url SHA-256 of the compact JWS as sent: 43 characters. */
   readonly sha256: string;
   readonly keyId: string;
-  /** As the token claims; the bundle's key decides. */
+  /** The token's claim; the bundle's key decides. */
   readonly algorithm: SignatureAlgorithm;
   readonly claims: PassportClaims;
   readonly signingInput: Buffer;
@@ -57,13 +56,13 @@ export function passportSha256(jws: string): string {
   return hash('sha256', jws, 'base64url');
 }
 
-/** Reads a compact JWS of at most 8 KiB; undefined when anything in it is not exactly as the format says. */
+/** Parses a compact JWS of at most 8 KiB; undefined when any part departs from the format. */
 export function parsePassport(jws: string, sha256 = passportSha256(jws)): Passport | undefined {
   if (jws.length > MAX_PASSPORT_BYTES) return undefined;
   const headerEnd = jws.indexOf('.');
   const claimsEnd = jws.indexOf('.', headerEnd + 1);
   if (headerEnd < 0 || claimsEnd < 0) return undefined;
-  // The claims last: they are the costliest to read. In what is left, another dot is no base64url.
+  // Reads the claims last, because they are the most expensive. Another dot in the rest is invalid base64url.
   const header = readHeader(jws.slice(0, headerEnd));
   if (header === undefined) return undefined;
   const signature = decodeBase64url(jws.slice(claimsEnd + 1));
@@ -76,7 +75,7 @@ export function parsePassport(jws: string, sha256 = passportSha256(jws)): Passpo
   return { sha256, ...header, claims, signingInput, signature };
 }
 
-/** Both parts are objects, and every string in them is visible ASCII: what holds anything beyond is no part of a passport. */
+/** Header and claims are objects whose strings are visible ASCII; other characters are not part of a passport. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: white space between the tokens is for the parser to judge
 const OBJECT = /^\s*\{[\x00-\x7e]*$/;
 
@@ -90,7 +89,10 @@ type Header = Pick<Passport, 'keyId' | 'algorithm'>;
 
 const HEADER_MEMBERS = ['typ', 'alg', 'kid'];
 const HEADER_LIMITS: JsonLimits = { maxDepth: 1, maxMembers: HEADER_MEMBERS.length };
-/** As signers write it. Of a flood of new passports each header is read, and JSON is the dearest way. */
+/**
+ * The header as signers usually write it. Matching it costs less than JSON.parse, which matters in a flood of new
+ * passports.
+ */
 const USUAL_HEADER =
   /^\{"typ":"proofgate-passport\+jwt","alg":"(Ed25519|ES256)","kid":"([\x21\x23-\x5b\x5d-\x7e]{1,128})"\}$/;
 
@@ -110,7 +112,7 @@ function parseHeader(value: unknown): Header | undefined {
 
 const REQUIRED_CLAIMS = ['iss', 'sub', 'trust_domain', 'aud', 'iat', 'exp', 'key_binding', 'cnf', 'jti'];
 const OPTIONAL_CLAIMS = ['nbf', 'provenance', 'context'];
-/** `jwk`, and what it holds: RFC 7518 section 6.2.1. */
+/** `jwk` and its members: RFC 7518 section 6.2.1. */
 const CONFIRMATION_MEMBERS = ['jwk', 'kty', 'crv', 'x', 'y'];
 const CLAIMS_LIMITS: JsonLimits = {
   maxDepth: 3,

@@ -17,7 +17,7 @@ export interface PathTemplate {
   readonly segments: readonly TemplateSegment[];
 }
 
-/** What is wrong with a text, as the end of a sentence about it. */
+/** What is wrong with a text, as the end of a sentence. */
 export interface TemplateProblem {
   readonly kind: 'problem';
   readonly text: string;
@@ -25,7 +25,7 @@ export interface TemplateProblem {
 
 const PLACEHOLDER = /^\{([A-Za-z_][A-Za-z0-9_]{0,63})(\*?)\}$/;
 
-/** Reads a template; says what is wrong with one that could not match as it reads. */
+/** Parses a template; returns the problem of an invalid one. */
 export function parsePathTemplate(template: string): PathTemplate | TemplateProblem {
   if (!template.startsWith('/')) return problem('must begin with "/"');
   const segments = template.slice(1).split('/').map(parseSegment);
@@ -48,14 +48,15 @@ export function parsePathTemplate(template: string): PathTemplate | TemplateProb
 }
 
 /**
- * A segment as a lenient upstream may read it: escapes decoded, ASCII in lower case. Where two fold to the same, one
- * could be served as the other, so a value that only folds to a literal beside its placeholder matches nothing.
+ * Folds a segment as a lenient upstream may read it: escapes decoded, ASCII in lower case. The upstream could serve one
+ * segment as another with the same folding, so a value that only folds to a literal beside its placeholder does not
+ * match.
  */
 export function foldSegment(segment: string): string {
   return decodedSegment(segment).replace(/[A-Z]/g, (capital) => capital.toLowerCase());
 }
 
-/** Segments of canonical paths always decode; any other stands for itself. */
+/** Segments of canonical paths always decode; any other is returned as is. */
 function decodedSegment(segment: string): string {
   if (!segment.includes('%')) return segment;
   try {
@@ -75,7 +76,7 @@ function parseSegment(text: string): TemplateSegment | undefined {
   return /[{}]/.test(text) ? undefined : { kind: 'literal', text };
 }
 
-/** A path that the template takes as far as its shape goes: each placeholder stands for the segment `x`. */
+/** An example path of the template's shape: each placeholder becomes the segment `x`. */
 function examplePath(segments: readonly TemplateSegment[]): string {
   return `/${segments.map((segment) => (segment.kind === 'literal' ? segment.text : 'x')).join('/')}`;
 }

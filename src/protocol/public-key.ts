@@ -1,10 +1,9 @@
 /**
- * Public keys, held to one strict rule wherever they come from: a passport's `cnf`, a bundle, an enrollment.
+ * Imports public keys under one strict rule, whether from a passport's `cnf`, a bundle or an enrollment.
  *
- * Ed25519: canonical encoding, on the curve, in the prime-order subgroup and not its identity. OpenSSL
- * accepts small-order and mixed-order points, for which one signature can fit many messages or which
- * verifiers judge differently. P-256: on the curve. Source: RFC 8032, RFC 8037, RFC 7518 section 6.2,
- * docs/bundle.md "Content".
+ * Ed25519: canonical encoding, on the curve, in the prime-order subgroup and not its identity. OpenSSL accepts
+ * small-order and mixed-order points. With those, one signature can fit many messages, or verifiers disagree. P-256: on
+ * the curve. Source: RFC 8032, RFC 8037, RFC 7518 section 6.2, docs/bundle.md "Content".
  */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import sodium from 'sodium-native';
@@ -17,7 +16,7 @@ export type PublicJwk =
   | { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string }
   | { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string };
 
-/** A key that has passed the rule above and is ready to verify with. */
+/** A key that has passed the rule above and is ready for verification. */
 export interface PublicKey {
   readonly algorithm: SignatureAlgorithm;
   readonly jwk: PublicJwk;
@@ -25,15 +24,15 @@ export interface PublicKey {
   readonly thumbprint: string;
   /** Ed25519: the point's 32 bytes (RFC 8032 section 5.1.2). ES256: empty. */
   readonly rawPoint: Buffer;
-  /** The same for node:crypto; made when it is first asked for. */
+  /** The key for node:crypto, created lazily. */
   readonly keyObject: KeyObject;
 }
 
 const COORDINATE_BYTES = 32;
 
 /**
- * Reads the shape of a public JWK: members `kty`, `crv`, `x` (and `y`) only, canonical coordinates.
- * Cheap, so that it may run on input nobody has signed; undefined when the shape is wrong.
+ * Checks the shape of a public JWK: members `kty`, `crv`, `x` (and `y`) only, canonical coordinates. Cheap, so that it
+ * may run on unauthenticated input; undefined when the shape is wrong.
  */
 export function parsePublicJwk(value: unknown): PublicJwk | undefined {
   if (!isJsonObject(value)) return undefined;
@@ -52,7 +51,7 @@ export function algorithmOf(jwk: PublicJwk): SignatureAlgorithm {
   return jwk.kty === 'OKP' ? 'Ed25519' : 'ES256';
 }
 
-/** Whether the two are the very same key; both in canonical spelling. */
+/** Whether the two are the same key; both must be canonical. */
 export function sameJwk(a: PublicJwk, b: PublicJwk): boolean {
   return a.x === b.x && (a.kty === 'EC' ? b.kty === 'EC' && a.y === b.y : b.kty === 'OKP');
 }
@@ -66,7 +65,7 @@ export function thumbprintOf(jwk: PublicJwk): string {
   return hash('sha256', members, 'base64url');
 }
 
-/** A bundle holds many keys and verifies with few: OpenSSL's form of a key is made on demand. */
+/** A bundle holds many keys and verifies with few, so the OpenSSL key object is created on demand. */
 class CheckedKey implements PublicKey {
   readonly algorithm: SignatureAlgorithm;
   readonly jwk: PublicJwk;
@@ -90,7 +89,7 @@ class CheckedKey implements PublicKey {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Checks the point and makes the key ready to verify with; undefined when the key is refused. */
+/** Checks the point and returns a key for verification; undefined when the point is invalid. */
 export function importPublicKey(jwk: PublicJwk): PublicKey | undefined {
   return jwk.kty === 'OKP' ? importEd25519Key(jwk) : importP256Key(jwk);
 }
@@ -98,20 +97,20 @@ export function importPublicKey(jwk: PublicJwk): PublicKey | undefined {
 function importEd25519Key(jwk: PublicJwk & { kty: 'OKP' }): PublicKey | undefined {
   const point = decodeBase64url(jwk.x);
   if (point?.byteLength !== COORDINATE_BYTES) return undefined;
-  // Refuses y >= p, x = 0 with the sign bit set, points off the curve, of small and of mixed order.
+  // Rejects y >= p, x = 0 with the sign bit set, points off the curve, of small and of mixed order.
   return sodium.crypto_core_ed25519_is_valid_point(point) ? new CheckedKey(jwk, point) : undefined;
 }
 
 function importP256Key(jwk: PublicJwk): PublicKey | undefined {
   try {
-    // OpenSSL refuses a point that is not on the curve.
+    // OpenSSL rejects a point that is not on the curve.
     return new CheckedKey(jwk, NO_BYTES, createPublicKey({ key: { ...jwk }, format: 'jwk' }));
   } catch {
     return undefined;
   }
 }
 
-/** Parses and checks in one go; undefined when either refuses. */
+/** Parses and imports a JWK; undefined when either fails. */
 export function importPublicJwk(value: unknown): PublicKey | undefined {
   const jwk = parsePublicJwk(value);
   return jwk === undefined ? undefined : importPublicKey(jwk);

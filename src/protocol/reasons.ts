@@ -1,7 +1,7 @@
 /**
- * The closed union of denials: reason, detail and HTTP status.
- * Reasons are the specification's "Denial reasons (adapter)" plus `replay_store_unavailable` and
- * `verifier_unavailable`; details and statuses are docs/protocol.md "Decision: first fault wins".
+ * The closed set of denials: reason, detail and HTTP status. Reasons are the specification's "Denial reasons (adapter)"
+ * plus `replay_store_unavailable` and `verifier_unavailable`; details and statuses are docs/protocol.md "Decision:
+ * first fault wins".
  */
 
 /** Lines of a transcript that can differ from the request; `header.<name>` is one for each signed header. */
@@ -21,7 +21,7 @@ export type TranscriptLineName =
   | 'headers'
   | `header.${string}`;
 
-/** Which details a reason may carry. `string` where the detail is a name from the bundle. */
+/** Details of each reason. `string` means that the detail is a name from the bundle. */
 export interface DetailOf {
   bundle_policy_missing: undefined;
   bundle_route_missing: 'path_not_canonical' | 'origin' | 'no_match';
@@ -63,7 +63,7 @@ export interface DetailOf {
 
 export type Reason = keyof DetailOf;
 
-/** HTTP status of each reason; the wrong audience alone departs from its reason's (specification "HTTP statuses"). */
+/** HTTP status of each reason. Only the wrong audience departs from its reason's status (specification "HTTP statuses"). */
 export const STATUS_OF_REASON: { readonly [R in Reason]: 401 | 403 | 503 } = {
   bundle_policy_missing: 503,
   bundle_route_missing: 403,
@@ -93,7 +93,7 @@ export interface Denial {
   readonly status: 401 | 403 | 503;
 }
 
-/** Builds a denial; the compiler holds reason and detail together. */
+/** Builds a denial; the types tie each detail to its reason. */
 export function deny<R extends Reason>(
   reason: R,
   ...detail: undefined extends DetailOf[R] ? [detail?: DetailOf[R]] : [detail: DetailOf[R]]

@@ -1,7 +1,7 @@
 /**
- * What a request is for: target (path and query, raw), and origin.
- * Work on the bytes as sent: a URL parser resolves dot segments, turns `\` into `/` and reads `//x` as a
- * host, and would so match one path while the upstream serves another (docs/protocol.md "Routes, origins, paths").
+ * Target (raw path and query) and origin of a request. These functions work on the bytes as sent. A URL parser resolves
+ * dot segments, turns `\` into `/` and reads `//x` as a host, so it could match one path while the upstream serves
+ * another (docs/protocol.md "Routes, origins, paths").
  */
 
 const VISIBLE_WITHOUT_FRAGMENT = /^\/[\x21\x22\x24-\x7e]*$/;
@@ -12,7 +12,7 @@ const NEEDLESS_OR_DANGEROUS_ESCAPE =
 
 const C1_CONTROL = /[\u0080-\u009f]/;
 
-/** The path of a target: all before the first `?`. */
+/** The path of a target: everything before the first `?`. */
 export function pathOf(target: string): string {
   const query = target.indexOf('?');
   return query === -1 ? target : target.slice(0, query);
@@ -28,7 +28,7 @@ export function isCanonicalTarget(target: string): boolean {
 function isCanonicalEscapedPath(path: string): boolean {
   if (/[;\\]|\/\/|\/\.\.?(?:\/|$)/.test(path) || NEEDLESS_OR_DANGEROUS_ESCAPE.test(path)) return false;
   try {
-    // Refuses malformed escapes and ones that do not decode to UTF-8 (ECMA-262 section 19.2.6.5).
+    // Rejects malformed escapes and ones that do not decode to UTF-8 (ECMA-262 section 19.2.6.5).
     return !C1_CONTROL.test(decodeURIComponent(path));
   } catch {
     return false;
@@ -45,7 +45,7 @@ const DEFAULT_PORT: { readonly [S in Scheme]: string } = { http: ':80', https: '
 
 /** Lower case, without the scheme's default port; nothing else changes. */
 export function normalizeAuthority(scheme: string, authority: string): string {
-  // ASCII alone: Unicode's mapping would fold U+212A, the Kelvin sign, to `k`.
+  // ASCII only: Unicode's mapping would fold U+212A, the Kelvin sign, to `k`.
   const lower = authority.replace(/[A-Z]/g, (capital) => capital.toLowerCase());
   const port = isScheme(scheme) ? DEFAULT_PORT[scheme] : undefined;
   return port !== undefined && lower.endsWith(port) ? lower.slice(0, -port.length) : lower;
@@ -54,7 +54,7 @@ export function normalizeAuthority(scheme: string, authority: string): string {
 const HOST = String.raw`(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*|\[[0-9a-f:.]+\])`;
 const AUTHORITY = new RegExp(`^${HOST}(?::[1-9][0-9]{0,4})?$`);
 
-/** Whether the authority is in the one form that is signed: no userinfo, trailing dot, default port or capitals. */
+/** Whether the authority is canonical: no userinfo, trailing dot, default port or capitals. */
 export function isCanonicalAuthority(scheme: Scheme, authority: string): boolean {
   return (
     authority.length <= 512 &&
@@ -68,7 +68,7 @@ export interface Origin {
   readonly authority: string;
 }
 
-/** Reads `scheme://authority` in canonical form; undefined for anything else, a trailing slash included. */
+/** Parses a canonical `scheme://authority`; undefined for anything else, including a trailing slash. */
 export function parseOrigin(text: string): Origin | undefined {
   const match = /^(https?):\/\/(.*)$/.exec(text);
   const scheme = match?.[1];

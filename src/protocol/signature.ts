@@ -1,6 +1,6 @@
 /**
- * The one function that decides whether a signature holds, and its counterpart that makes one.
- * Its answers on Wycheproof's and CCTV's cases are pinned by test/protocol/signature.vectors.test.ts.
+ * Verifies and creates signatures; the only place that does. test/protocol/signature.vectors.test.ts pins its results
+ * on the cases of Wycheproof and CCTV.
  */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import sodium from 'sodium-native';
@@ -10,8 +10,8 @@ import type { PublicKey, SignatureAlgorithm } from './public-key.ts';
 export const SIGNATURE_BYTES = 64;
 
 /**
- * Ed25519 by libsodium, which takes about 0.6 of OpenSSL's time (docs/performance.md); ES256 by OpenSSL.
- * Never throws: whatever a library refuses is false.
+ * Uses libsodium for Ed25519, which takes about 0.6 of OpenSSL's time (docs/performance.md), and OpenSSL for ES256.
+ * Never throws: a library's error results in false.
  */
 export function verifySignature(key: PublicKey, message: Uint8Array, signature: Uint8Array): boolean {
   if (signature.byteLength !== SIGNATURE_BYTES) return false;
@@ -24,7 +24,7 @@ export function verifySignature(key: PublicKey, message: Uint8Array, signature: 
   }
 }
 
-/** @throws TypeError when the private key is not of the algorithm. */
+/** @throws TypeError when the private key does not match the algorithm. */
 export function signMessage(
   algorithm: SignatureAlgorithm,
   privateKey: KeyObject,

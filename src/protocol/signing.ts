@@ -1,6 +1,6 @@
 /**
- * The signing half of the protocol: makes passports and proofs. Used by the CLI, brokers and tests.
- * Source: docs/protocol.md "Passport" and "Transcript".
+ * The signing half of the protocol: creates passports and proofs. Used by the CLI, brokers and tests. Source:
+ * docs/protocol.md "Passport" and "Transcript".
  */
 import {
   createPrivateKey,
@@ -15,20 +15,20 @@ import { importPublicJwk, type PublicJwk, type PublicKey, type SignatureAlgorith
 import { signMessage } from './signature.ts';
 import { formatTranscript, type Transcript } from './transcript.ts';
 
-/** A private key with its public half, checked like any other public key. */
+/** A private key with its public half, which passes the checks of every public key. */
 export interface SigningKey {
   readonly publicKey: PublicKey;
   readonly privateKey: KeyObject;
 }
 
-/** Thrown for a private key that Proofgate does not sign with. Carries no key material. */
+/** Thrown for a private key of an unsupported kind. Contains no key material. */
 export class SigningKeyError extends Error {
   override readonly name = 'SigningKeyError';
 }
 
 /**
- * Reads a private key in PEM (PKCS#8, RFC 5958): Ed25519 or P-256.
- * @throws SigningKeyError when it is anything else.
+ * Parses a private key in PEM (PKCS#8, RFC 5958): Ed25519 or P-256.
+ * @throws SigningKeyError for any other key
  */
 export function parseSigningKey(pem: string | Uint8Array): SigningKey {
   let privateKey: KeyObject;
@@ -50,9 +50,9 @@ export function signingKeyOf(privateKey: KeyObject): SigningKey {
 }
 
 /**
- * A new key. It is generated as bytes and read back: in Node 20 a key object straight from the generator shares a lock with
- * the job that made it, and where the collector lets go of that job while the key is exported, the process stands still for
- * ever (`KeyGenJob::~KeyGenJob` under `KeyObjectHandle::ExportJWK`).
+ * Generates a key as bytes and imports it. In Node.js 20 a key object straight from the generator shares a lock with
+ * the job that created it. If the garbage collector frees that job while the key is exported, the process deadlocks
+ * (`KeyGenJob::~KeyGenJob` under `KeyObjectHandle::ExportJWK`).
  */
 export function generateSigningKey(algorithm: SignatureAlgorithm): SigningKey {
   const publicKeyEncoding = { type: 'spki', format: 'der' } as const;
@@ -66,7 +66,7 @@ export function generateSigningKey(algorithm: SignatureAlgorithm): SigningKey {
   return signingKeyOf(privateKey);
 }
 
-/** Undefined for a curve that has no name in a JWK (brainpool, for one). */
+/** Undefined for a curve without a JWK name, such as brainpool. */
 function publicJwkOf(privateKey: KeyObject): unknown {
   try {
     return createPublicKey(privateKey).export({ format: 'jwk' });
@@ -75,7 +75,7 @@ function publicJwkOf(privateKey: KeyObject): unknown {
   }
 }
 
-/** Claims of a passport to be made; times in seconds since the epoch. */
+/** Claims of a new passport; times in seconds since the epoch. */
 export interface PassportToSign {
   readonly keyId: string;
   readonly issuer: string;
@@ -91,7 +91,7 @@ export interface PassportToSign {
   readonly context?: { readonly [name: string]: string };
 }
 
-/** The compact JWS; its `jti` is 128 random bits. */
+/** Returns the compact JWS; its `jti` is 128 random bits. */
 export function signPassport(passport: PassportToSign, key: SigningKey): string {
   const header = { typ: PASSPORT_TYPE, alg: key.publicKey.algorithm, kid: passport.keyId };
   const claims = {
@@ -129,7 +129,7 @@ export interface ProofHeaders {
 }
 
 export function signTranscript(transcript: Transcript, holder: SigningKey): ProofHeaders {
-  // Not latin1, which would sign U+010A as a line feed: what is not ASCII must stay visible, and be refused.
+  // Not latin1, which would sign U+010A as a line feed: non-ASCII text must stay visible, and be rejected.
   const bytes = Buffer.from(formatTranscript(transcript), 'utf8');
   return {
     transcript: bytes.toString('base64url'),

@@ -1,12 +1,12 @@
 /**
- * JSON in which no object names a member twice. RFC 8259 leaves duplicates open, parsers differ on which
- * one wins, and a signed document must say one thing only (RFC 7515 section 4, RFC 7519 section 4).
+ * Parses JSON and rejects duplicate member names. RFC 8259 leaves duplicates open, parsers differ on which one wins,
+ * and a signed document must have one meaning (RFC 7515 section 4, RFC 7519 section 4).
  */
 
-/** Thrown for text that is not JSON, or that names a member twice; the message never quotes a value. */
+/** Thrown for invalid JSON or a duplicate member; the message never quotes a value. */
 export class StrictJsonError extends Error {
   override readonly name = 'StrictJsonError';
-  /** The member that occurs twice; undefined for every other fault. */
+  /** The duplicate member; undefined for every other error. */
   readonly twice: string | undefined;
 
   constructor(message: string, twice?: string) {
@@ -15,11 +15,11 @@ export class StrictJsonError extends Error {
   }
 }
 
-/** What text may hold at most; whatever holds more is refused before it is parsed. */
+/** Limits on the text, checked before parsing. */
 export interface JsonLimits {
-  /** Objects and arrays within one another; 1: one object of plain values. */
+  /** Maximum nesting of objects and arrays; 1 means one object of plain values. */
   readonly maxDepth: number;
-  /** Of all objects together. */
+  /** Maximum number of members of all objects together. */
   readonly maxMembers: number;
 }
 
@@ -27,7 +27,7 @@ const NO_LIMITS: JsonLimits = { maxDepth: Number.POSITIVE_INFINITY, maxMembers: 
 
 export type ReadJson =
   | { readonly kind: 'read'; readonly value: unknown }
-  /** `beyond`: too many members, or nested too deep. `invalid`: no JSON; found early where that is cheap. */
+  /** `beyond`: too many members, or nested too deep. `invalid`: not JSON; detected early where that is cheap. */
   | { readonly kind: 'beyond' | 'invalid' }
   | { readonly kind: 'duplicate'; readonly member: string };
 
@@ -39,7 +39,7 @@ export function parseStrictJson(text: string): unknown {
   throw new StrictJsonError(`member ${JSON.stringify(read.member)} occurs twice in one object`, read.member);
 }
 
-/** The same for text from strangers: rubbish is told early, and an error with its stack costs more than all else. */
+/** Parses untrusted text without throwing: an error with its stack costs more than everything else. */
 export function readStrictJson(text: string, limits: JsonLimits): ReadJson {
   const memberCount = countMembers(text, limits);
   if (typeof memberCount === 'string') return { kind: memberCount };
@@ -49,7 +49,7 @@ export function readStrictJson(text: string, limits: JsonLimits): ReadJson {
   } catch {
     return { kind: 'invalid' };
   }
-  // Of two members of one name the parser keeps one.
+  // The parser keeps only one of two members with the same name.
   if (countParsedMembers(value) === memberCount) return { kind: 'read', value };
   return { kind: 'duplicate', member: findDuplicateMember(text) ?? '' };
 }
@@ -63,7 +63,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** In text that may not be JSON, which is told where brackets are left open. */
+/** Counts members in text that may not be JSON; unbalanced brackets make it `invalid`. */
 function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): number | 'beyond' | 'invalid' {
   let depth = 0;
   let members = 0;
@@ -90,7 +90,7 @@ function countMembers(text: string, { maxDepth, maxMembers }: JsonLimits): numbe
   return depth === 0 ? members : 'invalid';
 }
 
-/** Not by recursion: text may be nested deeper than the call stack is. */
+/** Iterative, because the nesting may exceed the call stack. */
 function countParsedMembers(value: unknown): number {
   let members = 0;
   const open: object[] = typeof value === 'object' && value !== null ? [value] : [];
@@ -102,7 +102,7 @@ function countParsedMembers(value: unknown): number {
   return members;
 }
 
-/** Walks text that JSON.parse has accepted; arrays stand on the stack as `null`. */
+/** Scans text that JSON.parse has accepted; `null` on the stack means an array. */
 function findDuplicateMember(text: string): string | undefined {
   const open: (Set<string> | null)[] = [];
   let atName = false;
@@ -141,14 +141,14 @@ function findDuplicateMember(text: string): string | undefined {
   return undefined;
 }
 
-/** Where the string that begins at `start` ends; the end of the text where it does not. */
+/** Offset of the closing quote of the string at `start`; the end of the text when there is none. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
   return end < 0 ? text.length : end;
 }
 
-/** Whether an odd number of backslashes stands before it. */
+/** Whether an odd number of backslashes precedes the character. */
 function isEscaped(text: string, at: number): boolean {
   let start = at;
   while (text.charCodeAt(start - 1) === BACKSLASH) start -= 1;

@@ -1,22 +1,22 @@
 /**
- * YAML 1.2 (core schema), and so JSON, as people write files: held to what JSON can say. No member twice, no aliases
- * (small files that unfold to huge ones), no tags, names that are strings. What a person reads in the file is all that it
- * says. Everything of ours that reads YAML reads it here.
+ * Parses YAML 1.2 (core schema), limited to what JSON can express. It rejects duplicate members, aliases (small files
+ * that expand to huge ones), tags, and names that are not strings, so that the file says only what a reader sees. Every
+ * YAML input is parsed here.
  */
 import { isAlias, isMap, isNode, isScalar, parseDocument, visit } from 'yaml';
 
-/** Thrown for text that is not such a document; the message is one line and names a line of the text. */
+/** Thrown for an invalid document; the message is one line and names a line of the text. */
 export class StrictYamlError extends Error {
   override readonly name = 'StrictYamlError';
 }
 
-/** Plain objects, arrays and scalars; null for a text without content. @throws StrictYamlError */
+/** Returns plain objects, arrays and scalars; null for a text without content. @throws StrictYamlError */
 export function parseStrictYaml(text: string): unknown {
   const document = parseDocument(text, {
     version: '1.2',
     schema: 'core',
     strict: true,
-    // Its own check compares each key with each: 100,000 of them take a minute and a half. Ours is below.
+    // The library compares each key with each other: 100,000 keys take a minute and a half. The check below is linear.
     uniqueKeys: false,
     merge: false,
     prettyErrors: false,
@@ -34,14 +34,14 @@ export function parseStrictYaml(text: string): unknown {
 
 interface YamlFault {
   readonly text: string;
-  /** In characters, from the beginning. */
+  /** In characters, from the start of the text. */
   readonly offset: number;
 }
 
 function findBeyondJson(document: ReturnType<typeof parseDocument>): YamlFault | undefined {
   let found: YamlFault | undefined;
   visit(document, (_key, node) => {
-    // A key and its value come as a pair, which has no place of its own.
+    // A pair of key and value has no position of its own.
     const offset = isNode(node) ? (node.range?.[0] ?? 0) : 0;
     const text = beyondJson(node);
     found = text === undefined ? findRepeatedMember(node) : { text, offset };
@@ -50,7 +50,7 @@ function findBeyondJson(document: ReturnType<typeof parseDocument>): YamlFault |
   return found;
 }
 
-/** Of a mapping whose keys are strings; however they are quoted, the same text is the same member. */
+/** Checks a mapping whose keys are strings. Differently quoted keys with the same text are the same member. */
 function findRepeatedMember(node: unknown): YamlFault | undefined {
   if (!isMap(node)) return undefined;
   const names = new Set<unknown>();

@@ -1,6 +1,6 @@
 /**
- * `transcript-v1`: the text that a proof signs, one `name=value` a line.
- * Source: docs/protocol.md "Transcript".
+ * Formats and parses `transcript-v1`, the text that a proof signs: one `name=value` for each line. Source:
+ * docs/protocol.md "Transcript".
  */
 import { decodeBase64url, isBase64urlOf32Bytes } from './base64url.ts';
 import {
@@ -16,7 +16,7 @@ import type { TranscriptLineName } from './reasons.ts';
 import { isScheme } from './request-target.ts';
 
 export const TRANSCRIPT_VERSION = 'transcript-v1';
-/** Stands for "not bound" in `content-sha256` and `headers`. */
+/** Means "not bound" in `content-sha256` and `headers`. */
 export const NOT_BOUND = '-';
 
 /** A header line: name in lower case, value without optional white space at its ends. */
@@ -25,7 +25,7 @@ export interface SignedHeader {
   readonly value: string;
 }
 
-/** What one proof binds. Times in seconds since the epoch, hashes in base64url. */
+/** The values that a proof binds. Times in seconds since the epoch, hashes in base64url. */
 export interface Transcript {
   readonly authSite: string;
   readonly keyId: string;
@@ -43,11 +43,11 @@ export interface Transcript {
   readonly expiresAtSeconds: number;
   /** base64url SHA-256 of the body bytes, or `-`. */
   readonly contentSha256: string;
-  /** Sorted by the bytes of their names, each once. */
+  /** Sorted by the bytes of their names, without duplicates. */
   readonly headers: readonly SignedHeader[];
 }
 
-/** The text to sign. The caller answers for the values; {@link parseTranscript} refuses what is out of shape. */
+/** Formats the text to sign. It does not validate the values; {@link parseTranscript} rejects invalid ones. */
 export function formatTranscript(t: Transcript): string {
   const names = t.headers.length === 0 ? NOT_BOUND : t.headers.map(({ name }) => name).join(',');
   let text =
@@ -62,7 +62,7 @@ export function formatTranscript(t: Transcript): string {
 
 const ALLOWED_BYTES = /^[\n\x20-\x7e]+$/;
 
-/** Reads the bytes of a transcript; undefined when they are not exactly in the format. */
+/** Parses the bytes of a transcript; undefined when they depart from the format. */
 export function parseTranscript(bytes: Uint8Array): Transcript | undefined {
   if (bytes.byteLength > MAX_TRANSCRIPT_BYTES) return undefined;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
@@ -73,7 +73,7 @@ export function parseTranscript(bytes: Uint8Array): Transcript | undefined {
   return values === undefined ? undefined : parseValues(values, lines);
 }
 
-/** The lines between the version and the header lines, in their only order. */
+/** The lines between the version and the header lines, in their fixed order. */
 const LINE_NAMES = [
   'auth-site',
   'key-id',
@@ -177,7 +177,7 @@ function parseHeaderLines(list: string, lines: readonly string[]): readonly Sign
   return headers;
 }
 
-/** A transcript made again from the request; undefined stands for what the request does not show exactly. */
+/** A transcript rebuilt from the request; undefined marks a value that the request does not show exactly. */
 export interface RebuiltTranscript extends Omit<Transcript, 'contentSha256' | 'headers'> {
   readonly contentSha256: string | undefined;
   readonly headers: readonly { readonly name: string; readonly value: string | undefined }[];
@@ -189,8 +189,8 @@ export function isComplete(rebuilt: RebuiltTranscript): rebuilt is Transcript {
 }
 
 /**
- * The name of the first line in which the request differs from what was signed; undefined when none does.
- * `jti` and the times never differ: the verifier takes them from the transcript that was sent.
+ * The name of the first line in which the request differs from the signed transcript; undefined when none does. `jti`
+ * and the times never differ, because the verifier takes them from the signed transcript.
  */
 export function firstDifference(
   sent: Transcript,
@@ -205,7 +205,7 @@ export function firstDifference(
   return differing === undefined ? undefined : `header.${differing.name}`;
 }
 
-/** A line's name, and its value: undefined where the request does not show it exactly. */
+/** A line's name and its value; the value is undefined when the request does not show it exactly. */
 export type TranscriptLine = readonly [
   name: string,
   read: (t: Transcript | RebuiltTranscript) => string | undefined,

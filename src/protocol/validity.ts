@@ -1,7 +1,6 @@
 /**
- * Whether a passport, a proof, a key or a bundle is valid at a moment, given how far clocks may be apart. A time that is
- * not a number is not valid.
- * Source: docs/protocol.md "Transcript".
+ * Whether a passport, a proof, a key or a bundle is valid at a given time, allowing for clock skew. A time that is not
+ * a number is invalid. Source: docs/protocol.md "Transcript".
  */
 
 export function hasStarted(startSeconds: number, nowSeconds: number, skewSeconds: number): boolean {

@@ -1,7 +1,6 @@
 /**
- * Names on the wire, once. Lower case: HTTP field names are case-insensitive (RFC 9110 section 5.1)
- * and every gateway that we meet hands them over in lower case.
- * Source: docs/protocol.md "Request headers" and "What upstream receives".
+ * Names of HTTP headers and schemes. Lower case: HTTP field names are case-insensitive (RFC 9110 section 5.1), and all
+ * known gateways pass them in lower case. Source: docs/protocol.md "Request headers" and "What upstream receives".
  */
 
 /** Authentication scheme of the `Authorization` header (RFC 9110 section 11.1). */
@@ -10,10 +9,10 @@ export const PASSPORT_SCHEME = 'Passport';
 export const AUTHORIZATION_HEADER = 'authorization';
 export const TRANSCRIPT_HEADER = 'x-proofgate-transcript';
 export const SIGNATURE_HEADER = 'x-proofgate-signature';
-/** Carries the reason code on denials. */
+/** The reason code of a denial. */
 export const REASON_HEADER = 'x-proofgate-reason';
 
-/** Every header of ours begins so; whatever a client sends under it never reaches the upstream. */
+/** Prefix of all our headers; a client's own headers with this prefix never reach the upstream. */
 export const VENDOR_PREFIX = 'x-proofgate-';
 
 /** Context headers that an allowed request carries to the upstream. */

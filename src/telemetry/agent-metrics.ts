@@ -1,10 +1,10 @@
 /**
- * Every metric of the agent: names and labels, once. No label carries anything that Control or a token says.
- * Source: docs/workloads.md "Metrics".
+ * Defines every metric of the agent with its names and labels. No label carries text from Control or a token. Source:
+ * docs/workloads.md "Metrics".
  */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
-/** What a run of enrolling ended with. */
+/** Result of an enrollment run. */
 export type EnrollmentOutcome = 'enrolled' | 'unavailable' | 'pending' | 'refused' | 'denied';
 
 export interface AgentMetrics {
@@ -12,7 +12,7 @@ export interface AgentMetrics {
   enrollmentEnded(outcome: EnrollmentOutcome): void;
 }
 
-/** @param keyEndSeconds Unix time at which the key in place ends, 0 where there is none; asked when somebody scrapes */
+/** @param keyEndSeconds Unix time at which the current key expires, 0 without a key; read at each scrape */
 export function createAgentMetrics(keyEndSeconds: () => number): AgentMetrics {
   const registry = new Registry();
   const registers = [registry];

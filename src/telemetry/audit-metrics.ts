@@ -1,7 +1,4 @@
-/**
- * Metrics of the audit trail, by sink. No label is a caller's to choose.
- * Source: docs/enforcement.md "Metrics".
- */
+/** Metrics of the audit trail, by sink. Callers control no label. Source: docs/enforcement.md "Metrics". */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 export type AuditSinkName = 'stdout' | 'file' | 'http';
@@ -14,7 +11,7 @@ export interface AuditSinkMetrics {
 }
 
 export interface AuditMetrics {
-  /** @param readQueuedBytes asked at each scrape */
+  /** @param readQueuedBytes read at each scrape */
   forSink(sink: AuditSinkName, readQueuedBytes: () => number): AuditSinkMetrics;
 }
 
@@ -53,7 +50,7 @@ export function createAuditMetrics(registry: Registry): AuditMetrics {
     forSink(sink, readQueuedBytes) {
       readings.set(sink, readQueuedBytes);
       const [writtenHere, droppedHere] = [written.labels({ sink }), dropped.labels({ sink })];
-      // There from the beginning, so that an alert on a rise sees the first.
+      // Creates the series at 0, so that an alert on an increase sees the first event.
       writtenHere.inc(0);
       droppedHere.inc(0);
       return {

@@ -1,11 +1,10 @@
 /**
- * Every metric of Control: names, labels and buckets, once. Labels come from closed sets (routes' patterns, codes); none
- * carries a site's client, key, subject or token.
- * Source: docs/control.md "Running Control".
+ * Defines every metric of Control with its names, labels and buckets. Labels come from closed sets (route patterns,
+ * codes); none carries a site's client, key, subject or token. Source: docs/control.md "Running Control".
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Seconds; long-polls are not timed. */
+/** Seconds; long polls are not timed. */
 const REQUEST_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export type PublicationKind = 'bundle' | 'delta' | 'link';
@@ -13,35 +12,35 @@ export type PublicationKind = 'bundle' | 'delta' | 'link';
 export interface ControlMetrics {
   readonly registry: Registry;
   /**
-   * @param route the pattern, such as `/v1/sites/:site_id`; `none` for what has none
-   * @param seconds undefined for what waits on purpose
+   * @param route the pattern, such as `/v1/sites/:site_id`; `none` for a request that matches no route
+   * @param seconds undefined for a long poll
    */
   requestAnswered(route: string, method: string, status: number, seconds: number | undefined): void;
-  /** @param outcome `issued`, `pending_approval`, `denied`, `repeated` for the same submission again, or a refusal's code */
+  /** @param outcome `issued`, `pending_approval`, `denied`, `repeated` for a repeated submission, or the code of a rejection */
   enrollmentSubmitted(outcome: string): void;
   /** @param bytes of the delta, or of all files of the whole bundle */
   published(kind: PublicationKind, bytes: number): void;
   /** @param job such as `publishing`, `retention` */
   jobFailed(job: string): void;
   keySetFetched(outcome: string): void;
-  /** @param incident of the store, such as `listener_failed` */
+  /** @param incident of the database, such as `listener_failed` */
   storeIncident(incident: string): void;
 }
 
-/** How far the slowest attached target of a site is behind; read when somebody scrapes. */
+/** Lag of a site's slowest attached target; read at each scrape. */
 export interface PropagationReading {
   readonly siteId: string;
   readonly lagSeconds: number;
   readonly targetsBehind: number;
 }
 
-/** Of one site: active policies whose keys end, or have ended not long ago, without another after them. */
+/** Number of a site's active policies whose keys expire soon, or have expired recently, without a successor. */
 export interface RenewalReading {
   readonly siteId: string;
   readonly policiesNotRenewed: number;
 }
 
-/** Read when somebody scrapes. */
+/** Read at each scrape. */
 export interface ControlReadings {
   readonly propagation: () => Promise<readonly PropagationReading[]>;
   readonly renewals: () => Promise<readonly RenewalReading[]>;
@@ -167,7 +166,7 @@ function registerRenewals(registry: Registry, read: () => Promise<readonly Renew
   });
 }
 
-/** Metrics of one scrape are collected at the same time: they share what is read. */
+/** All metrics of one scrape are collected concurrently and share one reading. */
 function oncePerScrape<T>(read: () => Promise<T>): () => Promise<T> {
   let reading: Promise<T> | undefined;
   return () => {

@@ -1,6 +1,6 @@
 /**
- * The audit event of a decision, one JSON line each. Names are stable; its schema is docs/schema/decision-event.schema.json.
- * Holds no credential: no passport, transcript, signature or header value.
+ * The audit event of a decision, one JSON line each. Names are stable; its schema is
+ * docs/schema/decision-event.schema.json. Contains no credential: no passport, transcript, signature or header value.
  * Source: docs/enforcement.md "Operations".
  */
 export const DECISION_EVENT_NAME = 'proofgate.decision';
@@ -17,7 +17,7 @@ export interface DecisionEvent {
   readonly status?: number | undefined;
   readonly auth_site?: string | undefined;
   readonly route_id?: string | undefined;
-  /** Undefined when the Check could not be read. */
+  /** Undefined when the Check could not be decoded. */
   readonly method?: string | undefined;
   readonly issuer?: string | undefined;
   readonly subject?: string | undefined;
@@ -27,7 +27,7 @@ export interface DecisionEvent {
   readonly client_id?: string | undefined;
   /** The passport's own `jti`; never the proof's. */
   readonly passport_id?: string | undefined;
-  /** Whether the caller's identity above was proven; false: it is only what the request claims. */
+  /** Whether the caller's identity above was verified; false: it is only the request's claim. */
   readonly caller_verified: boolean;
   /** base64url SHA-256 of the transcript's bytes. */
   readonly transcript_sha256?: string | undefined;

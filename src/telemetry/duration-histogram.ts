@@ -1,7 +1,7 @@
 /**
- * A histogram for durations that every request observes several times: an observation is two additions to an array.
- * The library's own looks its labels up by a text each time, which made metrics the costliest part of a check after
- * the cryptography. What is scraped is the same.
+ * A histogram for durations that every request observes several times: one observation is two additions to an array.
+ * prom-client looks up labels by a string each time, which made metrics the most expensive part of a check after the
+ * cryptography. The scraped output is the same.
  */
 import { Histogram, type Registry } from 'prom-client';
 
@@ -22,14 +22,14 @@ export interface DurationHistogramOptions {
 
 interface Series {
   readonly labels: { readonly [name: string]: string };
-  /** Observations a bucket, the last one for what is longer than all bounds; not cumulated. */
+  /** Number of observations in each bucket, not cumulative; the last bucket has no upper bound. */
   readonly counts: Float64Array;
   sumSeconds: number;
 }
 
 export class DurationHistogram extends Histogram {
   readonly #name: string;
-  /** An empty one of the library's: what it says of itself. */
+  /** An empty prom-client histogram, for its metadata. */
   readonly #described: Histogram;
   readonly #series: Series[] = [];
 
@@ -40,7 +40,7 @@ export class DurationHistogram extends Histogram {
     this.#described = new Histogram({ name, help, buckets, registers: [] });
   }
 
-  /** A function that observes seconds under these labels. Ask once, keep it. */
+  /** Returns a function that observes seconds under these labels. Call once and keep the result. */
   series(labels: Series['labels']): (seconds: number) => void {
     const series: Series = {
       labels,
@@ -57,13 +57,13 @@ export class DurationHistogram extends Histogram {
     };
   }
 
-  /** What a scrape reads. A series that nothing was observed in is left out. */
+  /** The values of a scrape. Omits series without observations. */
   override async get(): Promise<HistogramObject> {
     const values = this.#series.flatMap((series) => this.#valuesOf(series));
     return { ...(await this.#described.get()), values };
   }
 
-  /** The library's registry asks histograms by this name when it writes text. */
+  /** The registry of prom-client calls this method of histograms when it renders text. */
   getForPromString(): Promise<HistogramObject> {
     return this.get();
   }

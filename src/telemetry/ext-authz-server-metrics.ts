@@ -1,13 +1,13 @@
 /**
- * Metrics of the ext_authz server's connections and of its certificate. No label names a peer.
- * Source: docs/enforcement.md "Metrics".
+ * Metrics of the ext_authz server's connections and its certificate. No label names a peer. Source: docs/enforcement.md
+ * "Metrics".
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /**
- * Why the ext_authz server did not take a connection or a call: too many of them (`connections`, `calls`); calls that are compressed (`compressed`); no TLS or no
- * certificate that it trusts (`tls`), or one of another client (`client_name`); nothing complete in time (`slow`),
- * or too much that is not complete (`bytes`).
+ * Why the ext_authz server rejected a connection or a call: too many of them (`connections`, `calls`), a compressed
+ * call (`compressed`), no TLS or no trusted certificate (`tls`), a certificate of another client (`client_name`), a
+ * timeout of an incomplete request (`slow`), or too many incomplete bytes (`bytes`).
  */
 export type RejectionReason =
   | 'connections'
@@ -57,7 +57,7 @@ export function createExtAuthzServerMetrics(registry: Registry): ExtAuthzServerM
     labelNames: ['outcome'],
     registers,
   });
-  // Series that exist from the start can be alerted on.
+  // Alerts need series that exist from the start.
   for (const outcome of ['succeeded', 'failed']) reloads.inc({ outcome }, 0);
   return {
     refused: (why) => refused.inc({ why }),

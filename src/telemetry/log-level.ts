@@ -1,3 +1,3 @@
-/** How much the operator's log says, most first. */
+/** Levels of the operator's log, most verbose first. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -1,6 +1,6 @@
 /**
- * The operator's log: JSON lines on standard error, so that standard output is free for audit events.
- * Nothing secret is ever handed to it; the redaction below is the second line of defence.
+ * The operator's log: JSON lines on standard error, so that standard output is free for audit events. Callers never
+ * pass secrets; the redaction below is the second line of defense.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { LogLevel } from './log-level.ts';

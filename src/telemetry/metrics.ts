@@ -1,5 +1,5 @@
 /**
- * Every metric of the verifier: names, labels and buckets, once. No label carries a subject, key or `jti`.
+ * Defines every metric of the verifier with its names, labels and buckets. No label carries a subject, key or `jti`.
  * Source: docs/enforcement.md "Operations".
  */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
@@ -8,8 +8,8 @@ import { createExtAuthzServerMetrics, type ExtAuthzServerMetrics } from './ext-a
 import { createRpcMetrics, type RpcMetrics } from './rpc-metrics.ts';
 
 /**
- * The steps of a decision: 1 `route` (and reading the credentials), 2 `source`, 3 `freshness`, 4 `attributes`, 5 `proof`
- * (passport, proof and binding), together the `pipeline`; then 6 `replay`, and the `audit` record.
+ * The steps of a decision: 1 `route` (includes reading the credentials), 2 `source`, 3 `freshness`, 4 `attributes`, 5
+ * `proof` (passport, proof and binding), together the `pipeline`; then 6 `replay`, and the `audit` record.
  */
 const TIMED_STEPS = [
   'route',
@@ -23,17 +23,17 @@ const TIMED_STEPS = [
 ] as const;
 export type TimedStep = (typeof TIMED_STEPS)[number];
 
-/** Where the bundle gauges read from when somebody scrapes. */
+/** Values of the bundle gauges, read at each scrape. */
 export interface BundleReading {
   readonly revision: number;
   readonly ageSeconds: number;
-  /** How many routes of each class are denied, because it is too old for them. */
+  /** Number of routes of each class that are denied because the bundle is too old. */
   readonly staleRoutes: { readonly bounded: number; readonly realtime: number };
 }
 
 export interface VerifierMetrics {
   readonly registry: Registry;
-  /** @param detail a code, never a name: empty where there is none */
+  /** @param detail a code, never a name; empty when there is none */
   decided(outcome: 'allowed' | 'denied', reason: string, detail: string, routeId: string): void;
   stepTook(step: TimedStep, seconds: number): void;
   replayUnavailable(why: string): void;
@@ -68,7 +68,7 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     'Refusals of the replay store.',
     ['why'],
   );
-  // Series that exist from the start can be alerted on.
+  // Alerts need series that exist from the start.
   for (const why of ['store', 'fenced', 'quota']) unavailable.inc({ why }, 0);
   const refused = counter(registry, 'proofgate_bundle_refused_total', 'Bundles and statements refused.', [
     'code',
@@ -124,7 +124,7 @@ function registerBundleGauges(registry: Registry, readBundle: () => BundleReadin
   });
 }
 
-/** Children are looked up by every request; prom-client would sort and hash their labels each time. */
+/** Every request looks up children; prom-client would sort and hash their labels each time. */
 function createChildCache<Child>(create: (...labels: [string, string, string, string]) => Child) {
   const children = new Map<string, Child>();
   return (a: string, b: string, c: string, d: string): Child => {

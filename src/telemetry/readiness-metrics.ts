@@ -1,16 +1,13 @@
-/**
- * What `/readyz` says, for alerts.
- * Source: docs/enforcement.md "Metrics".
- */
+/** Exports the checks of `/readyz` as metrics, for alerts. Source: docs/enforcement.md "Metrics". */
 import { Gauge, type Registry } from 'prom-client';
 
 export interface ReadinessReading {
-  /** Name of a check of `/readyz`: one of few. */
+  /** Name of a check of `/readyz`, from a small set. */
   readonly name: string;
   readonly problem: string | undefined;
 }
 
-/** @param read asked when somebody scrapes */
+/** @param read called at each scrape */
 export function createReadinessMetrics(registry: Registry, read: () => readonly ReadinessReading[]): void {
   new Gauge({
     name: 'proofgate_ready',

@@ -1,6 +1,6 @@
 /**
- * Metrics of how bundles reach a verifier. No label carries a key, client or address.
- * Source: docs/enforcement.md "Operations".
+ * Metrics of bundle distribution to a verifier. No label carries a key, client or address. Source: docs/enforcement.md
+ * "Operations".
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
@@ -11,7 +11,7 @@ export interface RefreshMetrics {
   controlFailed(activity: 'poll' | 'fetch' | 'acknowledge', code: string): void;
 }
 
-/** @param readLastContact seconds since the epoch; undefined while Control never answered, or is not followed */
+/** @param readLastContact seconds since the epoch; undefined before Control's first response, or without Control */
 export function createRefreshMetrics(
   registry: Registry,
   readLastContact: () => number | undefined,

@@ -1,8 +1,8 @@
-/** Prometheus text of a registry, metric by metric: yields between metrics so that decisions are not delayed. */
+/** Renders a registry as Prometheus text, one metric at a time. It yields between metrics so that decisions are not delayed. */
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 
-/** The same text as `registry.metrics()`, which blocks until all of it is made. */
+/** Returns the same text as `registry.metrics()`, which blocks until all of it is rendered. */
 export async function renderMetrics(registry: Registry): Promise<string> {
   const texts: string[] = [];
   for (const { name } of registry.getMetricsAsArray()) {

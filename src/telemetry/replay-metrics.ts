@@ -1,12 +1,9 @@
-/**
- * Metrics of the replay store beyond what a decision shows: fences and connections.
- * Source: docs/enforcement.md "Metrics".
- */
+/** Metrics of the replay store's fences and connections. Source: docs/enforcement.md "Metrics". */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** What the gauges read when somebody scrapes. */
+/** Values of the gauges, read at each scrape. */
 export interface ReplayReading {
-  /** Seconds until the fence that is up longest comes down; 0 where none is up. */
+  /** Seconds until no fence is up; 0 when none is. */
   readonly fenceSecondsLeft: number;
   /** Undefined for a store without connections. */
   readonly links: { readonly serving: number; readonly unfit: number } | undefined;
@@ -16,7 +13,7 @@ export interface ReplayMetrics {
   fenceRaised(why: string): void;
 }
 
-/** @param reasons every value that `why` can have: series that exist from the start can be alerted on */
+/** @param reasons every value of `why`, because alerts need series that exist from the start */
 export function createReplayMetrics(
   registry: Registry,
   reasons: readonly string[],

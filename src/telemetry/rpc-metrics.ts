@@ -1,22 +1,22 @@
 /**
- * What the ext_authz server counts of each method: the convention of go-grpc-prometheus, which dashboards know.
- * Starts and messages are plain numbers that are read when somebody scrapes, so that no request pays for them.
+ * Metrics of the ext_authz server's RPCs by method, with the names of go-grpc-prometheus, which dashboards know. Starts
+ * and messages are plain numbers that a scrape reads, so that they cost requests nothing.
  */
 import { Counter, type Registry } from 'prom-client';
 import { DurationHistogram } from './duration-histogram.ts';
 
-/** gRPC's name of how a method streams. */
+/** gRPC's name of the method's streaming type. */
 export type RpcType = 'unary' | 'server_stream' | 'client_stream' | 'bidi_stream';
 
 export interface RpcMethodMetrics {
   started(): void;
   received(): void;
   sent(): void;
-  /** @param code gRPC's name of the status, such as `OK` @param seconds from the complete request to the end */
+  /** @param code gRPC's name of the status, such as `OK` @param seconds from the complete request to the end of the RPC */
   handled(code: string, seconds: number): void;
 }
 
-/** @param path such as `/envoy.service.auth.v3.Authorization/Check`: only methods that the server has */
+/** @param path such as `/envoy.service.auth.v3.Authorization/Check`; only methods that the server implements */
 export type RpcMetrics = (path: string, type: RpcType) => RpcMethodMetrics;
 
 const METHOD_LABELS = ['grpc_type', 'grpc_service', 'grpc_method'] as const;

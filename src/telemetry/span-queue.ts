@@ -1,4 +1,4 @@
-/** Spans that wait to be exported: a bounded number, one export at a time, and counts of what became of them. */
+/** A bounded queue of spans to export. It runs one export at a time and counts outcomes. */
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 
 export type SpanOutcome = 'exported' | 'failed' | 'dropped';
@@ -6,7 +6,7 @@ export type SpanOutcome = 'exported' | 'failed' | 'dropped';
 export interface SpanQueueOptions {
   readonly exporter: SpanExporter;
   readonly onSpans: (outcome: SpanOutcome, count: number) => void;
-  /** Once when exporting begins to fail. */
+  /** Called once when exports begin to fail. */
   readonly onFailure: (code: string) => void;
 }
 
@@ -40,7 +40,7 @@ export class SpanQueue implements SpanProcessor {
 
   async forceFlush(): Promise<void> {
     await this.#exporting;
-    // What fails once is not waited for again: a collector that is away must not hold up the end.
+    // Stops after a failure: an unreachable collector must not delay shutdown.
     while (this.#waiting.length > 0 && !this.#isFailing) await this.#exportBatch();
   }
 
@@ -74,10 +74,10 @@ export class SpanQueue implements SpanProcessor {
   }
 }
 
-/** `ExportResultCode.SUCCESS` of OpenTelemetry's core. */
+/** `ExportResultCode.SUCCESS` of @opentelemetry/core. */
 const SUCCESS = 0;
 
-/** Its code or an HTTP status; a message could hold what a collector says. */
+/** The error's code or HTTP status; its message could contain text of the collector. */
 function codeOf(error: Error | undefined): string {
   const code = error !== undefined && 'code' in error ? error.code : undefined;
   return typeof code === 'string' || typeof code === 'number' ? String(code) : 'export_failed';

@@ -1,20 +1,20 @@
-/** The header that carries a trace from one service to the next. Source: W3C Trace Context section 3.2. */
+/** Parses the `traceparent` header. Source: W3C Trace Context section 3.2. */
 
 export interface Traceparent {
   /** 32 lower-case hexadecimal characters. */
   readonly traceId: string;
-  /** Of the span that sent it: 16 lower-case hexadecimal characters. */
+  /** ID of the sending span: 16 lower-case hexadecimal characters. */
   readonly spanId: string;
   readonly isSampled: boolean;
 }
 
-/** Version ff and IDs of zeros alone are not valid, versions to come may add members (section 3.2.2). */
+/** Version ff and all-zero IDs are invalid; future versions may append fields (section 3.2.2). */
 const TRACEPARENT =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 /** Section 3.2.2.5 */
 const SAMPLED = 1;
 
-/** @returns undefined for what is none, or not valid */
+/** @returns undefined for an invalid value */
 export function parseTraceparent(value: string | undefined): Traceparent | undefined {
   if (value === undefined) return undefined;
   const [, version, traceId, spanId, flags = '', rest] = TRACEPARENT.exec(value) ?? [];

@@ -1,7 +1,7 @@
 /**
- * Decisions as OpenTelemetry spans, sent to a collector by OTLP over HTTP. Loaded only where a collector is named. What
- * happens here never delays and never fails a request: spans that find no room are dropped and counted.
- * Source: docs/enforcement.md "Traces".
+ * Exports decisions as OpenTelemetry spans to a collector, by OTLP over HTTP. Loaded only if a collector is configured.
+ * It never delays and never fails a request: spans that do not fit the queue are dropped and counted. Source:
+ * docs/enforcement.md "Traces".
  */
 import {
   type Context,
@@ -21,17 +21,17 @@ import { SpanQueue } from './span-queue.ts';
 import { parseTraceparent } from './traceparent.ts';
 
 export interface OtlpTracerOptions {
-  /** Base of the collector; `/v1/traces` is appended unless it is there. */
+  /** Base URL of the collector; `/v1/traces` is appended unless it is there. */
   readonly endpoint: URL;
   readonly registry: Registry;
   readonly authSite: string;
   readonly version: string;
-  /** Once when exporting begins to fail, with an error's code or an HTTP status. */
+  /** Called once when exports begin to fail, with an error code or an HTTP status. */
   readonly onFailure: (code: string) => void;
 }
 
 const TRACES_PATH = '/v1/traces';
-/** Most time for one export, tries included, milliseconds; also for the last one. */
+/** Timeout of one export, retries included, milliseconds; also of the last one. */
 const EXPORT_TIMEOUT_MS = 3_000;
 
 export function createOtlpTracer(options: OtlpTracerOptions): DecisionTracer {
@@ -56,7 +56,7 @@ export function createOtlpTracer(options: OtlpTracerOptions): DecisionTracer {
       'service.version': options.version,
       'proofgate.auth_site': options.authSite,
     }),
-    // Only what is sampled by whoever asks gets here.
+    // Unsampled decisions have no span, so everything that gets here is sampled.
     sampler: new AlwaysOnSampler(),
     spanProcessors: [queue],
   });
@@ -88,7 +88,7 @@ class OtlpTrace implements DecisionTrace {
   readonly #tracer: Tracer;
   readonly #check: Span;
   readonly #context: Context;
-  /** What `performance.now()` is less than the time since the epoch, milliseconds. */
+  /** Offset from `performance.now()` to the time since the epoch, milliseconds. */
   readonly #epochMs = Date.now() - performance.now();
 
   constructor(tracer: Tracer, parent: Context) {
@@ -123,7 +123,7 @@ function attributesOf({ bundleRevision, decisionId, detail, outcome, reason, rou
   };
 }
 
-/** A trace that fails is a trace less, and nothing else. */
+/** A failure of tracing loses the trace and has no other effect. */
 function quietly<T>(work: () => T): T | undefined {
   try {
     return work();

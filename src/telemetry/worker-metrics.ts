@@ -1,11 +1,11 @@
-/** Metrics of a verifier's worker processes, as their primary sees them. */
+/** Metrics of a verifier's worker processes, exported by the primary. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 export interface WorkerMetrics {
   restarted(): void;
 }
 
-/** @param countRunning asked when somebody scrapes */
+/** @param countRunning called at each scrape */
 export function createWorkerMetrics(registry: Registry, countRunning: () => number): WorkerMetrics {
   const registers = [registry];
   const restarts = new Counter({
