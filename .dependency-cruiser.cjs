@@ -89,8 +89,7 @@ module.exports = {
     },
     {
       name: 'who-checks-a-bundle-loads-no-builder-of-schemas',
-      comment:
-        'src/bundle/format/schemas.generated.ts has the schemas: docs/performance.md, "What idle programs take"',
+      comment: 'docs/schema/ has the schemas: docs/performance.md, "What idle programs take"',
       severity: 'error',
       from: { path: '^src/(?!control/|client/|api-contract/)', pathNot: BUILT_SCHEMAS },
       to: {

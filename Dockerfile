@@ -14,6 +14,7 @@ COPY scripts/failure.mjs scripts/failure.mjs
 COPY scripts/image scripts/image
 COPY scripts/sbom scripts/sbom
 COPY bin bin
+COPY docs/schema docs/schema
 COPY proto proto
 COPY src src
 RUN scripts/image/compile.sh

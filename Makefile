@@ -82,7 +82,7 @@ vectors: node_modules/.installed ## write test/vectors/*.json from their cases
 	@node scripts/make-vectors.mjs
 
 .PHONY: schemas
-schemas: node_modules/.installed ## write docs/schema/*.json and what verifiers load of them, from src/bundle/format/schema.ts
+schemas: node_modules/.installed ## write the JSON Schemas that programs load, from src/bundle/format/schema.ts
 	@node scripts/make-schemas.mjs
 
 .PHONY: chart

@@ -7,7 +7,8 @@ export const HOME = 'opt/proofgate';
 export const OWN = [
   { path: 'LICENSE' },
   { path: 'dist', endings: ['.js'] },
-  { path: 'proto', endings: ['.proto'] },
+  { path: 'docs/schema', endings: ['.json'] },
+  { path: 'proto', endings: ['.json', '.proto'] },
 ];
 
 /** Of each production package: code, data and native code by their endings, and its licence. */

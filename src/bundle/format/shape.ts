@@ -11,6 +11,7 @@ import {
   showValue,
 } from './bundle-error.ts';
 import { PATTERN_WORDS } from './patterns.ts';
+import { publishedSchema } from './published-schemas.ts';
 import type {
   BundleContent,
   DeltaContent,
@@ -18,20 +19,15 @@ import type {
   FreshnessContent,
   LinkContent,
 } from './schema.ts';
-import {
-  BUNDLE_SHAPE,
-  DELTA_SHAPE,
-  DERIVED_KEY_SHAPE,
-  FRESHNESS_SHAPE,
-  LINK_SHAPE,
-} from './schemas.generated.ts';
 import { type ShapeCheck, type ShapeError, shapeCheck } from './shape-check.ts';
 
-const bundleContent: ShapeCheck<BundleContent> = shapeCheck(BUNDLE_SHAPE);
-const freshnessContent: ShapeCheck<FreshnessContent> = shapeCheck(FRESHNESS_SHAPE);
-const deltaContent: ShapeCheck<DeltaContent> = shapeCheck(DELTA_SHAPE);
-const linkContent: ShapeCheck<LinkContent> = shapeCheck(LINK_SHAPE);
-const derivedKey: ShapeCheck<DerivedKeyContent> = shapeCheck(DERIVED_KEY_SHAPE);
+const bundleContent: ShapeCheck<BundleContent> = shapeCheck(publishedSchema('bundle'));
+const freshnessContent: ShapeCheck<FreshnessContent> = shapeCheck(publishedSchema('freshness'));
+const deltaContent: ShapeCheck<DeltaContent> = shapeCheck(publishedSchema('delta'));
+const linkContent: ShapeCheck<LinkContent> = shapeCheck(publishedSchema('link'));
+const derivedKey: ShapeCheck<DerivedKeyContent> = shapeCheck(
+  publishedSchema('bundle', ['properties', 'derived_keys', 'items']),
+);
 
 /** @throws BundleError for a value that is not a bundle's content. */
 export function asBundleContent(value: unknown, file: string): BundleContent {

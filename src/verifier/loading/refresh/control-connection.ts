@@ -11,7 +11,7 @@ import type {
   PollQuery,
 } from '../../../bundle/format/distribution-contract.ts';
 import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../../bundle/format/distribution-limits.ts';
-import { POLL_ANSWER_SHAPE } from '../../../bundle/format/schemas.generated.ts';
+import { publishedSchema } from '../../../bundle/format/published-schemas.ts';
 import { type ShapeCheck, shapeCheck } from '../../../bundle/format/shape-check.ts';
 import { parseRetryAfterMs } from '../../../protocol/retry-after.ts';
 import { hasAtMostParts } from './answer-structure.ts';
@@ -42,7 +42,7 @@ export type PollResult =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'answer'; readonly answer: PollAnswer; readonly etag: string | undefined };
 
-const pollAnswer: ShapeCheck<PollAnswer> = shapeCheck(POLL_ANSWER_SHAPE);
+const pollAnswer: ShapeCheck<PollAnswer> = shapeCheck(publishedSchema('target-bundle'));
 
 export class ControlConnection {
   readonly #options: ControlConnectionOptions;
