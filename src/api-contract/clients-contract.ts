@@ -1,5 +1,6 @@
 /** Schemas of clients, for which derived keys act, and their grants. Source: specification "Client"; docs/bundle.md "Content". */
 import Type, { type Static } from 'typebox';
+import { ACCESS_LEVELS } from '../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../protocol/limits.ts';
 import { closed, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
@@ -37,7 +38,7 @@ export const CLIENT = object(
   'Client',
 );
 
-const access = Type.Enum(['read', 'write'], { description: 'write includes read.' });
+const access = Type.Enum([...ACCESS_LEVELS], { description: 'write includes read.' });
 
 export const GRANT_ACCESS = object({ access }, 'GrantAccess');
 
@@ -59,4 +60,3 @@ export type NewClient = Static<typeof NEW_CLIENT>;
 export type ClientChange = Static<typeof CLIENT_CHANGE>;
 export type ClientView = Static<typeof CLIENT>;
 export type GrantView = Static<typeof GRANT>;
-export type GrantAccess = Static<typeof GRANT_ACCESS>;

@@ -3,6 +3,7 @@
  * Source: docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
+import { READINESS_CONDITIONS } from '../protocol/readiness-conditions.ts';
 
 const closed = { additionalProperties: false } as const;
 const text = (maxLength: number, description: string) =>
@@ -87,14 +88,6 @@ export const WORKLOAD_ENROLLMENT = Type.Object(
   },
   { ...closed, $id: 'WorkloadEnrollment' },
 );
-
-export const READINESS_CONDITIONS = [
-  'derived_key',
-  'route_grant',
-  'signing_profile',
-  'target_acknowledged',
-  'version_current',
-] as const;
 
 /** One of the five conditions of runtime readiness (specification "Derived key"). */
 export const READINESS_CONDITION = Type.Object(

@@ -4,10 +4,11 @@
  */
 import Type, { type Static } from 'typebox';
 import { PROFILE_STATES } from '../control/domain/runtime.ts';
+import { ACCESS_LEVELS } from '../protocol/access.ts';
 import { READINESS_CONDITION } from './enrollment-contract.ts';
 import { givenId, identifier, moment, object } from './members-contract.ts';
 
-const ACCESS = Type.Enum(['read', 'write']);
+const ACCESS = Type.Enum([...ACCESS_LEVELS]);
 const STATE = Type.Enum([...PROFILE_STATES]);
 const blockedBy = Type.Optional(Type.String({ maxLength: 512, description: 'Why it is inactive.' }));
 

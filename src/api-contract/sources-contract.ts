@@ -127,4 +127,3 @@ export type SourceRevisionView = Static<typeof SOURCE_REVISION>;
 export type SourceCreation = Static<typeof SOURCE_CREATION>;
 export type SourceChange = Static<typeof SOURCE_CHANGE>;
 export type SourceRevisionChange = Static<typeof SOURCE_REVISION_CHANGE>;
-export type SourceActivation = Static<typeof SOURCE_ACTIVATION>;

@@ -19,9 +19,9 @@ import {
   MAX_KEY_LIFETIME_SECONDS,
   MIN_KEY_LIFETIME_SECONDS,
 } from '../../src/control/domain/enrollment.ts';
-import { READINESS_CONDITIONS } from '../../src/control/domain/runtime.ts';
 import { holdsSlot, SOURCE_KINDS, SOURCE_MACHINE, SOURCE_STATES } from '../../src/control/domain/source.ts';
 import type { Setting } from '../../src/program/settings.ts';
+import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { ENROLL_SETTINGS } from '../../src/workload/enroll-settings.ts';
 import { runInProcess } from '../cli/in-process.ts';

@@ -1,7 +1,6 @@
 /** Codes, states, events, limits and signed texts in docs/control.md match the code. */
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { READINESS_CONDITIONS } from '../../src/api-contract/enrollment-contract.ts';
 import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/format/bundle-limits.ts';
 import { MAX_STEPS, MAX_WAIT_SECONDS } from '../../src/bundle/format/distribution-limits.ts';
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
@@ -29,6 +28,7 @@ import { CLOCK_SKEW_SECONDS, MAX_TOKEN_LIFETIME_SECONDS } from '../../src/contro
 import { MAX_TOKEN_BYTES } from '../../src/control/issuers/token-envelope.ts';
 import { FETCH_TIMEOUT_MS, MAX_RESPONSE_BYTES } from '../../src/outbound-fetch/outbound-fetch.ts';
 import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../src/protocol/enrollment.ts';
+import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const document = readText('docs/control.md');

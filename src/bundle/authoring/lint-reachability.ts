@@ -1,4 +1,5 @@
 /** Finds rules that no caller in the bundle can satisfy, and entries that no rule uses. Most are misspellings. */
+import { grantCovers } from '../../protocol/access.ts';
 import { satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import { accessOf } from '../compile/compile-routes.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
@@ -88,7 +89,7 @@ function clientCanMatch(client: ClientContent, source: AllowedSourceContent, rou
       : client.subject === source.subject_exact;
   const resource = route.resource ?? route.route_id;
   const isGranted = client.grants.some(
-    (grant) => grant.resource === resource && (grant.access === 'write' || accessOf(route) === 'read'),
+    ({ resource: granted, access }) => granted === resource && grantCovers(access, accessOf(route)),
   );
   return isSubject && isGranted;
 }

@@ -2,6 +2,7 @@
  * Compiles the issuers and clients of a bundle. Issuers sign passports for others; derived keys act for clients.
  * Source: docs/bundle.md "Rules that a load enforces".
  */
+import type { Access } from '../../protocol/access.ts';
 import type { Attributes } from '../../protocol/passport.ts';
 import {
   isCanonicalSubject,
@@ -13,7 +14,7 @@ import { type Faults, pointer, showValue } from '../format/bundle-error.ts';
 import { DEFAULT_PASSPORT_TTL_SECONDS } from '../format/bundle-limits.ts';
 import type { BundleContent, ClientContent, IssuerContent } from '../format/schema.ts';
 import type { LiveKeyTable } from './key-table.ts';
-import type { Access, ClientEntry, IssuerEntry } from './snapshot.ts';
+import type { ClientEntry, IssuerEntry } from './snapshot.ts';
 
 /** In the order of the content's `issuers`. */
 export function compileIssuers(content: BundleContent, faults: Faults): readonly IssuerEntry[] {

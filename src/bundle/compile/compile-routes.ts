@@ -2,6 +2,7 @@
  * Compiles routes and their sources to the table that finds a request's route. Source: docs/bundle.md "Rules that a
  * load enforces", docs/protocol.md "Routes, origins, paths".
  */
+import { type Access, accessOfMethod } from '../../protocol/access.ts';
 import { isSignableHeaderName } from '../../protocol/identifiers.ts';
 import { parsePathTemplate } from '../../protocol/path-template.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix } from '../../protocol/spiffe-id.ts';
@@ -11,7 +12,6 @@ import { type Steps, withoutPause } from '../format/time-slice.ts';
 import { checkSubject, checkSubjectPrefix } from './compile-identities.ts';
 import { RouteTree } from './route-table.ts';
 import type {
-  Access,
   FreshnessGroup,
   FreshnessRule,
   RequiredAttribute,
@@ -79,11 +79,9 @@ function addRoute(tree: RouteTree, entry: RouteContent, route: Route, path: stri
   faults.add('route_conflict', templatePath, `${showValue(entry.path_template)}: ${text}`);
 }
 
-const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
-
 /** Access that a route requires a client's grant to include. */
 export function accessOf(route: RouteContent): Access {
-  return route.access ?? (READING_METHODS.has(route.method) ? 'read' : 'write');
+  return route.access ?? accessOfMethod(route.method);
 }
 
 function compileRoute(

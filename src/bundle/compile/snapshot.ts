@@ -3,6 +3,7 @@
  * its snapshot until it ends. Everything in it is immutable except the key table, in which deltas replace one whole
  * entry at a time: see `key-table.ts`. Source: docs/bundle.md "Content" and "Life in the verifier".
  */
+import type { Access } from '../../protocol/access.ts';
 import type { BodyRule } from '../../protocol/body-binding.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
 import type { Attributes } from '../../protocol/passport.ts';
@@ -67,8 +68,6 @@ export interface Route {
   readonly forwardAuthorization: boolean;
   readonly sources: readonly SourceRule[];
 }
-
-export type Access = 'read' | 'write';
 
 export type FreshnessRule =
   | { readonly kind: 'bounded'; readonly maxStalenessSeconds: number }

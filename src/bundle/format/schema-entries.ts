@@ -3,6 +3,7 @@
  * of them; all other modules import that one. Source: docs/bundle.md "Content".
  */
 import Type, { type Static, type TSchema } from 'typebox';
+import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import {
   DEFAULT_PASSPORT_TTL_SECONDS,
@@ -135,7 +136,7 @@ export const issuer = closed(
 
 const grant = closed({
   resource: identifier('What routes name as their resource.'),
-  access: Type.Enum(['read', 'write'], { description: 'write includes read.' }),
+  access: Type.Enum([...ACCESS_LEVELS], { description: 'write includes read.' }),
 });
 
 export const client = closed(
@@ -193,7 +194,7 @@ export const route = closed(
     ),
     resource: Type.Optional(identifier('What a derived key must be granted. Default: the route_id.')),
     access: Type.Optional(
-      Type.Enum(['read', 'write'], { description: 'Default: read for GET, HEAD and OPTIONS; else write.' }),
+      Type.Enum([...ACCESS_LEVELS], { description: 'Default: read for GET, HEAD and OPTIONS; else write.' }),
     ),
     origins: Type.Optional(origins("Narrower than the site's.")),
     signed_headers: Type.Optional(

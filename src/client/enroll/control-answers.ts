@@ -3,9 +3,9 @@
  * are passed over. Undefined stands for an answer that is not one of Control's.
  * Source: `src/api-contract/enrollment-contract.ts`.
  */
-import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
+import { READINESS_CONDITIONS, type ReadinessConditionName } from '../../protocol/readiness-conditions.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader } from '../object-reader.ts';
 import { type IssuedKey, readIssuedKey } from './issued-key.ts';
@@ -35,7 +35,7 @@ export type Enrollment = EnrollmentNames &
 export interface Readiness {
   readonly isReady: boolean;
   readonly conditions: readonly {
-    readonly condition: ReadinessCondition['condition'];
+    readonly condition: ReadinessConditionName;
     readonly state: string;
     readonly isSatisfied: boolean;
     readonly since: string | undefined;
@@ -115,16 +115,8 @@ function isEnrollmentState(value: unknown): value is Enrollment['state'] {
   return value === 'pending_approval' || value === 'issued' || value === 'denied' || value === 'expired';
 }
 
-const CONDITIONS: readonly unknown[] = [
-  'derived_key',
-  'route_grant',
-  'signing_profile',
-  'target_acknowledged',
-  'version_current',
-] satisfies readonly ReadinessCondition['condition'][];
-
-function isCondition(value: unknown): value is ReadinessCondition['condition'] {
-  return CONDITIONS.includes(value);
+function isCondition(value: unknown): value is ReadinessConditionName {
+  return READINESS_CONDITIONS.some((condition) => condition === value);
 }
 
 /** A stable word: safe to show, whatever it is. */

@@ -1,4 +1,5 @@
 /** Control's base URL. It is part of what the new key signs, so it has one spelling. */
+import { isLoopback } from '../../protocol/loopback.ts';
 import { ClientError } from '../client-error.ts';
 import { parseRequestUrl, type RequestUrl } from '../request-url.ts';
 import { EnrollError } from './enroll-error.ts';
@@ -12,8 +13,6 @@ export interface ControlUrl {
   readonly pathPrefix: string;
 }
 
-const LOOPBACK_HOST = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|::1)$/;
-
 /**
  * Plain HTTP is for loopback alone: the workload's token goes there.
  * @throws EnrollError `control_url_invalid`, `control_url_not_https`
@@ -23,7 +22,7 @@ export function parseControlUrl(given: string): ControlUrl {
   const url = readUrl(text);
   const pathPrefix = url.target === '/' ? '' : url.target;
   if (`${url.origin}${pathPrefix}` !== text || /[?]|\/$/.test(pathPrefix)) throw notInItsForm();
-  if (url.scheme === 'http' && !LOOPBACK_HOST.test(url.host)) {
+  if (url.scheme === 'http' && !isLoopback(url.host)) {
     throw new EnrollError(
       'usage',
       'control_url_not_https',

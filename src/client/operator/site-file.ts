@@ -6,6 +6,7 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
+import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
 import { OperatorError } from './operator-error.ts';
@@ -17,7 +18,7 @@ const name = Type.String({ minLength: 1, maxLength: 512 });
 const names = Type.Record(Type.String(), name);
 const seconds = Type.Integer({ minimum: 1 });
 
-const grant = Type.Object({ resource: name, access: Type.Enum(['read', 'write']) }, closed);
+const grant = Type.Object({ resource: name, access: Type.Enum([...ACCESS_LEVELS]) }, closed);
 
 const client = Type.Object(
   {
@@ -45,7 +46,7 @@ const route = Type.Object(
     freshness_class: name,
     max_staleness_seconds: Type.Optional(seconds),
     resource: Type.Optional(name),
-    access: Type.Optional(Type.Enum(['read', 'write'])),
+    access: Type.Optional(Type.Enum([...ACCESS_LEVELS])),
     origins: Type.Optional(Type.Array(name)),
     signed_headers: Type.Optional(Type.Array(name)),
     body: Type.Optional(Type.Enum(['bound', 'unbound'])),

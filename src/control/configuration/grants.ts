@@ -1,7 +1,7 @@
 /** Grants of a client, and so of each of its derived keys: read or write access to a resource. */
 import type { GrantView } from '../../api-contract/clients-contract.ts';
+import type { Access } from '../../protocol/access.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { Access } from '../domain/runtime.ts';
 import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';

@@ -34,19 +34,3 @@ export const PROFILE_MACHINE: Machine<ProfileState, ProfileEvent> = {
     inactive: { grant_and_route_hold: 'active', grant_or_route_lost: 'inactive' },
   },
 };
-
-export type Access = 'read' | 'write';
-
-/** Whether a grant covers the access that a route needs: write includes read. */
-export function grantCovers(granted: Access | undefined, needed: Access): boolean {
-  return granted === 'write' || granted === needed;
-}
-
-export const READINESS_CONDITIONS = [
-  'derived_key',
-  'route_grant',
-  'signing_profile',
-  'target_acknowledged',
-  'version_current',
-] as const;
-export type ReadinessCondition = (typeof READINESS_CONDITIONS)[number];

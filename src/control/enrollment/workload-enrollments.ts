@@ -2,7 +2,6 @@
  * The workload's side of enrollment: request a challenge, submit, and poll the result.
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
-
 import type {
   ChallengeAnswer,
   ChallengeRequest,
@@ -11,7 +10,7 @@ import type {
   WorkloadEnrollment,
   WorkloadReadiness,
 } from '../../api-contract/enrollment-contract.ts';
-import { READINESS_CONDITIONS } from '../../api-contract/enrollment-contract.ts';
+import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
 import { momentOf } from '../configuration/change.ts';
 import { keyStateAt } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';

@@ -6,8 +6,8 @@ import Type from 'typebox';
 import { Compile } from 'typebox/compile';
 import { accessOf } from '../../bundle/compile/compile-routes.ts';
 import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/format/schema.ts';
+import { type Access, grantCovers } from '../../protocol/access.ts';
 import { isCanonicalSubject } from '../../protocol/spiffe-id.ts';
-import { grantCovers } from '../domain/runtime.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { allRows, routeContent } from './site-content.ts';
@@ -60,7 +60,7 @@ function parseSources(stored: string | undefined): readonly AllowedSourceContent
 /** A route whose resource was granted to the client, with any access. */
 export interface GrantedRoute extends SiteRoute {
   readonly grant: RowOf<'clientGrant'>;
-  readonly needed: 'read' | 'write';
+  readonly needed: Access;
   /** Why the grant does not cover the route; undefined when it does. */
   readonly grantBlockedBy: string | undefined;
   /** Why the client's requests would still be denied. */

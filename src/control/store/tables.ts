@@ -4,9 +4,10 @@
  * of time columns end with their unit.
  */
 import type { ColumnType, Generated } from 'kysely';
+import type { Access } from '../../protocol/access.ts';
 import type { Approval, EnrollmentState, PolicyState } from '../domain/enrollment.ts';
 import type { Role, ScopeKind } from '../domain/roles.ts';
-import type { Access, TargetState } from '../domain/runtime.ts';
+import type { TargetState } from '../domain/runtime.ts';
 import type { KeyPolicy, SourceKind, SourceState } from '../domain/source.ts';
 
 /** JSON as text: parsed where it is read. */

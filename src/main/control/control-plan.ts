@@ -14,6 +14,7 @@ import { assertStateDirectory } from '../../program/existing-directory.ts';
 import { readPemFile } from '../../program/input-files.ts';
 import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
 import { readMountedSecret } from '../../program/secret-files.ts';
+import { isLoopback } from '../../protocol/loopback.ts';
 import type { ControlSettings } from './control-settings.ts';
 
 export interface TlsFiles {
@@ -77,10 +78,6 @@ export async function planControl(settings: ControlSettings): Promise<ControlPla
   };
 }
 
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
-
 async function readTls({ tlsCert, tlsKey }: ControlSettings): Promise<ControlPlan['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {
@@ -130,8 +127,7 @@ function readPublicUrl(text: string, allowPlainHttp: boolean): string {
       '--public-url must read https://host[:port][/path], in lower case, without default port or query',
     );
   }
-  const isPlain =
-    url.protocol === 'http:' && (allowPlainHttp || isLoopback(url.hostname.replace(/[[\]]/g, '')));
+  const isPlain = url.protocol === 'http:' && (allowPlainHttp || isLoopback(url.hostname));
   if (url.protocol !== 'https:' && !isPlain) {
     throw usageError('bad_public_url', '--public-url must be https:// beyond loopback');
   }

@@ -1,8 +1,8 @@
 /** Validates the audit settings: the file, the collector and the mode. */
-import { isIP } from 'node:net';
 import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/bearer-token-file.ts';
 import { readCaFile } from '../../program/ca-file.ts';
 import { usageError } from '../../program/errors.ts';
+import { isLoopback } from '../../protocol/loopback.ts';
 import type { AuditMode } from '../../verifier/audit/sink.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
@@ -73,9 +73,4 @@ function parseCollectorUrl(text: string, allowPlainHttp: boolean): URL {
     throw usageError('audit_url_not_https', '--audit-url must be https://, or --allow-plain-http be given');
   }
   return url;
-}
-
-function isLoopback(hostname: string): boolean {
-  if (hostname === 'localhost' || hostname === '[::1]') return true;
-  return isIP(hostname) === 4 && hostname.startsWith('127.');
 }

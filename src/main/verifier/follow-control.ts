@@ -1,8 +1,8 @@
 /** Validates `--control-url` and its related settings, and creates the connection to Control. */
-import { isIP } from 'node:net';
 import { readBearerTokenFile } from '../../program/bearer-token-file.ts';
 import { readCaFile } from '../../program/ca-file.ts';
 import { CliError, usageError } from '../../program/errors.ts';
+import { isLoopback } from '../../protocol/loopback.ts';
 import type { ControlConnection } from '../../verifier/loading/refresh/control-connection.ts';
 import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
@@ -51,11 +51,6 @@ function parseControlUrl(text: string, allowPlainHttp: boolean): URL {
     );
   }
   return url;
-}
-
-function isLoopback(hostname: string): boolean {
-  if (hostname === 'localhost' || hostname === '[::1]') return true;
-  return isIP(hostname) === 4 && hostname.startsWith('127.');
 }
 
 async function readToken(path: string): Promise<string> {

@@ -12,7 +12,7 @@ import {
 } from '../../../src/control/domain/enrollment.ts';
 import { type Machine, move } from '../../../src/control/domain/machine.ts';
 import { REFUSALS } from '../../../src/control/domain/refusal.ts';
-import { grantCovers, PROFILE_MACHINE, TARGET_MACHINE } from '../../../src/control/domain/runtime.ts';
+import { PROFILE_MACHINE, TARGET_MACHINE } from '../../../src/control/domain/runtime.ts';
 import {
   type ActivationFacts,
   activationRefusal,
@@ -264,15 +264,4 @@ describe('how long a key lives', () => {
   ] as const)('%s to %d, at %d: %s', (stored, expires, now, expected) => {
     expect(keyStateAt(stored, expires, now)).toBe(expected);
   });
-});
-
-it.each([
-  [undefined, 'read', false],
-  [undefined, 'write', false],
-  ['read', 'read', true],
-  ['read', 'write', false],
-  ['write', 'read', true],
-  ['write', 'write', true],
-] as const)('a grant of %s for a route that needs %s: %s', (granted, needed, covers) => {
-  expect(grantCovers(granted, needed)).toBe(covers);
 });

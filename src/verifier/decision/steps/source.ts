@@ -1,5 +1,6 @@
 /** Step 2: a source rule matches issuer, trust domain, subject and key binding; a derived key's client has a grant. */
-import type { Access, Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
+import type { Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
+import { grantCovers } from '../../../protocol/access.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import { type Denial, deny, type Reason } from '../../../protocol/reasons.ts';
 import type { Caller } from '../caller.ts';
@@ -63,9 +64,5 @@ function subjectMatches({ subject }: SourceRule, callerSubject: string): boolean
 function checkGrant(route: Route, caller: Caller): Denial | undefined {
   if (caller.derivedKey === undefined) return undefined;
   const granted = caller.derivedKey.client.grants.get(route.resource);
-  return includesAccess(granted, route.access) ? undefined : deny('source_subject_mismatch', 'not_granted');
-}
-
-function includesAccess(granted: Access | undefined, needed: Access): boolean {
-  return granted === 'write' || (granted === 'read' && needed === 'read');
+  return grantCovers(granted, route.access) ? undefined : deny('source_subject_mismatch', 'not_granted');
 }
