@@ -94,8 +94,30 @@ export class ProofgateCommand extends Command {
   }
 }
 
-/** Adds a command to the program or to a group. */
-export function defineCommand<S extends SettingDeclarations, P extends PositionalDeclarations>(
+/** A command, or a group of commands. */
+export interface CommandLineNode {
+  addTo(parent: ProofgateCommand, context: CliContext): void;
+}
+
+export function command<S extends SettingDeclarations, P extends PositionalDeclarations>(
+  declaration: CommandDeclaration<S, P>,
+): CommandLineNode {
+  return { addTo: (parent, context) => addCommand(parent, context, declaration) };
+}
+
+/** @param name such as `bundle` */
+export function group(name: string, summary: string, members: readonly CommandLineNode[]): CommandLineNode {
+  return {
+    addTo(parent, context) {
+      const added = parent.createCommand(name).copyInheritedSettings(parent);
+      parent.addCommand(added);
+      added.description(summary).helpCommand(false).enablePositionalOptions();
+      for (const member of members) member.addTo(added, context);
+    },
+  };
+}
+
+function addCommand<S extends SettingDeclarations, P extends PositionalDeclarations>(
   parent: ProofgateCommand,
   context: CliContext,
   declaration: CommandDeclaration<S, P>,
@@ -118,13 +140,6 @@ export function defineCommand<S extends SettingDeclarations, P extends Positiona
     const values = settingValues(declaration.settings, texts);
     await declaration.run({ settings: values, positionals: positionalValues(names, command) }, context);
   });
-}
-
-/** A group of commands, such as `bundle`. */
-export function defineGroup(parent: ProofgateCommand, name: string, summary: string): ProofgateCommand {
-  const group = parent.createCommand(name).copyInheritedSettings(parent);
-  parent.addCommand(group);
-  return group.description(summary).helpCommand(false).enablePositionalOptions();
 }
 
 /** @param given filled while commander parses, in the order of the command line */

@@ -1,25 +1,23 @@
 /** The program: its commands, and how whatever goes wrong in them comes out. */
 import { CommanderError } from 'commander';
-import { type CliError, EXIT_CODES, toCliError, usageError } from '../program/errors.ts';
+import { CliError, EXIT_CODES, usageError } from '../program/errors.ts';
 import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../program/output.ts';
-import { type CliContext, ProofgateCommand } from './define-command.ts';
-
-type Register = (program: ProofgateCommand, context: CliContext) => void;
+import { type CliContext, type CommandLineNode, ProofgateCommand } from './define-command.ts';
 
 /** In the order of the help. */
-const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
-  ['keygen', async () => (await import('./commands/keygen-command.ts')).registerKeygen],
-  ['enroll', async () => (await import('./commands/enroll-command.ts')).registerEnroll],
-  ['agent', async () => (await import('./commands/agent-command.ts')).registerAgent],
-  ['status', async () => (await import('./commands/status-command.ts')).registerStatus],
-  ['sign', async () => (await import('./commands/sign-command.ts')).registerSign],
-  ['request', async () => (await import('./commands/request-command.ts')).registerRequest],
-  ['bundle', async () => (await import('./commands/bundle-command.ts')).registerBundle],
-  ['verifier', async () => (await import('./commands/verifier-command.ts')).registerVerifier],
-  ['envoy', async () => (await import('./commands/envoy-command.ts')).registerEnvoy],
-  ['explain', async () => (await import('./commands/explain-command.ts')).registerExplain],
-  ['control', async () => (await import('./commands/control-command.ts')).registerControl],
-  ['ctl', async () => (await import('./commands/ctl-command.ts')).registerCtl],
+const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([
+  ['keygen', async () => (await import('./commands/keygen-command.ts')).keygenCommand],
+  ['enroll', async () => (await import('./commands/enroll-command.ts')).enrollCommand],
+  ['agent', async () => (await import('./commands/agent-command.ts')).agentCommand],
+  ['status', async () => (await import('./commands/status-command.ts')).statusCommand],
+  ['sign', async () => (await import('./commands/sign-command.ts')).signCommand],
+  ['request', async () => (await import('./commands/request-command.ts')).requestCommand],
+  ['bundle', async () => (await import('./commands/bundle-command.ts')).bundleCommands],
+  ['verifier', async () => (await import('./commands/verifier-command.ts')).verifierCommand],
+  ['envoy', async () => (await import('./commands/envoy/envoy-lint.ts')).envoyCommands],
+  ['explain', async () => (await import('./commands/explain-command.ts')).explainCommand],
+  ['control', async () => (await import('./commands/control-command.ts')).controlCommand],
+  ['ctl', async () => (await import('./commands/ctl-command.ts')).ctlCommands],
 ]);
 
 /**
@@ -36,10 +34,15 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     return context.output.exitCode;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT_CODES.done;
-    const shown = error instanceof CommanderError ? toUsageError(error) : toCliError(error);
+    const shown = error instanceof CommanderError ? toUsageError(error) : await errorToShow(error);
     context.output.error(shown);
     return shown.exitCode;
   }
+}
+
+async function errorToShow(error: unknown): Promise<CliError> {
+  if (error instanceof CliError) return error;
+  return (await import('./library-errors.ts')).fromLibraryError(error);
 }
 
 /** Node.js would then take any certificate, of databases and collectors as well. @throws CliError `certificates_unchecked` */
@@ -73,7 +76,8 @@ export async function buildProgram(context: CliContext, first?: string): Promise
       outputError: () => {},
     });
   const asked = COMMANDS.get(first ?? '');
-  for (const load of asked === undefined ? COMMANDS.values() : [asked]) (await load())(program, context);
+  for (const load of asked === undefined ? COMMANDS.values() : [asked])
+    (await load()).addTo(program, context);
   return program;
 }
 

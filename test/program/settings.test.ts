@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { defineCommand, ProofgateCommand } from '../../src/cli/define-command.ts';
+import { command, ProofgateCommand } from '../../src/cli/define-command.ts';
 import { formatDurationMs, parseDurationMs } from '../../src/program/durations.ts';
 import { CliError, oneLine, toCliError } from '../../src/program/errors.ts';
 import { type Environment, Output } from '../../src/program/output.ts';
@@ -29,19 +29,15 @@ async function settingsOf(args: readonly string[], env: Environment = {}): Promi
   const output = new Output(new PassThrough(), new PassThrough(), env);
   const program = new ProofgateCommand('program').enablePositionalOptions().exitOverride();
   let seen: unknown;
-  defineCommand(
-    program,
-    { env, output, version: '0.0.0' },
-    {
-      name: 'try',
-      summary: 'Try',
-      settings: SETTINGS,
-      examples: [],
-      run: async ({ settings }) => {
-        seen = settings;
-      },
+  command({
+    name: 'try',
+    summary: 'Try',
+    settings: SETTINGS,
+    examples: [],
+    run: async ({ settings }) => {
+      seen = settings;
     },
-  );
+  }).addTo(program, { env, output, version: '0.0.0' });
   await program.parseAsync(['try', ...args], { from: 'user' });
   return seen;
 }

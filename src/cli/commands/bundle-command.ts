@@ -1,18 +1,17 @@
 /** `proofgate bundle …`: bundles without a control plane. */
-import { type CliContext, defineGroup, type ProofgateCommand } from '../define-command.ts';
-import { registerBundleDiff } from './bundle/bundle-diff.ts';
-import { registerBundleFreshen } from './bundle/bundle-freshen.ts';
-import { registerBundleInspect } from './bundle/bundle-inspect.ts';
-import { registerBundleLint } from './bundle/bundle-lint.ts';
-import { registerBundleResetMark } from './bundle/bundle-reset-mark.ts';
-import { registerBundleSign } from './bundle/bundle-sign.ts';
+import { group } from '../define-command.ts';
+import { bundleDiffCommand } from './bundle/bundle-diff.ts';
+import { bundleFreshenCommand } from './bundle/bundle-freshen.ts';
+import { bundleInspectCommand } from './bundle/bundle-inspect.ts';
+import { bundleLintCommand } from './bundle/bundle-lint.ts';
+import { bundleResetMarkCommand } from './bundle/bundle-reset-mark.ts';
+import { bundleSignCommand } from './bundle/bundle-sign.ts';
 
-export function registerBundle(parent: ProofgateCommand, context: CliContext): void {
-  const group = defineGroup(parent, 'bundle', 'Sign, freshen, check and show bundles');
-  registerBundleSign(group, context);
-  registerBundleFreshen(group, context);
-  registerBundleLint(group, context);
-  registerBundleInspect(group, context);
-  registerBundleDiff(group, context);
-  registerBundleResetMark(group, context);
-}
+export const bundleCommands = group('bundle', 'Sign, freshen, check and show bundles', [
+  bundleSignCommand,
+  bundleFreshenCommand,
+  bundleLintCommand,
+  bundleInspectCommand,
+  bundleDiffCommand,
+  bundleResetMarkCommand,
+]);

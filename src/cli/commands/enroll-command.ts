@@ -10,31 +10,24 @@ import {
   type EnrollValues,
   planOf,
 } from '../../workload/enroll-settings.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { type CliContext, command } from '../define-command.ts';
 
-export function registerEnroll(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'enroll',
-    summary: "Enroll a key with the workload's token",
-    settings: ENROLL_SETTINGS,
-    examples: [
-      'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-out /run/proofgate/key.pem',
-      'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-file key.pem --proof-file token --no-wait-for-activation',
-    ],
-    run: ({ settings }) => runEnroll(settings, context),
-  });
-}
+export const enrollCommand = command({
+  name: 'enroll',
+  summary: "Enroll a key with the workload's token",
+  settings: ENROLL_SETTINGS,
+  examples: [
+    'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-out /run/proofgate/key.pem',
+    'proofgate enroll --control-url https://control.shop.example --policy epr_7f3c9a --private-key-file key.pem --proof-file token --no-wait-for-activation',
+  ],
+  run: ({ settings }, context) => runEnroll(settings, context),
+});
 
 async function runEnroll(settings: EnrollValues, { output }: CliContext): Promise<void> {
   const plan = planOf(settings);
-  const { fromClientError } = await import('../client-errors.ts');
-  try {
-    const record = await enrollByPlan(plan, settings.controlCaFile, output);
-    noteShorterSkew(output, plan.refreshSkewMs, record);
-    report(output, record);
-  } catch (error) {
-    throw fromClientError(error);
-  }
+  const record = await enrollByPlan(plan, settings.controlCaFile, output);
+  noteShorterSkew(output, plan.refreshSkewMs, record);
+  report(output, record);
 }
 
 async function enrollByPlan(

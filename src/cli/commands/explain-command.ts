@@ -1,21 +1,19 @@
 /** `proofgate explain`: why a captured request was allowed or denied. Ends like `grep`: 0 allowed, 1 denied, 2 neither. */
 
 import { CliError, systemErrorCode } from '../../program/errors.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { type CliContext, command } from '../define-command.ts';
 import { EXPLAIN_SETTINGS, type ExplainSettings } from '../explain/explain-settings.ts';
 
-export function registerExplain(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'explain',
-    summary: 'Explain step by step why a captured request is allowed or denied',
-    settings: EXPLAIN_SETTINGS,
-    examples: [
-      'proofgate explain --bundle /etc/proofgate/bundle --bundle-key signer.jwk.json --request capture.json',
-      'proofgate explain --state-dir /var/lib/proofgate --bundle-key signer.jwk.json --request - --output json',
-    ],
-    run: ({ settings }) => explain(settings, context),
-  });
-}
+export const explainCommand = command({
+  name: 'explain',
+  summary: 'Explain step by step why a captured request is allowed or denied',
+  settings: EXPLAIN_SETTINGS,
+  examples: [
+    'proofgate explain --bundle /etc/proofgate/bundle --bundle-key signer.jwk.json --request capture.json',
+    'proofgate explain --state-dir /var/lib/proofgate --bundle-key signer.jwk.json --request - --output json',
+  ],
+  run: ({ settings }, context) => explain(settings, context),
+});
 
 const DENIED = 1;
 
@@ -40,9 +38,9 @@ async function explain(settings: ExplainSettings, { output }: CliContext): Promi
  * quote the capture.
  */
 async function cannotExplain(error: unknown): Promise<CliError> {
-  const { fromBundleError } = await import('../bundle/bundle-errors.ts');
-  const known = fromBundleError(error);
-  if (known instanceof CliError) return new CliError('usage', known.code, known.message);
+  const { fromLibraryError } = await import('../library-errors.ts');
+  const known = fromLibraryError(error);
+  if (known.kind !== 'internal') return new CliError('usage', known.code, known.message);
   const kind = systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
   const cause = /^[A-Za-z0-9_]{1,40}$/.test(kind) ? kind : 'unknown';
   return new CliError('usage', 'internal', `a fault of Proofgate, not of the request: ${cause}`);

@@ -2,7 +2,7 @@
 
 import { choice, optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { type CliContext, command } from '../define-command.ts';
 
 const SETTINGS = {
   out: required(text('--out <file>', 'where to create the private key, PKCS#8 PEM of mode 0600')),
@@ -10,18 +10,16 @@ const SETTINGS = {
   algorithm: withDefault(choice('--alg <algorithm>', 'kind of key', ['Ed25519', 'ES256']), 'Ed25519'),
 };
 
-export function registerKeygen(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'keygen',
-    summary: 'Make a key pair',
-    settings: SETTINGS,
-    examples: [
-      'proofgate keygen --out signer.pem --public-out signer.jwk.json',
-      'proofgate keygen --alg ES256 --out p256.pem --output json',
-    ],
-    run: ({ settings }) => makeKey(settings, context),
-  });
-}
+export const keygenCommand = command({
+  name: 'keygen',
+  summary: 'Make a key pair',
+  settings: SETTINGS,
+  examples: [
+    'proofgate keygen --out signer.pem --public-out signer.jwk.json',
+    'proofgate keygen --alg ES256 --out p256.pem --output json',
+  ],
+  run: ({ settings }, context) => makeKey(settings, context),
+});
 
 async function makeKey(settings: SettingValues<typeof SETTINGS>, { output }: CliContext): Promise<void> {
   const { generateSigningKey } = await import('../../protocol/signing.ts');

@@ -2,7 +2,7 @@
 import type { ConnectAddress } from '../../client/send-request.ts';
 import { CliError, usageError } from '../../program/errors.ts';
 import { duration, optional, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { type CliContext, command } from '../define-command.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-flags.ts';
 
 const MAX_TIMEOUT_MS = 3_600_000;
@@ -19,54 +19,47 @@ const SETTINGS = {
 };
 type Values = SettingValues<typeof SETTINGS>;
 
-export function registerRequest(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'request',
-    summary: 'Sign one request, send it and show the answer',
-    positionals: SIGNING_POSITIONALS,
-    settings: SETTINGS,
-    examples: [
-      'proofgate request GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem',
-      'proofgate request GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml',
-      'proofgate request GET http://api.shop.example/v1/orders/7 --connect-to 127.0.0.1:10000 --key key.pem --profile-file profile.yaml',
-      'proofgate request POST https://api.shop.example/v1/orders --body-file - --header "Content-Type: application/json" --key key.pem --profile-file profile.yaml <order.json',
-    ],
-    run: ({ settings, positionals }) => request(settings, positionals, context),
-  });
-}
+export const requestCommand = command({
+  name: 'request',
+  summary: 'Sign one request, send it and show the answer',
+  positionals: SIGNING_POSITIONALS,
+  settings: SETTINGS,
+  examples: [
+    'proofgate request GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem',
+    'proofgate request GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml',
+    'proofgate request GET http://api.shop.example/v1/orders/7 --connect-to 127.0.0.1:10000 --key key.pem --profile-file profile.yaml',
+    'proofgate request POST https://api.shop.example/v1/orders --body-file - --header "Content-Type: application/json" --key key.pem --profile-file profile.yaml <order.json',
+  ],
+  run: ({ settings, positionals }, context) => request(settings, positionals, context),
+});
 
 async function request(
   settings: Values,
   positionals: SigningPositionals,
   context: CliContext,
 ): Promise<void> {
-  const { fromClientError } = await import('../client-errors.ts');
   const { sendRequest } = await import('../../client/send-request.ts');
   const { signFromSettings } = await import('../signing/signing-inputs.ts');
   const { showAnswer } = await import('../answer.ts');
   const { readCaFile } = await import('../../program/ca-file.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);
-  try {
-    const { request, signed } = await signFromSettings(settings, positionals);
-    const { method, url } = signed;
-    const headers = [...request.headers, ...signed.credentials.revealLines()];
-    const message = {
-      method,
-      url,
-      headers,
-      body: request.body,
-      timeoutMs: settings.timeoutMs,
-      caPem,
-      connectTo,
-    };
-    const answer = await sendRequest(message, (head, body) =>
-      showAnswer(head, body, { output: context.output, include: settings.include }),
-    );
-    if (answer.failure !== undefined) throw new CliError('refused', answer.failure.code, answer.failure.text);
-  } catch (error) {
-    throw fromClientError(error);
-  }
+  const { request, signed } = await signFromSettings(settings, positionals);
+  const { method, url } = signed;
+  const headers = [...request.headers, ...signed.credentials.revealLines()];
+  const message = {
+    method,
+    url,
+    headers,
+    body: request.body,
+    timeoutMs: settings.timeoutMs,
+    caPem,
+    connectTo,
+  };
+  const { failure } = await sendRequest(message, (head, body) =>
+    showAnswer(head, body, { output: context.output, include: settings.include }),
+  );
+  if (failure !== undefined) throw new CliError('refused', failure.code, failure.text);
 }
 
 const MAX_PORT = 65_535;

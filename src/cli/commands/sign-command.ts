@@ -3,7 +3,7 @@ import type { CredentialHeaders } from '../../client/credential-headers.ts';
 import type { SignedRequest } from '../../client/sign-request.ts';
 import { usageError } from '../../program/errors.ts';
 import { choice, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { type CliContext, command } from '../define-command.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-flags.ts';
 
 const SETTINGS = {
@@ -13,32 +13,25 @@ const SETTINGS = {
 };
 type Values = SettingValues<typeof SETTINGS>;
 
-export function registerSign(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'sign',
-    summary: 'Sign one request and write its headers to a file',
-    positionals: SIGNING_POSITIONALS,
-    settings: SETTINGS,
-    examples: [
-      'proofgate sign GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem --out headers.txt',
-      'proofgate sign GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml --out headers.txt',
-      'curl -H @headers.txt https://api.shop.example/v1/orders/7',
-      'proofgate sign POST https://api.shop.example/v1/orders --body-file order.json --key key.pem --profile-file profile.yaml --out - --format json',
-    ],
-    run: ({ settings, positionals }) => sign(settings, positionals, context),
-  });
-}
+export const signCommand = command({
+  name: 'sign',
+  summary: 'Sign one request and write its headers to a file',
+  positionals: SIGNING_POSITIONALS,
+  settings: SETTINGS,
+  examples: [
+    'proofgate sign GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem --out headers.txt',
+    'proofgate sign GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml --out headers.txt',
+    'curl -H @headers.txt https://api.shop.example/v1/orders/7',
+    'proofgate sign POST https://api.shop.example/v1/orders --body-file order.json --key key.pem --profile-file profile.yaml --out - --format json',
+  ],
+  run: ({ settings, positionals }, context) => sign(settings, positionals, context),
+});
 
 async function sign(settings: Values, positionals: SigningPositionals, context: CliContext): Promise<void> {
-  const { fromClientError } = await import('../client-errors.ts');
   const { signFromSettings } = await import('../signing/signing-inputs.ts');
-  try {
-    const { request, signed } = await signFromSettings(settings, positionals);
-    for (const { name } of request.headers) refuseUnsigned(name, signed);
-    await deliver(settings, signed, context);
-  } catch (error) {
-    throw fromClientError(error);
-  }
+  const { request, signed } = await signFromSettings(settings, positionals);
+  for (const { name } of request.headers) refuseUnsigned(name, signed);
+  await deliver(settings, signed, context);
 }
 
 /** Such a header has no effect here; whoever gives it thinks otherwise. */

@@ -9,7 +9,7 @@ import {
   toggle,
   withDefault,
 } from '../../program/settings.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { type CliContext, command } from '../define-command.ts';
 
 export const STATUS_SETTINGS = {
   key: required(text('--key <file>', 'the key that was enrolled')),
@@ -31,39 +31,32 @@ export const STATUS_SETTINGS = {
 };
 type Values = SettingValues<typeof STATUS_SETTINGS>;
 
-export function registerStatus(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'status',
-    summary: "Show a key's enrollment, its expiry and whether it is ready",
-    settings: STATUS_SETTINGS,
-    examples: [
-      'proofgate status --key /run/proofgate/key.pem',
-      'proofgate status --key /run/proofgate/key.pem --offline --output json',
-    ],
-    run: ({ settings }) => showStatus(settings, context),
-  });
-}
+export const statusCommand = command({
+  name: 'status',
+  summary: "Show a key's enrollment, its expiry and whether it is ready",
+  settings: STATUS_SETTINGS,
+  examples: [
+    'proofgate status --key /run/proofgate/key.pem',
+    'proofgate status --key /run/proofgate/key.pem --offline --output json',
+  ],
+  run: ({ settings }, context) => showStatus(settings, context),
+});
 
 async function showStatus(settings: Values, { output }: CliContext): Promise<void> {
-  const { fromClientError } = await import('../client-errors.ts');
   const { describeStatus } = await import('../enroll/enroll-status.ts');
   const { askReadiness } = await import('../../workload/enrolled-readiness.ts');
   const { readEnrolledKeyFile } = await import('../../workload/state-file.ts');
-  try {
-    const { key, state } = await readEnrolledKeyFile(settings.key);
-    const answer = settings.offline
-      ? undefined
-      : await askReadiness(state, key, { ...settings, stop: new AbortController().signal });
-    if (answer?.kind === 'unknown') output.note('readiness_unknown', answer.text);
-    const readiness = answer?.kind === 'known' ? answer.readiness : undefined;
-    const { lines, object } = describeStatus(state, {
-      keyFile: settings.key,
-      refreshSkewMs: settings.refreshSkewMs,
-      nowMs: Date.now(),
-      readiness,
-    });
-    output.result(lines, object);
-  } catch (error) {
-    throw fromClientError(error);
-  }
+  const { key, state } = await readEnrolledKeyFile(settings.key);
+  const answer = settings.offline
+    ? undefined
+    : await askReadiness(state, key, { ...settings, stop: new AbortController().signal });
+  if (answer?.kind === 'unknown') output.note('readiness_unknown', answer.text);
+  const readiness = answer?.kind === 'known' ? answer.readiness : undefined;
+  const { lines, object } = describeStatus(state, {
+    keyFile: settings.key,
+    refreshSkewMs: settings.refreshSkewMs,
+    nowMs: Date.now(),
+    readiness,
+  });
+  output.result(lines, object);
 }

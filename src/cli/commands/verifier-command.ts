@@ -1,24 +1,22 @@
 /** `proofgate verifier`: the sidecar that Envoy asks about each request. */
 import cluster from 'node:cluster';
 import { VERIFIER_SETTINGS, type VerifierSettings } from '../../main/verifier/verifier-settings.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../define-command.ts';
+import { command } from '../define-command.ts';
 
-export function registerVerifier(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'verifier',
-    summary: 'Run the ext_authz sidecar: check passport and proof of every request that Envoy asks about',
-    settings: VERIFIER_SETTINGS,
-    examples: [
-      'proofgate verifier --auth-site shop-eu-1 --bundle /etc/proofgate/bundle --bundle-key signer.jwk.json ' +
-        '--state-dir /var/lib/proofgate --listen unix:/run/proofgate/verifier.sock --replay redis://127.0.0.1:6379',
-      'proofgate verifier --config verifier.yaml',
-    ],
-    run: async ({ settings }) => {
-      const run = await roleOf(settings);
-      await run(settings, context);
-    },
-  });
-}
+export const verifierCommand = command({
+  name: 'verifier',
+  summary: 'Run the ext_authz sidecar: check passport and proof of every request that Envoy asks about',
+  settings: VERIFIER_SETTINGS,
+  examples: [
+    'proofgate verifier --auth-site shop-eu-1 --bundle /etc/proofgate/bundle --bundle-key signer.jwk.json ' +
+      '--state-dir /var/lib/proofgate --listen unix:/run/proofgate/verifier.sock --replay redis://127.0.0.1:6379',
+    'proofgate verifier --config verifier.yaml',
+  ],
+  run: async ({ settings }, context) => {
+    const run = await roleOf(settings);
+    await run(settings, context);
+  },
+});
 
 /** The program runs as a worker where its primary started it, as a primary where there are to be workers, else alone. */
 async function roleOf({ workers }: VerifierSettings) {

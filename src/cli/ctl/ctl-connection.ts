@@ -4,8 +4,22 @@ import type { ControlApi } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
 import { readCaFile } from '../../program/ca-file.ts';
 import { CliError } from '../../program/errors.ts';
-import { optional, required, type SettingValues, text } from '../../program/settings.ts';
-import type { CliContext } from '../define-command.ts';
+import type { JsonMembers } from '../../program/output.ts';
+import {
+  optional,
+  required,
+  type SettingDeclarations,
+  type SettingValues,
+  text,
+} from '../../program/settings.ts';
+import {
+  type CliContext,
+  type CommandDeclaration,
+  type CommandInput,
+  type CommandLineNode,
+  command,
+  type PositionalDeclarations,
+} from '../define-command.ts';
 import { type CtlCredentials, readCredentials } from './ctl-credentials.ts';
 
 /** Of every operator command. */
@@ -29,12 +43,44 @@ export const CTL_SETTINGS = {
     ),
   ),
 };
+type CtlSettings = typeof CTL_SETTINGS;
 export type ControlValues = SettingValues<typeof CONTROL_SETTINGS>;
 export type CtlValues = SettingValues<typeof CTL_SETTINGS>;
 
 /**
- * Runs an operator's command with a connection to Control, as whom the token file or the session says.
- * @throws CliError
+ * An operator's command that sends requests to Control and shows one result.
+ * @param examples command lines after `proofgate ctl`, without the settings of every command
+ */
+export function ctlCommand<S extends SettingDeclarations, P extends PositionalDeclarations>({
+  settings,
+  examples,
+  run,
+  ...declaration
+}: Omit<CommandDeclaration<S, P>, 'run'> & {
+  run(api: ControlApi, input: CommandInput<CtlSettings & S, P>, context: CliContext): Promise<CtlResult>;
+}): CommandLineNode {
+  return command<CtlSettings & S, P>({
+    ...declaration,
+    settings: { ...CTL_SETTINGS, ...settings },
+    examples: examples.map((line) => `proofgate ctl ${line} ${EXAMPLE_SETTINGS}`),
+    run: (input, context) =>
+      withControl(input.settings, context, async (api) => {
+        const { lines, object } = await run(api, input, context);
+        context.output.result(lines, object);
+      }),
+  });
+}
+
+const EXAMPLE_SETTINGS = '--control-url https://control.example --token-file token';
+
+export interface CtlResult {
+  readonly lines: readonly string[];
+  readonly object: JsonMembers;
+}
+
+/**
+ * Runs an operator's command with a connection to Control, with the token of the token file or of the session.
+ * @throws CliError, OperatorError, EnrollError `control_url_invalid`, `control_url_not_https`
  */
 export async function withControl<T>(
   values: CtlValues,
@@ -50,51 +96,34 @@ export async function withControl<T>(
   }
 }
 
-/** @throws CliError `control_url_invalid`, `control_url_not_https` */
+/** @throws EnrollError `control_url_invalid`, `control_url_not_https` */
 export async function readControlUrl({ controlUrl }: ControlValues): Promise<ControlUrl> {
   const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
-  try {
-    return parseControlUrl(controlUrl);
-  } catch (error) {
-    throw await shownError(error);
-  }
+  return parseControlUrl(controlUrl);
 }
 
-/**
- * Runs something with a connection to Control, which is closed afterwards.
- * @throws CliError
- */
+/** Runs something with a connection to Control, and closes it afterwards. @throws CliError, OperatorError */
 export async function withConnection<T>(
   { controlCaFile }: ControlValues,
   { url, token }: { readonly url: ControlUrl; readonly token: string | undefined },
   work: (api: ControlApi) => Promise<T>,
 ): Promise<T> {
   const { ControlApi } = await import('../../client/operator/control-api.ts');
+  const api = new ControlApi({ url, token, caPem: await readCaFile(controlCaFile) });
   try {
-    const api = new ControlApi({ url, token, caPem: await readCaFile(controlCaFile) });
-    try {
-      return await work(api);
-    } finally {
-      await api.close();
-    }
-  } catch (error) {
-    throw await shownError(error);
+    return await work(api);
+  } finally {
+    await api.close();
   }
-}
-
-async function shownError(error: unknown): Promise<unknown> {
-  if (error instanceof OperatorError) return new CliError(error.kind, error.code, error.message);
-  const { fromClientError } = await import('../client-errors.ts');
-  return fromClientError(error);
 }
 
 /** Control says no more, so that nobody learns of what they may not read. */
 const NOT_FOUND =
   'Control holds nothing of this ID, or nothing that you may read: proofgate ctl get lists what there is, with IDs';
 
-/** Control knows that a token is not good; which one it was, and what helps, is known here. */
+/** Control knows only that a token is invalid; where it came from, and what helps, is known here. */
 function advised(error: unknown, { advice }: CtlCredentials): unknown {
-  if (!(error instanceof CliError)) return error;
+  if (!(error instanceof OperatorError)) return error;
   if (error.code === 'authentication_required') return new CliError(error.kind, error.code, advice);
   if (error.code === 'not_found') return new CliError(error.kind, error.code, NOT_FOUND);
   return error;

@@ -1,6 +1,6 @@
 /** What there is to explain by. */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
-import { describeFault } from '../bundle/bundle-errors.ts';
+import { describeFault } from '../library-errors.ts';
 
 export interface LoadedBundle {
   readonly snapshot: Snapshot;

@@ -1,39 +1,37 @@
 /** `proofgate bundle diff`: what changes from one bundle to another. */
 import type { Difference, MemberDifference } from '../../../bundle/authoring/content-diff.ts';
-import { CliError, toCliError } from '../../../program/errors.ts';
+import { CliError } from '../../../program/errors.ts';
 import type { JsonMembers, Output } from '../../../program/output.ts';
 import type { SettingValues } from '../../../program/settings.ts';
 import { visibleText } from '../../../program/visible-text.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 /** As of diff(1): 0 says that both are the same, 2 that something went wrong. */
 const EXIT_DIFFERENT = 1;
 
-export function registerBundleDiff(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'diff',
-    summary: 'Show what changes from one bundle to another',
-    positionals: {
-      old: 'bundle in YAML, directory with a signed one, or state directory',
-      new: 'the same',
-    },
-    settings: TRUSTED_SIGNERS,
-    examples: [
-      'proofgate bundle diff bundle bundle.yaml',
-      'proofgate bundle diff /var/lib/proofgate bundle --bundle-key signer.jwk.json --output json',
-    ],
-    run: async ({ settings, positionals }) => {
-      try {
-        await diff(positionals, settings, context);
-      } catch (error) {
-        const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
-        const { code, message } = toCliError(fromBundleError(error));
-        throw new CliError('usage', code, message);
-      }
-    },
-  });
-}
+export const bundleDiffCommand = command({
+  name: 'diff',
+  summary: 'Show what changes from one bundle to another',
+  positionals: {
+    old: 'bundle in YAML, directory with a signed one, or state directory',
+    new: 'the same',
+  },
+  settings: TRUSTED_SIGNERS,
+  examples: [
+    'proofgate bundle diff bundle bundle.yaml',
+    'proofgate bundle diff /var/lib/proofgate bundle --bundle-key signer.jwk.json --output json',
+  ],
+  run: async ({ settings, positionals }, context) => {
+    try {
+      await diff(positionals, settings, context);
+    } catch (error) {
+      const { fromLibraryError } = await import('../../library-errors.ts');
+      const { code, message } = fromLibraryError(error);
+      throw new CliError('usage', code, message);
+    }
+  },
+});
 
 async function diff(
   sources: { readonly old: string; readonly new: string },

@@ -1,6 +1,5 @@
 /** `proofgate bundle freshen`: states that a directory's bundle is the latest, once or again and again. */
 
-import { toCliError } from '../../../program/errors.ts';
 import { duration, optional, type SettingValues } from '../../../program/settings.ts';
 import {
   readSigningKeys,
@@ -8,7 +7,7 @@ import {
   SIGNING_KEYS,
   TRUSTED_SIGNERS,
 } from '../../bundle/bundle-flags.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const MAX_INTERVAL_MS = 3_600_000;
 
@@ -23,19 +22,17 @@ const SETTINGS = {
   ...TRUSTED_SIGNERS,
 };
 
-export function registerBundleFreshen(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'freshen',
-    summary: 'Sign a statement that the bundle in a directory is the latest',
-    positionals: { directory: 'where the bundle is' },
-    settings: SETTINGS,
-    examples: [
-      'proofgate bundle freshen bundle --key signer.pem',
-      'proofgate bundle freshen bundle --key freshness.pem --bundle-key signer.jwk.json --every 3s',
-    ],
-    run: ({ settings, positionals }) => freshenDirectory(positionals.directory, settings, context),
-  });
-}
+export const bundleFreshenCommand = command({
+  name: 'freshen',
+  summary: 'Sign a statement that the bundle in a directory is the latest',
+  positionals: { directory: 'where the bundle is' },
+  settings: SETTINGS,
+  examples: [
+    'proofgate bundle freshen bundle --key signer.pem',
+    'proofgate bundle freshen bundle --key freshness.pem --bundle-key signer.jwk.json --every 3s',
+  ],
+  run: ({ settings, positionals }, context) => freshenDirectory(positionals.directory, settings, context),
+});
 
 async function freshenDirectory(
   directory: string,
@@ -43,16 +40,10 @@ async function freshenDirectory(
   context: CliContext,
 ): Promise<void> {
   const { freshen } = await import('../../../bundle/authoring/authoring.ts');
-  const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
   const signingKeys = await readSigningKeys(settings.keys);
   const trusted = await readTrustedSigners(settings);
-  const statement = async () => {
-    try {
-      return await freshen({ directory, signingKeys, trusted, nowSeconds: Math.floor(Date.now() / 1000) });
-    } catch (error) {
-      throw fromBundleError(error);
-    }
-  };
+  const statement = () =>
+    freshen({ directory, signingKeys, trusted, nowSeconds: Math.floor(Date.now() / 1000) });
   if (settings.everyMs === undefined) return showStatement(await statement(), context);
   await freshenUntilStopped(statement, settings.everyMs, context);
 }
@@ -76,6 +67,7 @@ async function freshenUntilStopped(
 ): Promise<void> {
   const { setTimeout: sleep } = await import('node:timers/promises');
   const { untilStopped } = await import('../../../program/stop-signal.ts');
+  const { fromLibraryError } = await import('../../library-errors.ts');
   let shownRevision: number | undefined;
   await untilStopped(async (stop) => {
     while (!stop.aborted) {
@@ -85,7 +77,7 @@ async function freshenUntilStopped(
         shownRevision = made.revision;
       } catch (error) {
         shownRevision = undefined;
-        context.output.error(toCliError(error));
+        context.output.error(fromLibraryError(error));
       }
       // Rejects when it is to stop, and the loop ends.
       await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);

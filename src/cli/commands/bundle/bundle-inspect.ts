@@ -9,21 +9,19 @@ import type { JsonMembers } from '../../../program/output.ts';
 import type { SettingValues } from '../../../program/settings.ts';
 import { visibleText } from '../../../program/visible-text.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
-export function registerBundleInspect(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'inspect',
-    summary: 'Show what a signed bundle says',
-    positionals: { directory: "where the bundle is, or a verifier's state directory" },
-    settings: TRUSTED_SIGNERS,
-    examples: [
-      'proofgate bundle inspect bundle',
-      'proofgate bundle inspect bundle --bundle-key signer.jwk.json --output json',
-    ],
-    run: ({ settings, positionals }) => inspect(positionals.directory, settings, context),
-  });
-}
+export const bundleInspectCommand = command({
+  name: 'inspect',
+  summary: 'Show what a signed bundle says',
+  positionals: { directory: "where the bundle is, or a verifier's state directory" },
+  settings: TRUSTED_SIGNERS,
+  examples: [
+    'proofgate bundle inspect bundle',
+    'proofgate bundle inspect bundle --bundle-key signer.jwk.json --output json',
+  ],
+  run: ({ settings, positionals }, context) => inspect(positionals.directory, settings, context),
+});
 
 async function inspect(
   directory: string,
@@ -31,16 +29,11 @@ async function inspect(
   { output }: CliContext,
 ): Promise<void> {
   const { inspectBundle } = await import('../../../bundle/authoring/inspect-directory.ts');
-  const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
   const signers = await readTrustedSigners(settings);
-  try {
-    const summary = await inspectBundle({ directory, signers, nowSeconds: Math.floor(Date.now() / 1000) });
-    output.result(linesOf(summary).map(visibleText), membersOf(summary));
-    const problem = summary.signatureProblem ?? summary.chainProblem;
-    if (problem !== undefined) throw problem;
-  } catch (error) {
-    throw fromBundleError(error);
-  }
+  const summary = await inspectBundle({ directory, signers, nowSeconds: Math.floor(Date.now() / 1000) });
+  output.result(linesOf(summary).map(visibleText), membersOf(summary));
+  const problem = summary.signatureProblem ?? summary.chainProblem;
+  if (problem !== undefined) throw problem;
 }
 
 function linesOf(summary: BundleSummary): readonly string[] {

@@ -7,7 +7,7 @@ import type { Output } from '../../../program/output.ts';
 import { type SettingValues, toggle } from '../../../program/settings.ts';
 import { visibleText } from '../../../program/visible-text.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const SETTINGS = {
   ...TRUSTED_SIGNERS,
@@ -15,22 +15,20 @@ const SETTINGS = {
 };
 type Values = SettingValues<typeof SETTINGS>;
 
-export function registerBundleLint(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'lint',
-    summary: 'Check a bundle, as YAML or signed',
-    positionals: { source: 'bundle in YAML, or directory with a signed one' },
-    settings: SETTINGS,
-    examples: [
-      'proofgate bundle lint bundle.yaml --strict',
-      'proofgate bundle lint bundle --bundle-key signer.jwk.json --output json',
-    ],
-    run: ({ settings, positionals }) => lint(positionals.source, settings, context),
-  });
-}
+export const bundleLintCommand = command({
+  name: 'lint',
+  summary: 'Check a bundle, as YAML or signed',
+  positionals: { source: 'bundle in YAML, or directory with a signed one' },
+  settings: SETTINGS,
+  examples: [
+    'proofgate bundle lint bundle.yaml --strict',
+    'proofgate bundle lint bundle --bundle-key signer.jwk.json --output json',
+  ],
+  run: ({ settings, positionals }, context) => lint(positionals.source, settings, context),
+});
 
 async function lint(source: string, settings: Values, { output }: CliContext): Promise<void> {
-  const { fromBundleError, isRefusedBundle } = await import('../../bundle/bundle-errors.ts');
+  const { isRejectedBundle } = await import('../../library-errors.ts');
   const { lintSource } = await import('../../bundle/lint-source.ts');
   const signers = await readTrustedSigners(settings);
   try {
@@ -44,8 +42,8 @@ async function lint(source: string, settings: Values, { output }: CliContext): P
       throw new CliError('refused', 'bundle_warnings', `${warnings.length} warnings, and --strict is given`);
     }
   } catch (error) {
-    if (isRefusedBundle(error)) showFindings(error.faults.map(rowOfFault), output);
-    throw fromBundleError(error);
+    if (isRejectedBundle(error)) showFindings(error.faults.map(rowOfFault), output);
+    throw error;
   }
 }
 

@@ -5,7 +5,7 @@ import type { Environment } from '../../../program/output.ts';
 import { optional, required, type SettingValues, text, toggle } from '../../../program/settings.ts';
 import { type SharedMark, SharedMarkError } from '../../../verifier/loading/shared-mark.ts';
 import type { ResetMark } from '../../../verifier/loading/state/reset-mark.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const SETTINGS = {
   stateDir: required(text('--state-dir <directory>', 'of the verifier, which must have been ended')),
@@ -20,19 +20,17 @@ const SETTINGS = {
 };
 type Values = SettingValues<typeof SETTINGS>;
 
-export function registerBundleResetMark(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'reset-mark',
-    summary: "Forget the highest revision that a site's verifier accepted",
-    positionals: { site: 'Auth Site whose mark is reset' },
-    settings: SETTINGS,
-    examples: [
-      'proofgate bundle reset-mark shop-eu-1 --state-dir /var/lib/proofgate --confirm shop-eu-1',
-      'PROOFGATE_REDIS=redis://:secret@redis.internal proofgate bundle reset-mark shop-eu-1 --state-dir /var/lib/proofgate --yes',
-    ],
-    run: ({ settings, positionals }) => reset(positionals.site, settings, context),
-  });
-}
+export const bundleResetMarkCommand = command({
+  name: 'reset-mark',
+  summary: "Forget the highest revision that a site's verifier accepted",
+  positionals: { site: 'Auth Site whose mark is reset' },
+  settings: SETTINGS,
+  examples: [
+    'proofgate bundle reset-mark shop-eu-1 --state-dir /var/lib/proofgate --confirm shop-eu-1',
+    'PROOFGATE_REDIS=redis://:secret@redis.internal proofgate bundle reset-mark shop-eu-1 --state-dir /var/lib/proofgate --yes',
+  ],
+  run: ({ settings, positionals }, context) => reset(positionals.site, settings, context),
+});
 
 /** For commands to Redis, the first of which waits for the connection. */
 const SHARED_TIMEOUT_MS = 5000;
@@ -41,7 +39,6 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
   assertConfirmed(authSite, settings);
   const { assertStateDirectory } = await import('../../../program/existing-directory.ts');
   const { resetMark } = await import('../../../verifier/loading/state/reset-mark.ts');
-  const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
   await assertStateDirectory(settings.stateDir);
   const shared = await openShared(settings);
   const cleared = await resetMark({
@@ -53,7 +50,7 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
     now: () => new Date(),
   })
     .catch((error: unknown) => {
-      throw fromSharedMarkError(fromBundleError(error));
+      throw fromSharedMarkError(error);
     })
     .finally(() => shared?.close());
   const { markMembers } = await import('../../../verifier/loading/state/reset-mark.ts');

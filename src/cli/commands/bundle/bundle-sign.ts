@@ -7,7 +7,7 @@ import {
   SIGNING_KEYS,
   TRUSTED_SIGNERS,
 } from '../../bundle/bundle-flags.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const SETTINGS = {
   ...SIGNING_KEYS,
@@ -16,19 +16,17 @@ const SETTINGS = {
   ...TRUSTED_SIGNERS,
 };
 
-export function registerBundleSign(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'sign',
-    summary: 'Sign a bundle that is written in YAML',
-    positionals: { file: 'bundle in YAML' },
-    settings: SETTINGS,
-    examples: [
-      'proofgate bundle sign bundle.yaml --key signer.pem --out bundle',
-      'proofgate bundle sign bundle.yaml --key signer.pem --previous bundle --out bundle',
-    ],
-    run: ({ settings, positionals }) => signFile(positionals.file, settings, context),
-  });
-}
+export const bundleSignCommand = command({
+  name: 'sign',
+  summary: 'Sign a bundle that is written in YAML',
+  positionals: { file: 'bundle in YAML' },
+  settings: SETTINGS,
+  examples: [
+    'proofgate bundle sign bundle.yaml --key signer.pem --out bundle',
+    'proofgate bundle sign bundle.yaml --key signer.pem --previous bundle --out bundle',
+  ],
+  run: ({ settings, positionals }, context) => signFile(positionals.file, settings, context),
+});
 
 const MAX_YAML_BYTES = 64 * 1024 * 1024;
 
@@ -38,21 +36,16 @@ async function signFile(
   { output }: CliContext,
 ): Promise<void> {
   const { signBundle } = await import('../../../bundle/authoring/authoring.ts');
-  const { fromBundleError } = await import('../../bundle/bundle-errors.ts');
   const { readInputText } = await import('../../../program/input-files.ts');
   const { out } = settings;
-  try {
-    const { revision, head } = await signBundle({
-      yamlText: await readInputText(file, MAX_YAML_BYTES),
-      fileName: basename(file),
-      signingKeys: await readSigningKeys(settings.keys),
-      trusted: await readTrustedSigners(settings),
-      previousDirectory: settings.previous,
-      outDirectory: out,
-      nowSeconds: Math.floor(Date.now() / 1000),
-    });
-    output.result([`revision ${revision}, head ${head}, in ${out}`], { revision, head, directory: out });
-  } catch (error) {
-    throw fromBundleError(error);
-  }
+  const { revision, head } = await signBundle({
+    yamlText: await readInputText(file, MAX_YAML_BYTES),
+    fileName: basename(file),
+    signingKeys: await readSigningKeys(settings.keys),
+    trusted: await readTrustedSigners(settings),
+    previousDirectory: settings.previous,
+    outDirectory: out,
+    nowSeconds: Math.floor(Date.now() / 1000),
+  });
+  output.result([`revision ${revision}, head ${head}, in ${out}`], { revision, head, directory: out });
 }

@@ -17,7 +17,7 @@ import {
   withDefault,
 } from '../../../program/settings.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
 /** A target's name becomes a file's. */
@@ -44,18 +44,16 @@ const SETTINGS = {
 };
 type Values = SettingValues<typeof SETTINGS>;
 
-export function registerCtlApply(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'apply',
-    summary: 'Make Control hold what a site file declares; a second time changes nothing',
-    settings: SETTINGS,
-    examples: [
-      'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --dry-run',
-      'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --token-dir tokens',
-    ],
-    run: ({ settings }) => apply(settings, context),
-  });
-}
+export const ctlApplyCommand = command({
+  name: 'apply',
+  summary: 'Make Control hold what a site file declares; a second time changes nothing',
+  settings: SETTINGS,
+  examples: [
+    'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --dry-run',
+    'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --token-dir tokens',
+  ],
+  run: ({ settings }, context) => apply(settings, context),
+});
 
 async function apply(values: Values, context: CliContext): Promise<void> {
   const { parseSiteFile } = await import('../../../client/operator/site-file.ts');

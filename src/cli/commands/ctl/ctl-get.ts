@@ -4,7 +4,7 @@ import { usageError } from '../../../program/errors.ts';
 import { optional, type SettingValues, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const SETTINGS = {
   ...CTL_SETTINGS,
@@ -121,19 +121,17 @@ const NAMED: { readonly [kind: string]: string } = {
   propagation: 'a site',
 };
 
-export function registerCtlGet(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'get',
-    summary: `Show what Control holds: ${Object.keys(KINDS).join(', ')}`,
-    positionals: { kind: 'what to show', 'name?': 'one of them, by its ID or name; without it: all' },
-    settings: SETTINGS,
-    examples: [
-      'proofgate ctl get keys --site shop-eu-1 --control-url https://control.example --token-file token',
-      'proofgate ctl get command ep_06cz… --control-url https://control.example --token-file token',
-    ],
-    run: ({ settings, positionals }) => get(positionals.kind, positionals.name, settings, context),
-  });
-}
+export const ctlGetCommand = command({
+  name: 'get',
+  summary: `Show what Control holds: ${Object.keys(KINDS).join(', ')}`,
+  positionals: { kind: 'what to show', 'name?': 'one of them, by its ID or name; without it: all' },
+  settings: SETTINGS,
+  examples: [
+    'proofgate ctl get keys --site shop-eu-1 --control-url https://control.example --token-file token',
+    'proofgate ctl get command ep_06cz… --control-url https://control.example --token-file token',
+  ],
+  run: ({ settings, positionals }, context) => get(positionals.kind, positionals.name, settings, context),
+});
 
 async function get(
   kindName: string,

@@ -5,7 +5,7 @@ import { oneLine } from '../../../program/errors.ts';
 import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
 import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
 import { prepareSessionFile, sessionPath, writeSession } from '../../ctl/session-file.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const MAX_PORT = 65_535;
 
@@ -26,18 +26,16 @@ export const LOGIN_SETTINGS = {
 };
 type Values = SettingValues<typeof LOGIN_SETTINGS>;
 
-export function registerCtlLogin(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'login',
-    summary: 'Sign in with the browser; the session is kept for the other commands',
-    settings: LOGIN_SETTINGS,
-    examples: [
-      'proofgate ctl login --control-url https://control.example',
-      'proofgate ctl login --control-url https://control.example --no-browser --redirect-port 8250',
-    ],
-    run: ({ settings }) => login(settings, context),
-  });
-}
+export const ctlLoginCommand = command({
+  name: 'login',
+  summary: 'Sign in with the browser; the session is kept for the other commands',
+  settings: LOGIN_SETTINGS,
+  examples: [
+    'proofgate ctl login --control-url https://control.example',
+    'proofgate ctl login --control-url https://control.example --no-browser --redirect-port 8250',
+  ],
+  run: ({ settings }, context) => login(settings, context),
+});
 
 async function login(values: Values, context: CliContext): Promise<void> {
   const { untilStopped } = await import('../../../program/stop-signal.ts');

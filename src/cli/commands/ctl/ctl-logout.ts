@@ -2,23 +2,21 @@
 import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
 import { requireSession } from '../../ctl/ctl-credentials.ts';
 import { removeSession, sessionPath } from '../../ctl/session-file.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { command } from '../../define-command.ts';
 
-export function registerCtlLogout(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'logout',
-    summary: 'End the session that `ctl login` began, and remove its file',
-    settings: CONTROL_SETTINGS,
-    examples: ['proofgate ctl logout --control-url https://control.example'],
-    async run({ settings }) {
-      const { signOut } = await import('../../../client/operator/sign-in.ts');
-      const url = await readControlUrl(settings);
-      const path = sessionPath(settings, url, context.env);
-      const token = await requireSession(path, url);
-      // Not the other way round: a session without its file could not be ended any more.
-      await withConnection(settings, { url, token }, signOut);
-      await removeSession(path);
-      context.output.result([`signed out of ${url.text}`], { control_url: url.text });
-    },
-  });
-}
+export const ctlLogoutCommand = command({
+  name: 'logout',
+  summary: 'End the session that `ctl login` began, and remove its file',
+  settings: CONTROL_SETTINGS,
+  examples: ['proofgate ctl logout --control-url https://control.example'],
+  async run({ settings }, context) {
+    const { signOut } = await import('../../../client/operator/sign-in.ts');
+    const url = await readControlUrl(settings);
+    const path = sessionPath(settings, url, context.env);
+    const token = await requireSession(path, url);
+    // Not the other way round: a session without its file could not be ended any more.
+    await withConnection(settings, { url, token }, signOut);
+    await removeSession(path);
+    context.output.result([`signed out of ${url.text}`], { control_url: url.text });
+  },
+});

@@ -7,7 +7,7 @@ import { optional, required, type SettingValues, text } from '../../../program/s
 import { importPublicJwk } from '../../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command } from '../../define-command.ts';
 
 const SETTINGS = {
   ...CTL_SETTINGS,
@@ -17,17 +17,15 @@ const SETTINGS = {
   ),
 };
 
-export function registerCtlSigningKeys(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'signing-keys',
-    summary: "Show or write the public keys that a site's verifiers pin (--bundle-key, --freshness-key)",
-    settings: SETTINGS,
-    examples: [
-      'proofgate ctl signing-keys --site shop-eu-1 --out-dir keys --control-url https://control.example --token-file token',
-    ],
-    run: ({ settings }) => showSigningKeys(settings, context),
-  });
-}
+export const ctlSigningKeysCommand = command({
+  name: 'signing-keys',
+  summary: "Show or write the public keys that a site's verifiers pin (--bundle-key, --freshness-key)",
+  settings: SETTINGS,
+  examples: [
+    'proofgate ctl signing-keys --site shop-eu-1 --out-dir keys --control-url https://control.example --token-file token',
+  ],
+  run: ({ settings }, context) => showSigningKeys(settings, context),
+});
 
 async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: CliContext): Promise<void> {
   const { output } = context;

@@ -5,7 +5,7 @@ import { CliError, usageError } from '../../../program/errors.ts';
 import { readInputText, readStandardInput } from '../../../program/input-files.ts';
 import { list, type SettingValues, text } from '../../../program/settings.ts';
 import { visibleText } from '../../../program/visible-text.ts';
-import { type CliContext, defineCommand, type ProofgateCommand } from '../../define-command.ts';
+import { type CliContext, command, group } from '../../define-command.ts';
 
 /** Dumps of large gateways have tens of megabytes. */
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -14,22 +14,22 @@ const SETTINGS = {
   allowedRules: list(text('--allow <rule>', 'pass over what this rule finds')),
 };
 
-export function registerEnvoyLint(parent: ProofgateCommand, context: CliContext): void {
-  defineCommand(parent, context, {
-    name: 'lint',
-    summary: 'Find settings of a gateway that weaken or bypass the check',
-    positionals: {
-      file: 'bootstrap, config_dump, or manifests for Istio, Envoy Gateway or Gateway API; - for standard input',
-    },
-    settings: SETTINGS,
-    examples: [
-      'proofgate envoy lint envoy.yaml',
-      'curl -s http://127.0.0.1:9901/config_dump | proofgate envoy lint - --output json',
-      'proofgate envoy lint manifests.yaml --allow peer-certificate',
-    ],
-    run: ({ settings, positionals }) => lint(positionals.file, settings, context),
-  });
-}
+const lintCommand = command({
+  name: 'lint',
+  summary: 'Find settings of a gateway that weaken or bypass the check',
+  positionals: {
+    file: 'bootstrap, config_dump, or manifests for Istio, Envoy Gateway or Gateway API; - for standard input',
+  },
+  settings: SETTINGS,
+  examples: [
+    'proofgate envoy lint envoy.yaml',
+    'curl -s http://127.0.0.1:9901/config_dump | proofgate envoy lint - --output json',
+    'proofgate envoy lint manifests.yaml --allow peer-certificate',
+  ],
+  run: ({ settings, positionals }, context) => lint(positionals.file, settings, context),
+});
+
+export const envoyCommands = group('envoy', 'Check the configuration of gateways', [lintCommand]);
 
 async function lint(
   file: string,

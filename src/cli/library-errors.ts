@@ -1,0 +1,64 @@
+/**
+ * Errors of the libraries, as errors of the command line: the codes stay, and each gets its exit code here. The program
+ * loads this only when a command fails.
+ */
+import { BundleError, type BundleErrorCode, type BundleFault } from '../bundle/format/bundle-error.ts';
+import { ClientError, type ClientErrorCode } from '../client/client-error.ts';
+import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
+import { OperatorError } from '../client/operator/operator-error.ts';
+import { CliError, type FailureKind, toCliError } from '../program/errors.ts';
+
+/** Codes that are not wrong usage. */
+const CLIENT_KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {
+  origin_not_allowed: 'refused',
+  passport_expired: 'refused',
+  passport_mismatch: 'refused',
+  passport_required: 'refused',
+  timed_out: 'timed_out',
+  unreachable: 'unreachable',
+  response_incomplete: 'unreachable',
+};
+
+const ENROLL_KINDS: { readonly [F in EnrollFault]: FailureKind } = {
+  usage: 'usage',
+  refused: 'refused',
+  pending: 'timed_out',
+  unreachable: 'unreachable',
+};
+
+/** Wrong usage; every other code is about a bundle that is rejected. */
+const BUNDLE_USAGE: ReadonlySet<BundleErrorCode> = new Set([
+  'file_missing',
+  'file_unreadable',
+  'file_not_regular',
+  'file_too_large',
+  'file_not_written',
+  'signing_key_missing',
+  'previous_bundle',
+  'state_dir_in_use',
+]);
+
+/** Anything that was thrown, as the error to show. */
+export function fromLibraryError(error: unknown): CliError {
+  if (error instanceof OperatorError) return new CliError(error.kind, error.code, error.message);
+  if (error instanceof EnrollError) return new CliError(ENROLL_KINDS[error.kind], error.code, error.message);
+  if (error instanceof ClientError) {
+    return new CliError(CLIENT_KINDS[error.code] ?? 'usage', error.code, error.message);
+  }
+  return error instanceof BundleError ? fromBundleError(error) : toCliError(error);
+}
+
+function fromBundleError(error: BundleError): CliError {
+  const [first, ...more] = error.faults.map(describeFault);
+  const others = more.length === 0 ? '' : ` (and ${more.length} more: bundle lint lists them)`;
+  return new CliError(isRejectedBundle(error) ? 'refused' : 'usage', error.code, `${first}${others}`);
+}
+
+export function describeFault({ file, path, text }: BundleFault): string {
+  return path === '' ? `${file}: ${text}` : `${file}: ${path}: ${text}`;
+}
+
+/** Whether the error is about a bundle's content, not about reaching its files. */
+export function isRejectedBundle(error: unknown): error is BundleError {
+  return error instanceof BundleError && !BUNDLE_USAGE.has(error.code);
+}
