@@ -114,7 +114,7 @@ async function authenticateOperator(request: FastifyRequest, options: AccessOpti
     sessionCookie: request.cookies[sessionCookieName],
   };
   const principal = await counted(request, limits.failedSignIns, () => operators.authenticate(credentials));
-  // A browser adds its cookie to requests of other sites too, but never this header (docs/control.md "API").
+  // A browser adds its cookie to requests of other sites too, but never an Authorization header (docs/control.md "API").
   if (credentials.authorization === undefined) assertSameOrigin(request, origins);
   await limits.principal(request, principal.actor);
   request.principal = principal;

@@ -120,8 +120,8 @@ const STATUS_WORDS: { readonly [status: string]: string } = {
 };
 
 /**
- * Moves each description beside its schema, so that a named schema is identical in every response. A body that is not
- * JSON is marked with `contentMediaType`.
+ * Turns response schemas into OpenAPI responses. The description is beside the schema, so that a named schema is identical
+ * in every response. A schema of a body that is not JSON names its media type in `contentMediaType`.
  */
 function describedResponses(responses: JsonObject): JsonObject {
   return Object.fromEntries(

@@ -110,7 +110,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.removeRow(operation, [id], version, async (tx, _row, nowMs) => {
       await refuseUse(tx, id, Math.floor(nowMs / 1000));
-      // Publishers drop their state: a new site may reuse the identifier, and must not continue this chain.
+      // Distribution rereads the site: a new site may reuse the identifier, and must not continue this chain.
       tx.notify({ topic: 'site_published', reference: id });
       return {};
     });

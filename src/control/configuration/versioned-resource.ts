@@ -1,6 +1,6 @@
 /**
- * Base class of versioned resources. Each change runs in one transaction under one lock, requires a matching version,
- * writes one audit event with the resource before and after, and records what the next bundle must hold.
+ * Base class of versioned resources. Each change runs in one transaction under one lock and requires a matching version.
+ * It writes one audit event with the resource before and after, and records what the next bundle must hold.
  *
  * A resource describes itself with a {@link ResourceKind} and adds its rules in callbacks. Callbacks run inside the
  * transaction, so they must not use the network or have effects outside it.

@@ -1,6 +1,6 @@
 /**
- * Revokes keys. A revoked public key is rejected for ever, and all its living key IDs end in the same transaction,
- * because the holder of the private key can use them all.
+ * Revokes keys. A revoked public key is rejected for ever. All its living key IDs end in the same transaction, because
+ * the holder of the private key can use them all.
  * Source: docs/control.md "Enrollment".
  */
 import type { RowOf } from '../store/repositories/records.ts';

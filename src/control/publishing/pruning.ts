@@ -1,6 +1,6 @@
 /**
- * Prunes published documents. It keeps the two newest whole bundles, any that a target may still be fetching, and the
- * steps after the oldest of these, so that targets which are slightly behind can follow. Others load the whole bundle.
+ * Prunes published documents. It keeps the two newest whole bundles and any that a target may still be fetching. It also
+ * keeps the steps after the oldest of these, for targets that are slightly behind. Others load the whole bundle.
  */
 import type { Transaction } from '../store/transaction.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Publishes whole bundles: all of a site's content, with its derived keys in shards. The slow reading of keys happens
  * before the site's lock is taken; under the lock only later changes are read. If only clients and keys changed since
- * the previous documents, deltas publish those first, and a link to the whole bundle lets followers continue without
+ * the previous documents, deltas publish those first. A link to the whole bundle then lets followers continue without
  * fetching it.
  * Source: docs/bundle.md "Revision and head".
  */

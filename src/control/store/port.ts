@@ -46,8 +46,8 @@ export interface ControlStore {
   /** Receives notices of all instances, after their commit. @returns a function that unsubscribes */
   subscribe(listener: (notice: Notice) => void): () => void;
   /**
-   * Runs `work` while this instance holds the leader lock `name`; the signal aborts when it loses the lock. `work` should run until
-   * then. If it throws or returns early, that is reported, and after a pause any instance may lead again.
+   * Runs `work` while this instance holds the leader lock `name`; the signal aborts when it loses the lock. `work` should
+   * run until then. If it throws or returns early, that is reported, and after a pause any instance may lead again.
    * @returns a function that stops; it resolves when `work` has ended
    */
   lead(name: string, work: (signal: AbortSignal) => Promise<void>): () => Promise<void>;

@@ -6,7 +6,7 @@ import type { ControlApp } from '../app.ts';
 
 const HEALTH = object({ status: Type.Literal('ok') }, 'Health');
 
-/** @param isReady must be cheap: probes need no credentials */
+/** @param isReady returns known state without asking the database: a probe must cost nothing */
 export function registerHealthRoutes(app: ControlApp, isReady: () => boolean): void {
   app.get(
     '/healthz',
