@@ -1,4 +1,4 @@
-{{/* What cannot work, or would let a used proof pass again, is told before anything is installed: one sentence each. */}}
+{{/* Rejects values that cannot work or would allow a replay, before anything is installed. Each error is one sentence. */}}
 
 {{- define "proofgate.checks" -}}
 {{- include "proofgate.checks.nothing" . -}}
@@ -30,7 +30,7 @@
 {{- include "proofgate.checks.unprotected" . -}}
 {{- end -}}
 
-{{/* As a dependency it may be off: the parent decides. `helm lint` reports no failure of a template. */}}
+{{/* As a dependency both components may be disabled by the parent chart. `helm lint` does not report a template failure. */}}
 {{- define "proofgate.checks.nothing" -}}
 {{- $on := or .Values.verifier.enabled .Values.control.enabled .Values.test.enabled .Values.monitoring.dashboard.enabled -}}
 {{- if and (not $on) (eq .Template.BasePath (printf "%s/templates" .Chart.Name)) -}}
@@ -74,7 +74,7 @@
 {{- include "proofgate.checks.ca" (dict "name" "verifier.source.control.ca" "ref" $verifier.source.control.ca) -}}
 {{- end -}}
 
-{{/* One place remembers used proofs: a memory of each one's own is none that they share. */}}
+{{/* All verifiers must share one replay store: separate memory stores would accept a proof once each. */}}
 {{- define "proofgate.checks.replay" -}}
 {{- $verifier := .Values.verifier -}}
 {{- $redis := .Values.redis -}}
@@ -121,7 +121,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* One state directory is one process's. */}}
+{{/* Only one process can use a state directory. */}}
 {{- define "proofgate.checks.state" -}}
 {{- $verifier := .Values.verifier -}}
 {{- if $verifier.persistence.enabled -}}
@@ -268,7 +268,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What a pod needs to end in order, and five seconds to write the last records. */}}
+{{/* Minimum termination grace period: preStop, drain delay, drain timeout, and five seconds for the last records. */}}
 {{- define "proofgate.checks.ending" -}}
 {{- $values := .values -}}
 {{- $drainMs := 0 -}}

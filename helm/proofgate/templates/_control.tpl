@@ -1,4 +1,4 @@
-{{/* Where this release's Control is, and what is needed to trust it. */}}
+{{/* Addresses and CA certificates of this release's Control. */}}
 
 {{- define "proofgate.control.name" -}}
 {{- include "proofgate.componentName" (dict "root" . "component" "control") -}}
@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Its address in the cluster, for verifiers. */}}
+{{/* Control's cluster-internal URL, for verifiers. */}}
 {{- define "proofgate.control.serviceUrl" -}}
 {{- $scheme := eq .Values.control.tls.mode "none" | ternary "http" "https" -}}
 {{- printf "%s://%s.%s.svc:%d" $scheme (include "proofgate.control.name" .) .Release.Namespace (int .Values.control.service.port) -}}
@@ -121,7 +121,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* 288 is 0440: the group of the pod, and nobody else. */}}
+{{/* 288 is 0440: readable by the pod's group, not by others. */}}
 {{- define "proofgate.control.volumes" -}}
 {{- $control := .Values.control -}}
 - name: data
@@ -186,7 +186,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* Whether Control is given secrets that it wants for itself alone. */}}
+{{/* Whether a Secret holds the master key or the bootstrap token, which need mode 0600. */}}
 {{- define "proofgate.control.ownSecrets" -}}
 {{- if or .Values.control.masterKey.name .Values.control.bootstrapToken.name }}true{{ end -}}
 {{- end -}}

@@ -1,6 +1,6 @@
-{{/* What a verifier connects to, for its NetworkPolicy. */}}
+{{/* Egress ports of a verifier, for its NetworkPolicy. */}}
 
-{{/* Ports of Redis: those of its URL, and `redis.ports`. Sentinels tell of servers elsewhere; what a Secret's URL says is not known here. */}}
+{{/* Redis ports: those of `redis.url`, and `redis.ports`. Servers that Sentinels report, and a URL in a Secret, are unknown here. */}}
 {{- define "proofgate.redisPorts" -}}
 {{- $redis := .Values.redis -}}
 {{- $isSentinel := regexMatch "^rediss?-sentinel:" $redis.url -}}
@@ -15,7 +15,7 @@
 {{- $ports | uniq | toJson -}}
 {{- end -}}
 
-{{/* Port of a Control elsewhere: empty where it is this release's own, or none is followed. */}}
+{{/* Port of an external Control; empty for this release's own Control or without one. */}}
 {{- define "proofgate.verifier.controlPort" -}}
 {{- $url := include "proofgate.verifier.controlUrl" . -}}
 {{- if and $url (or (not (include "proofgate.verifier.ownControl" .)) .Values.control.tls.publicIssuer) -}}

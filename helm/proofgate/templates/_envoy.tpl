@@ -1,7 +1,7 @@
-{{/* files/envoy.yaml, which is envoy/envoy.yaml, for this release: addresses, TLS to the verifier, its health where there are several,
-and what callers sign for. */}}
+{{/* Renders files/envoy.yaml, a copy of envoy/envoy.yaml, for this release: addresses, TLS to the verifier, health checks of several
+verifiers, and the scheme that callers sign. */}}
 
-{{/* The text with one passage exchanged. What is not there would be left as it is: refused. */}}
+{{/* Replaces one passage of the text; fails if the text does not contain it. */}}
 {{- define "proofgate.envoy.exchanged" -}}
 {{- if not (contains .passage .text) -}}
 {{- fail (printf "files/envoy.yaml does not hold %q: this chart is broken." .passage) -}}

@@ -64,7 +64,7 @@ default
 {{- end -}}
 {{- end -}}
 
-{{/* What the `restricted` standard asks of a container, and a root file system that nobody writes to. */}}
+{{/* Container settings of the `restricted` Pod Security Standard, and a read-only root file system. */}}
 {{- define "proofgate.containerSecurity" -}}
 allowPrivilegeEscalation: false
 capabilities:
@@ -76,8 +76,8 @@ seccompProfile:
 {{- end -}}
 
 {{/*
-The pod's share of it. OnRootMismatch: with any other policy each mount would give the group access to the files of a volume that was
-used before, and Control refuses a master key that its group may read.
+Pod settings of the same standard. OnRootMismatch: with any other policy each mount would give the group access to the files of a used
+volume, and Control rejects a master key that its group can read.
 */}}
 {{- define "proofgate.podSecurity" -}}
 {{- $required := dict "runAsNonRoot" true "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
@@ -90,7 +90,7 @@ used before, and Control refuses a master key that its group may read.
 {{- merge $required $asked | toYaml -}}
 {{- end -}}
 
-{{/* Where pods run. */}}
+{{/* Scheduling of the pods. */}}
 {{- define "proofgate.scheduling" -}}
 {{- $values := index .root.Values .component -}}
 {{- with $values.nodeSelector }}
@@ -117,7 +117,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* A container that waits before it is told to end. Servers older than 1.30 know no `sleep`. */}}
+{{/* A preStop hook that delays SIGTERM. Kubernetes before 1.30 does not support `sleep`. */}}
 {{- define "proofgate.lifecycle" -}}
 {{- $seconds := int .seconds -}}
 {{- if gt $seconds 0 }}
@@ -133,14 +133,14 @@ lifecycle:
 {{- end }}
 {{- end -}}
 
-{{/* Asks for the same as the liveness probe, within the container, which has Node.js and no shell. */}}
+{{/* The liveness check as a command inside the container, which has Node.js and no shell. */}}
 {{- define "proofgate.livenessCommand" -}}
 - node
 - -e
 - {{ printf "require('node:http').get('http://localhost:%v/livez', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))" . | quote }}
 {{- end }}
 
-{{/* Both programs serve these two paths on their admin listener. The kubelet's gRPC probe knows no TLS, so it is not used. */}}
+{{/* Both programs serve these two paths on their admin listener. The kubelet's gRPC probe does not support TLS, so it is not used. */}}
 {{- define "proofgate.probes" -}}
 startupProbe:
   httpGet: { path: /livez, port: {{ . }} }
@@ -158,7 +158,7 @@ readinessProbe:
   failureThreshold: 2
 {{- end -}}
 
-{{/* `--name=value` for each setting; a list gives its flag again for each value. */}}
+{{/* `--name=value` for each setting; a list repeats its flag for each value. */}}
 {{- define "proofgate.settingArgs" -}}
 {{- range $name, $value := . }}
 {{- range (kindIs "slice" $value | ternary $value (list $value)) }}
@@ -167,12 +167,12 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
-{{/* Numbers of a values file are floating: large ones would be printed with an exponent. */}}
+{{/* Helm parses numbers as floating point and would print large ones with an exponent. */}}
 {{- define "proofgate.settingText" -}}
 {{- if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
 
-{{/* Whether a reference to certificates names any: takes the reference. */}}
+{{/* Whether a CA reference names a ConfigMap or a Secret: takes the reference. */}}
 {{- define "proofgate.caGiven" -}}
 {{- if or .configMap .secret }}true{{ end -}}
 {{- end -}}

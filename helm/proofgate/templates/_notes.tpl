@@ -1,4 +1,4 @@
-{{/* What to do next. */}}
+{{/* Text of NOTES.txt: the next steps. */}}
 
 {{- define "proofgate.notes" -}}
 {{- $namespace := .Release.Namespace -}}

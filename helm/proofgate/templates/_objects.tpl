@@ -1,4 +1,4 @@
-{{/* Objects that both programs have: each takes (dict "root" $ "component" …). */}}
+{{/* Objects of both components: each takes (dict "root" $ "component" …). */}}
 
 {{- define "proofgate.claim" -}}
 {{- $persistence := (index .root.Values .component).persistence -}}
@@ -43,14 +43,14 @@ metadata:
   {{- include "proofgate.metadata" . | nindent 2 }}
 spec:
   maxUnavailable: {{ (index .root.Values .component).podDisruptionBudget.maxUnavailable }}
-  # One that is not ready serves nobody: it may go.
+  # A pod that is not ready serves no clients, so it can be evicted.
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       {{- include "proofgate.selectorLabels" . | nindent 6 }}
 {{- end -}}
 
-{{/* A certificate by cert-manager: also takes "host", the Service's name. */}}
+{{/* A cert-manager Certificate: also takes "host", the Service's name. */}}
 {{- define "proofgate.certificate" -}}
 {{- $tls := (index .root.Values .component).tls -}}
 {{- $host := include "proofgate.componentName" . -}}
@@ -79,7 +79,7 @@ spec:
     {{- end }}
 {{- end -}}
 
-{{/* Scraped by pod addresses, over a Service of its own, so that the one for clients does not lead to the admin listener. */}}
+{{/* A separate Service for scraping, so that the Service for clients does not expose the admin listener. */}}
 {{- define "proofgate.metricsService" -}}
 apiVersion: v1
 kind: Service

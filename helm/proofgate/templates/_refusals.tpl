@@ -1,4 +1,4 @@
-{{/* Ways around what the chart decides: variables that override it, secrets where everybody reads them, ports for the world. */}}
+{{/* Rejects values that bypass the chart's settings: variables that override flags, readable secrets, exposed ports. */}}
 
 {{- define "proofgate.checks.unprotected" -}}
 {{- range $component := list "verifier" "control" -}}
@@ -31,7 +31,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The program reads its settings from PROOFGATE_…, and of two variables of one name Kubernetes takes the later, which would be this one. */}}
+{{/* The program reads settings from PROOFGATE_… variables, and Kubernetes uses the last of two variables with the same name. */}}
 {{- define "proofgate.checks.environment" -}}
 {{- $name := .name -}}
 {{- range .variables -}}
@@ -46,7 +46,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Whoever has the private key of a bundle signs bundles: it is for no cluster. */}}
+{{/* A private bundle key can sign bundles, so it must not be in a cluster. */}}
 {{- define "proofgate.checks.publicKeys" -}}
 {{- $name := .name -}}
 {{- range $file, $content := .keys -}}
@@ -56,7 +56,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Pods are made anew when this annotation changes; of two of one name it would be the other that counts. */}}
+{{/* A change of this annotation restarts the pods, so a user's annotation of the same name must not replace it. */}}
 {{- define "proofgate.checks.annotations" -}}
 {{- $name := .name -}}
 {{- range $annotation, $value := .annotations -}}
@@ -67,8 +67,8 @@
 {{- end -}}
 
 {{/*
-A user or password in a URL, before its host, whose scheme proxies leave out, or in its query: what is rendered is for everybody who may
-read pods or ConfigMaps. Takes a text, a list of them, or anything else.
+Rejects credentials in a URL, before its host or in its query, because everyone who can read pods or ConfigMaps would see them. A proxy's
+URL may have no scheme. Takes a text, a list of texts, or anything else.
 */}}
 {{- define "proofgate.checks.credentials" -}}
 {{- $name := .name -}}

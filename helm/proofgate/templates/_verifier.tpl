@@ -1,4 +1,4 @@
-{{/* The verifier's container and volumes, for a deployment's pod and for a sidecar alike. */}}
+{{/* The verifier's container and volumes, for a deployment and for a sidecar. */}}
 
 {{- define "proofgate.verifier.name" -}}
 {{- include "proofgate.componentName" (dict "root" . "component" "verifier") -}}
@@ -8,12 +8,12 @@
 {{- if or .Values.redis.url .Values.redis.urlSecret.name }}true{{ end -}}
 {{- end -}}
 
-{{/* Whether it follows this release's Control. */}}
+{{/* Whether the verifier uses this release's Control. */}}
 {{- define "proofgate.verifier.ownControl" -}}
 {{- if and .Values.control.enabled (not .Values.verifier.source.control.url) }}true{{ end -}}
 {{- end -}}
 
-{{/* Empty where it follows none. */}}
+{{/* URL of the verifier's Control; empty without one. */}}
 {{- define "proofgate.verifier.controlUrl" -}}
 {{- if include "proofgate.verifier.ownControl" . -}}
 {{- include "proofgate.control.verifierUrl" . -}}
@@ -51,12 +51,12 @@
 {{- include "proofgate.verifier.trustData" . | sha256sum -}}
 {{- end -}}
 
-{{/* Whether it is a sidecar that is asked on a socket, in a volume that it shares with the gateway's container. */}}
+{{/* Whether it is a sidecar with a socket, in a volume that it shares with the gateway's container. */}}
 {{- define "proofgate.verifier.hasSocket" -}}
 {{- if and (eq .Values.verifier.mode "sidecar") (not .Values.verifier.sidecar.loopback.enabled) }}true{{ end -}}
 {{- end -}}
 
-{{/* Where the gateway's container asks a sidecar: `unix:PATH`, or HOST:PORT on loopback. */}}
+{{/* Listen address of a sidecar: `unix:PATH`, or HOST:PORT on loopback. */}}
 {{- define "proofgate.verifier.sidecarAddress" -}}
 {{- $sidecar := .Values.verifier.sidecar -}}
 {{- if include "proofgate.verifier.hasSocket" . -}}
@@ -114,8 +114,8 @@
 {{- end -}}
 
 {{/*
-A URL from a Secret comes by PROOFGATE_REPLAY: arguments are for everybody on the machine to read. What it holds is not known here; beside
---redis-timeout, which is the default's, the program refuses `memory`, of which several verifiers would each have their own.
+A URL from a Secret is passed in PROOFGATE_REPLAY, because every user of the node can read arguments. Its content is unknown here. Because of
+--redis-timeout, set to its default, the program rejects `memory`, with which several verifiers would not share a store.
 */}}
 {{- define "proofgate.verifier.replayArgs" -}}
 {{- $redis := .Values.redis -}}
@@ -155,14 +155,14 @@ A URL from a Secret comes by PROOFGATE_REPLAY: arguments are for everybody on th
 {{- end }}
 {{- end -}}
 
-{{/* Behind a headless Service Envoy asks each verifier for its health, and must have turned to others before one ends. Empty elsewhere. */}}
+{{/* Drain delay behind a headless Service, during which Envoy's health checks move it to other verifiers. Empty otherwise. */}}
 {{- define "proofgate.verifier.headlessDrainDelay" -}}
 {{- if and (eq .Values.verifier.mode "deployment") .Values.verifier.service.headless -}}
 5s
 {{- end -}}
 {{- end -}}
 
-{{/* True when Control is followed and trusted by certificates of a ConfigMap or Secret. */}}
+{{/* True when the CA certificates for Control come from a ConfigMap or Secret. */}}
 {{- define "proofgate.verifier.followsWithCa" -}}
 {{- if include "proofgate.verifier.controlUrl" . -}}
 {{- include "proofgate.caGiven" (include "proofgate.verifier.controlCa" . | fromYaml) -}}
@@ -205,8 +205,8 @@ A URL from a Secret comes by PROOFGATE_REPLAY: arguments are for everybody on th
 {{- end -}}
 
 {{/*
-Modes: 288 is 0440, for the group of the chart's own pod. A sidecar's pod is another's, whose group is not known: there 292, 0444, in a
-volume that the sidecar alone mounts.
+Modes: 288 is 0440, for the group of the chart's own pod. The group of a sidecar's pod is unknown, so it gets 292 (0444), in a volume that
+only the sidecar mounts.
 */}}
 {{- define "proofgate.verifier.volumes" -}}
 {{- $verifier := .Values.verifier -}}
@@ -263,14 +263,14 @@ volume that the sidecar alone mounts.
 {{- end }}
 {{- end -}}
 
-{{/* Whether pods are replaced one after another: with a state directory that outlives them, and without Redis. */}}
+{{/* Whether there is only one verifier at a time: with a persistent state directory, or without Redis. */}}
 {{- define "proofgate.verifier.isAlone" -}}
 {{- if or .Values.verifier.persistence.enabled (not (include "proofgate.redisGiven" .)) }}true{{ end -}}
 {{- end -}}
 
 {{/*
-How long a new verifier is ready before the next one goes. DNS tells of it by a headless Service, as late as caches on the way let it (30 s
-in a cluster's usual CoreDNS) and Envoy asks (5 s): until then those that Envoy knows must live.
+Seconds that a new verifier must be ready before the next one is replaced. Behind a headless Service Envoy discovers it by DNS, after the
+cache time (30 s in a usual CoreDNS) and Envoy's refresh interval (5 s). Until then the verifiers that Envoy knows must run.
 */}}
 {{- define "proofgate.verifier.minReadySeconds" -}}
 {{- $seconds := .Values.verifier.minReadySeconds -}}
@@ -325,7 +325,7 @@ it with this chart's own context: {{ include "proofgate.sidecar" .Subcharts.proo
     {{- include "proofgate.verifier.mounts" . | nindent 4 }}
 {{- end -}}
 
-{{/* What it mounts, below the pod's `volumes`. */}}
+{{/* The sidecar's volumes, below the pod's `volumes`. */}}
 {{- define "proofgate.sidecarVolumes" -}}
 {{- include "proofgate.verifier.volumes" . -}}
 {{- end -}}
