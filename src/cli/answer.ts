@@ -1,4 +1,4 @@
-/** The answer to a request, shown: its body as it comes, or everything as one JSON object. */
+/** Writes the response to a request: its body as it arrives, or the whole response as one JSON object. */
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,7 +9,7 @@ import { REASON_HEADER } from '../protocol/wire-names.ts';
 
 export interface AnswerOptions {
   readonly output: Output;
-  /** Whether status and headers come before the body; in JSON they always do. */
+  /** Whether to write status and headers before the body; JSON always includes them. */
   readonly include: boolean;
 }
 
@@ -35,7 +35,7 @@ export async function showAnswer(
 
 const LINE_FEED = 0x0a;
 
-/** As it comes; a person's next line begins on a line of its own. */
+/** Streams the body, and ends it with a line break for a terminal. */
 async function writeBody(chunks: AsyncIterable<Buffer>, { stdout }: Output): Promise<void> {
   let last: number | undefined;
   for await (const chunk of chunks) {
@@ -51,7 +51,7 @@ function headText({ statusCode, statusText, headers }: ResponseHead): string {
   return `HTTP/1.1 ${`${statusCode} ${statusText}`.trim()}\n${lines.join('')}\n`;
 }
 
-/** What is held in memory to be written as JSON. */
+/** Maximum size of a body in memory for JSON output. */
 const MAX_JSON_BODY_BYTES = 16 * 1024 * 1024;
 
 async function jsonAnswer(head: ResponseHead, body: Readable): Promise<JsonMembers> {

@@ -1,6 +1,6 @@
 /**
- * Turns a command's declaration into a commander command: flags, help, and an action that reads the settings from
- * all their sources first. Commander parses; what a value means is for `settings.ts` alone.
+ * Converts a command's declaration to a commander command with flags, help, and an action that first reads the settings from
+ * all sources. Commander only parses the command line; `settings.ts` validates values.
  */
 import { Command, Option } from 'commander';
 import { usageError } from '../program/errors.ts';
@@ -22,10 +22,10 @@ import {
 
 export type { CliContext };
 
-/** Arguments without a flag: their descriptions by name, in their order. Those whose names end in `?` may be left out. */
+/** Positional arguments in order: descriptions by name. A name that ends in `?` is optional. */
 export type PositionalDeclarations = { readonly [name: string]: string };
 
-/** By their names without the question mark. */
+/** Values by name without the question mark. */
 export type PositionalValues<P extends PositionalDeclarations> = {
   readonly [N in keyof P as N extends `${infer Name}?` ? Name : N]: N extends `${string}?`
     ? string | undefined
@@ -39,23 +39,23 @@ export interface CommandInput<S extends SettingDeclarations, P extends Positiona
 
 export interface CommandDeclaration<S extends SettingDeclarations, P extends PositionalDeclarations> {
   readonly name: string;
-  /** One line; begins with a capital, ends without a full stop. */
+  /** One line with a capital first letter and without a full stop. */
   readonly summary: string;
   readonly positionals?: P;
-  /** Every command has `--config` and `--output` beside them. */
+  /** Every command also has `--config` and `--output`. */
   readonly settings: S;
-  /** Whole command lines. */
+  /** Complete command lines. */
   readonly examples: readonly string[];
-  /** Imports what is heavy itself, so that other commands need not wait for it. Fails by throwing CliError. */
+  /** Imports heavy modules itself, so that other commands start faster. @throws CliError */
   run(input: CommandInput<S, P>, context: CliContext): Promise<void>;
 }
 
 const OUTPUT_SETTING = withDefault(choice('--output <format>', 'how to answer', OUTPUT_FORMATS), 'text');
 
-/** A command whose toggles also take `true` and `false`, after `=` or as the next word; commander knows no such flags. */
+/** A command whose toggles also accept `true` and `false`, after `=` or as the next word, which commander does not support. */
 export class ProofgateCommand extends Command {
   readonly #toggles = new Set<string>();
-  /** Every setting of the command, `--config` and `--output` among them; a group has none. */
+  /** All settings of the command, including `--config` and `--output`; a group has none. */
   settings: readonly Setting<unknown>[] = [];
 
   override createCommand(name?: string): ProofgateCommand {
@@ -73,7 +73,7 @@ export class ProofgateCommand extends Command {
     return super.parseOptions([...plain, ...args.slice(flags.length)]);
   }
 
-  /** `--toggle false` as `--toggle=false`. */
+  /** Converts `--toggle false` to `--toggle=false`. */
   #joined(args: readonly string[]): readonly string[] {
     return args.flatMap((arg, index) => {
       const isValueOf = (toggle: string | undefined) =>
@@ -176,7 +176,7 @@ function positionalValues<P extends PositionalDeclarations>(
   names: readonly string[],
   command: Command,
 ): PositionalValues<P> {
-  // Commander has refused a line with more or fewer of them.
+  // Commander has already rejected a line with more or fewer arguments.
   const entries = names.map((name, i) =>
     name.endsWith('?') ? [name.slice(0, -1), command.args[i]] : [name, command.args[i] ?? ''],
   );

@@ -8,7 +8,7 @@ import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts'
 import { OperatorError } from '../client/operator/operator-error.ts';
 import { CliError, type FailureKind, toCliError } from '../program/errors.ts';
 
-/** Codes that are not wrong usage. */
+/** Codes that are not usage errors. */
 const CLIENT_KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {
   origin_not_allowed: 'refused',
   passport_expired: 'refused',
@@ -26,7 +26,7 @@ const ENROLL_KINDS: { readonly [F in EnrollFault]: FailureKind } = {
   unreachable: 'unreachable',
 };
 
-/** Wrong usage; every other code is about a bundle that is rejected. */
+/** Codes of usage errors; every other code is about a rejected bundle. */
 const BUNDLE_USAGE: ReadonlySet<BundleErrorCode> = new Set([
   'file_missing',
   'file_unreadable',
@@ -38,7 +38,7 @@ const BUNDLE_USAGE: ReadonlySet<BundleErrorCode> = new Set([
   'state_dir_in_use',
 ]);
 
-/** Anything that was thrown, as the error to show. */
+/** Converts any thrown value to the error to show. */
 export function fromLibraryError(error: unknown): CliError {
   if (error instanceof OperatorError) return new CliError(error.kind, error.code, error.message);
   if (error instanceof EnrollError) return new CliError(ENROLL_KINDS[error.kind], error.code, error.message);

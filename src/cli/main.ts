@@ -1,10 +1,10 @@
-/** Where the process begins: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
+/** Entry point of the process: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
 import { EXIT_CODES, systemErrorCode, toCliError, usageError } from '../program/errors.ts';
 import { Output } from '../program/output.ts';
 import { runCli } from './program.ts';
 import { packageVersion } from './version.ts';
 
-// Libraries trace what they send when this is set, passwords too.
+// With this variable libraries log what they send, including passwords.
 delete process.env.DEBUG;
 
 const output = new Output(process.stdout, process.stderr, process.env);
@@ -15,7 +15,7 @@ process.on('uncaughtException', (error) => {
 });
 
 process.stdout.on('error', (error) => {
-  // Whoever reads our answer may have had enough of it, as `head` does.
+  // The reader may close the pipe early, as `head` does.
   if (systemErrorCode(error) === 'EPIPE') process.exit(EXIT_CODES.done);
   output.error(
     usageError('output_not_written', `standard output cannot be written (${systemErrorCode(error)})`),

@@ -1,10 +1,10 @@
-/** The program: its commands, and how whatever goes wrong in them comes out. */
+/** The command-line program: its commands and its error output. */
 import { CommanderError } from 'commander';
 import { CliError, EXIT_CODES, usageError } from '../program/errors.ts';
 import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../program/output.ts';
 import { type CliContext, type CommandLineNode, ProofgateCommand } from './define-command.ts';
 
-/** In the order of the help. */
+/** Commands in the order of the help. */
 const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([
   ['keygen', async () => (await import('./commands/keygen-command.ts')).keygenCommand],
   ['enroll', async () => (await import('./commands/enroll-command.ts')).enrollCommand],
@@ -45,7 +45,7 @@ async function errorToShow(error: unknown): Promise<CliError> {
   return (await import('./library-errors.ts')).fromLibraryError(error);
 }
 
-/** Node.js would then take any certificate, of databases and collectors as well. @throws CliError `certificates_unchecked` */
+/** With it Node.js accepts any certificate, also of databases and collectors. @throws CliError `certificates_unchecked` */
 function assertCertificatesChecked(env: Environment): void {
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     throw usageError(
@@ -56,9 +56,9 @@ function assertCertificatesChecked(env: Environment): void {
 }
 
 /**
- * Commander's own view of the commands: what a line must look like to be taken. A line that begins with a command's name needs no other: a
- * verifier would keep them for as long as it runs.
- * @param first of the command line; without a command's name all are there
+ * Builds the commander program. For a command line that begins with a command's name only that command is built: otherwise a
+ * verifier would keep all of them in memory.
+ * @param first first argument; if it names no command, all commands are built
  */
 export async function buildProgram(context: CliContext, first?: string): Promise<ProofgateCommand> {
   const program = new ProofgateCommand('proofgate')
@@ -81,7 +81,7 @@ export async function buildProgram(context: CliContext, first?: string): Promise
   return program;
 }
 
-/** Commander's own errors, as ours. */
+/** Converts commander's errors to errors of this program. */
 const CODES: { readonly [code: string]: string } = {
   'commander.unknownOption': 'unknown_flag',
   'commander.unknownCommand': 'unknown_command',
@@ -97,7 +97,7 @@ function toUsageError(error: CommanderError): CliError {
   return usageError(CODES[error.code] ?? 'usage', error.message.replace(/^error: /, ''));
 }
 
-/** For errors that come before settings are read. */
+/** Finds the output format for errors before the settings are read. */
 function requestedFormat(args: readonly string[], env: Environment): OutputFormat {
   const flag = args.lastIndexOf('--output');
   const joined = args.findLast((arg) => arg.startsWith('--output='))?.slice('--output='.length);

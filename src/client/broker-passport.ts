@@ -1,4 +1,4 @@
-/** A passport that a broker made: used only when it says what the profile says, for the key at hand. */
+/** Reads a passport from a broker and checks that it matches the signing profile and the holder key. */
 import { parsePassport } from '../protocol/passport.ts';
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { ClientError } from './client-error.ts';
@@ -14,7 +14,7 @@ export interface PassportExpectation {
 
 /**
  * Its signature is not checked: only the verifier knows the broker's key.
- * @param text compact JWS, perhaps with a line break at its end
+ * @param text compact JWS, optionally with a trailing line break
  * @throws ClientError `passport_malformed`, `passport_expired`, `passport_mismatch`
  */
 export function readBrokerPassport(

@@ -1,9 +1,9 @@
-/** Certificates that a person names to trust instead of the system's. */
+/** Validates CA certificates that replace the system's trust store. */
 import { X509Certificate } from 'node:crypto';
 import { ClientError } from './client-error.ts';
 
 /**
- * The same text when it can be trusted as a whole. Node trusts nobody, and says nothing, when it holds no certificate.
+ * Returns the text if every certificate in it is valid. Node silently trusts no server when the text has no certificate.
  * @throws ClientError `ca_invalid`
  */
 export function checkedCaPem(caPem: string): string {
@@ -12,7 +12,7 @@ export function checkedCaPem(caPem: string): string {
     for (const certificate of certificates) new X509Certificate(certificate);
     if (certificates.length > 0) return caPem;
   } catch {
-    // Falls through: one that cannot be read is as bad as none.
+    // Falls through: an invalid certificate is handled like a missing one.
   }
   throw new ClientError('ca_invalid', 'the CA file holds no certificate in PEM, or one that cannot be read');
 }

@@ -1,23 +1,23 @@
-/** What a client refuses, as a closed union of stable codes. Messages never hold key or passport. */
+/** Errors of a client, with a closed union of stable codes. Messages never contain a key or a passport. */
 
 export type ClientErrorCode =
   /** The profile file is not in its format. */
   | 'profile_invalid'
   | 'profile_not_found'
   | 'profile_ambiguous'
-  /** The profile that was named is for another method or path. */
+  /** The named profile is for another method or path. */
   | 'profile_mismatch'
   | 'method_invalid'
   | 'url_invalid'
-  /** The target is not one that every upstream reads alike. */
+  /** Upstreams could interpret the target in different ways. */
   | 'url_not_canonical'
   | 'origin_not_allowed'
   | 'header_invalid'
-  /** A header whose value the client itself decides. */
+  /** A header that the client itself sets. */
   | 'header_reserved'
-  /** A header that has to be signed was not given. */
+  /** A header that must be signed is missing. */
   | 'header_missing'
-  /** A header that has to be signed was given more than once. */
+  /** A header that must be signed occurs more than once. */
   | 'header_repeated'
   | 'ttl_out_of_range'
   | 'key_id_missing'
@@ -27,12 +27,12 @@ export type ClientErrorCode =
   | 'passport_expired'
   /** The broker's passport is for another key, audience or identity. */
   | 'passport_mismatch'
-  /** Passport or transcript would be longer than a verifier reads. */
+  /** The passport or transcript would exceed the verifier's limit. */
   | 'credentials_too_large'
   | 'ca_invalid'
-  /** No connection, or it ended before an answer. */
+  /** No connection, or it closed before a response. */
   | 'unreachable'
-  /** The connection ended within the answer. */
+  /** The connection closed during the response. */
   | 'response_incomplete'
   | 'timed_out';
 

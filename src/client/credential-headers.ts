@@ -1,4 +1,4 @@
-/** The three header values of a signed request: whoever holds them can make that request once. */
+/** The three header values of a signed request. They are secret: their holder can send that request once. */
 import { inspect } from 'node:util';
 
 const REDACTED = '[redacted]';
@@ -10,7 +10,7 @@ export interface CredentialHeaderValues {
   readonly signature: string;
 }
 
-/** Keeps the values out of logs: as text, as JSON and when inspected it is `[redacted]`. */
+/** Keeps the values out of logs: converted to text or JSON, or inspected, it is `[redacted]`. */
 export class CredentialHeaders {
   readonly #values: CredentialHeaderValues;
 
@@ -18,7 +18,7 @@ export class CredentialHeaders {
     this.#values = values;
   }
 
-  /** For whoever sends the request or hands it on. */
+  /** The plain values. Call it only to send the request or to pass the values on. */
   reveal(): CredentialHeaderValues {
     return this.#values;
   }

@@ -1,5 +1,5 @@
 /**
- * Which of a signer's templates a path is for, by the verifier's own rule.
+ * Matches a path to a signer's templates by the verifier's own rule.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
 import { foldSegment, type PathTemplate } from '../protocol/path-template.ts';

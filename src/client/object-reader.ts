@@ -1,4 +1,4 @@
-/** Reads an object that nobody has vouched for, member by member; a fault names the place where it stands. */
+/** Reads an untrusted object member by member. An error names the place of the fault. */
 import { isJsonObject, type JsonObject } from '../protocol/strict-json.ts';
 
 /** Makes the error for a fault. @param place such as `profiles[0].method`; empty for the whole document */
@@ -9,7 +9,7 @@ export class ObjectReader {
   readonly #place: string;
   readonly #object: JsonObject;
 
-  /** @throws whatever `faultAt` makes, here and in every method */
+  /** @throws the error of `faultAt`, here and in every method */
   constructor(value: unknown, place: string, faultAt: FaultAt) {
     this.#faultAt = faultAt;
     this.#place = place;
@@ -47,7 +47,7 @@ export class ObjectReader {
     return values.map((value, i) => new ObjectReader(value, this.#at(`${member}[${i}]`), this.#faultAt));
   }
 
-  /** A list of texts, each once; absent is the empty list. */
+  /** A list of distinct texts; empty when absent. */
   texts(
     member: string,
     accepts: (value: unknown) => value is string,

@@ -1,10 +1,10 @@
-/** Headers that a person gives for a request, and which of them a transcript signs. */
+/** Parses the headers of a request and selects those that the transcript signs. */
 import { isSignableHeaderName } from '../protocol/identifiers.ts';
 import type { SignedHeader } from '../protocol/transcript.ts';
 import { VENDOR_PREFIX } from '../protocol/wire-names.ts';
 import { ClientError } from './client-error.ts';
 
-/** Name as given, value without optional white space at its ends. */
+/** Name as given; value without leading and trailing white space. */
 export interface RequestHeader {
   readonly name: string;
   readonly value: string;
@@ -12,7 +12,7 @@ export interface RequestHeader {
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
-/** The client itself decides these, or they change how the message is framed (RFC 9112 sections 6 and 7). */
+/** The client itself sets these, or they change the message framing (RFC 9112 sections 6 and 7). */
 const RESERVED: ReadonlySet<string> = new Set([
   'authorization',
   'connection',
@@ -47,7 +47,7 @@ export function parseHeaderLine(line: string): RequestHeader {
 
 /**
  * The headers to sign: the route's and the caller's, sorted by name.
- * @param extraNames names that the caller wants signed beyond the route's, in any case
+ * @param extraNames further header names to sign, case-insensitive
  * @throws ClientError `header_invalid`, `header_missing`, `header_repeated`
  */
 export function selectSignedHeaders(

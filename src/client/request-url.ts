@@ -1,6 +1,6 @@
 /**
- * The URL that a person gives, taken apart without changing a byte of its target: what is signed is what is
- * sent. `new URL()` would resolve dot segments, escape characters and read `\` as `/`.
+ * Splits a request URL without changing a byte of its target, so that the signed target is the one that is sent.
+ * `new URL()` would resolve dot segments, escape characters and read `\` as `/`.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
 import {
@@ -22,7 +22,7 @@ export interface RequestUrl {
   readonly port: number;
   /** `scheme://authority`. */
   readonly origin: string;
-  /** Path and query exactly as given; `/` stands in for a path that is empty (RFC 9112 section 3.2.1). */
+  /** Path and query exactly as given; `/` for an empty path (RFC 9112 section 3.2.1). */
   readonly target: string;
 }
 

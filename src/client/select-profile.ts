@@ -1,11 +1,11 @@
-/** Which profile of a file fits a request. */
+/** Selects the profile of a file that fits a request. */
 import { pathOf } from '../protocol/request-target.ts';
 import { ClientError } from './client-error.ts';
 import { matchTemplates } from './match-templates.ts';
 import type { RequestUrl } from './request-url.ts';
 import type { RouteProfile } from './signing-profile.ts';
 
-/** How the caller names a profile; `only_fit`: it is found from method and path. */
+/** How to find a profile; `only_fit`: by method and path. */
 export type ProfileChoice =
   | { readonly kind: 'only_fit' }
   | { readonly kind: 'name'; readonly name: string }

@@ -1,6 +1,6 @@
 /**
- * Sends a signed request over HTTP/1.1 with exactly the target that was signed, once: no redirect is followed
- * and nothing is sent again, since a proof is good for one request.
+ * Sends a signed request over HTTP/1.1 with exactly the signed target. It follows no redirect and never retries, because a
+ * proof is valid for one request.
  */
 import {
   type ClientRequest,
@@ -24,28 +24,28 @@ export interface ConnectAddress {
 }
 
 export interface RequestToSend {
-  /** Upper case: Node's HTTP client knows no other. */
+  /** Upper case, because Node's HTTP client supports no other. */
   readonly method: string;
   readonly url: RequestUrl;
-  /** The credentials among them; never `Host`, `Content-Length` or a header of one connection. */
+  /** Includes the credentials; never `Host`, `Content-Length` or a hop-by-hop header. */
   readonly headers: readonly RequestHeader[];
   readonly body: Uint8Array | undefined;
-  /** For the whole exchange, the answer's body included. */
+  /** Timeout of the whole exchange, including the response body. */
   readonly timeoutMs: number;
   /** Certificates (PEM) to trust instead of the system's; https only. */
   readonly caPem: string | undefined;
-  /** Where to connect instead of the URL's host and port; name and certificate stay the URL's. */
+  /** Connects to this address in place of the URL's host and port; `Host` and the certificate check still use the URL. */
   readonly connectTo: ConnectAddress | undefined;
 }
 
 export interface ResponseHead {
   readonly statusCode: number;
   readonly statusText: string;
-  /** In the order and spelling of the answer. */
+  /** In the order and spelling of the response. */
   readonly headers: readonly RequestHeader[];
 }
 
-/** Must read the body to its end or leave by throwing. */
+/** Must read the body to its end or throw. */
 export type ResponseReceiver<T> = (head: ResponseHead, body: Readable) => Promise<T>;
 
 /** @throws ClientError `method_invalid`, `ca_invalid`, `unreachable`, `response_incomplete`, `timed_out` */
@@ -91,9 +91,9 @@ function openMessage(request: RequestToSend, signal: AbortSignal): ClientRequest
 
 function tlsOptions({ url, caPem }: RequestToSend) {
   return {
-    // An address cannot stand in the server name extension (RFC 6066 section 3).
+    // The server name extension cannot contain an IP address (RFC 6066 section 3).
     servername: isIP(url.host) === 0 ? url.host : '',
-    // Whatever address was connected to, the certificate must be the URL's.
+    // The certificate must match the URL's host, also with another connect address.
     checkServerIdentity: (_connected: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
       checkServerIdentity(url.host, certificate),
     rejectUnauthorized: true,
@@ -109,7 +109,7 @@ function responseTo(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     message.on('response', resolve);
-    // Stays: after the answer began, errors of the connection reach the answer's stream as well.
+    // Not removed: after the response began, connection errors also reach the response stream.
     message.on('error', (error: NodeJS.ErrnoException) => {
       reject(signal.aborted ? timedOut() : new ClientError('unreachable', describe(error)));
     });
@@ -133,9 +133,9 @@ function timedOut(): ClientError {
   return new ClientError('timed_out', 'no whole answer came in time; the request may have been carried out');
 }
 
-/** The error of a connection, which holds nothing of the request. */
+/** Converts a connection error to one without request data. */
 function describe(error: NodeJS.ErrnoException): string {
-  // Several addresses tried in vain come as an AggregateError without a message of its own.
+  // A failure on several addresses is an AggregateError without a message.
   return error.message === '' ? (error.code ?? 'no connection') : error.message;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Signs one request: a passport that says who the caller is, and a proof that they made exactly this request.
+ * Signs one request: a passport that identifies the caller, and a proof that is bound to exactly this request.
  * Source: docs/protocol.md "Passport", "Transcript".
  */
 import { contentSha256 } from '../protocol/body-binding.ts';
@@ -17,28 +17,28 @@ import { parseRequestUrl, type RequestUrl } from './request-url.ts';
 import { type ProfileChoice, selectProfile } from './select-profile.ts';
 import type { RouteProfile, SigningCoordinates, SigningProfiles } from './signing-profile.ts';
 
-/** The request as it will be sent. */
+/** The request to sign and send. */
 export interface RequestToSign {
   /** Case-sensitive. */
   readonly method: string;
-  /** As given: its target is signed byte for byte. */
+  /** As given; its target is signed byte for byte. */
   readonly url: string;
-  /** Undefined and no bytes are the same: no body. */
+  /** Undefined or empty: no body. */
   readonly body: Uint8Array | undefined;
   readonly headers: readonly RequestHeader[];
-  /** Names to sign beyond the route's; each must be among `headers`. */
+  /** Further header names to sign; each must be in `headers`. */
   readonly extraSignedHeaders: readonly string[];
 }
 
-/** Who signs, and how. */
+/** The signer's identity, key and lifetime. */
 export interface Signer {
   readonly profiles: SigningProfiles;
   readonly choice: ProfileChoice;
-  /** The key that the passport names as its holder's. */
+  /** The holder key that the passport names. */
   readonly holderKey: SigningKey;
-  /** Compact JWS from a broker; undefined: the holder key signs its own passport. */
+  /** Compact JWS from a broker; undefined when the holder key signs its own passport. */
   readonly brokerPassport: string | undefined;
-  /** 1 to 300; bounds the proof and the passport that is made with it. */
+  /** 1 to 300; lifetime of the proof and of a self-signed passport. */
   readonly ttlSeconds: number;
   readonly nowSeconds: number;
 }
@@ -54,7 +54,7 @@ export interface SignedRequest {
   readonly expiresAtSeconds: number;
 }
 
-/** @throws ClientError with a code for whatever in request, profile or passport does not fit */
+/** @throws ClientError with a code for the mismatch in request, profile or passport */
 export function signRequest(request: RequestToSign, signer: Signer): SignedRequest {
   const { method } = request;
   if (!isMethod(method)) throw new ClientError('method_invalid', 'the method is not an HTTP method');
@@ -122,7 +122,7 @@ function choosePassport(signer: Signer, profile: RouteProfile, times: ProofTimes
   });
 }
 
-/** A derived key signs for itself; its passport needs to live no longer than the proof. */
+/** A passport signed by a derived key itself. It needs no longer lifetime than the proof. */
 function signOwnPassport(
   key: SigningKey,
   { keyId, keyBinding, issuer, subject, trustDomain }: SigningCoordinates,

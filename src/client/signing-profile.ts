@@ -1,5 +1,5 @@
 /**
- * A signing profile file: who a key signs as, and for which routes.
+ * Reads signing profile files: the identity as which a key signs, and the routes for which it signs.
  * Source: docs/cli.md "Signing profiles"; specification "Signing profile".
  */
 
@@ -21,10 +21,10 @@ import { ObjectReader } from './object-reader.ts';
 
 export const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
 
-/** The key's signing coordinates: what its passports and transcripts say about it. */
+/** The key's signing coordinates, which its passports and transcripts contain. */
 export interface SigningCoordinates {
   readonly authSite: string;
-  /** `kid` of the passports that the key signs itself; a broker's passport brings its own. */
+  /** `kid` of passports that the key signs itself; a broker's passport has its own. */
   readonly keyId: string | undefined;
   readonly issuer: string;
   readonly trustDomain: string;
@@ -32,17 +32,17 @@ export interface SigningCoordinates {
   readonly keyBinding: KeyBinding;
 }
 
-/** What one route wants signed. */
+/** What a request to one route must sign. */
 export interface RouteProfile {
-  /** Unique in its file; the route ID unless the file says otherwise. */
+  /** Unique in its file; the route ID by default. */
   readonly name: string;
   readonly routeId: string;
   readonly method: string;
   readonly template: PathTemplate;
   readonly audience: string;
-  /** `scheme://authority`, canonical; at least one. */
+  /** At least one `scheme://authority`, canonical. */
   readonly origins: readonly string[];
-  /** Headers that every transcript must sign: lower case, sorted, each once. */
+  /** Headers that every transcript must sign: lower case, sorted, distinct. */
   readonly signedHeaders: readonly string[];
   readonly body: BodyRule;
 }
@@ -55,7 +55,7 @@ export interface SigningProfiles {
 
 /**
  * Reads YAML or JSON.
- * @param fileName stands in error messages
+ * @param fileName for error messages
  * @throws ClientError `profile_invalid`, naming file and place, such as `profiles[0].method`
  */
 export function parseSigningProfiles(text: string, fileName: string): SigningProfiles {
@@ -122,7 +122,7 @@ function readCoordinates(root: ObjectReader): SigningCoordinates {
   };
 }
 
-/** Reads the members that it knows, and looks at no others. @throws whatever the reader's faults are */
+/** Reads the known members and ignores others. @throws the reader's error */
 export function readRouteProfile(item: ObjectReader): RouteProfile {
   const routeId = item.required('route_id', isIdentifier, IDENTIFIER_RULE);
   const template = parsePathTemplate(item.required('path_template', isString, 'a path template'));
@@ -167,7 +167,7 @@ function isBodyRule(value: unknown): value is BodyRule {
   return value === 'bound' || value === 'unbound';
 }
 
-/** @param list the member that holds them */
+/** @param list the member that contains them */
 export function refuseDuplicates(root: ObjectReader, list: string, profiles: readonly RouteProfile[]): void {
   for (const [i, profile] of profiles.entries()) {
     const others = profiles.slice(0, i);

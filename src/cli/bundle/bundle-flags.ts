@@ -1,4 +1,4 @@
-/** Flags that the `bundle` commands share, and the keys behind them. */
+/** Flags that the `bundle` commands share, and reading the keys that they name. */
 import type { Signers } from '../../bundle/format/documents.ts';
 import {
   integer,

@@ -1,4 +1,4 @@
-/** What `bundle diff` compares: a file that a person wrote, a directory of signed documents, or a state directory. */
+/** Reads the inputs of `bundle diff`: a bundle source file, a directory of signed documents, or a state directory. */
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { completeDraft } from '../../bundle/authoring/authoring.ts';
@@ -17,18 +17,18 @@ import { readInputText } from '../../program/input-files.ts';
 
 export interface DiffSource {
   readonly content: SiteContent;
-  /** Where its chain ends; undefined for what nobody signed yet. */
+  /** End of its chain; undefined for an unsigned source file. */
   readonly position: ChainPosition | undefined;
-  /** False where signing would choose it. */
+  /** False when signing would set the expiry. */
   readonly saysExpiry: boolean;
-  /** `none`: a file that a person wrote has no signatures. */
+  /** `none`: a source file has no signatures. */
   readonly signatures: 'none' | 'hold' | 'not_checked';
 }
 
 const MAX_YAML_BYTES = 64 * 1024 * 1024;
 
 /**
- * @param signers who must have signed each document of a directory; undefined: signatures are not checked
+ * @param signers required signers of each document in a directory; undefined when signatures are not checked
  * @throws BundleError, CliError
  */
 export async function readDiffSource(source: string, signers: Signers | undefined): Promise<DiffSource> {
@@ -41,7 +41,7 @@ export async function readDiffSource(source: string, signers: Signers | undefine
 
 function readDirectory(directory: string, signers: Signers | undefined): Promise<DiffSource> {
   return withChain(directory, signers, async (chain) => {
-    // What it says cannot be told where it does not hang together.
+    // A broken chain has no well-defined content.
     if (chain.refused !== undefined) throw chain.refused;
     return {
       content: await contentOfChain(chain),

@@ -1,4 +1,4 @@
-/** Lints what a path leads to: a file that a person wrote, or a directory of signed documents. */
+/** Lints a bundle source file or a directory of signed documents. */
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { readSignedBundle } from '../../bundle/authoring/authoring.ts';
@@ -14,14 +14,14 @@ import { readInputText } from '../../program/input-files.ts';
 
 export interface LintReport {
   readonly findings: readonly Finding[];
-  /** `none`: a file that a person wrote has no signatures. */
+  /** `none`: a source file has no signatures. */
   readonly signatures: 'none' | 'hold' | 'not_checked';
 }
 
 const MAX_YAML_BYTES = 64 * 1024 * 1024;
 
 /**
- * @param signers whose signatures a directory's bundle must have; undefined: they are not checked
+ * @param signers required signers of a directory's bundle; undefined when signatures are not checked
  * @throws BundleError, CliError
  */
 export async function lintSource(source: string, signers: Signers | undefined): Promise<LintReport> {

@@ -1,4 +1,4 @@
-/** `proofgate agent`: keeps a workload's key enrolled for as long as it runs. */
+/** `proofgate agent`: keeps a workload's key enrolled while it runs. */
 import { AGENT_SETTINGS } from '../../main/agent/agent-settings.ts';
 import { command } from '../define-command.ts';
 

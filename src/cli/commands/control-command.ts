@@ -1,4 +1,4 @@
-/** `proofgate control`: the enrollment plane. */
+/** `proofgate control`: runs the enrollment plane. */
 import { CONTROL_SETTINGS } from '../../main/control/control-settings.ts';
 import { command } from '../define-command.ts';
 

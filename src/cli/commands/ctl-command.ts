@@ -1,4 +1,4 @@
-/** `proofgate ctl`: an operator's commands over Control's API. */
+/** `proofgate ctl`: operator commands that use Control's API. */
 import { group } from '../define-command.ts';
 import { ctlDecisionCommands, ctlSecretCommands } from './ctl/ctl-actions.ts';
 import { ctlApplyCommand } from './ctl/ctl-apply.ts';

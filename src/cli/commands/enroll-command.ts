@@ -1,4 +1,4 @@
-/** `proofgate enroll`: a key of this workload's own becomes a derived key. */
+/** `proofgate enroll`: enrolls a workload's key, so that it becomes a derived key. */
 import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../client/enroll/enrollment-state.ts';
 import { formatMoment } from '../../client/enroll/moments.ts';
 import { formatDurationMs } from '../../program/durations.ts';
@@ -64,7 +64,7 @@ function noteShorterSkew(output: Output, refreshSkewMs: number, record: Enrolled
   );
 }
 
-/** Nothing but this: specification "Command-line tool". */
+/** The complete output: specification "Command-line tool". */
 function report(output: Output, { key }: EnrolledKeyRecord): void {
   const expiresAt = formatMoment(key.expiresAtMs);
   output.result(

@@ -1,4 +1,4 @@
-/** `proofgate explain`: why a captured request was allowed or denied. Ends like `grep`: 0 allowed, 1 denied, 2 neither. */
+/** `proofgate explain`: explains the decision on a captured request. Exit codes as of grep(1): 0 allowed, 1 denied, 2 error. */
 
 import { CliError, systemErrorCode } from '../../program/errors.ts';
 import { type CliContext, command } from '../define-command.ts';
@@ -34,8 +34,8 @@ async function explain(settings: ExplainSettings, { output }: CliContext): Promi
 }
 
 /**
- * Whatever it is, exit 2: a fault must not look like a denial. The text of an error that nobody foresaw is left out: it could
- * quote the capture.
+ * Every error exits with 2, because 1 means a denial. The message of an unexpected error is omitted, because it could quote
+ * the capture.
  */
 async function cannotExplain(error: unknown): Promise<CliError> {
   const { fromLibraryError } = await import('../library-errors.ts');

@@ -1,4 +1,4 @@
-/** `proofgate keygen`: a new key pair as files. */
+/** `proofgate keygen`: generates a key pair and writes it to files. */
 
 import { choice, optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
@@ -36,7 +36,7 @@ async function makeKey(settings: SettingValues<typeof SETTINGS>, { output }: Cli
   });
 }
 
-/** The public file comes first: when the private one cannot be made, nothing secret lies about. */
+/** Writes the public file first, so that a failure of the private one leaves no secret behind. */
 async function writeKeyFiles(
   { out, publicOut }: SettingValues<typeof SETTINGS>,
   pem: string,

@@ -1,4 +1,4 @@
-/** `proofgate request`: signs, sends and shows the answer, so that nobody handles the passport. */
+/** `proofgate request`: signs and sends a request and shows the response, without exposing the passport to the user. */
 import type { ConnectAddress } from '../../client/send-request.ts';
 import { CliError, usageError } from '../../program/errors.ts';
 import { duration, optional, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';

@@ -1,4 +1,4 @@
-/** `proofgate sign`: the headers of one signed request, for another program to send. */
+/** `proofgate sign`: prints the headers of one signed request, for another program to send. */
 import type { CredentialHeaders } from '../../client/credential-headers.ts';
 import type { SignedRequest } from '../../client/sign-request.ts';
 import { usageError } from '../../program/errors.ts';
@@ -34,7 +34,7 @@ async function sign(settings: Values, positionals: SigningPositionals, context: 
   await deliver(settings, signed, context);
 }
 
-/** Such a header has no effect here; whoever gives it thinks otherwise. */
+/** Rejects a header that is not signed: it has no effect here, and the user expects one. */
 function refuseUnsigned(name: string, signed: SignedRequest): void {
   if (signed.signedHeaderNames.includes(name.toLowerCase())) return;
   throw usageError(
@@ -62,7 +62,7 @@ async function deliver(settings: Values, signed: SignedRequest, { output }: CliC
   });
 }
 
-/** Both spellings end with a line break. */
+/** Both output formats end with a line break. */
 function formatCredentials(credentials: CredentialHeaders, format: Values['format']): string {
   const lines = credentials.revealLines();
   return format === 'json'

@@ -1,4 +1,4 @@
-/** `proofgate status`: what is known of a key's enrollment, and whether requests signed with it can pass by now. */
+/** `proofgate status`: shows a key's enrollment, and whether verifiers already accept requests that it signs. */
 import { MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
 import {
   duration,

@@ -1,4 +1,4 @@
-/** `proofgate verifier`: the sidecar that Envoy asks about each request. */
+/** `proofgate verifier`: runs the ext_authz sidecar. */
 import cluster from 'node:cluster';
 import { VERIFIER_SETTINGS, type VerifierSettings } from '../../main/verifier/verifier-settings.ts';
 import { command } from '../define-command.ts';
@@ -18,7 +18,7 @@ export const verifierCommand = command({
   },
 });
 
-/** The program runs as a worker where its primary started it, as a primary where there are to be workers, else alone. */
+/** Runs as a worker if a primary started it, as a primary if `--workers` is above 1, otherwise as a single verifier. */
 async function roleOf({ workers }: VerifierSettings) {
   if (cluster.isWorker) return (await import('../../main/verifier/workers/worker-process.ts')).runWorker;
   if (workers > 1) return (await import('../../main/verifier/workers/primary.ts')).runPrimary;

@@ -1,4 +1,4 @@
-/** How operator commands reach Control, and how what goes wrong there comes out. */
+/** Connects operator commands to Control and converts its errors to errors of the command line. */
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
 import type { ControlApi } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
@@ -22,7 +22,7 @@ import {
 } from '../define-command.ts';
 import { type CtlCredentials, readCredentials } from './ctl-credentials.ts';
 
-/** Of every operator command. */
+/** Settings of every operator command. */
 export const CONTROL_SETTINGS = {
   controlUrl: required(text('--control-url <url>', "Control's base URL")),
   controlCaFile: optional(
@@ -33,7 +33,7 @@ export const CONTROL_SETTINGS = {
   ),
 };
 
-/** Of those that need to be somebody. */
+/** Settings of commands that need authentication. */
 export const CTL_SETTINGS = {
   ...CONTROL_SETTINGS,
   tokenFile: optional(
@@ -79,7 +79,7 @@ export interface CtlResult {
 }
 
 /**
- * Runs an operator's command with a connection to Control, with the token of the token file or of the session.
+ * Runs an operator's command with a connection to Control, with the token of the token file or the session.
  * @throws CliError, OperatorError, EnrollError `control_url_invalid`, `control_url_not_https`
  */
 export async function withControl<T>(
@@ -102,7 +102,7 @@ export async function readControlUrl({ controlUrl }: ControlValues): Promise<Con
   return parseControlUrl(controlUrl);
 }
 
-/** Runs something with a connection to Control, and closes it afterwards. @throws CliError, OperatorError */
+/** Runs a function with a connection to Control and closes the connection afterwards. @throws CliError, OperatorError */
 export async function withConnection<T>(
   { controlCaFile }: ControlValues,
   { url, token }: { readonly url: ControlUrl; readonly token: string | undefined },
@@ -117,11 +117,11 @@ export async function withConnection<T>(
   }
 }
 
-/** Control says no more, so that nobody learns of what they may not read. */
+/** Control does not distinguish "missing" from "not readable", so that its answer reveals no resource. */
 const NOT_FOUND =
   'Control holds nothing of this ID, or nothing that you may read: proofgate ctl get lists what there is, with IDs';
 
-/** Control knows only that a token is invalid; where it came from, and what helps, is known here. */
+/** Adds advice: Control reports only that a token is invalid, and the command knows where the token came from. */
 function advised(error: unknown, { advice }: CtlCredentials): unknown {
   if (!(error instanceof OperatorError)) return error;
   if (error.code === 'authentication_required') return new CliError(error.kind, error.code, advice);

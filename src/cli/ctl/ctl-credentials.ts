@@ -1,4 +1,4 @@
-/** Whose token an operator command sends: that of `--token-file`, or the session that `ctl login` began with this Control. */
+/** Reads the token of an operator command: from `--token-file`, or from the session of `ctl login` at this Control. */
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
 import { usageError } from '../../program/errors.ts';
 import { readInputBytes } from '../../program/input-files.ts';
@@ -8,7 +8,7 @@ import { readSession, sessionPath } from './session-file.ts';
 export interface CtlCredentials {
   /** A secret. */
   readonly token: string;
-  /** What to do when Control does not take it. */
+  /** What to do when Control rejects the token. */
   readonly advice: string;
 }
 
@@ -20,7 +20,7 @@ export interface CredentialFiles {
 const MAX_TOKEN_BYTES = 4096;
 const TOKEN = /^[\x21-\x7e]{1,512}$/;
 
-/** @throws CliError `not_signed_in`, `token_file_invalid`, `session_file_invalid`, and what a file is refused for */
+/** @throws CliError `not_signed_in`, `token_file_invalid`, `session_file_invalid`, or an error of the file */
 export async function readCredentials(
   files: CredentialFiles,
   url: ControlUrl,
@@ -35,7 +35,7 @@ export async function readCredentials(
   return { token, advice: `the session is over: ${howToSignIn(url)}` };
 }
 
-/** @throws CliError `not_signed_in`, `session_file_invalid`, and what a file is refused for */
+/** @throws CliError `not_signed_in`, `session_file_invalid`, or an error of the file */
 export async function requireSession(path: string, url: ControlUrl): Promise<string> {
   const token = await readSession(path);
   if (token === undefined) {

@@ -1,4 +1,4 @@
-/** Opens a page in the person's browser, where that can be done; whoever calls has shown its address too. */
+/** Opens a page in the user's browser if possible. The caller also shows the URL. */
 import { spawn } from 'node:child_process';
 import type { Environment } from '../../program/output.ts';
 
@@ -8,7 +8,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, string>> = {
   linux: 'xdg-open',
 };
 
-/** Never through a shell. Whether it worked is not known: the opener may fail, and is not waited for. */
+/** Uses no shell. Does not wait for the opener, so a failure stays unknown. */
 export function openBrowser(url: string, env: Environment, platform = process.platform): void {
   const opener = OPENERS[platform];
   if (opener === undefined || (opener === 'xdg-open' && !hasDesktop(env))) return;
@@ -17,11 +17,11 @@ export function openBrowser(url: string, env: Environment, platform = process.pl
     child.on('error', () => {});
     child.unref();
   } catch {
-    // The system starts no process now.
+    // The system cannot start a process.
   }
 }
 
-/** Without one, xdg-open starts a browser for terminals. */
+/** Without a display, xdg-open would start a terminal browser. */
 function hasDesktop({ DISPLAY, WAYLAND_DISPLAY }: Environment): boolean {
   return (DISPLAY ?? '') !== '' || (WAYLAND_DISPLAY ?? '') !== '';
 }

@@ -1,5 +1,5 @@
 /**
- * Where the session that `ctl login` began is kept: one file for each Control, with the token alone, for its owner alone.
+ * Stores the session of `ctl login`: one file for each Control, which contains only the token and only its owner can read.
  * Source: docs/ctl.md "Signing in"; XDG Base Directory Specification.
  */
 import { mkdir, rm } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { replaceFile } from '../../program/output-files.ts';
 
 const MAX_SESSION_BYTES = 4096;
 
-/** @throws CliError `session_file_required` where nothing says which directory is the person's */
+/** @throws CliError `session_file_required` when the environment names no directory of the user */
 export function sessionPath(
   { sessionFile }: { readonly sessionFile: string | undefined },
   url: ControlUrl,
@@ -22,7 +22,7 @@ export function sessionPath(
   return sessionFile ?? join(configDirectory(env), 'proofgate', `session-${nameOf(url)}.token`);
 }
 
-/** Relative paths in it are to be ignored, says its specification. */
+/** The XDG specification requires ignoring relative paths. */
 function configDirectory({ XDG_CONFIG_HOME: configHome, HOME: home }: Environment): string {
   if (configHome !== undefined && isAbsolute(configHome)) return configHome;
   if (home !== undefined && isAbsolute(home)) return join(home, '.config');
@@ -32,14 +32,14 @@ function configDirectory({ XDG_CONFIG_HOME: configHome, HOME: home }: Environmen
   );
 }
 
-/** Port, path and plain HTTP make another Control, which must not get this one's token. */
+/** Another port, path or scheme is another Control, which must not get this one's token. */
 function nameOf({ text }: ControlUrl): string {
   return encodeURIComponent(text.replace(/^https:\/\//, ''));
 }
 
 /**
- * Undefined when there is no file.
- * @throws CliError `session_file_invalid`, and what a file is refused for
+ * Undefined when the file does not exist.
+ * @throws CliError `session_file_invalid`, or an error of the file
  */
 export async function readSession(path: string): Promise<string | undefined> {
   let bytes: Buffer;
@@ -55,9 +55,9 @@ export async function readSession(path: string): Promise<string | undefined> {
 }
 
 /**
- * Before anybody is asked anything: a session that cannot be kept is lost, and a file of another kind is not replaced.
- * Directories that are missing are created, mode 0700.
- * @throws CliError `session_file_invalid`, `file_not_written`, and what a file is refused for
+ * Checks the path before the sign-in, because a session that cannot be stored is lost. Never replaces a file of another kind.
+ * Creates missing directories with mode 0700.
+ * @throws CliError `session_file_invalid`, `file_not_written`, or an error of the file
  */
 export async function prepareSessionFile(path: string): Promise<void> {
   try {
@@ -68,7 +68,7 @@ export async function prepareSessionFile(path: string): Promise<void> {
   await readSession(path);
 }
 
-/** At once and whole, mode 0600. @throws CliError as `replaceFile` */
+/** Writes the file atomically with mode 0600. @throws CliError as `replaceFile` */
 export async function writeSession(path: string, token: string): Promise<void> {
   await replaceFile({ path, content: `${token}\n`, mode: 0o600 });
 }

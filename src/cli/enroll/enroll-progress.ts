@@ -1,9 +1,9 @@
-/** What `enroll` says while it runs: one line written over in a terminal, a line now and then elsewhere. */
+/** Shows the progress of `enroll`: one line that is overwritten in a terminal, elsewhere occasional log lines. */
 import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
 import { formatDurationMs } from '../../program/durations.ts';
 import type { Output } from '../../program/output.ts';
 
-/** Between two log lines that say the same. */
+/** Minimum interval between two equal log lines. */
 const LOG_EVERY_MS = 30_000;
 
 export class EnrollProgress {

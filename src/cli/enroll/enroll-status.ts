@@ -1,4 +1,4 @@
-/** An enrollment's state as `status` shows it: nothing secret is in it. */
+/** Formats an enrollment's state for `status`, without secrets. */
 import type { Readiness } from '../../client/enroll/control-answers.ts';
 import {
   type EnrolledKeyRecord,
@@ -15,7 +15,7 @@ export interface StatusCircumstances {
   readonly keyFile: string;
   readonly refreshSkewMs: number;
   readonly nowMs: number;
-  /** Undefined when nobody was asked, or nobody answered. */
+  /** Undefined when Control was not asked or did not answer. */
   readonly readiness: Readiness | undefined;
 }
 
@@ -84,7 +84,7 @@ function describeKey(record: EnrolledKeyRecord, around: StatusCircumstances): St
   return { lines, object };
 }
 
-/** What Control says goes first: a revocation is not in the state file. */
+/** Control's answer takes precedence, because the state file does not contain a revocation. */
 function statusNow(key: IssuedKey, { nowMs, readiness }: StatusCircumstances): KeyStatus {
   const told = readiness?.conditions.find(({ condition }) => condition === 'derived_key')?.state;
   if (told === 'revoked') return told;

@@ -1,11 +1,11 @@
-/** Who the request says it comes from, and with what, as members of the JSON answer. Source: docs/explain.md "As JSON". */
+/** JSON members that describe the caller and the credentials of a request. Source: docs/explain.md "As JSON". */
 import { hash } from 'node:crypto';
 import { formatTime } from '../../bundle/format/times.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 import type { Redaction } from './printed-values.ts';
 
-/** Which credentials came, by size and hash; what the passport says is unverified unless its check passed. */
+/** The credentials by size and hash. The passport's claims are unverified unless its check passed. */
 export function credentialMembers({ credentials }: Explanation, headers: RequestHeaders, show: Redaction) {
   if (credentials === undefined) {
     return {
@@ -47,7 +47,7 @@ export function callerMembers({ caller }: Explanation, show: Redaction) {
     subject: show.text(caller.subject),
     key_id: show.text(caller.keyId),
     key_binding: caller.keyBinding,
-    /** `claimed`: the passport's word, and not the bundle's. */
+    /** `claimed`: stated by the passport, not by the bundle. */
     known_from: derivedKey === undefined ? 'claimed' : 'bundle',
     key: bundleKey?.kind ?? null,
     key_thumbprint: bundleKey?.key.thumbprint ?? null,

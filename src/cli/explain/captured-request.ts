@@ -1,6 +1,6 @@
 /**
- * A request as somebody captured it: a CheckRequest, or an audit event with method, path and headers beside it. Either
- * becomes the CheckRequest that Envoy sends, so that the ext_authz server reads it as it reads all others.
+ * Reads a captured request: a CheckRequest, or an audit event with method, path and headers. Both are converted to the
+ * CheckRequest that Envoy sends, so that the ext_authz code reads it like any other.
  * Source: docs/explain.md "The request".
  */
 import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc/messages.ts';
@@ -15,7 +15,7 @@ import { isWellKnownMember } from './well-known-names.ts';
 
 export interface CapturedRequest {
   readonly check: CheckRequest;
-  /** Undefined where no audit event came with it. */
+  /** Undefined without an audit event. */
   readonly recorded: RecordedDecision | undefined;
   readonly moment: { readonly source: 'event' | 'check_request'; readonly seconds: number } | undefined;
 }
@@ -121,8 +121,8 @@ function readLine(line: unknown, path: string): HeaderLine {
 }
 
 /**
- * With `encode_raw_headers` and `with_request_body`: pseudo-headers among the others, `host` as one of them, and
- * the header that says whether all of the body is there.
+ * As Envoy sends it with `encode_raw_headers` and `with_request_body`: pseudo-headers and `host` are among the headers, and
+ * a header states whether the body is complete.
  */
 function asEnvoySends(
   { host, method, path, scheme }: { readonly [N in 'host' | 'method' | 'path' | 'scheme']: string },
@@ -146,7 +146,7 @@ function asEnvoySends(
 
 const PARTIAL_BODY = 'x-envoy-auth-partial-body';
 
-/** A body that was not captured must not look like one that was empty. */
+/** Distinguishes a body that was not captured from an empty one. */
 function mayHaveHadBody(method: string, lines: readonly HeaderLine[]): boolean {
   if (lines.some(({ name }) => name === PARTIAL_BODY)) return true;
   const isSaidToBeEmpty = lines.some(({ name, value }) => name === 'content-length' && /^0+$/.test(value));

@@ -1,6 +1,5 @@
 /**
- * A CheckRequest in the JSON form of protobuf, as grpcurl and gateways print it: names as in the messages or in camel
- * case, bytes as base64.
+ * Reads a CheckRequest in protobuf JSON, as grpcurl and gateways print it: original or camel case names, bytes as base64.
  * Source: https://protobuf.dev/programming-guides/json/, docs/enforcement.md "What ext_authz really sends".
  */
 import type { CheckRequest, HeaderValue, HttpRequest } from '../../enforcement/ext-authz-grpc/messages.ts';
@@ -8,11 +7,11 @@ import { JsonFields, notAMember, requestInvalid } from './json-fields.ts';
 
 export interface ReadCheckRequest {
   readonly check: CheckRequest;
-  /** When the gateway received the request, as it stands there. */
+  /** When the gateway received the request, as captured. */
   readonly time: string | undefined;
 }
 
-/** Members that Envoy sends; most of them say nothing that decides. */
+/** Members that Envoy sends; most do not affect the decision. */
 const MEMBERS = {
   request: ['attributes'],
   attributes: [
@@ -57,7 +56,7 @@ export function readCheckRequest(value: unknown): ReadCheckRequest {
   return { check: { attributes: { request: { http: readHttp(http) } } }, time: request.text('time') };
 }
 
-/** Its members under their names in the messages, whichever way they are spelled. */
+/** Members by their original names, for both spellings. */
 function message(value: unknown, path: string, members: readonly string[]): JsonFields {
   const fields = new JsonFields(value, path);
   const renamed: { [name: string]: unknown } = {};

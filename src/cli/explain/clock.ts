@@ -1,12 +1,12 @@
-/** How the clocks that made passport and proof stand to the moment that is explained. */
+/** Compares the validity periods of passport and proof with the explained moment. */
 import { formatTime } from '../../bundle/format/times.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 
-/** Seconds. `ahead`: the start lies after the moment; `late`: the end lies before it. Both 0 while it is valid. */
+/** Seconds. `ahead`: from the moment to a later start; `late`: from an earlier end to the moment. Both 0 while valid. */
 export interface ClockReading {
   readonly starts_at: string;
   readonly ends_at: string;
-  /** Time since the start; below zero: the start is still to come. */
+  /** Time since the start; negative before the start. */
   readonly age_seconds: number;
   readonly ahead_seconds: number;
   readonly late_seconds: number;
@@ -24,7 +24,7 @@ export function clockMembers({ credentials, nowSeconds, snapshot }: Explanation)
   };
 }
 
-/** Moments that a transcript may name and that no calendar holds are shown as their seconds. */
+/** Shows a time beyond the calendar's range, which a transcript can contain, as its seconds. */
 export function shownTime(seconds: number): string {
   return seconds < END_OF_CALENDAR_SECONDS ? formatTime(seconds) : String(seconds);
 }

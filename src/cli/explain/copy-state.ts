@@ -1,4 +1,4 @@
-/** A copy of a state directory: a verifier may be at work in it, and whoever explains changes nothing. */
+/** Copies a state directory, because a verifier may be using it and `explain` must not change it. */
 import { cp, mkdir, mkdtemp, readlink, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -10,7 +10,7 @@ import { BASES_FOLDER } from '../../verifier/loading/state/state-directory.ts';
 const ATTEMPTS = 5;
 
 /**
- * Its base, with the steps and the statement, and its mark; again when the base is replaced meanwhile.
+ * Copies the base with its steps and freshness statement, and the mark. Repeats this when the base is replaced meanwhile.
  * @returns a directory that the caller removes
  * @throws CliError `bundle_missing`, `state_dir_unusable`
  */

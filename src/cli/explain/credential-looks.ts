@@ -1,6 +1,6 @@
 /**
- * What looks like a credential, for `--show-values` alone. No list of bad names is complete, which is why nothing rests on
- * this one but what somebody asked to see.
+ * Heuristics for texts that look like credentials. Only `--show-values` uses them: no list of names is complete, so the
+ * default redaction does not depend on it.
  */
 
 const NAME = new RegExp(
@@ -13,7 +13,7 @@ const NAME = new RegExp(
   'i',
 );
 
-/** Of a header or a parameter of the query. */
+/** Names of headers and query parameters. */
 export function isCredentialName(name: string): boolean {
   return NAME.test(decoded(name));
 }
@@ -26,7 +26,7 @@ function decoded(name: string): string {
   }
 }
 
-/** An authentication scheme and something after it; a JWS or the like; what has no words in it for long. */
+/** An authentication scheme with a value; a JWS or similar; a long text without words. */
 const VALUE = new RegExp(
   [
     '(?:basic|bearer|digest|dpop|negotiate|passport|token)(?: |%20|\\+)',
@@ -36,7 +36,7 @@ const VALUE = new RegExp(
   'i',
 );
 
-/** @param own what the request itself was authenticated with */
+/** @param own the credentials of the request itself */
 export function looksLikeCredential(value: string, own: readonly string[]): boolean {
   return VALUE.test(value) || own.some((credential) => credential !== '' && value.includes(credential));
 }

@@ -1,11 +1,11 @@
-/** Where two texts of which neither may be shown differ, and in what, as far as that says nothing of what they are. */
+/** Describes where and how two redacted texts differ, without revealing them. */
 
 export interface Difference {
-  /** Counted from 1; one past the end of the shorter one where that is how the longer begins. */
+  /** Position of the first difference, from 1; if one text is a prefix of the other, one past its end. */
   readonly character: number;
-  /** `path segment 3`, `query parameter 2`; null for what is no target. */
+  /** `path segment 3`, `query parameter 2`; null for other lines than the target. */
   readonly place: string | null;
-  /** Null: in other characters. */
+  /** Null when other characters differ too. */
   readonly only_in: 'case' | 'escapes' | null;
 }
 

@@ -1,4 +1,4 @@
-/** From settings to a report: reads the capture, loads the bundle, asks the verifier's own steps. */
+/** Builds the report from the settings: reads the capture, loads the bundle and runs the verifier's own steps. */
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
 import { usageError } from '../../program/errors.ts';
 import { readInputText, readStandardInput } from '../../program/input-files.ts';

@@ -1,4 +1,4 @@
-/** What `explain` can be told. Source: docs/explain.md. */
+/** Settings of `explain`. Source: docs/explain.md. */
 
 import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from '../../main/verifier/decision-settings.ts';
 import { optional, required, type SettingValues, text, toggle } from '../../program/settings.ts';

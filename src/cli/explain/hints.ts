@@ -1,4 +1,4 @@
-/** What to do about a denial: one line for each reason, and for the details that need another one. */
+/** Advice for a denial: one line for each reason, and for details that need different advice. */
 import type { Denial, Reason } from '../../protocol/reasons.ts';
 
 const OF_REASON: { readonly [R in Reason]: string } = {

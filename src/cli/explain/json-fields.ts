@@ -1,6 +1,6 @@
 /**
- * Reads the members of objects in a captured request; a fault is `request_invalid` and names the JSON path. Values are
- * never quoted, nor names that the format does not have: the capture holds credentials, and they may stand anywhere.
+ * Reads members of objects in a captured request; a fault is `request_invalid` with the JSON path. Errors never quote values
+ * or unknown names, because a capture can contain credentials anywhere.
  */
 
 import { type CliError, usageError } from '../../program/errors.ts';
@@ -11,19 +11,19 @@ export function requestInvalid(path: string, problem: string): CliError {
   return usageError('request_invalid', `${path === '' ? '/' : path}: ${problem}`);
 }
 
-/** @param known what could stand there */
+/** @param known the allowed values */
 export function notAMember(path: string, known: readonly string[]): CliError {
   return requestInvalid(path, `is not one of the members there are: ${known.join(', ')}`);
 }
 
-/** An object with a place in the document. */
+/** An object with its path in the document. */
 export class JsonFields {
   readonly path: string;
   readonly #object: JsonObject;
   readonly #spelledAs: ReadonlyMap<string, string>;
 
   /**
-   * @param spelledAs how the document spells members that have another name here
+   * @param spelledAs spelling of renamed members in the document
    * @throws CliError `request_invalid`
    */
   constructor(value: unknown, path: string, spelledAs: ReadonlyMap<string, string> = new Map()) {
@@ -37,14 +37,14 @@ export class JsonFields {
     return Object.keys(this.#object);
   }
 
-  /** `/headers/host`; `/headers/member 3` for a name of the caller's own, counted from 1. */
+  /** `/headers/host`; `/headers/member 3`, counted from 1, for an unknown name. */
   at(name: string): string {
     const spelled = this.#spelledAs.get(name) ?? name;
     const shown = isWellKnownMember(spelled) ? spelled : `member ${this.names.indexOf(name) + 1}`;
     return `${this.path}/${shown}`;
   }
 
-  /** @throws CliError for a member that is none of these */
+  /** @throws CliError for any other member */
   only(known: readonly string[]): void {
     const unknown = this.names.find((name) => !known.includes(name));
     if (unknown !== undefined) throw notAMember(this.at(unknown), known);

@@ -1,19 +1,19 @@
 /**
- * What the bundle says itself, as far as the request touches it. A text of the request that stands here gives nothing away
- * when it is shown; one that does not may be anything.
+ * Collects the bundle's own texts that relate to the request. A text of the request that is among them can be shown; any
+ * other text could be a secret.
  */
 import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../bundle/compile/snapshot.ts';
 import { parsePathTemplate } from '../../protocol/path-template.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 
 export interface KnownTexts {
-  /** Identities, identifiers, values of attributes. */
+  /** Identities, identifiers, attribute values. */
   readonly texts: ReadonlySet<string>;
-  /** With which subjects may begin. */
+  /** Allowed prefixes of subjects. */
   readonly prefixes: readonly string[];
-  /** Segments of the route's path that are no placeholders. */
+  /** Literal segments of the route's path. */
   readonly segments: ReadonlySet<string>;
-  /** Headers that the route wants signed, lower case. */
+  /** Headers that the route requires to be signed, lower case. */
   readonly headers: ReadonlySet<string>;
   /** @param origin `scheme://authority`, canonical */
   hasOrigin(origin: string): boolean;
@@ -24,9 +24,9 @@ export function knownTextsOf({ caller, credentials, route, snapshot }: Explanati
   const texts = [
     snapshot?.authSite,
     snapshot && String(snapshot.revision),
-    // One of two.
+    // One of two fixed values.
     caller?.keyBinding,
-    // Made here, of a text with a signature in it.
+    // A hash of a signed text, so it cannot be reversed by trying values.
     credentials?.passport.sha256,
     ...(route === undefined ? [] : textsOfRoute(route)),
     ...(key === undefined ? [] : textsOfKey(key)),
@@ -78,7 +78,7 @@ function literalSegments(pathTemplate: string): readonly string[] {
   return template.segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : []));
 }
 
-/** A path without a slash matches no route: what is left to say is whether the site has the origin. */
+/** A path without a slash matches no route, so this only tells whether the site has the origin. */
 function isOriginOf({ routes }: NonNullable<Explanation['snapshot']>, origin: string): boolean {
   const match = routes.match('GET', origin, '');
   return match.kind === 'no_route' && match.detail !== 'origin';

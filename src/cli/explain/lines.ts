@@ -1,4 +1,4 @@
-/** The report as lines for people: the decision first, then step by step, then what to do. */
+/** Formats the report as text: the decision, each step, then advice. */
 import type { ClockReading } from './clock.ts';
 import type { ExplainReport } from './report.ts';
 import { stepLines } from './step-lines.ts';

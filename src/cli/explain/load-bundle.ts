@@ -1,4 +1,4 @@
-/** The bundle to explain by, loaded as a verifier loads it. */
+/** Loads the bundle for `explain` as a verifier does. */
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { loadUnverified } from './load-unverified.ts';
 import { type LoadedBundle, warningsOf } from './loaded-bundle.ts';
 
 /**
- * @param momentSeconds what is explained: keys that lapsed since then are still there
+ * @param momentSeconds the explained moment: keys that expired after it are kept
  * @throws CliError, BundleError
  */
 export async function loadBundle(settings: ExplainSettings, momentSeconds: number): Promise<LoadedBundle> {
@@ -69,8 +69,8 @@ async function loadVerified({
     freshnessSigners,
     mark: stateCopy === undefined ? new MemoryMark() : new FileMark({ stateDirectory: stateCopy, authSite }),
     nowSeconds: () => momentSeconds,
-    // Statements that were made after the moment count too: those of then have been overwritten, and without one a
-    // bundle would look older than it was.
+    // Accept freshness statements from after the moment: the ones of that time were overwritten, and without a statement
+    // the bundle would look older than it was.
     statementNowSeconds: () => Math.floor(Date.now() / 1000),
   });
   try {
@@ -90,7 +90,7 @@ async function loadVerified({
   }
 }
 
-/** Of the bundle that is there; the load then holds every document to it. */
+/** The Auth Site of the bundle; loading then requires it in every document. */
 async function claimedSite(directory: string | undefined, stateCopy: string | undefined): Promise<string> {
   const path = directory ?? join(stateCopy ?? '', CURRENT_LINK);
   const bytes = await new LocalDirectory(path).read((files) => files.readBundle());

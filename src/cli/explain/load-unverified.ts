@@ -1,4 +1,4 @@
-/** A bundle whose signatures nobody checks, for whoever has the files and not the keys: the caller says so, loudly. */
+/** Loads a bundle without checking signatures, for a user without the keys. The caller must show a warning. */
 import { compileBundle } from '../../bundle/compile/compile.ts';
 import { applyFreshness } from '../../bundle/compile/freshness-statement.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';

@@ -1,4 +1,4 @@
-/** What a captured request was authenticated with, as texts that may stand in its other places too: a query, a header. */
+/** Collects the credentials of a captured request, because they can also occur elsewhere, as in a query or a header. */
 import type { CheckRequest } from '../../enforcement/ext-authz-grpc/messages.ts';
 import {
   AUTHORIZATION_HEADER,
@@ -15,7 +15,7 @@ const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   'cookie',
   'proxy-authorization',
 ]);
-/** Shorter pieces are words that stand in other texts by chance. */
+/** Minimum length: shorter parts occur in other texts by chance. */
 const SHORTEST_PIECE = 6;
 
 export function credentialsOf(check: CheckRequest, { credentials }: Explanation): readonly string[] {
@@ -32,7 +32,7 @@ export function credentialsOf(check: CheckRequest, { credentials }: Explanation)
   return [...new Set([...values, ...(jti === undefined ? [] : [jti])])];
 }
 
-/** `Scheme a.b.c`, `name=value; name=value`: each of them, and all. */
+/** Splits `Scheme a.b.c` and `name=value; name=value`: each part, and the whole. */
 function piecesOf(value: string): readonly string[] {
   return [value, ...value.split(/[\s.,;=]+/)].filter(
     (piece) => piece.length >= SHORTEST_PIECE && piece !== PASSPORT_SCHEME,

@@ -13,9 +13,9 @@ import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
 export interface RedactionOptions {
   readonly known: KnownTexts;
-  /** `--show-values`: all but credentials. */
+  /** `--show-values`: shows everything except credentials. */
   readonly showValues: boolean;
-  /** What the request was authenticated with: never shown. */
+  /** Credentials of the request, which are never shown. */
   readonly credentials: readonly string[];
 }
 
@@ -37,7 +37,7 @@ export class Redaction {
     return this.#showValues ? 'shown' : 'veiled';
   }
 
-  /** An identity, an identifier, the value of an attribute. */
+  /** An identity, an identifier or an attribute value. */
   text(value: string): string {
     if (this.#known.texts.has(value)) return quoted(value);
     if (this.#showValues) return this.#open(value);
@@ -55,7 +55,7 @@ export class Redaction {
     return SCHEMES.some((scheme) => scheme === value) ? value : this.text(value);
   }
 
-  /** One of the site's; a user's name and password before any other are never shown. */
+  /** Shows an origin of the site. User name and password of any other are never shown. */
   authority(value: string): string {
     if (this.#isOfSite(value)) return quoted(value);
     const at = value.lastIndexOf('@');
@@ -101,7 +101,7 @@ export class Redaction {
     return this.#showValues ? this.#open(name) : redacted(name);
   }
 
-  /** `header.accept`; all other names of lines are the format's. */
+  /** Name of a transcript line, such as `header.accept`. All names except those of headers belong to the format. */
   lineName(line: string): string {
     if (!line.startsWith(HEADER_LINE)) return quoted(line);
     return `${HEADER_LINE}${this.headerName(line.slice(HEADER_LINE.length))}`;
@@ -109,7 +109,7 @@ export class Redaction {
 
   /**
    * The value of a transcript's line.
-   * @param signedNames headers that the caller signed: values of others are never shown
+   * @param signedNames headers that the caller signed; values of other headers are never shown
    */
   line(line: string, value: string, signedNames: ReadonlySet<string>): string {
     if (line.startsWith(HEADER_LINE)) {
@@ -139,12 +139,12 @@ export class Redaction {
               .map((name) => this.headerName(name))
               .join(',');
       default:
-        // The hash of the body too: a small body is found by trying.
+        // Redact the body hash too: a small body can be found by trying.
         return value === NOT_BOUND ? value : this.text(value);
     }
   }
 
-  /** For who asked to see it: all that does not look like a credential. */
+  /** With `--show-values`: everything that does not look like a credential. */
   #open(value: string): string {
     return looksLikeCredential(value, this.#credentials) ? redacted(value) : quoted(value);
   }

@@ -1,4 +1,4 @@
-/** The audit event that comes with a captured request: what was decided then. Its schema is docs/schema/decision-event.schema.json. */
+/** Reads the audit event of a captured request, which has the original decision. Schema: docs/schema/decision-event.schema.json. */
 import { DECISION_EVENT_NAME } from '../../telemetry/decision-event.ts';
 import { type JsonFields, requestInvalid } from './json-fields.ts';
 import { parseMoment } from './moments.ts';
@@ -15,7 +15,7 @@ export interface RecordedDecision {
   readonly transcriptSha256: string | undefined;
 }
 
-/** Members that it does not know are left alone: events may gain some. @throws CliError `request_invalid` */
+/** Ignores unknown members, because events can gain some. @throws CliError `request_invalid` */
 export function readRecordedDecision(event: JsonFields): RecordedDecision {
   if (event.value('event') !== DECISION_EVENT_NAME) {
     throw requestInvalid(event.at('event'), `must be ${DECISION_EVENT_NAME}`);

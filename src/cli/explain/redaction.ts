@@ -1,6 +1,6 @@
 /**
- * Redaction of texts that may hold a secret: only the length is shown. A hash would not hide a PIN or a one-time code,
- * because all of them can be tried in a moment.
+ * Redacts texts that can contain a secret to their length. A hash would not hide a PIN or a one-time code, because all values
+ * can be tried.
  */
 
 /** `[24 characters]` */
@@ -8,7 +8,7 @@ export function redacted(value: string): string {
   return value.length === 1 ? '[1 character]' : `[${value.length} characters]`;
 }
 
-/** Visible ASCII and spaces as they are, everything else escaped: a terminal shows what is there and does nothing. */
+/** Escapes everything except visible ASCII and spaces, so that the text cannot send commands to a terminal. */
 export function quoted(value: string): string {
   return value.replace(/[^\x20-\x7e]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0;

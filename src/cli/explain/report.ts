@@ -1,6 +1,6 @@
 /**
- * An explanation as it is told, to people and to programs: the members of the JSON answer, with every value in the form in
- * which it may be shown. Whoever prints takes it from here.
+ * Builds the report of an explanation: the members of the JSON result, with all values redacted as required. Text output
+ * uses the same report.
  * Source: docs/explain.md "As JSON".
  */
 
@@ -34,7 +34,7 @@ export interface Explained {
   readonly show: Redaction;
 }
 
-/** In the words of the specification's "Request evaluation order (adapter)"; the first also reads the credentials. */
+/** Step names from the specification's "Request evaluation order (adapter)"; the first step also reads the credentials. */
 const STEP_NAMES: { readonly [S in StepNumber]: string } = {
   1: 'Route matches a policy in the loaded bundle, and the credentials can be read',
   2: 'Source rule matches issuer, trust domain, subject and key binding',
@@ -111,7 +111,7 @@ function decisionMembers(decision: Verified | Denial, show: Redaction) {
     : { outcome: 'allowed', reason: null, detail: null, status: null };
 }
 
-/** `header.<name>`, the name of an attribute, or one of those that the format has. */
+/** `header.<name>`, an attribute name, or a name of the format. */
 function shownDetail(detail: string | undefined, show: Redaction): string | null {
   if (detail === undefined) return null;
   if (isKnownDetail(detail)) return detail;
@@ -132,8 +132,8 @@ function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
 }
 
 /**
- * `agrees`: the same decision. `beyond`: it was made after all that is explained here, in step 6 or by the verifier's own
- * state. `differs`: something was otherwise then: bundle, freshness, clock, or what was captured.
+ * `agrees`: the same decision. `beyond`: the recorded decision was made after the explained steps, in step 6 or by the
+ * verifier's own state. `differs`: the bundle, freshness, clock or captured data were different then.
  */
 function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
   if (recorded === undefined) return null;
@@ -197,7 +197,7 @@ function freshnessMembers({ freshness, route }: Explanation) {
   };
 }
 
-/** The checks of step 5 but the binding, which is told line by line. */
+/** The checks of step 5 except the binding, which has a result for each transcript line. */
 function proofCheckMembers({ steps }: Explanation) {
   const checks = steps.flatMap((step) => (step.step === 5 ? step.checks : []));
   return checks
@@ -226,7 +226,7 @@ function whyOf({ rebuilt, signed }: ComparedLine): string | null {
   return signed === undefined ? 'not_signed' : null;
 }
 
-/** Without the decision's own ID. */
+/** The identity headers, without the decision ID. */
 function upstreamHeaders(decision: Verified | Denial, show: Redaction) {
   if (isDenial(decision)) return [];
   const allowed = { ...decision, kind: 'allowed', decisionId: '', passportSha256: '' } as const;

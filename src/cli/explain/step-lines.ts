@@ -1,4 +1,4 @@
-/** One step of the report as lines: its verdict, then what it looked at. */
+/** Formats one step of the report as text: its verdict, then its inputs. */
 import type { Verdict } from '../../verifier/decision/explain/verdicts.ts';
 import type { Difference } from './difference.ts';
 import type { ExplainReport } from './report.ts';

@@ -1,6 +1,6 @@
 /**
- * Names that nobody can hide anything in: each stands in a published list or in the formats that are read here. A name that
- * is none of them is the caller's own, and may be anything, a credential too.
+ * Names that cannot contain a secret, because they are in a published list or in a format that `explain` reads. Any other
+ * name comes from the caller and could be a credential.
  * Source: IANA "HTTP Field Name Registry", RFC 9110 section 9, docs/explain.md "What is never shown".
  */
 
@@ -78,7 +78,7 @@ export function isWellKnownMethod(method: string): boolean {
   return METHODS.has(method);
 }
 
-/** Of a capture, of an audit event as far as it is read, and of a CheckRequest in either spelling. */
+/** Member names of a capture, of an audit event as far as it is read, and of a CheckRequest in both spellings. */
 const MEMBERS: ReadonlySet<string> = new Set([
   ...['event', 'method', 'scheme', 'authority', 'path', 'headers', 'body', 'body_base64'],
   ...['time', 'outcome', 'decision_id', 'reason', 'detail'],

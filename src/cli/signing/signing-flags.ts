@@ -1,4 +1,4 @@
-/** What `sign` and `request` have in common on the command line. Light: the work is in `inputs.ts`. */
+/** Flags that `sign` and `request` share. Imports no heavy module: the work is in `signing-inputs.ts`. */
 import {
   duration,
   list,

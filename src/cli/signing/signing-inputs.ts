@@ -19,11 +19,11 @@ import type { SigningPositionals, SigningValues } from './signing-flags.ts';
 
 const MAX_PROFILE_BYTES = 4 * 1024 * 1024;
 const MAX_PASSPORT_FILE_BYTES = 16 * 1024;
-/** A body is held in memory to be hashed and sent. */
+/** Maximum body size: the body is in memory for hashing and sending. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 export interface SignedInput {
-  /** The body as read, the headers as parsed. */
+  /** The request with its body and parsed headers. */
   readonly request: RequestToSign;
   readonly signed: SignedRequest;
 }
@@ -45,7 +45,7 @@ async function readSigner(settings: SigningValues): Promise<Signer> {
   const choice = profileChoice(settings);
   const ttlSeconds = wholeSeconds(settings.ttlMs);
   const { passportFile } = settings;
-  // Once, so that key and enrollment belong together while an agent replaces them.
+  // Resolved once, so that key and enrollment match while an agent replaces them.
   const keyFile = await settledKeyFile(settings.key);
   const holderKey = await readSigningKeyFile(keyFile);
   return {
@@ -58,7 +58,7 @@ async function readSigner(settings: SigningValues): Promise<Signer> {
   };
 }
 
-/** From the file that is named, otherwise from the key's enrollment. */
+/** Reads the profiles from the named file, otherwise from the key's enrollment. */
 async function readProfiles(
   { key, profileFile }: SigningValues,
   keyFile: string,

@@ -1,6 +1,6 @@
 /**
- * Asks how a submitted enrollment stands until it has an outcome. Whatever goes wrong on the way is no reason to submit
- * again: Control has the enrollment, and asking costs nothing.
+ * Polls a submitted enrollment until Control decides. A failed poll never causes a new submission, because Control already
+ * has the enrollment.
  */
 import type { Enrollment } from './control-answers.ts';
 import type { Verdict } from './control-client.ts';
@@ -23,7 +23,7 @@ export async function awaitDecision(run: EnrollRun, enrollmentId: string): Promi
 }
 
 /**
- * Writes down what became of an enrollment; undefined while there is no outcome.
+ * Saves the outcome of an enrollment; undefined while it is pending.
  * @throws EnrollError `enrollment_denied`, `enrollment_expired`
  */
 export async function settle(run: EnrollRun, enrollment: Enrollment): Promise<EnrolledKeyRecord | undefined> {
@@ -45,13 +45,13 @@ export async function settle(run: EnrollRun, enrollment: Enrollment): Promise<En
   }
 }
 
-/** Control lost it, in a restore from a backup for one: the next run enrolls anew. Other refusals leave it pending. */
+/** Control lost the enrollment, as after a restore from a backup: the next run enrolls anew. Other rejections leave it pending. */
 async function refusedPoll(run: EnrollRun, code: string): Promise<EnrollError> {
   if (code === 'enrollment_unknown') await run.giveUpAttempt();
   return refusal(code);
 }
 
-/** @throws EnrollError `enrollment_pending` when there is no time left, nobody waits, or somebody said stop */
+/** @throws EnrollError `enrollment_pending` after the timeout, without waiting, or when stopped */
 async function pause(
   run: EnrollRun,
   enrollmentId: string,

@@ -1,6 +1,6 @@
 /**
- * Control's answers, read strictly: JSON in which no member stands twice, every known member in its shape. Unknown members
- * are passed over. Undefined stands for an answer that is not one of Control's.
+ * Parses Control's responses strictly: JSON without duplicate members, each known member with its type. Unknown members
+ * are ignored. The result is undefined for a response that is not valid.
  * Source: `src/api-contract/enrollment-contract.ts`.
  */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
@@ -21,7 +21,7 @@ export interface Challenge {
 interface EnrollmentNames {
   readonly enrollmentId: string;
   readonly authSite: string;
-  /** When Control accepted the submission: the key's life counts from here. */
+  /** When Control accepted the submission: the key's lifetime starts here. */
   readonly createdAtMs: number;
 }
 
@@ -119,7 +119,7 @@ function isCondition(value: unknown): value is ReadinessConditionName {
   return READINESS_CONDITIONS.some((condition) => condition === value);
 }
 
-/** A stable word: safe to show, whatever it is. */
+/** A stable code, which is always safe to show. */
 export function isCode(value: unknown): value is string {
   return typeof value === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(value);
 }

@@ -1,4 +1,4 @@
-/** The enrollment endpoints as calls, each with a verdict on what is known afterwards. */
+/** Client of Control's enrollment endpoints. Each call returns a verdict on whether Control processed the request. */
 import type { ChallengeRequest, EnrollmentSubmission } from '../../api-contract/enrollment-contract.ts';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../protocol/enrollment.ts';
 import { signMessage } from '../../protocol/signature.ts';
@@ -18,23 +18,23 @@ import type { SecretText } from './secret-text.ts';
 
 export type Verdict<T> =
   | { readonly kind: 'done'; readonly value: T }
-  /** Control's word that it did not do it, and why. */
+  /** Control rejected the request; the code says why. */
   | { readonly kind: 'refused'; readonly code: string }
-  /** Not now (408, 429, 503). `isControlsWord`: surely not done; otherwise it may have been. */
+  /** Retry later (408, 429, 503). `isControlsWord`: Control itself did not process it; otherwise it may have been processed. */
   | {
       readonly kind: 'later';
       readonly code: string;
       readonly retryAfterMs: number | undefined;
       readonly isControlsWord: boolean;
     }
-  /** It never left. `cause`: the system's code. */
+  /** The request was never sent. `cause`: the system error code. */
   | { readonly kind: 'unreachable'; readonly cause: string }
-  /** It may have been done. */
+  /** Control may have processed the request. */
   | { readonly kind: 'unclear'; readonly cause: NoAnswerCause };
 
 export type Fault = Exclude<Verdict<never>, { readonly kind: 'done' }>;
 
-/** What may be submitted again and again, byte for byte: Ed25519 signatures do not differ from time to time. */
+/** Inputs of a submission. It can be repeated byte for byte, because Ed25519 signatures are deterministic. */
 export interface Submission {
   readonly challengeId: string;
   readonly challenge: SecretText;
@@ -115,7 +115,7 @@ export class ControlClient {
     return verdictOf(reply, readReadiness);
   }
 
-  /** An answer about another key is none. */
+  /** Rejects a response about another key. */
   #ownEnrollment(answer: string): Enrollment | undefined {
     const enrollment = readEnrollment(answer);
     if (enrollment?.state !== 'issued') return enrollment;
@@ -154,14 +154,15 @@ function verdictOf<T>(reply: ControlReply, read: (body: string) => T | undefined
   const code = mediaType === 'application/problem+json' ? readProblemCode(reply.body) : undefined;
   const generic = RETRYABLE.get(statusCode);
   if (generic !== undefined) return notNow(generic, code, reply.retryAfterMs);
-  // Without a problem of ours it is not Control that answers. 5xx: it failed on the way, nobody knows how far it came.
+  // A response without a problem document is not from Control. For 5xx it is unknown whether Control got the request.
   return code !== undefined && statusCode >= 400 && statusCode < 500
     ? { kind: 'refused', code }
     : { kind: 'unclear', cause: 'answer_invalid' };
 }
 
 function notNow(generic: string, code: string | undefined, retryAfterMs: number | undefined): Fault {
-  // Without a problem of ours a proxy answered. Control does not know the outcome after it lost its database or the connection.
+  // A response without a problem document is from a proxy. Control itself does not know the outcome after it lost its database or
+  // the connection.
   const isControlsWord = code !== undefined && code !== UNAVAILABLE && code !== REQUEST_TIMEOUT;
   return { kind: 'later', code: code ?? generic, retryAfterMs, isControlsWord };
 }

@@ -1,6 +1,6 @@
 /**
- * The port through which a workload's tool speaks to Control. It tells apart what matters for asking again: an answer, a
- * request that surely never left, and one that may have been carried out.
+ * HTTP port from a workload's tool to Control. For retries it distinguishes a response, a request that was never sent, and
+ * one that Control may have processed.
  */
 
 export interface ControlRequest {
@@ -10,9 +10,9 @@ export interface ControlRequest {
   readonly authorization: string | undefined;
   /** JSON text. */
   readonly body: string | undefined;
-  /** For the whole exchange, the answer's body included. */
+  /** Timeout of the whole exchange, including the response body. */
   readonly timeoutMs: number;
-  /** Gives up at once. */
+  /** Cancels the request. */
   readonly stop: AbortSignal;
 }
 
@@ -27,15 +27,15 @@ export type ControlReply =
       /** From `Retry-After`. */
       readonly retryAfterMs: number | undefined;
     }
-  /** No connection was made. `cause`: the system's code, such as `ECONNREFUSED`. */
+  /** No connection. `cause`: the system error code, such as `ECONNREFUSED`. */
   | { readonly kind: 'not_sent'; readonly cause: string }
-  /** Control may have acted on it. */
+  /** Control may have processed the request. */
   | { readonly kind: 'no_answer'; readonly cause: NoAnswerCause };
 
 export type NoAnswerCause = 'timed_out' | 'stopped' | 'connection_lost' | 'answer_invalid';
 
 export interface ControlHttp {
-  /** Sends once, follows no redirect; never rejects. */
+  /** Sends the request once and follows no redirect. Never rejects. */
   exchange(request: ControlRequest): Promise<ControlReply>;
   close(): Promise<void>;
 }

@@ -1,11 +1,11 @@
-/** Control's base URL. It is part of what the new key signs, so it has one spelling. */
+/** Parses Control's base URL. The new key signs it, so it has exactly one valid spelling. */
 import { isLoopback } from '../../protocol/loopback.ts';
 import { ClientError } from '../client-error.ts';
 import { parseRequestUrl, type RequestUrl } from '../request-url.ts';
 import { EnrollError } from './enroll-error.ts';
 
 export interface ControlUrl {
-  /** As signed: without a slash at its end. */
+  /** As signed: without a trailing slash. */
   readonly text: string;
   /** `scheme://authority`. */
   readonly origin: string;
@@ -14,7 +14,7 @@ export interface ControlUrl {
 }
 
 /**
- * Plain HTTP is for loopback alone: the workload's token goes there.
+ * Allows plain HTTP only on loopback, because the request contains the workload's token.
  * @throws EnrollError `control_url_invalid`, `control_url_not_https`
  */
 export function parseControlUrl(given: string): ControlUrl {

@@ -1,22 +1,22 @@
-/** Every way in which enrolling ends without a key, as a stable code and what it means for whoever asked. */
+/** Error of an enrollment that ends without a key: a kind, a stable code and an explanation. */
 
 export type EnrollFault =
-  /** What was given cannot be used: mend it and call again. */
+  /** An input is invalid: correct it and run again. */
   | 'usage'
-  /** Control turned it down; nothing was issued. */
+  /** Control rejected the enrollment; nothing was issued. */
   | 'refused'
-  /** Time is up, somebody asked to stop, or Control has not decided: calling again goes on from here. */
+  /** Timed out, stopped, or not decided yet: the next run resumes from here. */
   | 'pending'
-  /** No usable answer came from there. */
+  /** Control sent no valid response. */
   | 'unreachable';
 
-/** Neither code nor message holds anything that Control said in words, or anything secret. */
+/** Neither code nor message contains Control's own texts or a secret. */
 export class EnrollError extends Error {
   override readonly name = 'EnrollError';
   readonly kind: EnrollFault;
-  /** Snake case: ours, or the `code` of Control's problem. */
+  /** Snake case: a code of the client, or the `code` of Control's problem document. */
   readonly code: string;
-  /** What Control asked for, where it asked to be left alone for longer than there was time. */
+  /** Control's `Retry-After`, if it exceeded the remaining time. */
   readonly retryAfterMs: number | undefined;
 
   constructor(kind: EnrollFault, code: string, message: string, retryAfterMs?: number) {

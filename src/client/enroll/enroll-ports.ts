@@ -1,4 +1,4 @@
-/** What enrolling is told, and what it needs of the world around it. */
+/** Inputs and dependencies of enrollment. */
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { ControlClient } from './control-client.ts';
 import type { EnrolledKeyRecord, EnrollmentStates, EnrollmentTarget } from './enrollment-state.ts';
@@ -8,24 +8,24 @@ export interface EnrollRequest {
   readonly target: EnrollmentTarget;
   /** Such as `oidc_jwks`. */
   readonly provider: string;
-  /** Ed25519; on the disk already. */
+  /** Ed25519; already stored on disk. */
   readonly key: SigningKey;
-  /** False: asks once and leaves. */
+  /** False: polls once and returns. */
   readonly waitsForActivation: boolean;
-  /** For the whole run; no question begins after it. */
+  /** Timeout of the whole run; no request starts after it. */
   readonly timeoutMs: number;
-  /** For one exchange, at most. */
+  /** Maximum time of one request. */
   readonly requestTimeoutMs: number;
   readonly pollIntervalMs: number;
-  /** How often a challenge is asked for again, and a submission made again, after a fault. */
+  /** Number of retries of the challenge request and of the submission. */
   readonly submitRetries: number;
   readonly refreshSkewMs: number;
-  /** Enrolls although the state holds a current key. An enrollment under way is gone on with all the same. */
+  /** Enrolls although the state has a current key. An enrollment in progress is still resumed. */
   readonly forcesReenrollment: boolean;
 }
 
 export type EnrollEvent =
-  /** Control did not say whether the key that the state holds was revoked. */
+  /** Control did not answer whether the enrolled key was revoked. */
   | { readonly kind: 'unconfirmed'; readonly fault: string }
   | { readonly kind: 'resumed'; readonly attempt: 'submitting' | 'submitted' }
   | {
@@ -42,25 +42,25 @@ export type EnrollEvent =
     };
 
 export interface EnrollPorts {
-  /** For the request's target and key. */
+  /** Client for the request's target and key. */
   readonly control: ControlClient;
   readonly states: EnrollmentStates;
-  /** The projected token as it is now. @throws whatever reading it fails with */
+  /** Reads the current projected token. @throws the error of reading it */
   readonly readToken: () => Promise<SecretText>;
   /** The wall clock. */
   readonly nowMs: () => number;
-  /** Never goes back. */
+  /** The monotonic clock. */
   readonly monotonicMs: () => number;
   /** Resolves after the time, or at once when stopped. */
   readonly sleep: (waitMs: number, stop: AbortSignal) => Promise<void>;
-  /** 0 to below 1. */
+  /** A random number from 0 to below 1. */
   readonly random: () => number;
   readonly stop: AbortSignal;
   readonly tell: (event: EnrollEvent) => void;
 }
 
 export interface EnrollResult {
-  /** `cached`: the state held a current key, and Control did not say otherwise. */
+  /** `cached`: the state has a current key, and Control did not report it as revoked. */
   readonly kind: 'cached' | 'enrolled';
   readonly record: EnrolledKeyRecord;
 }

@@ -1,6 +1,6 @@
 /**
- * Enrolls a key: from what the state file says to a derived key that Control has issued. Whenever and however a run ends,
- * the next one with the same key, Control and policy goes on from where it ended.
+ * Enrolls a key: from the state file to a derived key that Control issues. After any interruption the next run with the same
+ * key, Control and policy resumes where the last one ended.
  * Source: specification "Command-line tool"; docs/cli.md "Enrolling".
  */
 import { awaitDecision, settle } from './await-decision.ts';
@@ -11,7 +11,7 @@ import { describeFault, gaveUp, refusal } from './explanations.ts';
 import { EnrollRun } from './run.ts';
 import { submitEnrollment } from './submit.ts';
 
-/** @throws EnrollError, or whatever reading the token or writing the state fails with */
+/** @throws EnrollError, or the error of reading the token or writing the state */
 export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promise<EnrollResult> {
   const state = await openState(request, ports);
   const { enrolled } = state;
@@ -23,7 +23,7 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
     }
     if (record.key.status === 'active') return { kind: 'cached', record };
   }
-  // Before Control hears of anything: a folder that cannot be written to must not cost an enrollment.
+  // Before any request to Control: a directory that is not writable must not waste an enrollment.
   await ports.states.save(state);
   const run = new EnrollRun(request, ports, state);
   if (run.attempt !== undefined) ports.tell({ kind: 'resumed', attempt: run.attempt.kind });
@@ -33,7 +33,7 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
   return { kind: 'enrolled', record };
 }
 
-/** What is known of this key, with an attempt only if it is under this target. */
+/** The state of this key, with an attempt only if it is for this target. */
 async function openState({ key, target }: EnrollRequest, { states }: EnrollPorts): Promise<EnrollmentState> {
   const keyThumbprint = key.publicKey.thumbprint;
   const kept = await states.load();
@@ -71,7 +71,7 @@ async function asControlHasIt(run: EnrollRun, record: EnrolledKeyRecord): Promis
   return record;
 }
 
-/** Undefined when no enrollment is under way that Control surely has. */
+/** Undefined unless Control has confirmed a submission in progress. */
 async function resume(run: EnrollRun): Promise<EnrolledKeyRecord | undefined> {
   return run.attempt?.kind === 'submitted' ? awaitDecision(run, run.attempt.enrollmentId) : undefined;
 }

@@ -1,4 +1,4 @@
-/** Who an enrolled key signs as, and for which routes: from the state that its enrollment left. */
+/** Reads an enrolled key's signing profiles from its enrollment state. */
 import type { SigningProfiles } from '../signing-profile.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { EnrollmentState } from './enrollment-state.ts';

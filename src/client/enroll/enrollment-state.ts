@@ -1,10 +1,10 @@
 /**
- * What a workload remembers of its enrollment beside the key file: nothing that is secret, and enough to go on where a run
- * ended, however it ended. Source: docs/cli.md "The state file".
+ * A workload's enrollment state, stored beside the key file. It contains no secret, and enough to resume after any
+ * interruption. Source: docs/cli.md "The state file".
  */
 import type { IssuedKey } from './issued-key.ts';
 
-/** What an enrollment is under. */
+/** The Control and the policy of an enrollment. */
 export interface EnrollmentTarget {
   /** As signed. */
   readonly controlUrl: string;
@@ -12,7 +12,7 @@ export interface EnrollmentTarget {
   readonly policy: string;
 }
 
-/** A key that was issued. */
+/** An issued key. */
 export interface EnrolledKeyRecord {
   readonly target: EnrollmentTarget;
   readonly enrollmentId: string;
@@ -21,10 +21,10 @@ export interface EnrolledKeyRecord {
   readonly key: IssuedKey;
 }
 
-/** An enrollment that was begun and has no outcome yet. */
+/** An enrollment without an outcome yet. */
 export type Attempt =
   | {
-      /** It may have reached Control: the same submission is made again until that is known. */
+      /** The submission may have reached Control: the same one is repeated until that is known. */
       readonly kind: 'submitting';
       readonly challengeId: string;
       readonly authSite: string;
@@ -32,7 +32,7 @@ export type Attempt =
       readonly sealedChallenge: string;
     }
   | {
-      /** Control has it: it is asked for, never submitted anew. */
+      /** Control has the submission: the client polls it and never submits again. */
       readonly kind: 'submitted';
       readonly enrollmentId: string;
       readonly authSite: string;
@@ -40,21 +40,21 @@ export type Attempt =
     };
 
 export interface EnrollmentState {
-  /** RFC 7638 thumbprint of the key that all this is about. */
+  /** RFC 7638 thumbprint of the key. */
   readonly keyThumbprint: string;
-  /** Of the last run that began; the attempt's. */
+  /** Target of the last run and of its attempt. */
   readonly target: EnrollmentTarget;
   readonly enrolled: EnrolledKeyRecord | undefined;
   readonly attempt: Attempt | undefined;
-  /** An attempt was given up without its outcome: Control may have issued something to the key all the same. */
+  /** An attempt was abandoned without an outcome: Control may have issued something to the key. */
   readonly mayBeIssued?: true | undefined;
 }
 
-/** Where the state is kept. */
+/** Storage of the state. */
 export interface EnrollmentStates {
-  /** Undefined when there is none. */
+  /** Undefined without a stored state. */
   load(): Promise<EnrollmentState | undefined>;
-  /** Whole and durable when it resolves; whoever reads meanwhile sees the old or the new one. */
+  /** Replaces the state atomically and durably. */
   save(state: EnrollmentState): Promise<void>;
 }
 
@@ -62,12 +62,12 @@ export function isSameTarget(a: EnrollmentTarget, b: EnrollmentTarget): boolean 
   return a.controlUrl === b.controlUrl && a.policy === b.policy;
 }
 
-/** Most of a key's life that may lie between renewal and expiry. */
+/** Maximum share of a key's lifetime between renewal and expiry. */
 const MAX_SKEW_SHARE = 0.15;
-/** That share of the longest life of a key, 24 h (specification "Limits"). */
+/** That share of the maximum key lifetime, 24 h (specification "Limits"). */
 export const MAX_REFRESH_SKEW_MS = 12_960_000;
 
-/** From this moment on the key should be enrolled again: `refreshSkewMs` before it expires, at most 15 % of its life. */
+/** When renewal of the key is due: `refreshSkewMs` before it expires, at most 15 % of its lifetime. */
 export function refreshFromMs(
   { createdAtMs, key }: { readonly createdAtMs: number; readonly key: Pick<IssuedKey, 'expiresAtMs'> },
   refreshSkewMs: number,

@@ -1,6 +1,6 @@
 /**
- * What Control's codes mean for whoever enrolls, and what to do. Control's own words are not shown: what a server that
- * nobody has vouched for says could hold anything, the token included.
+ * Explains Control's error codes to the user. Control's own texts are not shown: an unauthenticated server's text could
+ * contain anything, including the token.
  */
 import type { Fault } from './control-client.ts';
 import type { NoAnswerCause } from './control-http.ts';
@@ -58,7 +58,7 @@ export function expiredEnrollment(): EnrollError {
   return new EnrollError('refused', 'enrollment_expired', text);
 }
 
-/** What went wrong last, as part of a sentence. */
+/** Describes the last fault, as part of a sentence. */
 export function describeFault(fault: Fault): string {
   switch (fault.kind) {
     case 'refused':
@@ -78,7 +78,7 @@ const CAUSES = {
   answer_invalid: "the answer is not one of Control's",
 } as const;
 
-/** Nothing was submitted, and trying was given up. */
+/** The error when nothing was submitted and the retries are used up. */
 export function gaveUp(fault: Exclude<Fault, { readonly kind: 'refused' }>): EnrollError {
   switch (fault.kind) {
     case 'later':
@@ -120,7 +120,7 @@ function notReached(cause: string): string {
   return `Control cannot be reached (${cause})${hint}`;
 }
 
-/** A submission may have been accepted, and its answer was lost as often as was tried. */
+/** The error when a submission may have been accepted, but no response arrived in any attempt. */
 export function unconfirmed(fault: Fault): EnrollError {
   return new EnrollError(
     'pending',
@@ -130,7 +130,7 @@ export function unconfirmed(fault: Fault): EnrollError {
   );
 }
 
-/** Control has the enrollment and has not decided. */
+/** The error when Control has the enrollment and has not decided. */
 export function stillPending(enrollmentId: string, why: string, retryAfterMs?: number): EnrollError {
   return new EnrollError(
     'pending',

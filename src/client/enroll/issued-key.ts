@@ -1,7 +1,7 @@
 /**
- * A derived key as Control reports it, in the enrollment's answer and in the state file alike: members as in
- * `src/api-contract/enrollment-contract.ts`. Members that are not known are passed over, so that a newer Control may say
- * more; those that are known are held to their shape, since a signer goes by them.
+ * Reads a derived key from Control's response or from the state file, with the members of
+ * `src/api-contract/enrollment-contract.ts`. Unknown members are ignored, so that a newer Control can add some. Known
+ * members are validated, because a signer relies on them.
  */
 import type { EnrolledKey, EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
@@ -25,11 +25,11 @@ export interface IssuedKey {
   readonly expiresAtMs: number;
   readonly clientId: string;
   readonly coordinates: SigningCoordinates;
-  /** None when the client has no grant. */
+  /** Empty when the client has no grant. */
   readonly profiles: readonly RouteProfile[];
 }
 
-/** Reads the members `derived_key` and `signing_profiles`. @throws whatever the reader's faults are */
+/** Reads the members `derived_key` and `signing_profiles`. @throws the reader's error */
 export function readIssuedKey(reader: ObjectReader, authSite: string): IssuedKey {
   const key = reader.object('derived_key');
   const keyId = key.required('key_id', isKeyId, 'a key ID');
@@ -65,7 +65,7 @@ function isSoftware(value: unknown): value is 'software' {
   return value === 'software';
 }
 
-/** What {@link readIssuedKey} reads back. */
+/** Serializes the key so that {@link readIssuedKey} can read it. */
 export function formatIssuedKey({ coordinates, profiles, ...key }: IssuedKey): {
   readonly derived_key: EnrolledKey;
   readonly signing_profiles: readonly EnrolledProfile[];

@@ -1,4 +1,4 @@
-/** Moments as RFC 3339 texts in UTC. */
+/** Parses and formats times as RFC 3339 in UTC. */
 
 const MOMENT = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z$/;
 

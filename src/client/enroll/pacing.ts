@@ -1,9 +1,9 @@
-/** How long to wait before asking again: longer each time, not all workloads at once, never sooner than Control wishes. */
+/** Exponential backoff with jitter that respects Control's `Retry-After`. */
 
-/** Longest wait between two questions, unless the first is longer. */
+/** Maximum wait between two requests, unless the first wait is longer. */
 const MAX_WAIT_MS = 30_000;
 const GROWTH = 1.5;
-/** Part of a wait that chance takes off. */
+/** Maximum share of a wait that the jitter takes off. */
 const JITTER_SHARE = 0.25;
 
 export class Pacing {

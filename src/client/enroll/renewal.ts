@@ -1,62 +1,62 @@
 /**
- * When a key that is kept enrolled is enrolled anew: decided from what is known at a moment, so that a clock that jumps or
- * a machine that slept changes nothing but the answer. Source: docs/workloads.md "When it enrolls".
+ * Decides when the agent renews a key. The decision is a pure function of the current situation, so clock changes and machine
+ * sleep need no special handling. Source: docs/workloads.md "When it enrolls".
  */
 import { type EnrolledKeyRecord, refreshFromMs } from './enrollment-state.ts';
 
-/** Longest that nobody looks: a new token, a clock that was set and a machine that woke up are noticed within it. */
+/** Maximum interval between checks. New tokens, clock changes and machine wake-ups are noticed within it. */
 export const LOOK_EVERY_MS = 10_000;
-/** A token that would prolong the key by less is not worth one of the keys that it may enroll. */
+/** Minimum gain of lifetime. For less, a renewal is not worth one of the token's limited enrollments. */
 const MIN_GAIN_MS = 60_000;
-/** Most of the time between renewal and expiry that is taken off, by chance, so that pods do not come all at once. */
+/** Maximum share of the time between renewal and expiry by which a renewal is earlier, so that pods do not renew all at once. */
 const SPREAD_SHARE = 0.25;
 
 export interface Moment {
-  /** Keys and tokens end by it. */
+  /** Wall clock, for the expiry of keys and tokens. */
   readonly wallMs: number;
-  /** Waits are measured by it: never goes back. */
+  /** Monotonic clock, for waits. */
   readonly monotonicMs: number;
 }
 
-/** What a token file says at this moment. */
+/** Current content of the token file. */
 export type TokenSight =
   | {
       readonly kind: 'token';
-      /** Tells it from another; nothing that can be spent. */
+      /** Identifies the token, and cannot be used in its place. */
       readonly digest: string;
-      /** Undefined where it does not say. */
+      /** Undefined for a token without an expiry. */
       readonly expiresAtMs: number | undefined;
     }
   | { readonly kind: 'fault'; readonly code: string };
 
 export type SetbackKind =
-  /** Control cannot be asked, or wants to be left alone. */
+  /** Control is unreachable or asks to retry later. */
   | 'unavailable'
-  /** Somebody has to approve. */
+  /** The enrollment waits for approval. */
   | 'pending'
-  /** Control said no, and will again until something is changed. */
+  /** Control rejected the enrollment, and will again until a setting changes. */
   | 'refused'
-  /** An operator said no to this very token. */
+  /** An operator denied the enrollment with this token. */
   | 'denied';
 
-/** What the last attempt ended with. */
+/** Failure of the last attempt. */
 export interface Setback {
   readonly kind: SetbackKind;
   readonly code: string;
-  /** Of the token that was shown; undefined when there was none. */
+  /** Digest of the token of that attempt; undefined without one. */
   readonly tokenDigest: string | undefined;
   readonly notBeforeMonotonicMs: number;
 }
 
 export interface RenewalSituation {
-  /** The key in place, unless it is revoked or another Control's or policy's. */
+  /** The installed key, unless it is revoked or belongs to another Control or policy. */
   readonly current: EnrolledKeyRecord | undefined;
   readonly token: TokenSight;
-  /** Of the token that the key in place was enrolled with; undefined when nobody knows any more. */
+  /** Digest of the token with which the installed key was enrolled; undefined if unknown. */
   readonly enrolledWithDigest: string | undefined;
   readonly setback: Setback | undefined;
   readonly refreshSkewMs: number;
-  /** 0 to below 1, one for each key. */
+  /** A random number from 0 to below 1 for each key. */
   readonly spread: number;
 }
 
@@ -64,7 +64,7 @@ export type RenewalCause = 'no_key' | 'token_changed' | 'near_end';
 
 export type RenewalStep =
   | { readonly kind: 'enroll'; readonly cause: RenewalCause }
-  /** `why`: the code of what keeps a renewal that is due from being made. */
+  /** `why`: code of what delays a renewal that is due. */
   | { readonly kind: 'wait'; readonly waitMs: number; readonly why: string | undefined };
 
 export function nextStep(situation: RenewalSituation, now: Moment): RenewalStep {
@@ -97,13 +97,13 @@ function dueAtMs(
   return fromMs - (current.key.expiresAtMs - fromMs) * SPREAD_SHARE * spread;
 }
 
-/** No key outlives its token. Of a token that does not say when it ends, Control may think better. */
+/** A key never outlives its token. For a token without an expiry, Control decides. */
 function prolongs({ current, token }: RenewalSituation): boolean {
   if (current === undefined || token.kind === 'fault' || token.expiresAtMs === undefined) return true;
   return token.expiresAtMs >= current.key.expiresAtMs + MIN_GAIN_MS;
 }
 
-/** Another token is another question, unless nobody is there to be asked. */
+/** A new token can succeed at once after a rejection. It does not help while Control is unreachable. */
 function isOvercome(setback: Setback, tokenDigest: string, { monotonicMs }: Moment): boolean {
   const isAnswerToToken = setback.kind === 'refused' || setback.kind === 'denied';
   if (isAnswerToToken && setback.tokenDigest !== tokenDigest) return true;
@@ -127,32 +127,32 @@ interface Pace {
 
 const PACES: { readonly [K in SetbackKind]: Pace } = {
   unavailable: { firstMs: 1000, mostMs: 60_000 },
-  // The run that ended with it has asked for as long as it may.
+  // The run that ended with it has already polled until its timeout.
   pending: { firstMs: 30_000, mostMs: 30_000 },
   refused: { firstMs: 60_000, mostMs: 600_000 },
   denied: { firstMs: Number.POSITIVE_INFINITY, mostMs: Number.POSITIVE_INFINITY },
 };
-/** Part of a wait that chance takes off; of `Retry-After`, what it adds. */
+/** Maximum share that jitter takes off a wait, and that it adds to `Retry-After`. */
 const JITTER_SHARE = 0.25;
 
 export interface Failure {
   readonly kind: SetbackKind;
-  /** Setbacks in a row, this one included. */
+  /** Number of consecutive failures of this kind, including this one. */
   readonly count: number;
   readonly retryAfterMs: number | undefined;
 }
 
-/** How long to leave it at that: twice as long each time, never sooner than Control wishes. @param random 0 to below 1 */
+/** Exponential backoff after a failure, at least `Retry-After`. @param random 0 to below 1 */
 export function setbackWaitMs({ kind, count, retryAfterMs = 0 }: Failure, random: number): number {
   const { firstMs, mostMs } = PACES[kind];
   const backOffMs = Math.min(firstMs * 2 ** Math.min(count - 1, 30), mostMs) * (1 - JITTER_SHARE * random);
   return Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
 }
 
-/** Where no key is in place, verifiers are not waited for longer: one that is gone must not keep a pod from starting. */
+/** Maximum wait for verifiers without an installed key: a missing verifier must not prevent a pod from starting. */
 const MAX_FIRST_PROPAGATION_MS = 30_000;
 
-/** How long a new key may wait for verifiers to know it, before it is put in the place of the old one all the same. */
+/** How long a new key waits for confirmation by all verifiers before the agent installs it anyway. */
 export function propagationWaitMs(
   next: EnrolledKeyRecord,
   old: EnrolledKeyRecord | undefined,

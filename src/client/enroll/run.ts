@@ -1,9 +1,9 @@
-/** One run of enrolling: its request, its ports, its state on disk and the time that is left to it. */
+/** One enrollment run: its request, dependencies, persisted state and remaining time. */
 import type { ControlCall } from './control-client.ts';
 import type { EnrollPorts, EnrollRequest } from './enroll-ports.ts';
 import type { Attempt, EnrolledKeyRecord, EnrollmentState } from './enrollment-state.ts';
 
-/** A last question may be this late. */
+/** A last request may start this much after the deadline. */
 const MIN_REQUEST_MS = 250;
 
 export class EnrollRun {
@@ -44,17 +44,17 @@ export class EnrollRun {
     return { timeoutMs: Math.ceil(timeoutMs), stop: this.ports.stop };
   }
 
-  /** Writes the state with this attempt, or with none. */
+  /** Saves the state with this attempt, or without one. */
   async saveAttempt(attempt: Attempt | undefined): Promise<void> {
     await this.#save({ ...this.#state, attempt });
   }
 
-  /** As {@link saveAttempt} with none, where something may have come of the one before. */
+  /** As {@link saveAttempt} without an attempt, and records that the abandoned one may have succeeded. */
   async giveUpAttempt(): Promise<void> {
     await this.#save({ ...this.#state, attempt: undefined, mayBeIssued: true });
   }
 
-  /** Writes the key that came of the attempt, which so ends. */
+  /** Saves the issued key, which completes the attempt. */
   async saveKey(enrolled: EnrolledKeyRecord): Promise<void> {
     await this.#save({ ...this.#state, enrolled, attempt: undefined });
   }

@@ -1,8 +1,7 @@
 /**
- * A challenge that may be kept on disk while the outcome of its submission is unknown. Only with it can the very same
- * submission be made again after the process was killed, which is what keeps a lost answer from becoming a second
- * enrollment. It is encrypted (AES-256-GCM) under a key that follows from the private key (HKDF, RFC 5869): whoever can
- * open it could answer the challenge anyway.
+ * Encrypts a challenge for storage on disk while the outcome of its submission is unknown. With it the client can repeat the
+ * same submission after a crash, so that a lost response does not cause a second enrollment. The cipher is AES-256-GCM, the
+ * key is derived from the private key (HKDF, RFC 5869): a program that can decrypt the challenge could answer it anyway.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';
@@ -13,7 +12,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param boundTo what the challenge belongs to; must be given again to open it */
+/** @param boundTo associated data; the same value is required to open it */
 export function sealChallenge(challenge: SecretText, privateKey: KeyObject, boundTo: string): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, sealingKey(privateKey), nonce).setAAD(Buffer.from(boundTo));
@@ -21,7 +20,7 @@ export function sealChallenge(challenge: SecretText, privateKey: KeyObject, boun
   return Buffer.concat(sealed).toString('base64url');
 }
 
-/** Undefined when it was not sealed by this key for this. */
+/** Undefined when it was sealed with another key or for another `boundTo`. */
 export function openChallenge(
   sealed: string,
   privateKey: KeyObject,

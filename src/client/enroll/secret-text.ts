@@ -1,4 +1,4 @@
-/** A text that can be spent: a workload token, a challenge. Its own text, JSON and inspection are `[redacted]`. */
+/** A secret text, such as a workload token or a challenge. Converted to text or JSON, or inspected, it is `[redacted]`. */
 import { inspect } from 'node:util';
 
 const REDACTED = '[redacted]';
@@ -10,7 +10,7 @@ export class SecretText {
     this.#text = text;
   }
 
-  /** For whoever sends or signs it. */
+  /** The plain text. Call it only to send or sign it. */
   reveal(): string {
     return this.#text;
   }

@@ -1,4 +1,4 @@
-/** The state file's text: JSON. Source: docs/cli.md "The state file". */
+/** Parses and formats the state file, which is JSON. Source: docs/cli.md "The state file". */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
@@ -56,8 +56,8 @@ function formatAttempt(attempt: Attempt) {
 }
 
 /**
- * Members that are not known are passed over.
- * @param fileName stands in the error
+ * Ignores unknown members.
+ * @param fileName for error messages
  * @throws EnrollError `enrollment_state_invalid`, naming file and place
  */
 export function parseEnrollmentState(text: string, fileName: string): EnrollmentState {

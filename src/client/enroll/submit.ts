@@ -1,7 +1,7 @@
 /**
- * From a challenge to an enrollment that Control has. A submission whose answer is lost is made again byte for byte, by
- * this run or by the next one: Control answers the same submission with the same enrollment. Another challenge is asked for
- * only once Control has said of this one that nothing came, or can come, of it.
+ * Requests a challenge and submits the enrollment. After a lost response, this run or the next one repeats the submission
+ * byte for byte, and Control answers it with the same enrollment. The client requests another challenge only after Control
+ * reports that this one was not and cannot be used.
  * Source: docs/control.md "Enrollment".
  */
 
@@ -17,7 +17,7 @@ import { openChallenge, sealChallenge } from './sealed-challenge.ts';
 interface BegunSubmission {
   readonly submission: Submission;
   readonly authSite: string;
-  /** An earlier run may have made it already. */
+  /** Whether an earlier run may have sent this submission. */
   readonly mayHaveArrived: boolean;
 }
 
@@ -34,12 +34,12 @@ export async function submitEnrollment(run: EnrollRun): Promise<Enrollment> {
     if (verdict.kind === 'done') return accepted(run, verdict.value, begun.authSite);
     if (verdict.kind !== 'refused') throw await notAnswered(run, verdict, mayHaveArrived);
     if (!isDead(verdict.code) || !retries.take()) throw await refused(run, verdict.code, mayHaveArrived);
-    // Nothing can come of this challenge any more, whichever of its submissions arrived.
+    // No submission of this challenge can succeed any more.
     await run.saveAttempt(undefined);
   }
 }
 
-/** Control's word that the challenge was never answered, and cannot be any more. */
+/** Whether Control reports that the challenge was never answered and cannot be any more. */
 function isDead(code: string): boolean {
   return code === 'challenge_expired' || code === 'challenge_unknown';
 }
@@ -67,7 +67,7 @@ async function notAnswered(
   return gaveUp(fault);
 }
 
-/** After an ambiguous one, the attempt is kept: a copy of it may still be on its way. */
+/** Keeps the attempt if an earlier submission may have arrived: a copy of it may still be in transit. */
 async function refused(run: EnrollRun, code: string, mayHaveArrived: boolean): Promise<EnrollError> {
   if (code === 'challenge_consumed') await run.giveUpAttempt();
   else if (!mayHaveArrived || isDead(code)) await run.saveAttempt(undefined);
@@ -91,7 +91,7 @@ async function begin(run: EnrollRun): Promise<BegunSubmission> {
   if (verdict.kind !== 'done') throw gaveUp(verdict);
   const { challengeId, challenge, authSite } = verdict.value;
   const sealedChallenge = sealChallenge(challenge, run.request.key.privateKey, boundTo(run, challengeId));
-  // Before anything is sent: from here on a submission may have arrived.
+  // Saved before the submission is sent, because from then on it may have arrived.
   await run.saveAttempt({ kind: 'submitting', challengeId, authSite, sealedChallenge });
   return { submission: { challengeId, challenge, workloadToken }, authSite, mayHaveArrived: false };
 }
@@ -111,7 +111,7 @@ function boundTo({ request: { target } }: EnrollRun, challengeId: string): strin
   return `${target.controlUrl}\n${target.policy}\n${challengeId}\n`;
 }
 
-/** How often something may still be tried again. */
+/** Counts the remaining retries. */
 class Retries {
   readonly pacing: Pacing;
   #left: number;
@@ -133,7 +133,7 @@ interface Insistence {
   readonly mayHaveArrived: boolean;
 }
 
-/** Asks until there is a word, for as long as retries, time and whoever started it allow. */
+/** Repeats a request until Control accepts or rejects it, or until retries, the timeout or a stop end it. */
 async function insist<T>(
   run: EnrollRun,
   { what, retries, mayHaveArrived }: Insistence,

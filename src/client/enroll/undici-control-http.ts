@@ -1,13 +1,13 @@
-/** {@link ControlHttp} over undici: HTTP/1.1, one connection, bounded answers, no redirects, no retries, no proxies. */
+/** Implements {@link ControlHttp} with undici: HTTP/1.1, one connection, bounded responses, no redirects, retries or proxies. */
 import { Agent, type Dispatcher, errors } from 'undici';
 import { parseRetryAfterMs } from '../../protocol/retry-after.ts';
 import { checkedCaPem } from '../ca-certificates.ts';
 import type { ControlHttp, ControlReply, ControlRequest } from './control-http.ts';
 import type { ControlUrl } from './control-url.ts';
 
-/** A client may hold the routes of a large site, each with its profile. */
+/** Response limit: a client may have grants for all routes of a large site, each with a profile. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
-/** Shorter than a request's limit, so that a host that swallows packets is told from one that is slow to answer. */
+/** Shorter than the request timeout, to distinguish a host that drops packets from one that is slow to respond. */
 const CONNECT_TIMEOUT_MS = 5000;
 
 export interface ControlConnection {
@@ -26,7 +26,7 @@ export class UndiciControlHttp implements ControlHttp {
     this.#agent = new Agent({
       connections: 1,
       maxResponseSize: MAX_ANSWER_BYTES,
-      // The request's own limit holds for all of it.
+      // The request's own timeout covers the whole exchange.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: {
@@ -92,7 +92,7 @@ async function readAnswer(answer: Dispatcher.ResponseData): Promise<ControlReply
   }
 }
 
-/** Ends of looking up, connecting and checking the certificate: not a byte of the request has left. */
+/** Errors of name resolution, connecting and certificate verification, before any byte of the request was sent. */
 const BEFORE_SENDING =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_[A-Z]+|UND_ERR_CONNECT_TIMEOUT|CERT_[A-Z_]+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|ERR_TLS_CERT_ALTNAME_INVALID)$/;
 

@@ -1,4 +1,4 @@
-/** Takes a source's newest revision to the state in which workloads can enroll, and waits until it is there. */
+/** Activates a source's newest revision, so that workloads can enroll, and waits until it is active. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { type ControlApi, textMember } from './control-api.ts';
@@ -10,19 +10,19 @@ import type { SiteSource } from './site-file.ts';
 export interface SourceToActivate {
   readonly siteId: string;
   readonly declared: SiteSource;
-  /** As Control shows it. */
+  /** The source as Control returns it. */
   readonly source: JsonObject;
-  /** How long it may take to become active. */
+  /** Timeout for the activation. */
   readonly timeoutMs: number;
-  /** Called again and again while it is not. */
+  /** Called repeatedly until the source is active. */
   readonly onWaiting: (text: string) => void;
 }
 
-/** States from which a revision becomes active by itself. */
+/** States from which a revision becomes active without further action. */
 const ON_ITS_WAY: ReadonlySet<unknown> = new Set(['activating', 'publishing']);
 const POLL_MS = 200;
 
-/** @throws OperatorError `source_not_activated`, `source_not_active_yet`, and what Control refuses */
+/** @throws OperatorError `source_not_activated`, `source_not_active_yet`, or an error of Control */
 export async function activateSource(api: ControlApi, wish: SourceToActivate): Promise<void> {
   const { declared, source } = wish;
   const newest = newestRevision(source);

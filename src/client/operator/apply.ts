@@ -1,4 +1,4 @@
-/** Carries a plan out, step by step. A step that fails ends the run; what was done before it stays, and the next run goes on. */
+/** Applies a plan step by step. A failed step ends the run; the completed steps remain, and the next run continues. */
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { activateSource } from './activate-source.ts';
 import { type ControlApi, textMember } from './control-api.ts';
@@ -21,13 +21,13 @@ export interface ApplyOptions {
   readonly api: ControlApi;
   readonly file: SiteFile;
   readonly current: CurrentSite;
-  /** Called when a step is done. */
+  /** Called after each step. */
   readonly onDone: (step: PlanStep) => void;
-  /** Called again and again while a source is not active yet. */
+  /** Called repeatedly while a source is not active yet. */
   readonly onWaiting: (text: string) => void;
-  /** A new target's token is shown once: keep it. */
+  /** Must store a new target's token, which Control shows only once. */
   readonly keepTargetToken: (targetName: string, token: string) => Promise<void>;
-  /** How long a source may take to become active. */
+  /** Timeout for the activation of a source. */
   readonly activationTimeoutMs: number;
 }
 
@@ -276,7 +276,7 @@ function pick(from: object, fields: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(from).filter(([field]) => fields.includes(field)));
 }
 
-/** The plan names nothing that the file does not. */
+/** A plan only names entries of the file, so this always finds one. */
 function named<T>(list: readonly T[] | undefined, matches: (item: T) => boolean): T {
   const found = list?.find(matches);
   if (found === undefined) throw new Error('a step names what the file does not');

@@ -1,6 +1,6 @@
 /**
- * Control's API for operators and automation: JSON over HTTPS, pages, ETags, problems as errors. Nothing is sent twice
- * but what may be: reads, and creations under one Idempotency-Key.
+ * Client of Control's operator API: JSON over HTTPS, pagination, ETags, problem documents as errors. It retries only reads,
+ * and creations with an Idempotency-Key.
  */
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'undici';
@@ -13,15 +13,15 @@ export interface ControlApiOptions {
   readonly url: ControlUrl;
   /** Certificates (PEM) to trust instead of the system's. */
   readonly caPem: string | undefined;
-  /** Bearer token of an operator or of automation, a secret. Undefined for what needs none: signing in. */
+  /** Bearer token of an operator or of automation, a secret. Undefined for signing in, which needs none. */
   readonly token: string | undefined;
-  /** For one exchange. Default 30 s. */
+  /** Timeout of one exchange. Default 30 s. */
   readonly timeoutMs?: number;
 }
 
 export interface Resource {
   readonly body: JsonObject;
-  /** Undefined where the resource has none. */
+  /** Undefined when the resource has no ETag. */
   readonly etag: string | undefined;
 }
 
@@ -37,9 +37,9 @@ interface Exchange {
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const PAGE_LIMIT = 200;
-/** Most items of a list: more keys than a site can have. */
+/** Maximum number of items in a list: more keys than a site can have. */
 const MAX_LISTED = 2_000_000;
-/** Attempts at what may be sent again when no answer came. */
+/** Number of attempts of a request that can be retried. */
 const MAX_ATTEMPTS = 3;
 
 export class ControlApi {
@@ -90,7 +90,7 @@ export class ControlApi {
       if (!Array.isArray(body.items)) throw unexpected(path);
       items.push(...body.items.filter(isJsonObject));
       const next = typeof body.next_cursor === 'string' ? body.next_cursor : undefined;
-      // Every page but the last holds something and leads on: a list without end is none.
+      // Every page except the last has items and a next page; this ends a list that never ends.
       const leadsOn = next !== cursor && body.items.length > 0 && items.length <= MAX_LISTED;
       if (next !== undefined && !leadsOn) throw unexpected(path);
       cursor = next;
@@ -98,7 +98,7 @@ export class ControlApi {
     return items;
   }
 
-  /** The first page of a list: of one without end, such as the audit trail, its newest. @throws OperatorError */
+  /** The first page of a list: the newest items of an endless list such as the audit trail. @throws OperatorError */
   async newest(path: string): Promise<readonly JsonObject[]> {
     const { body } = await this.get(`${path}${path.includes('?') ? '&' : '?'}limit=${PAGE_LIMIT}`);
     if (!Array.isArray(body.items)) throw unexpected(path);
@@ -111,12 +111,12 @@ export class ControlApi {
     return resourceOf(await this.#repeat({ method: 'POST', path, body, headers }));
   }
 
-  /** An action on a resource, such as `…/suspend`; most take no body. Sent once. @throws OperatorError */
+  /** Runs an action on a resource, such as `…/suspend`; most have no body. Not retried. @throws OperatorError */
   async act(path: string, body?: object): Promise<Resource> {
     return resourceOf(await this.#once({ method: 'POST', path, body }));
   }
 
-  /** @param etag of what was read; undefined for a resource that is not there yet @throws OperatorError */
+  /** @param etag ETag of the last read; undefined for a resource that does not exist yet @throws OperatorError */
   async put(path: string, body: object, etag: string | undefined): Promise<Resource> {
     return resourceOf(await this.#once({ method: 'PUT', path, body, headers: ifMatch(etag) }));
   }
@@ -131,7 +131,7 @@ export class ControlApi {
     await this.#once({ method: 'DELETE', path, headers: ifMatch(etag) });
   }
 
-  /** Looks whether a browser would be sent on from there (303), and does not follow. @throws OperatorError when not */
+  /** Checks that the URL redirects a browser (303), without following. @throws OperatorError otherwise */
   async expectRedirect(path: string): Promise<void> {
     const answer = await this.#exchange({ method: 'GET', path });
     if (answer.statusCode !== 303) throw problemOf(answer);
@@ -229,7 +229,7 @@ function parseBody(text: string): JsonObject | undefined {
   }
 }
 
-/** Control's own words for what it refused. */
+/** Control's own text of a problem. */
 function problemOf({ statusCode, text }: Answer): OperatorError {
   const problem = parseBody(text);
   const code = problem?.code;
@@ -244,7 +244,7 @@ function problemOf({ statusCode, text }: Answer): OperatorError {
   return new OperatorError(kind, code, oneLine(problem.detail ?? problem.title, problem.errors));
 }
 
-/** Control characters would act in a terminal. */
+/** Removes control characters, which could send commands to a terminal. */
 function oneLine(text: unknown, errors: unknown): string {
   const [first] = Array.isArray(errors) ? errors.filter(isJsonObject) : [];
   const place = first === undefined ? '' : ` (${String(first.pointer)}: ${String(first.reason)})`;
@@ -254,7 +254,7 @@ function oneLine(text: unknown, errors: unknown): string {
     .slice(0, 1000);
 }
 
-/** @throws OperatorError `answer_unexpected` when an answer has no such text */
+/** @throws OperatorError `answer_unexpected` when the response has no such text */
 export function textMember(body: JsonObject, name: string): string {
   const value = body[name];
   if (typeof value !== 'string') throw unexpected(`an answer without ${name}`);

@@ -1,4 +1,4 @@
-/** What Control holds of a site now, as far as a site file can declare it. Records are the API's views. */
+/** Control's current configuration of a site, as far as a site file can declare it. Records are the API's views. */
 import type { JsonObject } from '../../protocol/strict-json.ts';
 
 export interface CurrentSite {
@@ -9,13 +9,13 @@ export interface CurrentSite {
   readonly brokers: Records;
   /** By client_id. */
   readonly clients: Records;
-  /** By client_id, then resource: the access. */
+  /** Access by client_id, then by resource. */
   readonly grants: ReadonlyMap<string, ReadonlyMap<string, string>>;
   /** By route_id. */
   readonly routes: Records;
-  /** By route_id: the views of their source sets. */
+  /** Views of source sets, by route_id. */
   readonly routeSources: Records;
-  /** By display name; with their revisions. */
+  /** By display name, with revisions. */
   readonly sources: Records;
   /** By display name. */
   readonly policies: Records;

@@ -1,17 +1,17 @@
-/** What differs between a declaration and what Control holds, field by field. */
+/** Compares a declaration with Control's configuration, field by field. */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 
 export interface FieldDifference {
   readonly field: string;
-  /** Undefined: not there. */
+  /** Undefined when absent. */
   readonly from: unknown;
   readonly to: unknown;
 }
 
 /**
- * Fields of the declaration that Control holds otherwise.
- * @param fields which fields count. One that the declaration leaves out counts when Control holds something there, but
- *   only for `exact`: a restriction that was taken out of the file must go
+ * The fields that differ from Control's configuration.
+ * @param fields the fields to compare. With `exact`, a field that the declaration omits differs when Control has a value:
+ *   a restriction that was removed from the file must be removed
  */
 export function differences(
   declared: JsonObject,
@@ -25,7 +25,7 @@ export function differences(
     .filter(({ from, to }) => !isSame(from, to));
 }
 
-/** Whether two JSON values say the same. Members have no order; null, and members without a value, are what is not there. */
+/** Whether two JSON values are equal. The order of members does not matter; null counts as absent. */
 export function isSame(one: unknown, other: unknown): boolean {
   return canonicalText(one) === canonicalText(other);
 }
@@ -39,7 +39,7 @@ function canonicalText(value: unknown): string {
   return `{${members.sort().join(',')}}`;
 }
 
-/** One line for people: `skew_seconds: 5 -> 10`. */
+/** Formats a difference as one line: `skew_seconds: 5 -> 10`. */
 export function describeDifference({ field, from, to }: FieldDifference): string {
   return `${field}: ${show(from)} -> ${show(to)}`;
 }

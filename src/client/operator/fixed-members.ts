@@ -1,6 +1,6 @@
 /**
- * What a site file says of something that is there and cannot change. To be silent about it would tell an operator who
- * narrows who may enroll that it is done.
+ * Rejects a site file that changes immutable members of an existing object. Ignoring the change would mislead an operator
+ * who restricts who can enroll.
  */
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import type { CurrentSite } from './current-site.ts';
@@ -8,7 +8,7 @@ import { OperatorError } from './operator-error.ts';
 import { newestRevision } from './plan.ts';
 import type { SiteFile, SitePolicy, SiteSource } from './site-file.ts';
 
-/** @throws OperatorError `member_fixed`, `source_scope_mismatch`, before anything is done */
+/** @throws OperatorError `member_fixed`, `source_scope_mismatch`, before any change */
 export function refuseFixedChanges(file: SiteFile, current: CurrentSite): void {
   const { site } = file;
   requireSame('/site/trust_domain', site.trust_domain, current.site?.trust_domain, 'declare another site');
@@ -39,7 +39,7 @@ function refuseAnotherIdentity(
   requireSame(`${place}'s verified issuer`, issuer, held.verified_issuer, advice);
 }
 
-/** One that is live was activated for another cluster than the file means. */
+/** Whether a live source was activated for another cluster than the file declares. */
 function refuseAnotherScope(source: SiteSource, held: JsonObject | undefined): void {
   const revision = held && newestRevision(held);
   const isLive = ['activating', 'publishing', 'active', 'suspended'].includes(String(revision?.state));

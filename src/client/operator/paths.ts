@@ -1,4 +1,4 @@
-/** Paths of Control's API. Names go into them percent-encoded. */
+/** Paths of Control's API, with percent-encoded names. */
 
 export function sitePath(siteId: string): string {
   return `/v1/sites/${encodeURIComponent(siteId)}`;

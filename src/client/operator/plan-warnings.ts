@@ -5,7 +5,7 @@ import type { SiteFile } from './site-file.ts';
 export interface PlanWarning {
   readonly code: 'skew_raised';
   readonly text: string;
-  /** How long verifiers on one Redis server deny every request. */
+  /** How long verifiers with a single Redis server deny every request. */
   readonly deniedSeconds: number;
 }
 

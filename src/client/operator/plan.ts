@@ -1,6 +1,6 @@
 /**
- * From a site file and what Control holds to the steps that make one the other. Pure: `apply.ts` carries the steps out,
- * `--dry-run` shows them. Nothing is a step that would change nothing, so a second run has none.
+ * Plans the steps from Control's current configuration to a site file. Pure: `apply.ts` applies the steps, `--dry-run` shows
+ * them. Every step changes something, so a second run has none.
  */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { CurrentSite, Records } from './current-site.ts';
@@ -23,29 +23,29 @@ export type StepKind =
 export interface PlanStep {
   readonly verb: 'create' | 'change' | 'remove' | 'activate';
   readonly kind: StepKind;
-  /** As people know it. */
+  /** Display name. */
   readonly name: string;
-  /** One line each: what changes. */
+  /** The changes, one line each. */
   readonly changes: readonly string[];
 }
 
 export interface PlanOptions {
-  /** Whether what the file does not name goes: brokers, clients, routes and enrollment policies. Grants always do. */
+  /** Whether to delete brokers, clients, routes and enrollment policies that the file omits. Omitted grants are always deleted. */
   readonly prune: boolean;
 }
 
-/** In the order in which they can be done. */
+/** In the order in which they must be applied. */
 export function planSite(file: SiteFile, current: CurrentSite, { prune }: PlanOptions): readonly PlanStep[] {
   return [
     ...planHierarchy(file, current),
-    // Before what comes: a route of another name may take the path of one that goes.
+    // Deletions first: a new route may have the path of a deleted one.
     ...(prune ? planRemovals(file, current) : []),
     ...(file.brokers ?? []).flatMap((broker) => planBroker(broker, current)),
     ...(file.clients ?? []).flatMap((client) => planClient(client, current)),
     ...(file.routes ?? []).flatMap((route) => planRoute(route, current)),
     ...(file.sources ?? []).flatMap((source) => planSource(source, current)),
     ...(file.enrollment_policies ?? []).flatMap((policy) => planPolicy(policy, file, current)),
-    // Last: a source becomes active when every target has acknowledged it, and a new one has not started yet.
+    // Last: a source becomes active when every target has acknowledged it, and a new target may not run yet.
     ...(file.targets ?? [])
       .filter((name) => !current.targets.has(name))
       .map((name) => step('create', 'target', name)),
@@ -61,7 +61,7 @@ function step(
   return { verb, kind, name, changes };
 }
 
-/** Creates what is missing, changes what differs, and is silent about what is as declared. */
+/** Steps that create missing objects and change those that differ. */
 function difference(
   kind: StepKind,
   name: string,
@@ -75,7 +75,7 @@ function difference(
   return changes.length === 0 ? [] : [step('change', kind, name, changes)];
 }
 
-/** What of a site can change once it is there. */
+/** Members of an existing site that can change. */
 export const SITE_FIELDS = [
   'display_name',
   'origins',
@@ -93,7 +93,7 @@ function planHierarchy({ environment, fleet, site }: SiteFile, current: CurrentS
   ];
 }
 
-/** Compared whole: a restriction that was taken out of the file must go. */
+/** Compared completely: a restriction that was removed from the file must be removed. */
 function planBroker(broker: { readonly issuer: string }, { brokers }: CurrentSite): readonly PlanStep[] {
   const { issuer, ...declared } = broker;
   const definition = brokers.get(issuer)?.definition;
@@ -151,7 +151,7 @@ function planRoute(route: SiteRoute, { routes, routeSources }: CurrentSite): rea
   ];
 }
 
-/** What makes another revision of a source. */
+/** Members whose change needs a new revision of a source. */
 export const SOURCE_REVISION_FIELDS = ['issuer', 'jwks_uri', 'audience'] as const;
 export const SOURCE_FIELDS = ['on_suspend', 'on_retire'] as const;
 
@@ -164,7 +164,7 @@ function planSource(source: SiteSource, { sources }: CurrentSite): readonly Plan
     ...differences(source, current, SOURCE_FIELDS, 'declared'),
     ...differences(source, revision ?? {}, SOURCE_REVISION_FIELDS, 'declared'),
   ].map(describeDifference);
-  // One that is on its way is waited for: what follows is bound to the active revision.
+  // Wait for a revision that is being activated: later steps are bound to the active revision.
   const isSettled = revision?.state === 'active' || revision?.state === 'suspended';
   const needsRevision = changes.some((line) =>
     SOURCE_REVISION_FIELDS.some((field) => line.startsWith(`${field}:`)),
@@ -175,7 +175,7 @@ function planSource(source: SiteSource, { sources }: CurrentSite): readonly Plan
   ];
 }
 
-/** The newest revision that is not over. */
+/** The newest revision that is not retired. */
 export function newestRevision(source: JsonObject): JsonObject | undefined {
   const revisions = Array.isArray(source.revisions) ? (source.revisions as readonly JsonObject[]) : [];
   return revisions
@@ -187,7 +187,7 @@ export function newestRevision(source: JsonObject): JsonObject | undefined {
     );
 }
 
-/** What of a policy can change once it is there. */
+/** Members of an existing policy that can change. */
 export const POLICY_FIELDS = ['approval', 'max_key_lifetime_seconds', 'max_keys_per_token'] as const;
 
 function planPolicy(policy: SitePolicy, file: SiteFile, current: CurrentSite): readonly PlanStep[] {

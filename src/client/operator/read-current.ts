@@ -1,4 +1,4 @@
-/** Reads what Control holds of the site that a file declares. */
+/** Reads Control's configuration of the site that a file declares. */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './control-api.ts';
 import { type CurrentSite, NOTHING, type Records } from './current-site.ts';
@@ -36,7 +36,7 @@ export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<
   };
 }
 
-/** A site does not move: an environment or fleet that is spelt otherwise would be made, and stay empty. */
+/** Rejects another environment or fleet: a site cannot move, and the new one would be created and stay empty. */
 async function refuseElsewhere(
   api: ControlApi,
   { environment, fleet }: SiteFile,
@@ -51,7 +51,7 @@ async function refuseElsewhere(
   throw new OperatorError('usage', 'member_fixed', `the site is in ${where} and cannot move: declare those`);
 }
 
-/** A definition's members beside the name that it belongs to, as files write them. */
+/** Members of a definition without its name, as in a site file. */
 function withDefinition(view: JsonObject): JsonObject {
   return isJsonObject(view.definition) ? { ...view, ...view.definition } : view;
 }
@@ -74,7 +74,7 @@ function byMember(
   return new Map(items.filter(accepts).map((item) => [String(item[member]), item]));
 }
 
-/** A source all of whose revisions are retired is history: one of its name is another. */
+/** Ignores a source whose revisions are all retired: a declared source of the same name is a new one. */
 function isNotOver({ revisions }: JsonObject): boolean {
   return !Array.isArray(revisions) || revisions.some(({ state }: JsonObject) => state !== 'retired');
 }

@@ -1,4 +1,4 @@
-/** The token of an operator's session: 256 random bits. Source: docs/control.md "Operators". */
+/** Format of an operator's session token: 256 random bits. Source: docs/control.md "Operators". */
 
 const SESSION_TOKEN = /^pgs_[A-Za-z0-9_-]{43}$/;
 

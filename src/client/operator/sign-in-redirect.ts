@@ -1,6 +1,6 @@
 /**
- * Where the browser brings the answer of a sign-in: one page on a loopback port, for one answer. Whoever else on this machine
- * comes there, or makes a browser come, does not know the state: they are refused, and nothing ends by it.
+ * Loopback HTTP server for the redirect of one sign-in. Other programs and web pages do not know the `state`: their requests
+ * are rejected and do not end the sign-in.
  * Source: RFC 8252 sections 7.3 and 8.3, RFC 9700 section 4.7 (state); docs/control.md "Signing in for a command line".
  */
 import { hash, timingSafeEqual } from 'node:crypto';
@@ -8,21 +8,21 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { OperatorError } from './operator-error.ts';
 
 export type SignInAnswer =
-  /** Good once, with the verifier. */
+  /** Single-use; exchanged together with the PKCE verifier. */
   { readonly kind: 'code'; readonly code: string } | { readonly kind: 'denied' };
 
 export interface SignInRedirectOptions {
-  /** 0: one that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** What an answer must bring back. Visible ASCII. */
+  /** Must be in the redirect. Visible ASCII. */
   readonly state: string;
-  /** An answer that is not ours came and was refused. Called once, however many there are. */
+  /** Called once, at the first rejected request. */
   readonly onStrayAnswer: () => void;
 }
 
 const HOST = '127.0.0.1';
 const PATH = '/signed-in';
-/** As Control makes them, with room: `contract/session.ts`. */
+/** Codes of Control (`contract/session.ts`), with a higher limit. */
 const CODE = /^[A-Za-z0-9._~-]{1,128}$/;
 
 export class SignInRedirect {
@@ -54,13 +54,13 @@ export class SignInRedirect {
     return new SignInRedirect(server, options);
   }
 
-  /** For `cli_redirect`. */
+  /** Value of `cli_redirect`. */
   get url(): string {
     return `http://${this.#authority}${PATH}`;
   }
 
   /**
-   * The first answer with our state, once the browser has its page.
+   * Waits for the first redirect with the right state, until the browser has its page.
    * @throws OperatorError `sign_in_timed_out`, `sign_in_stopped`
    */
   async answer({ timeoutMs, stop }: { readonly timeoutMs: number; readonly stop: AbortSignal }) {
@@ -80,7 +80,7 @@ export class SignInRedirect {
     }
   }
 
-  /** Browsers hold connections open on which nothing comes. */
+  /** Closes all connections, because browsers keep idle ones open. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
@@ -95,14 +95,14 @@ export class SignInRedirect {
       return;
     }
     this.#isAnswered = true;
-    // Not before the browser has its page: what comes next may end this process.
+    // Only after the browser has its page, because this process may end next.
     response.once('close', () => this.#settle(answer));
     sendPage(response, answer.kind === 'code' ? ALLOWED : DENIED);
   }
 
   #judge({ headers, method, url = '' }: IncomingMessage): SignInAnswer | Refusal {
     const [path, query = ''] = url.split(/\?(.*)/s);
-    // Another name for loopback is another site's, which made the browser come here (DNS rebinding).
+    // Another host name that resolves to loopback is a DNS rebinding attack.
     if (headers.host !== this.#authority || path !== PATH) return 'not_here';
     if (method !== 'GET') return 'wrong_method';
     if (this.#isAnswered) return 'answered';
@@ -114,7 +114,7 @@ export class SignInRedirect {
   }
 }
 
-/** Undefined for what is not the answer to this sign-in. */
+/** Undefined for a request that is not the redirect of this sign-in. */
 function readAnswer(query: URLSearchParams, expectedState: string): SignInAnswer | undefined {
   const [state, ...moreStates] = query.getAll('state');
   if (state === undefined || moreStates.length > 0 || !isSame(state, expectedState)) return undefined;
@@ -124,7 +124,7 @@ function readAnswer(query: URLSearchParams, expectedState: string): SignInAnswer
   return { kind: 'code', code };
 }
 
-/** Takes as long wherever they begin to differ. */
+/** Compares in constant time. */
 function isSame(one: string, other: string): boolean {
   return timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
 }
@@ -158,7 +158,7 @@ const REFUSALS: { readonly [R in Refusal]: StaticPage } = {
   },
 };
 
-/** Nothing of the request is in it; nothing runs, and its address, which held the code, goes nowhere. */
+/** The page contains nothing of the request and no script, and sends no Referer with its URL, which contained the code. */
 function sendPage(response: ServerResponse, { status, title, text }: StaticPage): void {
   response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',

@@ -1,6 +1,6 @@
 /**
- * Signing in with the browser: the person signs in there, and says that this command line is theirs; a code comes back to a
- * loopback port and is exchanged for a session with a verifier that never left this process.
+ * Signs in with the browser (PKCE): the operator signs in and confirms this command line there. A code returns to a loopback
+ * port and is exchanged for a session with a verifier that never left this process.
  * Source: docs/control.md "Signing in for a command line"; RFC 7636, RFC 8252.
  */
 import { hash, randomBytes } from 'node:crypto';
@@ -11,18 +11,18 @@ import { isSessionToken } from './session-token.ts';
 import { SignInRedirect } from './sign-in-redirect.ts';
 
 export interface SignInRun {
-  /** Without a token. */
+  /** A connection without a token. */
   readonly api: ControlApi;
   /** Control's base URL, for the browser. */
   readonly controlUrl: string;
-  /** Loopback port to come back to; 0: one that is free. */
+  /** Loopback port for the redirect; 0: any free port. */
   readonly port: number;
-  /** For the person. */
+  /** Timeout for the operator. */
   readonly timeoutMs: number;
   readonly stop: AbortSignal;
-  /** @param code what the page in the browser must show too */
+  /** @param code must also be on the page in the browser */
   readonly show: (url: string, code: string) => void;
-  /** An answer came that is not to this sign-in, and was refused. */
+  /** Called when a redirect of another sign-in was rejected. */
   readonly onStrayAnswer: () => void;
 }
 
@@ -47,7 +47,7 @@ export async function signIn(run: SignInRun): Promise<string> {
       cli_state: state,
     });
     const path = `/auth/login?${query}`;
-    // What is wrong with it is told here; a person would have to find it in the browser.
+    // Reports a fault of the sign-in URL here; otherwise it would only appear in the browser.
     await run.api.expectRedirect(path);
     run.show(`${run.controlUrl}${path}`, signInCode(challenge));
     const answer = await redirect.answer({ timeoutMs: run.timeoutMs, stop: run.stop });
@@ -59,14 +59,14 @@ export async function signIn(run: SignInRun): Promise<string> {
   }
 }
 
-/** Sent once: a code is good once, and one whose answer is lost leaves a session that nobody has. */
+/** Not retried: a code works only once, and if the response is lost, the session's token is lost too. */
 async function exchange(api: ControlApi, code: string, verifier: string): Promise<string> {
   const { token } = (await api.act('/v1/session/exchange', { code, verifier })).body;
   if (typeof token !== 'string' || !isSessionToken(token)) throw unexpected('holds no session');
   return token;
 }
 
-/** Who is signed in, as far as people are told. */
+/** The signed-in operator, as shown to the user. */
 export interface SignedIn {
   readonly actor: string;
   readonly displayName: string;
@@ -90,7 +90,7 @@ export async function readSignedIn(api: ControlApi): Promise<SignedIn> {
   return { actor, displayName, expiresAt, roles };
 }
 
-/** Ends the session of the connection's token; one that is over already is no error. @throws OperatorError */
+/** Ends the session of the connection's token; a session that has already ended is not an error. @throws OperatorError */
 export async function signOut(api: ControlApi): Promise<void> {
   await api.act('/auth/logout');
 }

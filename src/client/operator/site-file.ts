@@ -1,6 +1,6 @@
 /**
- * The declaration of one Auth Site, as `proofgate ctl apply` takes it: what people write and keep in version control.
- * Definitions of routes and brokers are held against the bundle's rules by Control; here only the shape is.
+ * The site file of `proofgate ctl apply`: the declaration of one Auth Site, kept in version control. This module validates
+ * only its schema; Control validates the definitions of routes and brokers against the bundle rules.
  * Source: docs/ctl.md "The site file".
  */
 import Type, { type Static } from 'typebox';
@@ -30,13 +30,13 @@ const client = Type.Object(
   closed,
 );
 
-/** What else it is made of, Control judges. */
+/** Control validates the other members. */
 const broker = Type.Object(
   { issuer: name, subject_prefixes: Type.Optional(Type.Unknown()) },
   { additionalProperties: true },
 );
 
-/** As in a bundle, with its source set beside it. */
+/** As in a bundle, with its source set. */
 const route = Type.Object(
   {
     route_id: name,
@@ -77,7 +77,7 @@ const source = Type.Object(
     issuer: name,
     jwks_uri: name,
     audience: name,
-    /** What validation must detect, or the source is not activated. */
+    /** Scope that the validation must detect; otherwise the source is not activated. */
     expected_scope: name,
     on_suspend: Type.Optional(Type.Enum(['keep', 'revoke'])),
     on_retire: Type.Optional(Type.Enum(['keep', 'revoke'])),
@@ -139,7 +139,7 @@ const shape = Compile(SITE_FILE);
 
 /**
  * Reads YAML or JSON.
- * @param fileName stands in error messages
+ * @param fileName for error messages
  * @throws OperatorError `site_file_invalid`, naming file and place
  */
 export function parseSiteFile(text: string, fileName: string): SiteFile {
@@ -161,9 +161,9 @@ function readYaml(text: string, fileName: string): unknown {
   }
 }
 
-/** The first fault, and where. */
+/** The first fault and its place. */
 function shapeProblem(errors: readonly TLocalizedValidationError[]): string {
-  // A `boolean` fault comes beside each additionalProperties.
+  // The validator reports a `boolean` fault beside each `additionalProperties` fault.
   const error = errors.find(({ keyword }) => keyword !== 'boolean');
   if (error === undefined) return 'the file has another shape';
   const place = error.instancePath;
@@ -181,7 +181,7 @@ function shapeProblem(errors: readonly TLocalizedValidationError[]): string {
   }
 }
 
-/** What names things names each once. */
+/** Rejects duplicate names. */
 function refuseRepeated(file: SiteFile, fileName: string): void {
   const lists: readonly (readonly [string, readonly string[]])[] = [
     ['brokers', (file.brokers ?? []).map(({ issuer }) => issuer)],

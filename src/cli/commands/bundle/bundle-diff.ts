@@ -1,4 +1,4 @@
-/** `proofgate bundle diff`: what changes from one bundle to another. */
+/** `proofgate bundle diff`: shows the changes from one bundle to another. */
 import type { Difference, MemberDifference } from '../../../bundle/authoring/content-diff.ts';
 import { CliError } from '../../../program/errors.ts';
 import type { JsonMembers, Output } from '../../../program/output.ts';
@@ -7,7 +7,7 @@ import { visibleText } from '../../../program/visible-text.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
 import { type CliContext, command } from '../../define-command.ts';
 
-/** As of diff(1): 0 says that both are the same, 2 that something went wrong. */
+/** Exit codes as of diff(1): 0 for no differences, 1 for differences, 2 for an error. */
 const EXIT_DIFFERENT = 1;
 
 export const bundleDiffCommand = command({
@@ -71,7 +71,7 @@ function sideMembers({ position, signatures }: Side): JsonMembers {
 
 const SIGNS: { readonly [C in Difference['change']]: string } = { added: '+', removed: '-', changed: '~' };
 
-/** One for the entry, and where it was changed one for each member. */
+/** One line for the entry, and one for each changed member. */
 function linesOf(difference: Difference): readonly string[] {
   const { change, kind, members, name } = difference;
   const head = `${SIGNS[change]} ${kind} ${name.join(' ')}`;
@@ -92,7 +92,7 @@ function memberMembers({ member, before, after }: MemberDifference): JsonMembers
   return { member, before: parsed(before), after: parsed(after) };
 }
 
-/** The texts are JSON of our own making. */
+/** Safe to parse: this module produced the JSON texts. */
 function parsed(text: string | null): unknown {
   return text === null ? null : JSON.parse(text);
 }

@@ -1,4 +1,4 @@
-/** `proofgate bundle freshen`: states that a directory's bundle is the latest, once or again and again. */
+/** `proofgate bundle freshen`: signs that a directory's bundle is the latest, once or at an interval. */
 
 import { duration, optional, type SettingValues } from '../../../program/settings.ts';
 import {
@@ -59,7 +59,7 @@ function showStatement({ revision, head, asOfSeconds }: Statement, { output }: C
   output.result([`revision ${revision} is the latest as of ${asOf}`], { revision, head, as_of: asOf });
 }
 
-/** Shows each failure, and each success that begins a row of them; a failure ends nothing. */
+/** Shows each failure, and the first success after it. A failure does not end the loop. */
 async function freshenUntilStopped(
   statement: () => Promise<Statement>,
   everyMs: number,
@@ -79,7 +79,7 @@ async function freshenUntilStopped(
         shownRevision = undefined;
         context.output.error(fromLibraryError(error));
       }
-      // Rejects when it is to stop, and the loop ends.
+      // Rejects when stopped, which ends the loop.
       await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
     }
   });

@@ -1,4 +1,4 @@
-/** `proofgate bundle inspect`: what is in a directory. */
+/** `proofgate bundle inspect`: shows the bundle in a directory. */
 import type {
   BundleSummary,
   FreshnessSummary,
@@ -59,7 +59,7 @@ function linesOf(summary: BundleSummary): readonly string[] {
   ];
 }
 
-/** What the chain that is shown begins with, and how it goes on. */
+/** The base revision of the chain and the number of its deltas and links. */
 function baseText({ base, steps }: BundleSummary): string {
   if (steps.length === 0) return `revision ${base.revision}`;
   const verdicts = new Set(steps.flatMap(({ signers }) => signers.map(({ verdict }) => VERDICTS[verdict])));

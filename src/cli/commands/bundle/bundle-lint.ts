@@ -1,4 +1,4 @@
-/** `proofgate bundle lint`: what keeps a bundle from being signed or loaded, and what deserves a second look. */
+/** `proofgate bundle lint`: reports errors that prevent signing or loading a bundle, and warnings. */
 
 import type { Finding } from '../../../bundle/authoring/findings.ts';
 import type { BundleFault } from '../../../bundle/format/bundle-error.ts';

@@ -1,4 +1,4 @@
-/** `proofgate bundle reset-mark`: the way out when a revision was accepted that should never have been. */
+/** `proofgate bundle reset-mark`: clears the high-water mark, to recover from a revision that was accepted by mistake. */
 import { hostname, userInfo } from 'node:os';
 import { CliError, usageError } from '../../../program/errors.ts';
 import type { Environment } from '../../../program/output.ts';
@@ -32,7 +32,7 @@ export const bundleResetMarkCommand = command({
   run: ({ settings, positionals }, context) => reset(positionals.site, settings, context),
 });
 
-/** For commands to Redis, the first of which waits for the connection. */
+/** Timeout of Redis commands; the first one also waits for the connection. */
 const SHARED_TIMEOUT_MS = 5000;
 
 async function reset(authSite: string, settings: Values, { env, output }: CliContext): Promise<void> {
@@ -68,13 +68,13 @@ async function openShared(settings: Values): Promise<SharedMark | undefined> {
   return openSharedMarkAt(settings.redis, settings);
 }
 
-/** Nothing was forgotten then: it can be called again. */
+/** The error when the shared mark could not be cleared. Nothing was changed, so the command can be repeated. */
 function fromSharedMarkError(error: unknown): unknown {
   if (!(error instanceof SharedMarkError)) return error;
   return new CliError('unreachable', 'shared_mark_unavailable', `nothing was forgotten: ${error.message}`);
 }
 
-/** What keeps older bundles out is not taken away by a slip. */
+/** Requires a confirmation, because without the mark the verifier accepts older bundles again. */
 function assertConfirmed(authSite: string, { confirm, yes }: Values): void {
   if (confirm !== undefined && confirm !== authSite) {
     throw usageError('confirmation_differs', `--confirm names another site than ${authSite}`);
@@ -87,7 +87,7 @@ function assertConfirmed(authSite: string, { confirm, yes }: Values): void {
   }
 }
 
-/** As far as the system knows; a container may have no name for its user. */
+/** The operating system user, for the audit record. A container may have no name for its user. */
 function whoAsks(env: Environment): { readonly [member: string]: string | number } {
   const uid = process.getuid?.();
   return {

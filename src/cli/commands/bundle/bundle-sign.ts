@@ -1,4 +1,4 @@
-/** `proofgate bundle sign`: what a person wrote becomes signed documents in a directory. */
+/** `proofgate bundle sign`: signs a bundle source file and writes the signed documents to a directory. */
 import { basename } from 'node:path';
 import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
 import {

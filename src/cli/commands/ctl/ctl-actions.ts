@@ -106,7 +106,7 @@ const raiseFloor = ctlCommand({
   },
 });
 
-/** @param from states in which a revision can be meant */
+/** @param from states of revisions to which the action applies */
 function sourceCommand(
   verb: 'suspend' | 'resume' | 'retire',
   summary: string,

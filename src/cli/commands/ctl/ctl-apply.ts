@@ -1,4 +1,4 @@
-/** `proofgate ctl apply`: makes Control hold what a site file declares. */
+/** `proofgate ctl apply`: changes Control's configuration to match a site file. */
 import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
 import { type CliContext, command } from '../../define-command.ts';
 
 const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
-/** A target's name becomes a file's. */
+/** A target's name is used as a file name. */
 const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 const SETTINGS = {
@@ -119,7 +119,7 @@ function linesOf(step: PlanStep): readonly string[] {
   return [lineOf(step), ...step.changes.map((change) => `    ${change}`)];
 }
 
-/** What a run that failed has changed all the same. */
+/** The changes that a failed run completed. */
 function tellHowFar(
   done: readonly PlanStep[],
   steps: readonly PlanStep[],
@@ -133,7 +133,7 @@ function tellHowFar(
   );
 }
 
-/** Before anything is done: a token that cannot be kept is lost. */
+/** Checks the token directory before any change, because a token that cannot be stored is lost. */
 async function tokenDirectoryFor(steps: readonly PlanStep[], { tokenDir }: Values): Promise<string> {
   const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
   if (targets.length === 0) return '';
@@ -178,7 +178,7 @@ async function assertFree(path: string): Promise<void> {
 
 const TELL_EVERY_MS = 5000;
 
-/** A line that is written over in a terminal; elsewhere one every few seconds. */
+/** Shows progress: one line that is overwritten in a terminal, elsewhere a line every few seconds. */
 function tellNowAndThen(output: CliContext['output']): (text: string) => void {
   let toldMs = performance.now();
   return (text) => {

@@ -1,4 +1,4 @@
-/** `proofgate ctl get`: what Control holds, a list or one. */
+/** `proofgate ctl get`: shows Control's resources, as a list or a single one. */
 
 import { usageError } from '../../../program/errors.ts';
 import { optional, type SettingValues, text } from '../../../program/settings.ts';
@@ -15,9 +15,9 @@ type Values = SettingValues<typeof SETTINGS>;
 interface KindOfThing {
   /** Path of the list; `site`: percent-encoded. */
   readonly list?: (site: string) => string;
-  /** Path of one; its name percent-encoded. */
+  /** Path of a single resource; its name is percent-encoded. */
   readonly one?: (site: string, name: string) => string;
-  /** A list that goes on for ever: its newest page is shown. */
+  /** An endless list, of which only the newest page is shown. */
   readonly newestOnly?: true;
   readonly needsSite: 'list' | 'always' | 'never';
   /** Members that a list shows, in this order. */
@@ -114,7 +114,7 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
   },
 };
 
-/** What to name where there is no list. */
+/** The argument that is required when there is no list. */
 const NAMED: { readonly [kind: string]: string } = {
   command: 'a policy, by its ID',
   readiness: 'a key, by its key ID',
@@ -163,7 +163,7 @@ async function get(
   });
 }
 
-/** Takes the states of a source, and the targets that it waits for, from its revisions. */
+/** Derives a source's states, and the targets for which it waits, from its revisions. */
 function withStates(item: JsonObject): JsonObject {
   if (!Array.isArray(item.revisions)) return item;
   const states = item.revisions.map(
@@ -175,7 +175,7 @@ function withStates(item: JsonObject): JsonObject {
   return { ...item, states: states.join(' '), waiting_for: awaited.join(', ') || undefined };
 }
 
-/** An audit event names what it is about as an object. */
+/** Formats the object of an audit event. */
 function withResourceId(item: JsonObject): JsonObject {
   return isJsonObject(item.resource) ? { ...item, resource_id: item.resource.id } : item;
 }
@@ -215,7 +215,7 @@ function isListOfObjects(value: unknown): value is readonly JsonObject[] {
   return Array.isArray(value) && value.length > 0 && value.every(isJsonObject);
 }
 
-/** Every member that one of them has, in the order in which they first come. */
+/** All members of the items, in the order of their first occurrence. */
 function columnsOf(items: readonly JsonObject[]): readonly string[] {
   return [...new Set(items.flatMap((item) => Object.keys(item)))];
 }
@@ -225,7 +225,7 @@ function shown(value: unknown): string {
   return printable(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-/** Names are other people's: nothing of them may act in a terminal. */
+/** Escapes names, because another user's name could send commands to the terminal. */
 function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');
 }

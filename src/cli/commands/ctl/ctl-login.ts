@@ -1,4 +1,4 @@
-/** `proofgate ctl login`: signs in with the browser, and keeps the session for the other commands. */
+/** `proofgate ctl login`: signs in with the browser and stores the session for the other commands. */
 import type { ControlUrl } from '../../../client/enroll/control-url.ts';
 import type { SignedIn } from '../../../client/operator/sign-in.ts';
 import { oneLine } from '../../../program/errors.ts';
@@ -74,7 +74,7 @@ async function beginSession(
   );
 }
 
-/** What is not kept is ended. */
+/** Ends a session that could not be stored. */
 async function keepSession(
   values: Values,
   connection: { readonly url: ControlUrl; readonly token: string },
@@ -87,7 +87,7 @@ async function keepSession(
       await writeSession(path, connection.token);
       return signedIn;
     } catch (error) {
-      // The first error counts; when this fails too, the session ends at its time.
+      // Report the first error. If this fails too, the session ends when it expires.
       await signOut(api).catch(() => {});
       throw error;
     }
@@ -102,7 +102,7 @@ function report(
   if (roles.length === 0) {
     output.note('no_roles', 'Nobody has granted you a role yet: an admin does, with POST /v1/role-grants');
   }
-  // Names are other people's: nothing of them may act in a terminal.
+  // Escape names, because another user's name could send commands to the terminal.
   output.result([oneLine(`signed in as ${displayName} (${actor}) until ${expiresAt}`)], {
     actor,
     display_name: displayName,

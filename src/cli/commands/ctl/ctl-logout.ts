@@ -1,4 +1,4 @@
-/** `proofgate ctl logout`: ends the session that `ctl login` began. */
+/** `proofgate ctl logout`: ends the session of `ctl login`. */
 import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
 import { requireSession } from '../../ctl/ctl-credentials.ts';
 import { removeSession, sessionPath } from '../../ctl/session-file.ts';
@@ -14,7 +14,7 @@ export const ctlLogoutCommand = command({
     const url = await readControlUrl(settings);
     const path = sessionPath(settings, url, context.env);
     const token = await requireSession(path, url);
-    // Not the other way round: a session without its file could not be ended any more.
+    // In this order, because a session without its file cannot be ended.
     await withConnection(settings, { url, token }, signOut);
     await removeSession(path);
     context.output.result([`signed out of ${url.text}`], { control_url: url.text });

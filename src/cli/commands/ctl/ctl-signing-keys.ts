@@ -1,4 +1,4 @@
-/** `proofgate ctl signing-keys`: the public keys that a site's verifiers must pin, as the files that they take. */
+/** `proofgate ctl signing-keys`: writes the public keys that a site's verifiers must pin, as key files. */
 import { join } from 'node:path';
 import { sitePath } from '../../../client/operator/paths.ts';
 import { CliError } from '../../../program/errors.ts';
@@ -30,7 +30,7 @@ export const ctlSigningKeysCommand = command({
 async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: CliContext): Promise<void> {
   const { output } = context;
   await withControl(values, context, async (api) => {
-    // A handful: this list has no pages.
+    // This list is short and has no pagination.
     const { body } = await api.get(`${sitePath(values.site)}/signing-keys`);
     if (!Array.isArray(body.items)) throw unexpectedAnswer();
     const keys = body.items.filter(isJsonObject).filter(({ state }) => state !== 'retired');
@@ -48,18 +48,18 @@ async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: 
   });
 }
 
-/** What a verifier pins, and what people compare it by. */
+/** A key to pin, with the thumbprint that people compare. */
 interface Pin {
   readonly file: string;
   readonly jwk: object;
-  /** RFC 7638, of this very key: whoever compares it compares what is written. */
+  /** RFC 7638 thumbprint, computed from the key that is written. */
   readonly thumbprint: string;
   readonly state: string;
-  /** What Control calls it. */
+  /** Control's ID of the key. */
   readonly id: string;
 }
 
-/** @throws CliError `answer_unexpected` unless each is a key, and the one that Control calls it */
+/** @throws CliError `answer_unexpected` unless each item is a valid key that matches Control's ID */
 function pinsOf(keys: readonly JsonObject[]): readonly Pin[] {
   const counts = new Map<string, number>();
   return keys.map(({ jwk, purpose, thumbprint, state, signing_key_id: id }) => {
@@ -72,7 +72,7 @@ function pinsOf(keys: readonly JsonObject[]): readonly Pin[] {
   });
 }
 
-/** Nothing that acts in a terminal. */
+/** Removes control characters, which could send commands to a terminal. */
 function isWord(value: unknown): value is string {
   return typeof value === 'string' && /^[a-z0-9_]{1,128}$/.test(value);
 }

@@ -1,4 +1,4 @@
-/** `proofgate envoy lint`: what in a gateway's configuration weakens the check or goes around it. */
+/** `proofgate envoy lint`: reports settings of a gateway that weaken or bypass the check. */
 import type { Finding } from '../../../gateway-lint/gateway.ts';
 import type { LintReport } from '../../../gateway-lint/lint.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
