@@ -4,7 +4,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { checkoutPath } from '../../e2e/harness/checkout.ts';
 import type { Block } from '../blocks/blocks.ts';
@@ -101,6 +101,8 @@ function transcriptOf(folder: string): Promise<string> {
         SESSION: folder,
         TMPDIR: join(folder, 'tmp'),
         HOME: join(folder, 'home'),
+        // Where `make` finds the big tools: a session has no network to install them.
+        XDG_CACHE_HOME: environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
       },
     },
     stdio: ['ignore', 'pipe', 'inherit'],
