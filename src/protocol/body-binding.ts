@@ -1,4 +1,7 @@
-/** How a proof binds the request's body: one rule for signers and verifiers. Source: docs/protocol.md "Transcript". */
+/**
+ * How a proof binds the request's body: one rule for signers and verifiers.
+ * Source: docs/protocol.md "Transcript".
+ */
 import { hash } from 'node:crypto';
 import { NOT_BOUND } from './transcript.ts';
 

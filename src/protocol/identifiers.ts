@@ -1,6 +1,6 @@
 /**
- * Syntax of the small values that passports, transcripts and bundles share. Source: docs/protocol.md "Passport" and
- * "Transcript".
+ * Syntax of the small values that passports, transcripts and bundles share.
+ * Source: docs/protocol.md "Passport" and "Transcript".
  */
 
 /** An identifier or identity: site, route, issuer, subject, audience, … */

@@ -3,7 +3,8 @@
  *
  * Ed25519: canonical encoding, on the curve, in the prime-order subgroup and not its identity. OpenSSL accepts
  * small-order and mixed-order points. With those, one signature can fit many messages, or verifiers disagree. P-256: on
- * the curve. Source: RFC 8032, RFC 8037, RFC 7518 section 6.2, docs/bundle.md "Content".
+ * the curve.
+ * Source: RFC 8032, RFC 8037, RFC 7518 section 6.2, docs/bundle.md "Content".
  */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import sodium from 'sodium-native';

@@ -1,6 +1,7 @@
 /**
  * Whether a passport, a proof, a key or a bundle is valid at a given time, allowing for clock skew. A time that is not
- * a number is invalid. Source: docs/protocol.md "Transcript".
+ * a number is invalid.
+ * Source: docs/protocol.md "Transcript".
  */
 
 export function hasStarted(startSeconds: number, nowSeconds: number, skewSeconds: number): boolean {

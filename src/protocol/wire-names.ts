@@ -1,6 +1,7 @@
 /**
  * Names of HTTP headers and schemes. Lower case: HTTP field names are case-insensitive (RFC 9110 section 5.1), and all
- * known gateways pass them in lower case. Source: docs/protocol.md "Request headers" and "What upstream receives".
+ * known gateways pass them in lower case.
+ * Source: docs/protocol.md "Request headers" and "What upstream receives".
  */
 
 /** Authentication scheme of the `Authorization` header (RFC 9110 section 11.1). */

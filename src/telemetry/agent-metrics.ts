@@ -1,6 +1,6 @@
 /**
- * Defines every metric of the agent with its names and labels. No label carries text from Control or a token. Source:
- * docs/workloads.md "Metrics".
+ * Defines every metric of the agent with its names and labels. No label carries text from Control or a token.
+ * Source: docs/workloads.md "Metrics".
  */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 

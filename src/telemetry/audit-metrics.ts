@@ -1,4 +1,7 @@
-/** Metrics of the audit trail, by sink. Callers control no label. Source: docs/enforcement.md "Metrics". */
+/**
+ * Metrics of the audit trail, by sink. Callers control no label.
+ * Source: docs/enforcement.md "Metrics".
+ */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 export type AuditSinkName = 'stdout' | 'file' | 'http';

@@ -1,6 +1,7 @@
 /**
  * Defines every metric of Control with its names, labels and buckets. Labels come from closed sets (route patterns,
- * codes); none carries a site's client, key, subject or token. Source: docs/control.md "Running Control".
+ * codes); none carries a site's client, key, subject or token.
+ * Source: docs/control.md "Running Control".
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 

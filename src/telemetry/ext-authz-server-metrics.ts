@@ -1,6 +1,6 @@
 /**
- * Metrics of the ext_authz server's connections and its certificate. No label names a peer. Source: docs/enforcement.md
- * "Metrics".
+ * Metrics of the ext_authz server's connections and its certificate. No label names a peer.
+ * Source: docs/enforcement.md "Metrics".
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 

@@ -1,4 +1,7 @@
-/** Exports the checks of `/readyz` as metrics, for alerts. Source: docs/enforcement.md "Metrics". */
+/**
+ * Exports the checks of `/readyz` as metrics, for alerts.
+ * Source: docs/enforcement.md "Metrics".
+ */
 import { Gauge, type Registry } from 'prom-client';
 
 export interface ReadinessReading {

@@ -1,6 +1,6 @@
 /**
- * Metrics of bundle distribution to a verifier. No label carries a key, client or address. Source: docs/enforcement.md
- * "Operations".
+ * Metrics of bundle distribution to a verifier. No label carries a key, client or address.
+ * Source: docs/enforcement.md "Operations".
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 

@@ -1,4 +1,7 @@
-/** Metrics of the replay store's fences and connections. Source: docs/enforcement.md "Metrics". */
+/**
+ * Metrics of the replay store's fences and connections.
+ * Source: docs/enforcement.md "Metrics".
+ */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** Values of the gauges, read at each scrape. */

@@ -1,4 +1,7 @@
-/** Lints bundle content that is valid but questionable, before it is signed. Source: docs/bundle.md "What lint looks for". */
+/**
+ * Lints bundle content that is valid but questionable, before it is signed.
+ * Source: docs/bundle.md "What lint looks for".
+ */
 
 import { compileBundle } from '../compile/compile.ts';
 import { compileClient, compileIssuers } from '../compile/compile-identities.ts';

@@ -1,6 +1,7 @@
 /**
  * Finds requests that fit a template and still match nothing, because a literal beside its placeholder took precedence
- * and matching does not backtrack. Often this is intended. Source: docs/protocol.md "Routes, origins, paths".
+ * and matching does not backtrack. Often this is intended.
+ * Source: docs/protocol.md "Routes, origins, paths".
  */
 
 import { parsePathTemplate, type TemplateSegment } from '../../protocol/path-template.ts';

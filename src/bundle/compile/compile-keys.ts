@@ -1,6 +1,6 @@
 /**
- * Compiles the keys of a bundle: brokers' and derived keys, in one namespace. Source: docs/bundle.md "Rules that a load
- * enforces".
+ * Compiles the keys of a bundle: brokers' and derived keys, in one namespace.
+ * Source: docs/bundle.md "Rules that a load enforces".
  */
 import {
   importPublicKey,

@@ -1,6 +1,6 @@
 /**
  * Limits and defaults of a bundle's content. Separate from `schema.ts`, so that programs that only validate need not
- * load TypeBox. Source: docs/bundle.md "Content".
+ * load the schema builder. Source: docs/bundle.md "Content".
  */
 export const BUNDLE_FORMAT = 'proofgate.bundle/v1';
 /** Maximum number of derived keys in the bundle itself; more go to shards. */

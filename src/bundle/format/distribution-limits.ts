@@ -1,5 +1,6 @@
 /**
- * Paths and limits of distribution. Separate from `distribution-contract.ts`, so that a target need not load TypeBox.
+ * Paths and limits of distribution. Separate from `distribution-contract.ts`, so that a target need not load the schema
+ * builder.
  * Source: docs/bundle.md "Distribution".
  */
 export const POLL_PATH = '/v1/targets/self/bundle';

@@ -1,6 +1,7 @@
 /**
  * Opens deltas and links: verifies signatures, parses the payload, and checks shape, site, head and times. Applies
- * nothing. Source: docs/bundle.md "Signed documents" and "Revision and head".
+ * nothing.
+ * Source: docs/bundle.md "Signed documents" and "Revision and head".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { bundleError, showValue } from './bundle-error.ts';

@@ -1,6 +1,8 @@
 /**
- * Schemas of a bundle's content and of a freshness statement. They are the single source of the types and, by `make schemas`, of
- * the files in docs/schema/, which validate documents at run time. The compiler checks rules across members, in `compile*.ts`. Source: docs/bundle.md "Content".
+ * Schemas of a bundle's content and of a freshness statement. They are the single source of the types and, by
+ * `make schemas`, of the files in docs/schema/, which validate documents at run time. The compiler checks rules across
+ * members, in `compile*.ts`.
+ * Source: docs/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';

@@ -1,6 +1,6 @@
 /**
- * Validates a value against a JSON Schema. Imports only the checking half of TypeBox, because the half that builds
- * schemas would double a verifier's load time and memory. Source: docs/performance.md "What idle programs take".
+ * Validates a value against a JSON Schema. Imports only the checking half of TypeBox: the half that builds schemas
+ * would take as much again of a verifier's load time and memory. Source: docs/performance.md "What idle programs take".
  */
 import type { TLocalizedValidationError } from 'typebox/error';
 import { Compile } from 'typebox/schema';

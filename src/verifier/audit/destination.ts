@@ -160,7 +160,7 @@ function isUnreadFifo(path: string, error: unknown): boolean {
   return failureCode(error) === 'enxio' && lstatSync(path).isFIFO();
 }
 
-/** A previous process may have died within a line. A file that cannot be read counts as not ending in a line break. */
+/** A previous process may have died within a line. A file that cannot be read counts as ending in a line break. */
 function endsInLineBreak(path: string, size: number): boolean {
   try {
     const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

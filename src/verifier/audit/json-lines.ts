@@ -1,4 +1,7 @@
-/** Writes audit events as JSON lines to a file, a FIFO or standard output. Source: docs/enforcement.md "Audit events". */
+/**
+ * Writes audit events as JSON lines to a file, a FIFO or standard output.
+ * Source: docs/enforcement.md "Audit events".
+ */
 import { BatchingSink } from './batching.ts';
 import { openDestination } from './destination.ts';
 import { FileTransport } from './file-transport.ts';

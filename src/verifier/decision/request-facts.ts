@@ -1,4 +1,7 @@
-/** The request as every enforcement point passes it to the decision. Source: docs/enforcement.md "Enforcement points". */
+/**
+ * The request as every enforcement point passes it to the decision.
+ * Source: docs/enforcement.md "Enforcement points".
+ */
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 
 export interface RequestFacts {

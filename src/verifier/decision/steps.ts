@@ -1,8 +1,8 @@
 /**
  * Steps 1 to 5 of the specification, in order, each a list of checks. This is the only place that defines the order:
  * `decide.ts` runs them up to the first denial, `explain/` runs them all. They consume nothing; step 6, replay, is in
- * `verifier.ts`. Source: specification "Request evaluation order (adapter)", docs/protocol.md "Decision: first fault
- * wins".
+ * `verifier.ts`.
+ * Source: specification "Request evaluation order (adapter)", docs/protocol.md "Decision: first fault wins".
  */
 import { readCredentials } from '../../protocol/credentials.ts';
 import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';

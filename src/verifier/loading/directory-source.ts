@@ -1,7 +1,8 @@
 /**
  * Loads the bundle from a local directory (`--bundle`): polls the files, loads the bundle when they change, and applies
- * the deltas and links beside it. A rejected file is not retried until it changes. Source: docs/bundle.md "Life in the
- * verifier".
+ * the deltas and links beside it. A rejected file is not retried until it changes; transient errors are retried with
+ * backoff.
+ * Source: docs/bundle.md "Life in the verifier".
  */
 
 import { asBundleError, type BundleError } from '../../bundle/format/bundle-error.ts';

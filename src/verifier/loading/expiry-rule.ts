@@ -1,8 +1,8 @@
 /**
  * Rules for expired documents: an expired bundle does not replace a valid one. Publishing one by mistake, or delaying a
  * good one until it has expired, must not end the service of the loaded bundle. When nothing is loaded, or the loaded
- * bundle has expired itself, the expired one is accepted, and requests are denied for that reason. Source:
- * docs/bundle.md "Life in the verifier".
+ * bundle has expired itself, the expired one is accepted, and requests are denied for that reason.
+ * Source: docs/bundle.md "Life in the verifier".
  */
 
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';

@@ -1,6 +1,6 @@
 /**
- * Types shared by the bundle's sources, its persistence and the active bundle. Source: docs/bundle.md "Life in the
- * verifier".
+ * Types shared by the bundle's sources, its persistence and the active bundle.
+ * Source: docs/bundle.md "Life in the verifier".
  */
 
 import type { LiveSnapshot } from '../../bundle/compile/compile.ts';

@@ -2,7 +2,8 @@
  * Mirrors a verifier's own high-water mark to the mark that the site's verifiers share. The own mark always counts. The
  * shared mark binds only a verifier without its own: a new one, or one that lost its state directory. The shared mark
  * is raised in the background after each change, so nothing waits for it. It is also repeated from time to time, so
- * that a lost one comes back. Source: docs/bundle.md "The shared mark".
+ * that a lost one comes back.
+ * Source: docs/bundle.md "The shared mark".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';

@@ -1,7 +1,8 @@
 /**
  * The port of the mark that a site's verifiers share: a copy of the high-water mark outside any verifier's state
- * directory. With it, a new verifier, or one that lost its state, rejects old bundles. Adapter:
- * `src/verifier/redis/redis-shared-mark.ts`. Its user: `mirrored-mark.ts`. Source: docs/bundle.md "Revision and head".
+ * directory. With it, a new verifier, or one that lost its state, rejects old bundles.
+ * Adapter: `src/verifier/redis/redis-shared-mark.ts`. Its user: `mirrored-mark.ts`.
+ * Source: docs/bundle.md "Revision and head".
  */
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 

@@ -1,6 +1,7 @@
 /**
  * Holds the newest freshness statement of one source. It is verified once and applied repeatedly: a statement that was
- * ahead of the clock, or of the bundle, may apply later. Source: docs/bundle.md "Freshness".
+ * ahead of the clock, or of the bundle, may apply later.
+ * Source: docs/bundle.md "Freshness".
  */
 import type { LiveSnapshot } from '../../bundle/compile/compile.ts';
 import {

@@ -1,7 +1,8 @@
 /**
  * Holds the current freshness statements by source: the directory, or Control together with the persisted statement.
  * Any of them may make the loaded bundle fresher. Only a statement from the bundle's own source is expected to match
- * it. Source: docs/bundle.md "Freshness".
+ * it.
+ * Source: docs/bundle.md "Freshness".
  */
 
 import type { Signers } from '../../bundle/format/documents.ts';

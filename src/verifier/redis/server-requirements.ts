@@ -1,4 +1,7 @@
-/** Requirements on a Redis server that stores records, checked from its `INFO`. Source: docs/protocol.md "Replay". */
+/**
+ * Requirements on a Redis server that stores records, checked from its `INFO`.
+ * Source: docs/protocol.md "Replay".
+ */
 import type { RedisEndpoint } from './endpoint.ts';
 import { parseInfo } from './info.ts';
 

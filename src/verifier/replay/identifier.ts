@@ -1,4 +1,7 @@
-/** Computes the identifier under which the store records a proof's `jti`. Source: docs/protocol.md "Replay". */
+/**
+ * Computes the identifier under which the store records a proof's `jti`.
+ * Source: docs/protocol.md "Replay".
+ */
 import { hash } from 'node:crypto';
 
 /**

@@ -1,7 +1,7 @@
 /**
- * The replay store's port: atomically records each presented `jti`. Adapters: `memory.ts` (one verifier process) and
- * `redis.ts`. One shared suite runs against both. Source: specification "Request evaluation order" step 6;
- * docs/protocol.md "Replay".
+ * The replay store's port: atomically records each presented `jti`.
+ * Adapters: `memory.ts` (one verifier process) and `redis.ts`. One shared suite runs against both.
+ * Source: specification "Request evaluation order" step 6; docs/protocol.md "Replay".
  */
 
 /** A proof that passed every other check and is about to be consumed. */

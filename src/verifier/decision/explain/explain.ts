@@ -1,6 +1,7 @@
 /**
  * Explains why a request is allowed or denied: the verdict of every step and check, and what each of them compared. It
- * consumes nothing, so it does not explain replay. Source: specification "Request evaluation order (adapter)".
+ * consumes nothing, so it does not explain replay.
+ * Source: specification "Request evaluation order (adapter)".
  */
 import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import type { Credentials } from '../../../protocol/credentials.ts';

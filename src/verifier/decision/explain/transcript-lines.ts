@@ -1,6 +1,7 @@
 /**
  * Compares the signed transcript with the one rebuilt from the request, line by line. `steps/binding.ts` decides on the
- * binding; this shows what it compared. Source: docs/protocol.md "Transcript".
+ * binding; this shows what it compared.
+ * Source: docs/protocol.md "Transcript".
  */
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../../protocol/transcript.ts';

@@ -1,4 +1,7 @@
-/** Part of step 5: the claims of a passport stay within what its signing key may state. Source: docs/protocol.md "Passport". */
+/**
+ * Part of step 5: the claims of a passport stay within what its signing key may state.
+ * Source: docs/protocol.md "Passport".
+ */
 import type { BundleKey, DerivedKey, IssuerKey } from '../../../bundle/compile/snapshot.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import type { Attributes, Passport, PassportClaims } from '../../../protocol/passport.ts';

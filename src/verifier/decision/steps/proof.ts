@@ -1,6 +1,6 @@
 /**
- * Checks of passport and proof in step 5, in the order of `steps.ts`, before the binding to the request. Source:
- * docs/protocol.md "Decision: first fault wins", step 5.
+ * Checks of passport and proof in step 5, in the order of `steps.ts`, before the binding to the request.
+ * Source: docs/protocol.md "Decision: first fault wins", step 5.
  */
 import type { BundleKey } from '../../../bundle/compile/snapshot.ts';
 import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../../protocol/limits.ts';

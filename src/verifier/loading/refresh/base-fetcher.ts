@@ -1,6 +1,7 @@
 /**
  * Fetches whole bundles from Control: at once when nothing else continues the loaded bundle, and in the background when
- * too many steps have accumulated on the persisted base. Source: docs/bundle.md "Distribution".
+ * too many steps have accumulated on the persisted base.
+ * Source: docs/bundle.md "Distribution".
  */
 
 import { join } from 'node:path';

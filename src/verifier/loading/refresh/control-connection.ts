@@ -1,7 +1,8 @@
 /**
  * HTTP client of Control for a target: polls, acknowledgements, files. Every response is bounded in size and validated.
  * Redirects are not followed. The token is read again for each request, so that it can be rotated, and is sent only in
- * its header. Source: `distribution-contract.ts`.
+ * its header.
+ * Source: `distribution-contract.ts`.
  */
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import type {

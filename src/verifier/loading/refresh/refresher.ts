@@ -1,6 +1,7 @@
 /**
  * Follows Control in the background: polls, applies the documents, and acknowledges or rejects them. No request waits
- * for it, and an outage of Control has no effect until freshness expires. Source: docs/bundle.md "Distribution".
+ * for it, and an outage of Control has no effect until freshness expires.
+ * Source: docs/bundle.md "Distribution".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asBundleError, type BundleError } from '../../../bundle/format/bundle-error.ts';
@@ -209,7 +210,7 @@ export class Refresher {
     return isSame(after, before) && !isNews;
   }
 
-  /** @returns whether the next poll may follow at once; false after too many useless statements */
+  /** @returns whether the next poll may follow at once; false for a repeated statement, and after too many useless ones */
   async #offerStatement(freshness: string | undefined): Promise<boolean> {
     const { loader } = this.#options;
     const before = loader.snapshot?.freshAsOfSeconds;

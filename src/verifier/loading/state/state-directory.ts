@@ -2,7 +2,8 @@
  * The state directory of a verifier that follows Control. It stores a whole bundle (the base) in a folder of its own,
  * with the steps after it and the newest freshness statement. The link `current` names the base and is replaced
  * atomically when a new one is complete, so a start always finds a complete base. Its content is not trusted: a load
- * verifies everything again. Source: docs/bundle.md "The state directory".
+ * verifies everything again.
+ * Source: docs/bundle.md "The state directory".
  */
 
 import { randomBytes } from 'node:crypto';
