@@ -43,7 +43,10 @@ function stolenUs(): number {
   return Number(allCores.trim().split(/\s+/)[8]) * US_PER_TICK;
 }
 
-/** What is measured has a core for itself; who sends to it, which nobody has beside a gateway, and all else share another. */
+/**
+ * The measured process has a core of its own. The sender, which does not exist beside a real gateway, shares the other cores
+ * with everything else.
+ */
 export const MEASURED_CORE = 0;
 export const OTHERS_CORE = 1;
 
@@ -52,7 +55,7 @@ export function keepOnCore(pid: number, core: number): void {
   allowCores(pid, String(core % CORES));
 }
 
-/** The same of this process, until it is told to stop: what is started later may run everywhere again. */
+/** Pins this process to a core until `stop()`. Processes started later may run on every core again. */
 export function keepThisOnCore(core: number): { stop(): Promise<void> } {
   const all = `0-${CORES - 1}`;
   keepOnCore(process.pid, core);

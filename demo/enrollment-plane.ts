@@ -60,7 +60,7 @@ function startControl(parts: Parts, files: DemoFiles, controlUrl: string): Promi
         ...proofgateChild([
           ...['control', '--data-dir', files.controlData],
           ...['--listen', new URL(controlUrl).host, '--admin-listen', `${loopback}:0`],
-          // The issuer is on this machine and has a certificate of nobody's: both are refused unless told.
+          // The issuer is on this machine and has a self-made certificate: Control rejects both without these settings.
           ...['--allow-issuer-network', `${loopback}/32`, '--issuer-ca-file', files.issuerCa],
         ]),
         readyUrl: (lines) => {

@@ -1,4 +1,4 @@
-/** What is printed of a case that failed: what is wrong, and the last words of whoever answered. */
+/** Formats a failed case: what is wrong, and the last log lines of the processes involved. */
 import { readFile } from 'node:fs/promises';
 import { waitFor } from '../test/e2e/harness/wait.ts';
 import type { StepResult } from './run-case.ts';

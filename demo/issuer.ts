@@ -45,7 +45,7 @@ async function serve(directory: string, audience: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   await writeFile(join(directory, 'ca.pem'), certificates.ca.cert);
   await projectTokens(issuer, directory, audience);
-  // Last: whoever waits for it finds everything else.
+  // Last, because a script that waits for this file then finds all others.
   await writeFile(join(directory, 'url'), `${issuer.issuer}\n`);
   console.log(
     `${issuer.issuer} signs tokens for ${audience}: ${directory}/{${serviceAccounts.join(',')}}.token`,
@@ -57,7 +57,7 @@ async function serve(directory: string, audience: string): Promise<void> {
   await issuer.close();
 }
 
-/** Replaced at once, so that nobody reads half a token. */
+/** Each token file is replaced atomically, so that a reader never sees half a token. */
 async function projectTokens(
   issuer: ServiceAccountIssuer,
   directory: string,

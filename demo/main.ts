@@ -96,7 +96,7 @@ function listenForStop(): AbortSignal {
   const controller = new AbortController();
   const abort = () => controller.abort(new Error('interrupted'));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, abort);
-  // Nobody reads any more: `make demo | head`.
+  // The reader of standard output is gone, for example `make demo | head`.
   process.stdout.on('error', abort);
   return controller.signal;
 }

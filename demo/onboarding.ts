@@ -21,7 +21,7 @@ export interface EnrolledKey {
 /** Lines of a log that are shown when a step fails. */
 const shownLogLines = 8;
 
-/** Whoever holds Control's bootstrap token. */
+/** The operator who holds Control's bootstrap token. */
 export class Operator {
   readonly #cli: ProofgateCli;
   readonly #connection: readonly string[];

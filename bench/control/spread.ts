@@ -1,6 +1,6 @@
 /**
- * How a change comes to all targets of a site, told by the targets themselves: which revision says it, and when the last of
- * them had its acknowledgement of that revision, or of a later one, confirmed. Moments are of `performance.now()`.
+ * Measures how a change reaches all targets of a site: which revision carries it, and when the last target had its
+ * acknowledgement of that revision, or of a later one, confirmed. Times are of `performance.now()`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DistributedStep } from '../../src/bundle/format/distribution-contract.ts';
@@ -22,7 +22,7 @@ export class Spread {
     this.#targets = targets;
   }
 
-  /** A target was sent it. Opened once, whoever of them was first. */
+  /** Control sent the change to a target. Only the first target opens the entry. */
   learn({ kind, revision, document }: DistributedStep): void {
     if (this.#holders.has(revision)) return;
     this.#holders.set(revision, 0);

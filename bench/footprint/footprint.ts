@@ -24,7 +24,7 @@ const SIZES: readonly SiteSize[] = [
 ];
 const STARTS = 7;
 const PROCESSES = 3;
-/** Until V8 has seen that nobody asks, and has given back what was needed for starting alone. */
+/** Long enough for V8 to notice that the process is idle and to release the memory that only startup needed. */
 const IDLE_MS = 30_000;
 const READY_TIMEOUT_MS = 60_000;
 const MIB = 1024 * 1024;

@@ -1,6 +1,6 @@
 /**
- * A Control that publishes deltas by the clock. In a thread of its own: answering must not hold up whoever measures how
- * long checks take.
+ * A Control that publishes deltas at a fixed rate. It has a thread of its own, so that its work does not delay the thread that
+ * measures checks.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';

@@ -1,6 +1,7 @@
 /**
- * What it costs to refuse, step by step: a flood of rubbish must cost less than as many good requests. Where each request of
- * a flood brings a passport that nobody has seen, which has to be read, it is held against good requests that do the same.
+ * Measures what a denial costs at each step: a flood of invalid requests must cost less than as many valid ones. Where each
+ * request of a flood brings a new passport, which the verifier must parse, the valid requests of the comparison bring new
+ * passports too.
  */
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';

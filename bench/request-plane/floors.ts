@@ -1,7 +1,7 @@
 /**
- * The floors, as a child process of the benchmark: what nobody who speaks gRPC, verifies Ed25519 and asks Redis
- * in Node can go below. A bare grpc-js server that gives back the bytes of each request, after one verification
- * and one `SET … NX PX` by ioredis when the job asks for them. It decodes nothing and checks nothing.
+ * The floors, as a child process of the benchmark: the least that a server in Node costs that speaks gRPC, verifies Ed25519 and
+ * asks Redis. A bare grpc-js server returns the bytes of each request, after one verification and one `SET … NX PX` by ioredis
+ * when the job asks for them. It decodes and checks nothing.
  * Usage: node floors.js JOB, a {@link FloorJob} as JSON. Prints its port.
  */
 import { generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto';

@@ -25,7 +25,7 @@ export interface RequestPlan {
   readonly caller: BenchCaller;
   readonly path: string;
   readonly routeId: string;
-  /** A passport of its own for each request, that nobody has seen. Default: one a caller. */
+  /** `new`: each request has a passport of its own, which the verifier has not seen. Default: one passport a caller. */
   readonly passport?: 'new';
   /** Changes what is signed. */
   readonly transcript?: Partial<Transcript>;

@@ -138,7 +138,7 @@ function layOutSystem(image, { native, processor, system }) {
   return [...owners.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** A distributor owes it to whoever receives the program. */
+/** The licence of a package: a distributor must give it to every recipient of the program. */
 function copyLicence(image, system, path, of) {
   const file = system.find(path);
   if (file === undefined)

@@ -42,7 +42,7 @@ export class SystemRoot {
     return join(this.#root, at);
   }
 
-  /** @returns name, version, architecture of the package that a file came with @throws Failure when nobody's */
+  /** @returns name, version and architecture of the package that owns the file @throws Failure when no package owns it */
   ownerOf(found) {
     this.#owners ??= this.#readOwners();
     const path = withoutUsr(found.slice(this.#root.replace(/\/$/, '').length));

@@ -94,7 +94,7 @@ export class TestFile {
       return { id, status, durationMs: test.duration ?? 0, failure: textOf(test.errors[0]) };
     });
     if (unhandledErrors.length === 0) return results;
-    // What nobody's test threw, such as a hook after all of them, is laid to the last one that ran.
+    // An error outside of any test, such as in an `afterAll` hook, is attributed to the last test that ran.
     const last = results.findLast(({ status }) => status !== 'skipped');
     if (last !== undefined) Object.assign(last, { status: 'failed', failure: textOf(unhandledErrors[0]) });
     return results;
@@ -106,7 +106,10 @@ let current;
 const idOf = new WeakMap();
 const listeners = { started: () => undefined, ended: () => undefined };
 
-/** Told the IDs of whom what begins is for, and that it has ended: one test with its hooks, or all that share a `beforeAll`. */
+/**
+ * Registers listeners for the start and the end of a unit of work, each with the test IDs that it belongs to: one test with its
+ * hooks, or all tests that share a `beforeAll`.
+ */
 export function onTests({ ended, started }) {
   Object.assign(listeners, { started, ended });
 }
@@ -134,7 +137,7 @@ function skipTheRest() {
   for (const { test } of current.tests.values()) if (test.status === null) test.mode = 'skip';
 }
 
-// What is thrown where nobody waits for it is a failure, of the test that runs then.
+// An uncaught exception or unhandled rejection fails the test that is running.
 for (const name of ['uncaughtException', 'unhandledRejection']) {
   process.on(name, (error) => {
     const state = getState();

@@ -25,13 +25,16 @@ const LEAST_TIMEOUT_MS = 3_000;
 const TIMEOUT_FACTOR = 5;
 /** How much of what was seen of a file is kept each time it is run: neighbouring mutants are noticed by the same. */
 const KEPT = 0.8;
-/** Stryker ends a mutant that is met a hundred times as often as without it: a loop that ends no more is told sooner. */
+/**
+ * Stryker's own limit ends a mutant whose hit count is a hundred times the normal one. This share of it ends an endless loop
+ * sooner.
+ */
 const HIT_LIMIT_SHARE = 0.1;
 /** What each file took without mutants: the first process writes it, and all read it. */
 const COSTS = new URL('../../.build/mutation-costs.json', import.meta.url);
 
 /** What the instrumented code asks, and tells. */
-// biome-ignore lint/suspicious/noAssignInExpressions: made here or there, whoever is first
+// biome-ignore lint/suspicious/noAssignInExpressions: created here or by instrumented code, whichever runs first
 const instrumented = (globalThis.__stryker__ ??= {});
 
 /** For Stryker each covered line is one test's; what a `beforeAll` covers is laid to each of its tests. */

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } fr
 import { join } from 'node:path';
 import { Failure } from '../failure.mjs';
 
-/** Of package.json: what nobody wants who installs. */
+/** Members of package.json that only development needs. */
 const OF_DEVELOPMENT = ['scripts', 'devDependencies', 'overrides'];
 
 const MOST_OUTPUT_BYTES = 2 ** 28;

@@ -1,6 +1,6 @@
 /**
- * Every name and number of the specification's enrollment plane, held against the code: resources and their fields, states,
- * flags with aliases and defaults, error strings, limits. What each of them does is tested where it is built.
+ * Compares every name and number of the specification's enrollment plane with the code: resources and their fields, states,
+ * flags with aliases and defaults, error strings, limits. The tests of each part cover behavior.
  * Source: specification "Resources and their fields", "States and transitions", "Command-line tool", "Errors", "Limits".
  */
 import { describe, expect, it } from '@jest/globals';

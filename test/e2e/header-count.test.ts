@@ -15,7 +15,7 @@ const caseOf = (lines: number, ...expected: readonly (number | string)[]) => ({ 
 const CASES = [
   caseOf(80, 200, '', 1),
   caseOf(90, 503, 'verifier_unavailable', 0),
-  // Envoy's own limit: nobody is asked.
+  // Envoy's own limit: it sends no Check.
   caseOf(110, 431, '', 0),
 ];
 

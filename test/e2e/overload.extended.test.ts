@@ -140,7 +140,7 @@ it('answers every Check of ten times too many, uses nothing of those that it ref
   // None of them has had its jti used: sent again, one after the other, each is let through.
   const again = refused.filter((_, at) => at % 10 === 0).slice(0, 500);
   for (const [at, check] of again.entries()) expect([at, await ask(check, at)]).toEqual([at, ALLOWED]);
-  // The record agrees with what the callers were told.
+  // The audit trail agrees with the answers that the callers got.
   const events = await verifier.auditEvents();
   const recorded = events.filter(({ outcome }) => outcome === 'allowed').length;
   expect(recorded).toBe(2_000 + (counts.get(ALLOWED) ?? 0) + again.length);

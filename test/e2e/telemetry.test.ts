@@ -1,4 +1,4 @@
-/** What the program tells others when it is told to: spans to a collector, and its services to whoever asks. */
+/** Tests the optional outputs of the program: spans to a collector, and gRPC reflection of its services. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { openCheckClient, rpcCode } from '../fakes/check-client.ts';
 import { type CollectedSpan, startOtlpCollector } from '../fakes/otlp-collector.ts';
@@ -82,7 +82,7 @@ it('--otlp-endpoint and --grpc-reflection', async () => {
   expect(events.map(({ trace_id }) => trace_id)).toEqual([TRACE, TRACE]);
   expect(attributeOf(check, 'proofgate.decision_id')).toBe(events.at(-1)?.decision_id);
   expect(attributeOf(check, 'proofgate.route_id')).toBe(readOrder.route_id);
-  // What nobody sampled is not sent: the second request has been, and it was the only one.
+  // The first request was not sampled, so only the second one's span is exported.
   expect(collector.spans.filter(({ name }) => name === 'proofgate.check')).toHaveLength(1);
   expect(collector.spans.map(({ name }) => name).toSorted()).toEqual([
     'proofgate.check',

@@ -22,7 +22,7 @@ const VERIFIER_NAME = 'verifier.shop.example';
 const GATEWAY_URI = 'spiffe://shop.example/gateway';
 const WAIT_MS = 20_000;
 
-/** Two issuers of the same names; the third is nobody's, the fourth names another client. */
+/** Two issuers of the same names. The third certificate is from an unknown issuer, the fourth names another client. */
 let [first, second, stranger, other]: TestCertificates[] = [];
 let site: Site;
 let bundleDirectory: string;

@@ -1,4 +1,4 @@
-/** A collector of audit events over HTTP or HTTPS that keeps what it gets and answers as told. */
+/** A collector of audit events over HTTP or HTTPS that keeps what it receives and answers as configured. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';

@@ -73,7 +73,7 @@ export class Browser {
     };
   }
 
-  /** Follows redirects until a page comes, or one leads to where nobody should follow. */
+  /** Follows redirects until a page comes, or until `isEnd` matches a location that must not be followed. */
   async follow(page: Page, isEnd: (url: string) => boolean = () => false): Promise<Page> {
     let at = page;
     for (let redirects = 0; at.location !== undefined && !isEnd(at.location); redirects++) {

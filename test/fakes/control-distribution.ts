@@ -1,7 +1,7 @@
 /**
- * A Control that does nothing but distribute: the contract of `src/bundle/format/distribution-contract.ts` over real HTTP or
- * HTTPS, with documents that are really signed, and faults on request. What a target sends is held against the
- * contract; anything else is answered 400.
+ * A fake Control that only distributes bundles: the contract of `src/bundle/format/distribution-contract.ts` over real HTTP or
+ * HTTPS, with properly signed documents, and faults on request. It validates what a target sends against the contract and
+ * answers 400 to anything else.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -240,7 +240,7 @@ export class FakeControl {
     this.#wake();
   }
 
-  /** Starts the numbering above what targets have told. */
+  /** Continues with revisions above those that targets have reported. */
   skipTo(revision: number): void {
     this.#places.push({ position: { ...this.position, revision }, step: undefined });
   }

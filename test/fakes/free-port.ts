@@ -1,4 +1,4 @@
-/** Loopback ports for programs that have to be told theirs. */
+/** Free loopback ports for programs that need a fixed port in their configuration. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 

@@ -26,7 +26,7 @@ export const FAULTS = [
   'arrive_late',
   /** The server acted; half of the answer arrives. */
   'truncate',
-  /** The server acted; an answer that nobody can read arrives. */
+  /** The server acted; the client gets an unreadable answer. */
   'garble',
   /** The server saw nothing; 429 with Retry-After. */
   'throttle',

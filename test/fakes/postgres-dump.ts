@@ -15,7 +15,7 @@ export async function dumpText(url: string, file: string): Promise<void> {
   await run(programPath('pg_dump'), ['--format=plain', `--file=${file}`], { env: connection(url) });
 }
 
-/** In the place of the database that there is; whoever is connected is cut off. */
+/** Replaces the existing database with the dump and closes its open connections. */
 export async function restoreDatabase(server: TestPostgresServer, url: string, file: string): Promise<void> {
   const name = new URL(url).pathname.slice(1);
   const maintenance = server.urlOf('postgres');

@@ -1,8 +1,8 @@
 /**
- * A real PostgreSQL server on a free loopback port, for tests. It keeps its data over a crash, as it would anywhere:
- * `fsync` is on. It sorts by a language, not by bytes, and asks for a password.
+ * A real PostgreSQL server on a free loopback port, for tests. Its data survives a crash, because `fsync` is on. It sorts by a
+ * language, not by bytes, and requires a password.
  *
- * `initdb` and the server refuse to run as root: there, they run as `postgres` or `nobody`, whom the data belong to.
+ * `initdb` and the server refuse to run as root. Under root they run as `postgres` or `nobody`, which then owns the data.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -176,7 +176,7 @@ function killIfThere(pid: number): void {
   }
 }
 
-/** Whom the server runs as; empty for: whoever we are. */
+/** The user that the server runs as; empty for the current user. */
 interface Owner {
   readonly uid?: number;
   readonly gid?: number;

@@ -1,4 +1,4 @@
-/** A directory as it is mounted for whoever may only read it. Mounting takes privileges: whoever has none gets none. */
+/** A read-only mount of a directory, for tests. Mounting takes privileges: without them there is no mount. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -138,8 +138,9 @@ export class TestRedisCluster {
   }
 
   /**
-   * The replica becomes the primary: after it has caught up; with `FORCE` with what it has, by vote; with `TAKEOVER` without
-   * asking anybody. A replica gives up after 5 s, and is told again; told before, it would begin anew.
+   * Promotes the replica: when it has caught up; with `FORCE`, by vote, with the data it has; with `TAKEOVER`, without a vote.
+   * A replica gives up after 5 s, and only then gets the command again: a repetition within that time would restart the
+   * failover.
    */
   async failover(replica: ClusterNode, how?: 'FORCE' | 'TAKEOVER'): Promise<void> {
     let tellAgainAt = 0;

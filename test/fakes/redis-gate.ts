@@ -38,7 +38,7 @@ export class RedisGate {
     return gate;
   }
 
-  /** From now on no byte passes for those sources, either way, on old connections and new; nobody is told. */
+  /** From now on no byte from or to those sources passes, on existing and new connections. Connections stay open. */
   hold(isHeld: (source: GateSource) => boolean): void {
     this.#isHeld = isHeld;
     for (const passage of this.#passages) this.#apply(passage);

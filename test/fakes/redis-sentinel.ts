@@ -100,8 +100,8 @@ export class TestRedisSentinel {
   }
 
   /**
-   * On command: a replica is promoted while the primary is well. Resolves when another one is the primary. A Sentinel gives a
-   * failover up when the replica is not promoted within its time-out, and does not try again by itself: it is told again.
+   * Promotes a replica on command while the primary is healthy, and resolves when another server is the primary. A Sentinel
+   * abandons a failover when the replica is not promoted within its time-out and does not retry, so this repeats the command.
    */
   async failover(): Promise<GuardedServer> {
     const before = await this.primary();

@@ -7,7 +7,7 @@ export interface RecordingReplayStore extends ReplayStore {
   readonly claims: ReplayClaim[];
 }
 
-/** Answers as told, and records. */
+/** A replay store that gives the scripted answers and records its claims. */
 export function scriptedReplayStore(
   answer: (claim: ReplayClaim) => ReplayOutcome | Promise<ReplayOutcome>,
 ): RecordingReplayStore {

@@ -17,7 +17,7 @@ export function runTypescript(script: string, settings: object): Child {
   });
 }
 
-/** For whoever starts Node in another way. */
+/** Arguments for tests that start Node themselves. */
 export function typescriptArguments(script: string): readonly string[] {
   return ['--import', REGISTER, fileURLToPath(new URL(script, import.meta.url))];
 }

@@ -1,11 +1,12 @@
 /**
- * A cluster's service-account issuer on this machine: a real HTTPS server with discovery and a key set, keys that rotate, and tokens
- * as a cluster's API server signs them. Faults can be put in the way of each document.
+ * A cluster's service-account issuer on this machine: a real HTTPS server with discovery and a key set, keys that rotate, and
+ * tokens as a cluster's API server signs them. Faults can be injected into each document.
  *
  *     const issuer = await startServiceAccountIssuer({ certificate, hostname: '127.0.0.1' });
  *     issuer.token({ namespace: 'prod', serviceAccount: 'billing', audience: 'proofgate-shop' });
  *
- * Source: OpenID Connect Discovery 1.0 section 4; Kubernetes "Service Account Issuer Discovery" and the private claims of its tokens.
+ * Source: OpenID Connect Discovery 1.0 section 4; Kubernetes "Service Account Issuer Discovery" and the private claims of its
+ * tokens.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';

@@ -329,7 +329,7 @@ export function factsOfWire({ headers, ...request }: WireRequest): RequestFacts 
   return { ...request, headers: headersOfLines(headers) };
 }
 
-/** Lines of which each is told apart from every other. */
+/** Request headers from separate lines: a repeated name is ambiguous. */
 export function headersOfLines(lines: readonly HeaderLine[]): RequestHeaders {
   return {
     lookup(wanted): HeaderLookup {

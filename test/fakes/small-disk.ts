@@ -1,6 +1,6 @@
 /**
- * A small file system, to be filled. Mounting takes privileges: whoever has none gets none, and is told what is not tested, unless
- * `PROOFGATE_TEST_SKIPS=none` says that nothing may be left out (`make soak`).
+ * A small file system for tests to fill. Mounting takes privileges: without them there is no mount, and a message says which
+ * test is skipped, unless `PROOFGATE_TEST_SKIPS=none` forbids skips (`make soak`).
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** A fault planted for the fuzzer: nobody guesses it, so that only coverage and comparisons lead there. */
+/** A planted fault for the fuzzer: random guessing does not find it, only coverage and recorded comparisons do. */
 import type { FuzzTarget } from './target.ts';
 
 function run(input: Buffer): void {

@@ -1,4 +1,4 @@
-/** The published signatures and transcripts hold: whoever reproduces them agrees with this code. */
+/** Tests the published signatures and transcripts against this code, so that other implementations agree with it. */
 import { createPrivateKey } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';

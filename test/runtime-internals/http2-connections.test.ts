@@ -9,7 +9,7 @@ import { waitFor } from '../e2e/harness/wait.ts';
 import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
 import { createTestVerifier } from '../fakes/test-verifier.ts';
 
-/** Of a connection that nobody has widened: RFC 9113 section 6.9.2. */
+/** The initial window of a connection: RFC 9113 section 6.9.2. */
 const FIRST_WINDOW_BYTES = 65_535;
 const STREAMS = 1_024;
 const CHECK_BYTES = 4_000;

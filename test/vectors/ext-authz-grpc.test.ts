@@ -87,7 +87,7 @@ describe('where Envoy joins the lines of a header', () => {
   let merged: Promise<Stand> | undefined;
   afterAll(() => closeStand(merged));
 
-  /** Less can be told there, so more is refused; and never less. */
+  /** An ext_authz message carries less detail, so it may deny more than a vector says, and never less. */
   it('lets through nothing that a vector denies', async () => {
     merged ??= openStand(bench);
     const { client } = await merged;

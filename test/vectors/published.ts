@@ -76,7 +76,7 @@ function bodyOf(body: ReceivedRequest['body']): BodyState {
 /** What a enforcement point answered, in the words of a vector. */
 export type Answered = Expected | { readonly outcome: 'neither' };
 
-/** `step` is told by the vector alone: no answer says it. */
+/** Only the vector states `step`; no answer contains it. */
 export function withoutStep(expected: Expected): object {
   if (expected.outcome === 'allowed') return expected;
   const { step: _, ...denial } = expected;

@@ -1,4 +1,4 @@
-/** Who waits for an answer: what is not evaluated, not consumed and not recorded as let through once nobody waits. */
+/** Tests cancelled and expired calls: what the verifier does not evaluate, consume or record as allowed once no caller waits. */
 import { describe, expect, it } from '@jest/globals';
 import type { TracedDecision, TracedStep } from '../../src/telemetry/decision-trace.ts';
 import type { CallContext } from '../../src/verifier/call-context.ts';

@@ -14,7 +14,7 @@ const read: RequestPlan = { caller: 'billing', route: 'orders-read' };
 const real = createVerifierMetrics(() => undefined);
 const ALL_STEPS = ['route', 'source', 'freshness', 'attributes', 'proof', 'pipeline', 'replay', 'audit'];
 
-/** One request, what was told of it, and how long it took at most. */
+/** Makes one request. @returns what the verifier reported about it, and its maximum duration */
 function checkOnce(options: TestVerifierOptions = {}, edits: RequestEdits = {}) {
   const decided: (readonly string[])[] = [];
   const steps: { readonly step: string; readonly seconds: number }[] = [];

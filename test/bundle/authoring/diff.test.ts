@@ -1,4 +1,4 @@
-/** What differs between two contents: each kind of entry added, removed and changed; nothing else told. */
+/** Tests the difference between two bundle contents: each kind of entry added, removed and changed, and nothing else. */
 import { describe, expect, it } from '@jest/globals';
 import { type Difference, diffContents } from '../../../src/bundle/authoring/content-diff.ts';
 import { contentOfDraft } from '../../../src/bundle/authoring/site-content.ts';

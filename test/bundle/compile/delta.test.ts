@@ -68,7 +68,7 @@ describe('a delta', () => {
     });
     expect(revoked.keys.get('dk_billing')).toMatchObject({ status: 'revoked' });
     expect(revoked.keys.get('dk_billing')?.key).toBe(before?.key);
-    // Whoever has read the key before keeps what it read.
+    // A reader that has already looked the key up keeps its value.
     expect(before).toMatchObject({ status: 'active' });
     const regranted = await apply(revoked, {
       clients_put: [{ ...billing, grants: [{ resource: 'refunds', access: 'read' }] }],

@@ -1,9 +1,9 @@
 /**
- * A site whose every revision can be told from every other by what it decides, so that a decision which takes its routes
- * from one and its keys from another, or its revision from a third, is seen.
+ * A site whose every revision decides differently, so that tests notice a decision that mixes revisions: routes of one, keys of
+ * another, or the revision number of a third.
  *
- * Whole bundles are generations. In each, a route asks for a context that only this generation's client has, and another
- * route lets in one of two clients, turn by turn. One key ID stands for one of two keys, turn by turn, also by deltas.
+ * Each whole bundle is a generation. In each, one route requires a context that only this generation's client has, and another
+ * route allows one of two clients, alternately. One key ID maps to one of two keys, alternately; deltas change it too.
  */
 import type { BundleContent, ClientContent, DerivedKeyContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/bundle/format/times.ts';

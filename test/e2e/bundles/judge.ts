@@ -35,7 +35,7 @@ export async function judge(
   const verdict: Verdict = { decisions: 0, allowed: 0, revisionsServed: 0, findings: [] };
   const left = new Set(answers.keys());
   for await (const line of createInterface({ input: createReadStream(auditFile) })) {
-    // Whoever was killed may leave half a line behind, and the next one begins after it.
+    // A killed process may leave half a line. The next process starts a new line after it.
     const event = parseEvent(line);
     if (event === undefined) continue;
     verdict.decisions += 1;
@@ -57,8 +57,8 @@ export async function judge(
 }
 
 /**
- * Nobody who was answered from a revision is answered from an older one later on. A decision that waited for the replay
- * store is recorded when that has answered, so of one process only those are in order that did not.
+ * Checks that no process serves an older revision after a newer one. A decision that waited for the replay store is recorded
+ * when the store answers, so only decisions of one process that did not wait are in order.
  */
 export class ServedOrder {
   #last = 0;

@@ -48,7 +48,7 @@ export class RequestLoad {
     this.#client = openCheckClient(address);
   }
 
-  /** From now on nobody is expected to answer. */
+  /** From now on no verifier is expected to answer. */
   pointNowhere(): void {
     this.#client?.close();
     this.#client = undefined;

@@ -120,7 +120,7 @@ export class FollowedGateway {
     return this.#sendAs(keyFile, request, Date.now());
   }
 
-  /** The client would not sign with an expired key: it is told that it is earlier. */
+  /** Sends with an expired key. The client would refuse to sign with it, so the client's clock is set back. */
   async sendExpired(keyFile: string): Promise<Outcome> {
     return this.#sendAs(keyFile, READ_ORDER, 0);
   }

@@ -119,7 +119,7 @@ function faultsOf(fault: Fault, place: FaultPlace, begin: number): FaultOf {
   return async (exchange) => {
     const kind = kindOf(exchange);
     if (kind === 'poll') polls += 1;
-    // Nobody decides before the poll that goes wrong.
+    // No operator decides before the poll that fails.
     if (polls > 1 || place !== 'first poll') await approving(exchange);
     if (place === 'each submission') return kind === 'submission' ? fault : 'pass';
     const isThere = place === 'first poll' ? kind === 'poll' && polls === 1 : kind === place;

@@ -111,7 +111,7 @@ describe.each([
   let kept: EnrolledKey;
   let revokedLater: EnrolledKey;
   let enrolledLater: EnrolledKey;
-  /** What the verifier had taken, and told, when Control was lost. */
+  /** The last revision that the verifier had loaded and acknowledged when Control was lost. */
   let toldRevision = 0;
 
   beforeAll(async () => {
@@ -135,7 +135,7 @@ describe.each([
     await opened?.close();
   });
 
-  /** Undefined until the target has told Control where the verifier is. */
+  /** Undefined until the target has acknowledged a revision to this Control. */
   async function acknowledgedRevision(): Promise<number | undefined> {
     const { targets } = await stage.ctl('get', 'propagation', SITE_ID);
     const [target] = Array.isArray(targets) ? targets : [];

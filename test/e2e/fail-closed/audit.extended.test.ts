@@ -1,7 +1,7 @@
 /**
- * With `--audit required`, the place for the records is full, or nobody reads it: what cannot be recorded does not reach the API, every
- * answer says so, and service resumes by itself. What did reach it is in the trail. `PROOFGATE_TEST_REQUESTS` says how many
- * (`make soak`).
+ * Tests `--audit required` while the destination is full or has no reader. A request that cannot be recorded does not reach the
+ * API, every answer says so, and service resumes by itself. The trail holds every request that reached the API.
+ * `PROOFGATE_TEST_REQUESTS` sets the number of requests (`make soak`).
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, readFileSync, readSync, renameSync } from 'node:fs';
@@ -53,7 +53,7 @@ function expectRefused(campaign: Campaign): void {
   expect(notRecorded).toBeGreaterThanOrEqual(OTHER_REQUESTS);
 }
 
-/** As many as were refused for it, those that nobody waited for among them. */
+/** The gaps count every denial for that reason, and at most those requests besides that got no answer. */
 function expectGapsTold(campaign: Campaign, trail: string): void {
   const { lost } = readTrailOf(trail);
   const notRecorded = campaign.all().get(NOT_RECORDED) ?? 0;
@@ -61,7 +61,7 @@ function expectGapsTold(campaign: Campaign, trail: string): void {
   expect(lost).toBeLessThanOrEqual(notRecorded + (campaign.all().get(NO_ANSWER) ?? 0));
 }
 
-/** What is missing is told in a shorter line than an event: where that has still found room, the next request finds out that none is left. */
+/** A gap line is shorter than an event. Where one still fits, only the next request finds that no space is left. */
 async function expectNotReady(verifier: VerifierProcess, campaign: Campaign, code: string): Promise<void> {
   const text = await waitFor('no readiness', 20_000, async () => {
     await campaign.send(8);
@@ -95,7 +95,7 @@ const disk = mountSmallDisk(64 + 2 * OTHER_REQUESTS, 'a full disk under --audit 
     await expectNotReady(verifier, campaign, 'enospc');
     const before = readFileSync(auditFile, 'utf8');
     disk.free();
-    // Nobody sends anything: it finds out by itself.
+    // No request is sent: the verifier detects the recovery by itself.
     await untilReady(verifier);
     campaign.healed();
     await campaign.untilOpen();
@@ -187,7 +187,7 @@ function isThere(file: string): boolean {
   }
 }
 
-/** Empties a FIFO all the time, unless it is told not to. */
+/** Drains a FIFO continuously, except while paused. */
 class FifoReader {
   readonly #descriptor: number;
   readonly #parts: Buffer[] = [];

@@ -202,7 +202,7 @@ function sum(counts: ReadonlyMap<string, number>): number {
   return [...counts.values()].reduce((total, each) => total + each, 0);
 }
 
-/** For whoever reads the run: what was answered how often. */
+/** Logs a summary for the person who runs the test: how often each answer came. */
 export function tell(what: string, campaign: Campaign): void {
   const sent = sum(campaign.all());
   const met = sum(campaign.duringFault());

@@ -51,7 +51,7 @@ export function setFailingStage(): FailingStage {
   };
 }
 
-/** Does something again and again, until it is told to stop. */
+/** Repeats a step until `stop()`. */
 export function keepDoing(step: () => Promise<void>): { stop(): Promise<void> } {
   let isStopped = false;
   const doing = (async () => {

@@ -15,7 +15,7 @@ import type { FailedCheck } from '../harness/failed-check.ts';
 
 interface Rubbish {
   readonly name: string;
-  /** What callers are told. Default `no_answer`. */
+  /** The failure that callers see. Default `no_answer`. */
   readonly told?: FailedCheck;
 }
 
@@ -57,7 +57,7 @@ const GRPC = { ':status': 200, 'content-type': 'application/grpc' };
 /** CheckResponse { status { code: 0 } ok_response { } }: field 1 and field 3. */
 const ALLOW = Buffer.of(0x0a, 2, 0x08, 0, 0x1a, 0);
 
-/** A whole answer, its message and trailers as told. */
+/** Answers with a complete response: the given message and trailers. */
 function answering(message: Buffer, trailers: Record<string, string> | undefined) {
   return (stream: ServerHttp2Stream) => {
     if (trailers === undefined) {

@@ -105,7 +105,7 @@ it(
   async () => {
     const { campaign, redis } = await begin();
     stage.onEnd(() => redis.server.thaw());
-    // Longer than the verifier waits, but for some; what Redis then does nobody waits for.
+    // Longer than the verifier's time-out in most rounds: the verifier has given up when Redis resumes.
     const slowing = keepDoing(async () => {
       redis.server.freeze();
       await delay(250);

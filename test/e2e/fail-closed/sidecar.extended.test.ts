@@ -80,7 +80,7 @@ it(
   async () => {
     const { campaign, verifier } = await begin();
     stage.onEnd(() => verifier.signal('SIGCONT'));
-    // Longer than Envoy waits, but for some; what it then decides nobody asks for any more.
+    // Longer than Envoy's time-out in most rounds: Envoy has given up when the verifier decides.
     const slowing = keepDoing(async () => {
       verifier.signal('SIGSTOP');
       await delay(600);

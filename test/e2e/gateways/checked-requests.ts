@@ -1,4 +1,4 @@
-/** What every gateway must do with requests, whoever made its configuration. */
+/** Requests that every gateway must handle correctly, whatever generated its configuration. */
 import { expect } from '@jest/globals';
 import { headerValues, type WireResponse } from '../harness/exchange.ts';
 import { derivedKeyCaller } from '../world/callers.ts';
@@ -132,7 +132,7 @@ export async function expectStrict(asked: Asked): Promise<void> {
   expect((await refused(upgrade)).status).toBe(403);
 }
 
-/** Nobody answers the Check: nothing is forwarded. @returns what the caller is told */
+/** Checks that the gateway forwards nothing when the verifier does not answer. @returns the response that the caller gets */
 export async function expectClosedWithout(asked: Asked): Promise<WireResponse> {
   const { gateway } = asked;
   await gateway.verifier.stop();

@@ -1,4 +1,7 @@
-/** A gateway that can only be told by Gateway API's ExternalAuth: what docs/gateways.md says that the verifier does where settings are missing. */
+/**
+ * Tests a gateway that only Gateway API's ExternalAuth configures: the verifier behaves as docs/gateways.md says where settings
+ * are missing.
+ */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';

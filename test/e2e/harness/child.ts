@@ -10,7 +10,10 @@ export interface ChildOptions {
   /** Added to this process's environment; `undefined` takes a variable away. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** Out of reach of a terminal's Ctrl-C, so that whoever started it stops it, in order. Default false. */
+  /**
+   * Puts the child in its own process group, so that a terminal's Ctrl-C does not reach it and its parent stops it in order.
+   * Default false.
+   */
   readonly ownProcessGroup?: boolean;
 }
 

@@ -3,7 +3,7 @@
 /** A header line as sent: the name's spelling, repetitions and order are all part of a test. */
 export type HeaderLine = readonly [name: string, value: string];
 
-/** How the body's length is told: by `content-length`, or not at all (`chunked` in HTTP/1.1, open-ended in HTTP/2). */
+/** How the body's length is given: by `content-length`, or not at all (`chunked` in HTTP/1.1, open-ended in HTTP/2). */
 export type Framing = 'length' | 'open';
 
 export interface WireRequest {

@@ -1,8 +1,10 @@
-/** What a caller is told when it was not the verifier who refused, but its answer that failed. */
+/** What a caller sees when the verifier did not deny the request, but its answer was missing or invalid. */
 import { expect } from '@jest/globals';
 import { headerValues, type WireResponse } from './exchange.ts';
 
-/** `no_answer`: none, or none that counts; `invalid_answer`: not valid HTTP; `no_decision`: an allow that nobody decided. */
+/**
+ * `no_answer`: none, or none that Envoy accepts; `invalid_answer`: not valid HTTP; `no_decision`: an allow without a decision.
+ */
 export type FailedCheck = 'no_answer' | 'invalid_answer' | 'no_decision';
 
 export function expectFailedCheck(response: WireResponse, detail: FailedCheck): void {

@@ -120,7 +120,7 @@ export function forwardedRequest({ forwarded, response }: Measurement): Upstream
   return only;
 }
 
-/** True when Envoy refuses by itself: 400, or in HTTP/2 a reset, and nobody else hears of the request. */
+/** True when Envoy rejects the request itself, with 400 or an HTTP/2 reset, and neither verifier nor upstream sees it. */
 export async function refusedByEnvoy(
   stand: Stand,
   client: WireClient,

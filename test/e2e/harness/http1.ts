@@ -1,6 +1,6 @@
 /**
- * An HTTP/1.1 client that writes exactly the bytes it is told: repeated headers, odd spellings, wrong lengths, absolute
- * targets. Libraries mend or refuse those, and those are what a gateway is tested with.
+ * An HTTP/1.1 client that writes exactly the given bytes: repeated headers, odd spellings, wrong lengths, absolute targets.
+ * Libraries correct or reject those, but a gateway must be tested with them.
  */
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

@@ -1,4 +1,4 @@
-/** An ext_authz server that keeps what Envoy asked and answers as told: to learn what Envoy does. */
+/** An ext_authz server that records Envoy's Checks and answers as configured, to test Envoy's behavior. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

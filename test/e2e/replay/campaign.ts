@@ -15,7 +15,7 @@ const PRESENTED_AT_ONCE = 32;
 const LATEST_PRESENTED = 500;
 const OLDER_PRESENTED = 250;
 const RESUME_TIMEOUT_MS = 90_000;
-/** Accepted by a primary and by nobody else before it is gone. */
+/** Minimum number of proofs that only the primary accepts before it is lost. */
 const LEAST_LOST = 20;
 /** It goes on for 2 s: `min-replicas-max-lag`. */
 const CUT_MS = 6_000;

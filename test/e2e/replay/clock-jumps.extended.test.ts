@@ -86,7 +86,7 @@ it('a store whose records lapse by the clock accepts twice: the campaign finds i
   expect(naive.ledger.doubles.length).toBeGreaterThan(0);
 }, 60_000);
 
-/** There, until nobody is served as before and everything was presented once more; and back. */
+/** Jumps the clocks, waits until no target serves as before and every proof was presented again, and jumps back. */
 async function jump(names: readonly string[], seconds: number): Promise<void> {
   const isOne = names.length === 1;
   await Promise.all(names.map((name) => clockOf(name).put(seconds)));

@@ -72,7 +72,7 @@ async function moveSlotWithoutKeys({ redis }: ClusterStage): Promise<void> {
   await redis.settled();
 }
 
-/** Keys that have moved are where nobody looks for them. */
+/** Abandons the move of a slot: keys that have already moved are on a node that no client asks. */
 async function giveUpMove({ redis, campaign }: ClusterStage): Promise<void> {
   const { slot, owner, other } = await ownerAndOther(redis);
   await redis.beginMove(slot, other);

@@ -85,7 +85,7 @@ it(`accepts ${PROOFS} of ${PROOFS} × ${COPIES}`, async () => {
   expect(ledger.unknown).toEqual([]);
   // Each proof has one record: nothing else was consumed, and nothing twice.
   expect(consumed.toSorted()).toEqual(proofs.map(({ identifier }) => identifier).toSorted());
-  // Who was told nothing of an accept was told that nobody can say.
+  // Each lost proof belongs to a caller that got no definite answer.
   expect(lost.filter(({ jti }) => !mayBeLost.has(jti))).toEqual([]);
   expect(ledger.acceptCount + lost.length).toBe(PROOFS);
   expect(ledger.acceptsThrough('envoy')).toBeGreaterThan(0);

@@ -57,7 +57,7 @@ it('refuses when it is full, evicts nothing, and serves again by itself', async 
   expect(new Set(outcomes)).toEqual(new Set(['allowed', FULL]));
   expect((await verifier.probe('/readyz')).status).toBe(503);
 
-  // Whoever pushes does not make it forget: everything that was consumed is known, as long as it is good.
+  // More load does not make the store forget: it still knows every consumed proof that is not expired.
   await presentAll(mint(MORE_THAN_FIT));
   expect(new Set(await presentAll(consumed))).toEqual(new Set(['jti_replay 403']));
   expect(new Set(await presentAll(refused))).toEqual(new Set([FULL]));

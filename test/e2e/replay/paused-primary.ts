@@ -19,7 +19,7 @@ export interface PauseStage {
   /** On the machine that stands still. */
   readonly paused: ReplayVerifier;
   readonly running: ReplayVerifier;
-  /** Of the stores that go by Redis' own count of replicas, as which the same proofs are told. */
+  /** Results of the naive stores, which rely on Redis' own count of replicas, for the same proofs. */
   readonly naive: AcceptLedger;
 }
 
@@ -48,7 +48,9 @@ const ACCEPTED_BY_OTHERS = 20;
  */
 const USUAL_TICKS = 10;
 const MOST_TICKS = 500;
-/** After its return, with nobody there: longer than its lease, and than the largest lag and the node time-out. */
+/**
+ * How long the old primary runs without clients after its return: longer than its lease, the largest lag and the node time-out.
+ */
 const ALONE_MS = 15_000;
 const PROMOTION_TIMEOUT_MS = 30_000;
 

@@ -1,7 +1,7 @@
 /**
- * Verifiers are replaced under load (docs/enforcement.md "Replacing verifiers"): the new one is started, the old one ends. Not one good request
- * is refused, and every proof that passed is refused by the verifier that came after. `PROOFGATE_TEST_ROLLS` says how often, and
- * `PROOFGATE_TEST_TIMEOUTS=shipped` that nobody is more patient than as shipped.
+ * Replaces verifiers under load (docs/enforcement.md "Replacing verifiers"): a new verifier starts, the old one ends. No valid
+ * request is denied, and the new verifier denies every proof that the old one accepted.
+ * `PROOFGATE_TEST_ROLLS` sets the number of rolls. `PROOFGATE_TEST_TIMEOUTS=shipped` keeps the shipped time-outs.
  */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { readText } from '../../docs/markdown.ts';
@@ -66,7 +66,10 @@ interface Roll {
   readonly takeOut: () => Promise<void>;
 }
 
-/** Rolls under load. What was sent is presented again when whoever took it has ended, so that it is the other one that refuses. */
+/**
+ * Rolls under load. Each proof is presented again when the verifier that accepted it has ended, so that the other verifier
+ * denies it.
+ */
 async function rollUnderLoad({ bringIn, takeOut }: Roll, rolls = ROLLS): Promise<void> {
   const load = new SteadyLoad(stage.source, http1Client(stage.envoy));
   let replays = 0;

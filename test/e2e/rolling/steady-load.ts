@@ -56,7 +56,7 @@ export class SteadyLoad {
       Array.from({ length: SENDERS }, async () => {
         for (let proof = proofs.pop(); proof !== undefined; proof = proofs.pop()) {
           const outcome = await this.#outcome(proof);
-          // Nobody has decided: a store or a verifier that was too busy. It is asked once more.
+          // No decision: a store or a verifier was too busy. The proof is sent once more.
           if (outcome.startsWith('503 ')) proofs.push(proof);
           else answers.set(outcome, (answers.get(outcome) ?? 0) + 1);
         }

@@ -1,6 +1,6 @@
 /**
- * How a verifier leaves, alone and as several processes (docs/enforcement.md "Start and stop"): health says no at once, Checks are
- * answered until its delay is over, and whoever signals all of its processes at once loses none.
+ * Tests graceful shutdown with one process and with workers (docs/enforcement.md "Start and stop"): health fails at once, the
+ * verifier answers Checks until its delay is over, and a signal to all processes at once loses no Check.
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -71,7 +71,7 @@ async function answersOf(workers: RunningWorkers, connections: number): Promise<
   }
 }
 
-/** Sends until it is told to stop, one Check after the other on each connection. */
+/** Sends until `stop()`, one Check after the other on each connection. */
 class Load {
   readonly answered: string[] = [];
   readonly #clients: readonly CheckClient[];

@@ -175,7 +175,7 @@ it('SIGHUP to the primary has all of them open the audit file anew', async () =>
     const said = workers.service.stderrLines.filter((line) => line.includes('audit file reopened by signal'));
     return new Set(said.map((line) => JSON.parse(line).worker)).size === WORKERS || undefined;
   });
-  // As one that was killed within a write leaves it: whoever writes next begins on a line of its own.
+  // A process killed within a write leaves half a line: the next writer starts a new line.
   appendFileSync(workers.auditFile, TORN);
   await send();
   await waitFor(
@@ -315,7 +315,7 @@ describe('an orderly end', () => {
     const decided = answered.filter((outcome) => outcome === 'allowed').length;
     const events = workers.service.stdoutLines.map((line) => JSON.parse(line));
     expect(events.filter(({ outcome }) => outcome === 'allowed')).toHaveLength(decided);
-    // Nobody is left behind to keep the address.
+    // No process is left that holds the address.
     const again = await start({ listen: `unix:${socket}`, auditFile: '-' });
     await again.service.stop();
   }, 120_000);

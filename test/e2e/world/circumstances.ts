@@ -17,7 +17,7 @@ export type Circumstance =
   | 'expired_bundle'
   | 'future_bundle'
   | 'full_disk'
-  /** It is told that Envoy shows no bodies. */
+  /** The verifier is configured for an Envoy that sends no bodies. */
   | 'bodies_unseen';
 
 export interface Circumstances {
@@ -118,7 +118,7 @@ export interface GuardedRedis {
   readonly url: string;
 }
 
-/** A Redis with a password that nobody must ever read anywhere. */
+/** A Redis with a password that must not appear in any output. */
 export async function startRedis({
   site,
   stops,

@@ -123,7 +123,7 @@ export const ROUTES = {
     path_template: '/v1/uploads',
     body: 'unbound',
   },
-  /** Bound, although Envoy is told, wrongly, not to show the bodies of their paths to the verifier. */
+  /** Bound routes for whose paths Envoy is wrongly configured to send no body to the verifier. */
   readUnseen: { ...usual, route_id: 'unseen-read', method: 'GET', path_template: '/v1/unseen' },
   createUnseen: { ...usual, route_id: 'unseen-create', method: 'POST', path_template: '/v1/unseen' },
 } as const satisfies Record<string, SiteRoute>;

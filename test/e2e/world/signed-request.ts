@@ -139,7 +139,7 @@ function wireRequest(plan: RequestPlan, passport: string, proof: ProofHeaders): 
   };
 }
 
-/** Whoever reads any of these in a log could use it, or link a caller's requests by it. */
+/** Registers secrets: a reader of a log could use any of these, or link a caller's requests by it. */
 function noteSecrets(
   { secrets }: Site,
   { passport, proof, transcript }: Pick<SignedRequest, 'passport' | 'proof' | 'transcript'>,

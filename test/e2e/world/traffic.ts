@@ -19,7 +19,7 @@ export function startTraffic(send: () => Promise<number>): Traffic {
     while (!isStopped) statuses.push(await send());
   };
   const sending = Promise.all(Array.from({ length: callers }, keepSending));
-  // Told by stop().
+  // `stop()` reports the error.
   sending.catch(() => undefined);
   return {
     statuses,

@@ -331,7 +331,7 @@ describe('who has gone', () => {
       );
       answers[0]?.(CONSUMED);
       await waitFor('the record', WAIT_MS, () => events[0]);
-      // Somebody did use it up, but nobody was let through.
+      // The proof was consumed, but no request was let through.
       expect(events).toMatchObject([
         {
           outcome: 'denied',

@@ -172,7 +172,7 @@ describe('an answer is an OK RPC', () => {
 describe('more than it takes', () => {
   const tooMuch = 'bundle_route_missing/path_not_canonical 403';
 
-  /** A request that would be allowed, with a field that nobody reads to make it so long. */
+  /** A request that would be allowed, made longer by a field that the verifier does not read. */
   function padded(length: number): Buffer {
     const bytes = encodeCheckRequest(rawCheckRequest(wireOf()));
     const lengthBytes = 3;
@@ -266,7 +266,7 @@ describe('an address', () => {
     const made = socketPath();
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(made, resolve));
-    // Closing removes the name that was listened on; under another one the socket stays, and nobody answers.
+    // Closing a server removes its socket path. Under another name the socket stays, without a listener.
     renameSync(made, socket);
     await new Promise((resolve) => other.close(resolve));
     expect(existsSync(socket)).toBe(true);

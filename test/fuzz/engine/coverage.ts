@@ -69,7 +69,7 @@ export function endExecution(): Observed {
   return { isNew, steps, pairs };
 }
 
-/** Counts are told apart as 1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more. */
+/** Buckets of hit counts: 1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more. */
 function bitOf(count: number): number {
   if (count <= 3) return 1 << (count - 1);
   if (count <= 7) return 8;

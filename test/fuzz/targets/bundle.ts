@@ -1,8 +1,8 @@
 /**
- * Signed documents of a bundle. `d…`: bytes as a file or the network gives them, opened as each kind of document; nothing
- * opens that was not signed. The others are payloads that the pinned key did sign: `b…` of a bundle, which is compiled,
- * `s…` of a delta, which is applied, `f…` of a freshness statement, `y…` a bundle as a person writes it. Whoever signs
- * them, what comes out is a snapshot or a BundleError.
+ * Fuzzes signed documents of a bundle. `d…`: bytes as a file or the network gives them, opened as each kind of document; no
+ * unsigned document opens. The other inputs are payloads signed with the pinned key: `b…` a bundle, which is compiled, `s…` a
+ * delta, which is applied, `f…` a freshness statement, `y…` a bundle as a person writes it. Whoever signs them, the result is a
+ * snapshot or a BundleError.
  */
 import { hash } from 'node:crypto';
 import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';

@@ -65,7 +65,7 @@ function decodedOrRefused(bytes: Buffer): CheckRequest | undefined {
   }
 }
 
-/** Nobody here can sign: whatever is allowed carries a passport and a proof of one of the vectors. */
+/** The fuzzer has no signing key: an allowed request carries a passport and a proof of one of the vectors. */
 const requests = [...SITE_ALLOWED, ...SITE_DENIED].map(({ request }) => wireRequestOf(request));
 const PASSPORTS = new Set(requests.map(({ headers }) => passportOf(headersOfLines(headers))));
 

@@ -1,6 +1,6 @@
 /**
- * The private keys that the vectors are made with. Published on purpose, so that others can make the same vectors:
- * whoever trusts one of them trusts everybody.
+ * The private keys that the vectors are made with. They are published on purpose, so that others can make the same vectors: a
+ * verifier that trusts one of them trusts everybody.
  */
 import { createECDH, createHash, createPrivateKey } from 'node:crypto';
 import { type SigningKey, signingKeyOf } from '../../../src/protocol/signing.ts';

@@ -1,4 +1,4 @@
-/** The sink in front of a transport that does as it is told. */
+/** Tests the audit sink in front of a scripted transport. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {

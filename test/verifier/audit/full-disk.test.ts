@@ -1,4 +1,4 @@
-/** A disk that becomes full and is freed again: what was not recorded is told, and no line spoils another. */
+/** Tests a disk that becomes full and is freed again: the sink reports what it did not record, and no line spoils another. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';

@@ -117,7 +117,7 @@ describe('over TLS', () => {
   });
 });
 
-/** What a collector that fails for a while answers, and the code that is told. */
+/** Answers of a collector that fails for a while, and the code that the sink reports. */
 const PASSING: readonly (readonly [string, CollectorAnswer, string])[] = [
   ['429', { status: 429 }, 'http_429'],
   ['500', { status: 500 }, 'http_500'],

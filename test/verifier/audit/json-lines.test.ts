@@ -1,4 +1,4 @@
-/** Events as JSON lines: nothing is lost without being counted, and nobody else may read them. */
+/** Tests events as JSON lines: every lost event is counted, and only the owner can read the file. */
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Readers that are not there, are slow, go away and come back: nobody waits for them. */
+/** Tests readers of a pipe that are absent, slow, leave and return: the verifier never waits for them. */
 import { closeSync } from 'node:fs';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';

@@ -38,7 +38,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
   it('adds nothing where all lines are whole', async () => {
     const file = folder.newPath();
     const sinks = [open(file, mode), open(file, mode), open(file, mode)];
-    // One after the other: whoever comes while another is writing may take its line for a torn one.
+    // One after the other: a process that starts while another is writing may take its line for a torn one.
     for (let number = 0; number < 9; number++) {
       sinks[number % 3]?.record(numberedEvent(number));
       await until(() => linesOf(file).length === number + 1);

@@ -1,4 +1,4 @@
-/** Standard output as supervisors give it: a pipe, a socket, a file. Nobody who does not read it keeps the process waiting. */
+/** Tests standard output as supervisors provide it: a pipe, a socket, a file. A reader that stalls does not block the process. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What the tests of audit sinks share: files of their own, events with a number, and what a sink told. */
+/** Helpers of the audit sink tests: temporary files, events with a number, and what a sink reported. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,4 +1,7 @@
-/** `--audit required`, call by call: what is recorded, what is told of what was not, and when the file is looked for. */
+/**
+ * Tests `--audit required`, call by call: what the sink records, what it reports about lost events, and when it looks for the
+ * file.
+ */
 import { openSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { WriteThroughSink } from '../../../src/verifier/audit/write-through.ts';

@@ -10,7 +10,7 @@ import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifi
 
 const keys = newSiteKeys();
 
-/** The site, with rules in front of the real ones that fit nobody. */
+/** The site, with rules in front of the real ones that match no caller. */
 function contentWithManyRules(): SiteContent {
   const content = siteContent(keys);
   const rules = sourcesOf(content, 'orders-read');

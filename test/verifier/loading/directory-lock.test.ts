@@ -1,4 +1,4 @@
-/** Who is at work in a directory, told by a socket. */
+/** Tests which process holds a directory lock, as its socket tells. */
 import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';

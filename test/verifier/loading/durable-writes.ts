@@ -41,7 +41,7 @@ export function traceNode(
   return new TraceReader(directory).read(wholeCalls(readFileSync(traceFile, 'utf8')));
 }
 
-/** Calls in the order of their ends; one that another thread interrupted is told in two parts. */
+/** Calls in the order of their ends. strace prints a call that another thread interrupts in two parts. */
 function wholeCalls(text: string): readonly string[] {
   const begun = new Map<string, string>();
   return text.split('\n').flatMap((line) => {

@@ -1,4 +1,4 @@
-/** A Control, or whoever took its place, that wants to keep a verifier busy. It has no signing key. */
+/** Tests a hostile Control, or an impostor, that tries to keep a verifier busy. It has no signing key. */
 import { describe, expect, it } from '@jest/globals';
 import { hasAtMostParts } from '../../../src/verifier/loading/refresh/answer-structure.ts';
 import { newDirectory, until } from '../../bundle/bundle-directory.ts';

@@ -91,7 +91,7 @@ function delta(previous: ChainPosition, more = {}): StepDocument & { position: C
   return { kind: 'delta', file: `delta-${position.revision}.jws`, bytes: document, position };
 }
 
-/** A state directory with revision 1 and three deltas, and nobody at work in it. */
+/** A state directory with revision 1 and three deltas, which no verifier uses. */
 async function stateWithDeltas() {
   const stateDirectory = await newDirectory();
   const started = await start(stateDirectory);

@@ -1,4 +1,4 @@
-/** Nodes of a Cluster that say what they are told to: who is asked, who is believed, and what follows for the links. */
+/** Tests scripted Cluster nodes: which of them the verifier asks and believes, and what follows for the links. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-slots.ts';

@@ -1,4 +1,7 @@
-/** Only Redis is spoken to: whoever answers otherwise, or not at all, is told nothing and cut off. */
+/**
+ * Tests that the client speaks only to Redis: it sends nothing to a server that greets otherwise or not at all, and
+ * disconnects.
+ */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** One link to a real server, with examinations that say what they are told to. */
+/** Tests one link to a real server, with scripted examinations. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { classifyFault } from '../../../src/verifier/redis/faults.ts';
@@ -29,7 +29,7 @@ afterEach(async () => {
   opened = [];
 });
 
-/** Lets through whoever waits for it, once it is opened. */
+/** Holds its waiters back until it is opened. */
 class Gate {
   open: () => void = () => undefined;
   readonly whenOpen = new Promise<void>((resolve) => {
@@ -164,7 +164,7 @@ describe('a server that is unfit', () => {
     link.suspect();
     await waitUntil(() => !link.isServing);
     expect(link.problem).toBe('it evicts');
-    // Whoever suspects it again does not make it ask more often.
+    // Further suspicions do not make it ask more often.
     const { examined } = plan;
     for (let count = 0; count < 5; count += 1) link.suspect();
     await sleep(50);

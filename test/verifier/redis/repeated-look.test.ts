@@ -18,7 +18,7 @@ interface HeldLooks {
   letGo: () => void;
 }
 
-/** Counts looks; each lasts until it is let go. */
+/** Counts looks; each lasts until `letGo`. */
 function heldLooks(intervalMs: number) {
   const state: HeldLooks = { begun: 0, underWay: 0, mostUnderWay: 0, letGo: () => undefined };
   const look = new RepeatedLook(intervalMs, async () => {

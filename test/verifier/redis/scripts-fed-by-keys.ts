@@ -23,7 +23,7 @@ export function scriptsFedByKeys(...asked: readonly Asked[]): {
   return { consumeLua: fed(REPLAY_SCRIPTS.consume.source), prepareLua: fed(REPLAY_SCRIPTS.prepare.source) };
 }
 
-/** For the whole test file. @param use told of the client before the first test */
+/** Starts a Redis for the whole test file. @param use receives the client before the first test */
 export function withRedis(use: (redis: Redis) => void): void {
   let server: TestRedisServer;
   let redis: Redis;

@@ -56,7 +56,7 @@ describe('what a Sentinel says', () => {
     ]) {
       expect(latestView(views)).toEqual(latest);
     }
-    // Of equals whoever was asked first.
+    // Of equal views, the first answer wins.
     expect(latestView([latest, view('other', 2, 3)])).toBe(latest);
   });
 });

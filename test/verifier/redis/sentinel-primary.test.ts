@@ -1,4 +1,4 @@
-/** Sentinels that say what they are told to: who is believed, and what is told when nobody is. */
+/** Tests scripted Sentinels: which of them the verifier believes, and what it reports when it believes none. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Primaries } from '../../../src/verifier/redis/primaries.ts';

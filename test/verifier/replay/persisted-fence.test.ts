@@ -335,7 +335,7 @@ describe('whatever clock, skew and restarts do', () => {
         this.proofs.get(number) ??
         claimAt(this.now, { issuedAtSeconds, expiresAtSeconds: issuedAtSeconds + livesSeconds });
       this.proofs.set(number, known);
-      // Nobody asks about a proof whose times do not hold (step 5 comes before).
+      // The store never gets a proof with invalid times, because step 5 comes before.
       const { expiresAtSeconds, identifier, issuedAtSeconds: issued } = known;
       const isValid = issued - this.skewSeconds <= this.now && this.now < expiresAtSeconds + this.skewSeconds;
       if (!isValid) {

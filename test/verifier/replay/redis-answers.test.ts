@@ -1,4 +1,4 @@
-/** The store in front of a Redis that says what it is told to: what it sends, and what it makes of each answer. */
+/** Tests the store in front of a scripted Redis: what it sends, and how it interprets each answer. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-slots.ts';
 import { CONSUME_CODES, REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';

@@ -158,7 +158,7 @@ describe('redis as a Cluster: slots that move', () => {
     await cluster.moveKeys(slot, target);
     // All keys are missing there: ASK.
     expect(await store.consume(known)).toEqual(UNAVAILABLE.store);
-    // A fence of before is told first.
+    // The store reports a fence from before first.
     await waitUntil(
       () => /served: Redis refuses some keys.*\((?:ASK|TRYAGAIN)\)/.test(warningOf(store)),
       PATIENCE_MS,

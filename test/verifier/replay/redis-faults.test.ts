@@ -122,7 +122,7 @@ describe('redis: a slow server', () => {
     const startedMs = performance.now();
     expect(await store.consume(claim)).toEqual(UNAVAILABLE.store);
     expect(performance.now() - startedMs).toBeLessThan(timeoutMs + 400);
-    // Whether it was consumed nobody could say: it must not pass now if it was.
+    // It is unknown whether the proof was consumed: if it was, it must not pass now.
     expect(await untilAnswered(() => store.consume(claimAt(nowSeconds())))).toEqual(CONSUMED);
     const first = await store.consume(claim);
     expect(await store.consume(claim)).toEqual(REPLAYED);

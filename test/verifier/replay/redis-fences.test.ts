@@ -18,7 +18,7 @@ function epochAt(serverSeconds: number, changes: Partial<ReplayEpoch> = {}): Rep
   };
 }
 
-/** What is told of each look at one shard, one after the other. */
+/** What the fences report for each look at one shard, one after the other. */
 function toldOf(...looks: readonly ReplayEpoch[]): readonly (readonly string[])[] {
   let told: string[] = [];
   const fences = new RedisFences({ fenceRaised: (why) => told.push(why) });

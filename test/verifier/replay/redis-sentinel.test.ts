@@ -17,7 +17,7 @@ import {
 const MAX_LAG_SECONDS = 2;
 /** At least 10 s, and 2 s. */
 const MARGIN_SECONDS = 12;
-/** What a store is told of a promotion. */
+/** The events that a store reports for a promotion. */
 const PROMOTION: readonly string[] = ['primary_changed', 'epoch_missing'];
 
 let group: TestRedisSentinel;

@@ -529,7 +529,7 @@ describe('redis: the login and the URL', () => {
   });
 });
 
-/** Forwards to a port on this machine, and cuts connections around the next consume when told to. */
+/** Forwards to a port on this machine, and cuts connections around the next consume on request. */
 async function startProxy(port: number) {
   let mode: 'forward' | 'cut-after' | 'cut-instead' = 'forward';
   const { connect } = await import('node:net');

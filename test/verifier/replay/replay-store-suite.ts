@@ -130,7 +130,7 @@ function describeRefusing(create: Create): void {
     const claim = claimAt(nowSeconds());
     const next = async () => store.consume({ ...claim, identifier: randomIdentifier() });
     expect(await store.consume(claim)).toEqual(CONSUMED);
-    // A replay costs its holder nothing: whoever overhears a proof could use the quota up.
+    // A replay does not count against its holder's quota: an eavesdropper could use the quota up.
     for (let time = 0; time < 5; time += 1) expect(await store.consume(claim)).toEqual(REPLAYED);
     expect(await next()).toEqual(CONSUMED);
     expect(await next()).toEqual(CONSUMED);

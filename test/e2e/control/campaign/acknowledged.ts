@@ -4,13 +4,13 @@
  */
 import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
 
-/** An enrollment as Control told of it. */
+/** An enrollment as Control reported it. */
 export interface AcknowledgedEnrollment {
   readonly enrollmentId: string;
   readonly challengeId: string;
   /** Of the key that enrolled. */
   readonly thumbprint: string;
-  /** Undefined while nobody has said that it is issued. */
+  /** Undefined until Control has reported that the enrollment is issued. */
   readonly keyId: string | undefined;
 }
 

@@ -1,4 +1,7 @@
-/** Every answer that the API gives to whoever reads: each GET of its own description, for resources found on the way. */
+/**
+ * Collects every answer that the API gives to readers: each GET of its own OpenAPI description, for the resources found on the
+ * way.
+ */
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../../src/protocol/strict-json.ts';
 
 /** Values of one parameter that are tried. */

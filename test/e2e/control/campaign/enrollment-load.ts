@@ -36,7 +36,7 @@ const KEPT_ANSWERED = 3;
 export class EnrollmentLoad {
   /** Sent without an answer. */
   unanswered: Made[] = [];
-  /** What nobody foresaw: refusals, answers that make no sense. */
+  /** Unexpected results: problems, and answers that contradict the API. */
   readonly faults: string[] = [];
   /** Answers to submissions that were made again. */
   repeated = 0;

@@ -1,6 +1,6 @@
 /**
- * kill -9 of the real `proofgate control` under load, again and again. After each death the database is held against what
- * was acknowledged; after each start the submissions without an answer are made again.
+ * Kills the real `proofgate control` with kill -9 under load, again and again. After each kill it compares the database with
+ * what was acknowledged. After each start it repeats the submissions that got no answer.
  */
 import { join } from 'node:path';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';

@@ -21,7 +21,7 @@ const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };
 export class WorkloadConnection {
   readonly http: ControlHttp;
 
-  /** @param observe is told of every exchange */
+  /** @param observe receives every exchange */
   constructor(
     controlUrl: string,
     observe: (request: ControlRequest, reply: ControlReply) => void = () => {},

@@ -187,7 +187,7 @@ const PROOFS: readonly Case[] = [
   proofCase('proof_expired', 'expired', timed(aroundNow(-120, -60))),
 ];
 
-/** Whoever only knows a passport's issuer, subject and trust domain. */
+/** A caller who knows only a passport's issuer, subject and trust domain. */
 const stranger = (site: Site): Caller => ({
   ...forged(site),
   keyId: 'broker-of-mine',

@@ -49,7 +49,7 @@ describe.each(STATION_NAMES)('from %s', (name) => {
       figures[`${name}: ${target}`] = { offered, refused, taken };
       await trying.offerSound();
       expect(findings).toEqual([]);
-      // What was loaded serves on; where a start found nothing sound it serves nobody.
+      // The verifier keeps serving what it loaded; a start that found no valid document serves no request.
       const isEmpty = name === 'the state directory' && target !== 'freshness.jws';
       expect(request).toBe(isEmpty ? 'bundle_policy_missing 503' : 'allowed');
       expect(refused).toBeGreaterThan(count / 2);

@@ -44,7 +44,7 @@ describe.each([
       loader = await standing.statement(bytes);
       const { freshnessIgnored, freshnessProblem } = loader.status();
       expect([why, loadedOf(loader.snapshot)]).toEqual([why, end]);
-      // A statement that came before it is looked at again and again, and may be told in its place.
+      // The verifier also checks an earlier statement again and again, and may report that one instead.
       if (code !== undefined) expect([freshnessProblem?.error.code, freshnessIgnored]).toContain(code);
     }
     const last = AS_OF_SECONDS + MAX_STALENESS_SECONDS;
@@ -60,7 +60,7 @@ describe('from the state directory', () => {
     for (const { bytes, code, why } of misusedWholes(chain)) {
       const loader = await standing.whole(bytes);
       if (code === 'expired') {
-        // Nothing else is there: it says why nobody is served.
+        // Nothing else is loaded: the outcome says why the verifier serves no request.
         expect(requestOutcome(chain, loader)).toBe('stale_bundle_fail_closed/expired 503');
         continue;
       }

@@ -1,6 +1,6 @@
 /**
- * A Control, or whoever took its place, that answers whatever a test wants: real HTTP, and hashes of files that are
- * those of the files it sends. It speaks the contract, so a verifier takes its answers seriously.
+ * A Control, or an impostor, that gives any answer that a test wants, over real HTTP, with correct hashes of the files it
+ * sends. It follows the contract, so a verifier processes its answers.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
