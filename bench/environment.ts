@@ -1,4 +1,4 @@
-/** Which Node.js and which program the benchmark starts from now on, and in which environment. */
+/** The Node.js, the program and the environment that the benchmark uses for the processes that it starts from now on. */
 import { join } from 'node:path';
 import { hasImageTools, IMAGE_TOOLS } from '../test/image/built.ts';
 import { ENVIRONMENT } from '../test/image/container.ts';

@@ -1,4 +1,4 @@
-/** What the kernel knows of the machine and of other processes (Linux). */
+/** Measures the machine and other processes through the Linux kernel, and places processes on cores. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { cpus } from 'node:os';

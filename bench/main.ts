@@ -1,7 +1,7 @@
 /**
- * `make bench`: what the request plane costs, in parts, each against floors or smaller cases measured in the same run.
- * Usage: node main.js [PART…]; without names all parts but the half hour of `soak`. Figures go to the terminal and to
- * `bench/results.json`; ends with 1 when a bound is crossed or a part has no result, with 2 when there is no such part.
+ * `make bench`: measures the cost of the request plane in parts, each against floors or smaller cases measured in the same run.
+ * Usage: node main.js [PART…]; without names, all parts but the half hour of `soak`. Figures go to the terminal and to
+ * `bench/results.json`. Exit code 1: a figure crosses its bound or a part has no result; 2: unknown part.
  */
 import { fileURLToPath } from 'node:url';
 import { footprint } from './footprint/footprint.ts';

@@ -1,4 +1,4 @@
-/** What a part of the benchmark found, printed for people and kept for programs in `bench/results.json`. */
+/** The results of a part of the benchmark, printed for people and stored for programs in `bench/results.json`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { type Spread, spreadOf } from './statistics.ts';

@@ -1,4 +1,4 @@
-/** Numbers out of samples. */
+/** Statistics over samples. */
 
 export interface Spread {
   readonly median: number;

@@ -1,4 +1,4 @@
-/** What came back for one request, as far as the demo looks at it. */
+/** The response to one request, as far as the demo uses it. */
 
 export interface Answer {
   /** 0 when nothing was sent: then `reason` is the program's own. */

@@ -1,4 +1,4 @@
-/** The ways in which the demo's callers send requests: always to Envoy, always over HTTP. */
+/** How the demo's callers send requests: always to Envoy, always over HTTP. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { type HeaderLine, headerValues } from '../test/e2e/harness/exchange.ts';
 import { http1Client } from '../test/e2e/harness/http1.ts';

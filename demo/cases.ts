@@ -1,4 +1,7 @@
-/** The specification's "Expected outcomes of verification", one case each, and two that every reader asks about. */
+/**
+ * The cases of the demo: one for each of the specification's "Expected outcomes of verification", and two that readers often
+ * ask about.
+ */
 import type { Answer } from './answer.ts';
 import {
   type DemoRequest,

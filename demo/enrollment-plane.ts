@@ -1,4 +1,4 @@
-/** What turns tokens into keys: an issuer as a cluster has one, and `proofgate control`. */
+/** The services that turn tokens into keys: a token issuer like a cluster's, and `proofgate control`. */
 import { writeFile } from 'node:fs/promises';
 import { makeCertificates } from '../test/e2e/harness/certificates.ts';
 import { type Service, startService } from '../test/e2e/harness/sidecar.ts';

@@ -1,4 +1,4 @@
-/** Where the demo keeps what a user would have in files: one folder, removed at the end. */
+/** The demo's files, which a user would keep on disk: one folder, removed at the end. */
 import { join } from 'node:path';
 import { type Caller, targetName } from './site.ts';
 

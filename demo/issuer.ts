@@ -1,7 +1,7 @@
 /**
- * A cluster's token issuer to try things with, and what its kubelets do: `node .build/demo/issuer.js DIRECTORY AUDIENCE`
- * serves discovery and a key set on loopback, and keeps a fresh token of two service accounts in DIRECTORY, until it is
- * stopped. DIRECTORY also gets `url`, the issuer's, and `ca.pem`, whom to trust for it.
+ * A token issuer like a cluster's, for trying things out, together with what its kubelets do. `node .build/demo/issuer.js
+ * DIRECTORY AUDIENCE` serves discovery and a key set on loopback, and keeps a fresh token of two service accounts in DIRECTORY
+ * until it is stopped. DIRECTORY also gets `url`, the issuer's URL, and `ca.pem`, its CA certificate.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** `--keep`: command lines that work as they stand, from any folder, for as long as the demo is left running. */
+/** `--keep`: prints command lines that work unchanged, from any folder, as long as the demo runs. */
 import { writeFile } from 'node:fs/promises';
 import { callerFlags } from './caller-requests.ts';
 import { projectToken } from './enrollment-plane.ts';

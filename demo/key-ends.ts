@@ -1,4 +1,4 @@
-/** The two ends of a key that take time: revoked by the operator, expired with its token. */
+/** The two slow ways in which a key ends: revoked by the operator, expired with its token. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from './answer.ts';
 import { timeOf } from './onboarding.ts';

@@ -1,4 +1,4 @@
-/** The log line with which the services say where they listen. */
+/** Reads the log line in which a service says where it listens. */
 import { isRecord, parseJson, stringMember } from './answer.ts';
 
 /** A member of it; undefined while it has not been written. */

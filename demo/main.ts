@@ -1,7 +1,7 @@
 /**
- * `make demo`: starts a token issuer, Control, a real Envoy and the sidecar, declares a site, enrolls workloads, sends a
- * request for each of the specification's "Expected outcomes of verification", says what came back, stops and removes
- * everything. `--keep` leaves it running afterwards and prints command lines to paste.
+ * `make demo`: starts a token issuer, Control, a real Envoy and the sidecar, declares a site and enrolls workloads. It sends a
+ * request for each of the specification's "Expected outcomes of verification", prints the answers, and stops and removes
+ * everything. `--keep` leaves it running and prints command lines to paste.
  */
 import { cases } from './cases.ts';
 import { failureLines } from './failure.ts';

@@ -1,4 +1,7 @@
-/** From a site file to keys that verifiers know: what the operator and the workloads run, step by step, and what came back. */
+/**
+ * Onboarding, from a site file to keys in the verifier: the commands of the operator and of the workloads, step by step, with
+ * their output.
+ */
 import { isRecord, stringMember } from './answer.ts';
 import { type EnrollmentPlane, projectToken } from './enrollment-plane.ts';
 import type { DemoFiles } from './files.ts';

@@ -1,4 +1,4 @@
-/** What was started, so that everything is stopped and removed again: in every case, last first. */
+/** The started parts, so that all of them are stopped and removed in every case, the last one first. */
 
 /** A part or a step that did not work: one line that says which, why, and what to do. */
 export class SetupError extends Error {

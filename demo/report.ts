@@ -1,4 +1,4 @@
-/** What the demo prints. */
+/** The output of the demo. */
 import type { Case, Expectation } from './cases.ts';
 import type { EnrollmentPlane } from './enrollment-plane.ts';
 import type { Gateway } from './request-plane.ts';

@@ -1,4 +1,4 @@
-/** What requests go through: a real Envoy with the shipped configuration, the sidecar that it asks, and an upstream. */
+/** The request plane of the demo: a real Envoy with the shipped configuration, the sidecar that it calls, and an upstream. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../test/e2e/harness/envoy.ts';

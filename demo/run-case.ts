@@ -1,4 +1,4 @@
-/** Plays one case: sends its requests in order and compares what came back with what was expected. */
+/** Runs one case: sends its requests in order and compares the answers with the expected ones. */
 import type { Answer } from './answer.ts';
 import type { Case, Expectation, Step } from './cases.ts';
 import { messageOf } from './parts.ts';

@@ -1,6 +1,6 @@
 /**
- * Everything that runs, and the way from tokens to keys that work: what a platform team and its workloads would do, in
- * their order, with the same commands. Each part is on a free loopback port or on a socket file in the demo's folder.
+ * The environment of the demo, from tokens to working keys: what a platform team and its workloads do, in the same order and
+ * with the same commands. Each part is on a free loopback port or on a socket file in the demo's folder.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
 /**
- * Holds the imports in src/ to the directions of .dependency-cruiser.cjs. A checker that looked at nothing would
- * report success (dependency-cruiser 17 does, when it cannot load the compiler), so two canaries come first: it
- * must have seen every TypeScript file there is, and it must object to a forbidden import made for it.
+ * Checks the imports in src/ against the directions in .dependency-cruiser.cjs. A checker that looked at nothing would report
+ * success (dependency-cruiser 17 does, when it cannot load the compiler), so two canaries come first: it must have seen every
+ * TypeScript file, and it must reject a forbidden import made for it.
  */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

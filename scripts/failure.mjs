@@ -1,4 +1,4 @@
-/** What ends a script in one line on standard error: `error: code: what to do`. */
+/** An error that ends a script with one line on standard error: `error: code: what to do`. */
 export class Failure extends Error {
   constructor(code, message) {
     super(message);

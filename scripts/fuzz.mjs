@@ -1,5 +1,5 @@
 /**
- * Fuzzes each surface that takes bytes from strangers, one process each, two at a time. `make fuzz`.
+ * Fuzzes each surface that takes untrusted bytes, one process each, two at a time: `make fuzz`.
  * PROOFGATE_FUZZ_RUNS: executions of each, default a million; PROOFGATE_FUZZ_SEED; arguments: targets, default all.
  */
 import { spawn } from 'node:child_process';

@@ -1,6 +1,7 @@
 /**
- * Writes what the chart helm/proofgate has of others: its README from the comments of values.yaml, its alerts from docs/alerts.yaml,
- * its configuration of Envoy from envoy/envoy.yaml, its version from package.json. With --check it writes nothing, and says which files are not current.
+ * Generates the files of the chart helm/proofgate that have a source elsewhere: its README from the comments of values.yaml,
+ * its alerts from docs/alerts.yaml, its Envoy configuration from envoy/envoy.yaml, its version from package.json. With --check
+ * it writes nothing and lists the outdated files.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { isMap, parseDocument } from 'yaml';

@@ -1,5 +1,5 @@
 /**
- * Makes JSON schemas that kubeconform reads from a folder.
+ * Makes the JSON schemas that kubeconform reads from a folder.
  *
  *     node scripts/make-helm-schemas.mjs kubernetes FOLDER OUT          from those of the PyPI package kubernetes-validate
  *     node scripts/make-helm-schemas.mjs custom-resources PATH OUT      from CustomResourceDefinitions; closed where they are

@@ -1,6 +1,6 @@
 /**
- * Writes docs/openapi.json: what `proofgate control` serves at /openapi.json, asked of the real process over an empty data
- * directory. Needs `npm run build` first. A test says when it must be run again.
+ * Writes docs/openapi.json: what the real `proofgate control` serves at /openapi.json over an empty data directory. Needs `npm
+ * run build` first. A test fails when the file is out of date.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
  * Prints what users depend on, one fact a line, sorted: commands with their settings, exit codes, error codes, reasons,
- * metrics, API, schemas, chart values and vectors. A change of the output is a change that users notice; work that must
- * not be noticed leaves it byte-identical. Needs `npm run build` first.
+ * metrics, API, schemas, chart values and vectors. A change of the output is a change that users notice; other changes leave it
+ * byte-identical. Needs `npm run build` first.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Workloads that enroll at a steady rate, whether or not those before them are done: challenge and submission over HTTP by
- * the client's own code. Keys and workload tokens are made before.
+ * Workloads that enroll at a steady rate, without waiting for earlier enrollments: challenge and submission over HTTP with the
+ * client's own code. Keys and workload tokens are made in advance.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { submissionOf, Workload, WorkloadConnection } from '../../test/e2e/control/campaign/workload.ts';

@@ -1,7 +1,7 @@
 /**
- * 30 enrollments a second on a site of few keys and on one of many: CPU of Control, bytes to each target, time until every
- * target has acknowledged the key. Rounds alternate between the two sites, each with a Control of its own, so that whatever
- * else the machine does hits both alike.
+ * Measures 30 enrollments a second on a site with few keys and on one with many: CPU of Control, bytes to each target, time
+ * until every target has acknowledged the key. Rounds alternate between the two sites, each with its own Control, so that other
+ * load on the machine affects both alike.
  */
 import { SteadyEnrollments } from './enroll-steadily.ts';
 import { MeasuredSite } from './measured-site.ts';

@@ -1,6 +1,6 @@
 /**
- * `make bench-control`: how fast a decision reaches the verifiers, and what the enrollment plane costs on a large site.
- * Each part says its figures and what they may be at most; exit code 1 when one is above that. docs/performance.md.
+ * `make bench-control`: how fast a decision reaches the verifiers, and what the enrollment plane costs on a large site. Each
+ * part prints its figures and their bounds; the exit code is 1 when a figure crosses its bound. See docs/performance.md.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import {

@@ -1,4 +1,4 @@
-/** A thousand targets that follow one Control: from the answer to a change until every one of them has acknowledged it. */
+/** Measures a thousand targets that follow one Control: from the answer to a change until every target has acknowledged it. */
 import { SteadyEnrollments } from './enroll-steadily.ts';
 import { MeasuredSite } from './measured-site.ts';
 

@@ -1,6 +1,6 @@
 /**
- * A site to be measured: `proofgate control` as a process of its own, on SQLite, with the log level that it has by default;
- * as many living keys as wanted, listed in its whole bundle; and targets that follow.
+ * A site to measure: `proofgate control` as a process of its own, on SQLite, with its default log level; as many live keys as
+ * wanted, listed in its whole bundle; and targets that follow it.
  */
 import { request } from 'undici';
 import { POLL_PATH } from '../../src/bundle/format/distribution-limits.ts';

@@ -1,6 +1,6 @@
 /**
- * How long a revoked key still passes: from the answer to the revoke call to the first denial by a real Envoy and a
- * verifier that follows Control. Everything on loopback, one key a run.
+ * Measures how long a revoked key still passes: from the answer to the revoke call to the first denial by a real Envoy and a
+ * verifier that follows Control. Everything is on loopback, one key a run.
  */
 import { ControlStage } from '../../test/e2e/control/control-fixture.ts';
 import { FollowedGateway } from '../../test/e2e/control/followed-gateway.ts';

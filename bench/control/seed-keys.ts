@@ -1,7 +1,7 @@
 /**
- * Puts living keys into the database of a Control that is stopped: for each the rows that an enrollment leaves, which are
- * the enrollment, its key and two events of the audit trail, copied from one real enrollment. Public keys, names and hashes
- * are each key's own; the moments lie within the last ten minutes, so that none of the keys ends while it is measured.
+ * Puts live keys into the database of a stopped Control. Each key gets the rows that an enrollment leaves: the enrollment, the
+ * key and two events of the audit trail, copied from one real enrollment. Public keys, names and hashes are unique to each key.
+ * All times lie within the last ten minutes, so that no key expires during the measurement.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { newId } from '../../src/control/domain/identifiers.ts';

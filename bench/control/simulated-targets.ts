@@ -1,6 +1,6 @@
 /**
- * Simulated targets: each follows by long-polls of its own over HTTP, acknowledges, and counts the bytes that it got. They
- * take every step for granted and load no whole bundle, as verifiers that keep up need none.
+ * Simulated targets: each follows by its own long-polls over HTTP, acknowledges, and counts the bytes that it received. They
+ * accept every step unchecked and load no whole bundle, because a verifier that keeps up needs none.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
- * What the programs take before anybody asks anything: resident memory, the time from their start until they are ready, and the size of
- * the image. Measured with the image's files, its Node.js and its environment, which is what runs; the verifier on a Redis that knows it already, for
- * a new one is fenced for a while.
+ * Measures the programs while idle: resident memory, the time from start to ready, and the size of the image. It runs the
+ * image's files with its Node.js and its environment. The verifier uses a Redis that it has used before, because it fences a
+ * new one for a while.
  */
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

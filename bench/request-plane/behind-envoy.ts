@@ -1,7 +1,7 @@
 /**
- * What callers notice: requests through a real Envoy whose external authorizer is the verifier, next to requests through
- * another whose authorizer is a bare echo that allows everything. Both Envoys have the shipped configuration and answer
- * from themselves, so there is nothing else to wait for. Same requests, same rate, in turns.
+ * Measures what callers notice: requests through a real Envoy whose external authorizer is the verifier, next to requests
+ * through another whose authorizer is a bare echo that allows everything. Both Envoys have the shipped configuration and answer
+ * directly, so there is nothing else to wait for. Both get the same requests at the same rate, in turns.
  */
 import { type RunningEnvoy, startEnvoy } from '../../test/e2e/harness/envoy.ts';
 import { patient, shipped, type VerifierAddress } from '../../test/e2e/harness/envoy-config.ts';

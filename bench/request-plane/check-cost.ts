@@ -1,9 +1,9 @@
 /**
- * CPU of one check as a multiple of its floors, and how many a second. The floors: a bare grpc-js unary echo of the same
- * message, then with one Ed25519 verification a request, by node:crypto or by libsodium, then with one `SET … NX PX` by
- * ioredis too. Floors and verifier are loaded alike, from this process; every request is different, signed, and must be
- * allowed. Each round starts all of them anew, for processes of one kind differ; within it they take turns, so that a
- * machine whose speed drifts drifts for all.
+ * Measures the CPU of one check as a multiple of its floors, and the checks a second. The floors: a bare grpc-js unary echo of
+ * the same message, then with one Ed25519 verification a request, by node:crypto or by libsodium, then also with one `SET … NX
+ * PX` by ioredis. This process loads floors and verifier alike; every request is different, signed, and must be allowed. Each
+ * round starts all of them anew, because processes of one kind differ. Within a round they take turns, so that a machine whose
+ * speed drifts drifts for all.
  */
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
 import { useImageNode } from '../environment.ts';

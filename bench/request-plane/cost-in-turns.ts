@@ -1,4 +1,4 @@
-/** What one kind of requests costs a server, of what another kind does, a slice of each in turns. */
+/** Measures the cost of one kind of request as a multiple of another's, with slices of each in turns. */
 import { median } from '../statistics.ts';
 import { measureInTurns, type Pairs } from './in-turns.ts';
 import { costOf, type GrpcTarget } from './load.ts';

@@ -1,4 +1,7 @@
-/** Deltas arrive without a mark on the request path: how long checks take while a Control publishes 30 a second, and while it does not. */
+/**
+ * Measures whether deltas delay checks: latency of checks while a Control publishes 30 deltas a second, and while it publishes
+ * none.
+ */
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median } from '../statistics.ts';

@@ -1,5 +1,5 @@
 /**
- * Fills an embedded store and prints how many resident bytes each record takes. A program, for a process of its own.
+ * Fills an embedded store and prints how many resident bytes each record takes. It runs as a process of its own.
  * Usage: node embedded-records.js RECORDS
  */
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';

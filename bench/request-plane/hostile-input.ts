@@ -1,6 +1,6 @@
 /**
- * The dearest requests that somebody without credentials can send through Envoy, and scrapes of `/metrics`, each in turns with good
- * requests: what one of them costs the thread that decides, as a multiple of one that is let through.
+ * Measures the most expensive requests that a caller without credentials can send through Envoy, and scrapes of `/metrics`,
+ * each in turns with valid requests: the cost to the deciding thread of one such request as a multiple of an allowed one.
  */
 import { cpuUsOf, keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { type Figure, figure, type Part, type PartResult } from '../report.ts';

@@ -1,6 +1,6 @@
 /**
- * Ready-made HTTP/1.1 requests over connections that are kept, with next to no garbage: a sender that stands still to
- * collect its own sends what is due in one burst afterwards, and then measures itself.
+ * Sends prepared HTTP/1.1 requests over persistent connections with next to no garbage. A sender that pauses for garbage
+ * collection sends what is due in one burst afterwards, and then measures itself.
  */
 import { connect, type Socket } from 'node:net';
 import { collectGarbage } from '../collect-garbage.ts';

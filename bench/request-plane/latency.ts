@@ -1,4 +1,4 @@
-/** How long a check takes at half of the load that the verifier takes: next to a bare echo at the same rate, in turns. */
+/** Measures how long a check takes at half of the verifier's maximum load, next to a bare echo at the same rate, in turns. */
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { type Figure, figure, type Part, type PartResult } from '../report.ts';

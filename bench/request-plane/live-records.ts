@@ -1,4 +1,4 @@
-/** What a remembered proof costs in memory: in the embedded store, and in Redis. */
+/** Measures the memory of a replay record in the embedded store and in Redis. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-/** Load on a gRPC server from this process: what it costs the other process, how many a second, how long each takes. */
+/** Loads a gRPC server from this process and measures CPU of the other process, requests a second and latency. */
 import { setImmediate as lookForAnswers } from 'node:timers/promises';
 import { Client, credentials } from '@grpc/grpc-js';
 import { collectGarbage } from '../collect-garbage.ts';

@@ -1,7 +1,7 @@
 /**
- * Half an hour of steady load, good and bad requests mixed, on a verifier that remembers in memory and on one that does in
- * Redis, both at once: memory stays where it was. Every good request must be allowed, and every bad one refused for its reason;
- * but a machine whose host takes it away for a second has few that the verifier rightly says it was too late for.
+ * Measures whether memory stays constant: half an hour of steady load, valid and invalid requests mixed, on two verifiers at
+ * once, one with the embedded store and one with Redis. The verifier must allow every valid request and deny every invalid one
+ * for its reason. A host that pauses the machine for a second causes a few denials for a missed deadline, which are correct.
  */
 import { TestRedisServer } from '../../test/fakes/redis-server.ts';
 import { residentMib } from '../machine.ts';

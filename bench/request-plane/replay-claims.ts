@@ -1,4 +1,4 @@
-/** Claims that a store has not seen, of a hundred holders. */
+/** Claims of a hundred holders that a store has not seen. */
 import { hash } from 'node:crypto';
 import type { ReplayClaim } from '../../src/verifier/replay/store.ts';
 

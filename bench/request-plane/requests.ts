@@ -1,4 +1,4 @@
-/** Requests to a bench site as Envoy hands them to the ext_authz server: every one different, every one properly signed. */
+/** Requests to a benchmark site as Envoy hands them to the ext_authz server: each is different and properly signed. */
 import { randomUUID } from 'node:crypto';
 import { loadPackageDefinition, requestSerializer } from '../../src/enforcement/ext-authz-grpc/service.ts';
 import { passportSha256 } from '../../src/protocol/passport.ts';

@@ -1,6 +1,6 @@
 /**
- * A check costs the same whatever the site holds: 10 to 10,000 routes, 100 to 100,000 derived keys, always the same 100
- * callers on the same ten routes. All verifiers run at once, and each has its turns with the smallest.
+ * Measures that a check costs the same whatever the size of the site: 10 to 10,000 routes, 100 to 100,000 derived keys, always
+ * the same 100 callers on the same ten routes. All verifiers run at once, and each takes turns with the smallest.
  */
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE, residentMib } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';

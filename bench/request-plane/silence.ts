@@ -1,4 +1,4 @@
-/** A run that stands still must not stand still for ever. */
+/** A watchdog that ends a stalled run. */
 
 /** So long without any answer, and the run is void: an answer must have been lost. */
 const SILENCE_MS = 30_000;

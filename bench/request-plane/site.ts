@@ -1,4 +1,4 @@
-/** A site of a given size, signed and written as a verifier reads it. */
+/** A site of a given size, signed and written in the verifier's bundle format. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { completeDraft, freshen, signContent } from '../../src/bundle/authoring/authoring.ts';

@@ -1,4 +1,4 @@
-/** A folder for a part's files, and everything that it started: both are gone when the part ends, however it ends. */
+/** A folder for a part's files, and the processes that it started. Both are removed when the part ends, for whatever reason. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What an image holds: all of it is named here, and what is not named is not in it. */
+/** Lists the contents of an image: a file that is not listed here is not in the image. */
 
 /** Where the program is in the image. */
 export const HOME = 'opt/proofgate';

@@ -1,4 +1,7 @@
-/** Reads as much of Dockerfiles and .dockerignore files as ours use. Source: the Dockerfile reference; anything else is refused. */
+/**
+ * Parses the subset of Dockerfiles and .dockerignore files that ours use, and rejects everything else. Source: the Dockerfile
+ * reference.
+ */
 import { Failure } from '../failure.mjs';
 
 const KNOWN = new Set(['ARG', 'FROM', 'WORKDIR', 'COPY', 'RUN', 'LABEL', 'ENV', 'USER', 'ENTRYPOINT', 'CMD']);

@@ -1,4 +1,4 @@
-/** What a program or shared library needs in order to be loaded. Source: the ELF-64 object file format, elf(5). */
+/** Reads what a program or shared library needs at load time. Source: the ELF-64 object file format, elf(5). */
 import { readFileSync } from 'node:fs';
 
 const PT_LOAD = 1;

@@ -1,4 +1,4 @@
-/** A directory that becomes an image's root: its files, all of them for reading alone and of one time, and the list of them. */
+/** A directory that becomes an image's root: read-only files with one timestamp, and the list of them. */
 import { createHash } from 'node:crypto';
 import {
   chmodSync,

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 /**
- * A step of the Dockerfile: lays out the image's root directory, from what was compiled and installed in the directory that it is
- * called in, and from another system's root, which has Node.js and the libraries that native code needs.
- * Usage: lay-out.mjs amd64|arm64 --runtime=ROOT --out=DIRECTORY; SOURCE_DATE_EPOCH is the time of every file, in seconds, by default 0.
+ * A step of the Dockerfile: lays out the image's root directory. It takes the compiled and installed files from the working
+ * directory, and Node.js and the libraries that native code needs from another system's root.
+ * Usage: lay-out.mjs amd64|arm64 --runtime=ROOT --out=DIRECTORY; SOURCE_DATE_EPOCH is the time of every file, in seconds, by
+ * default 0.
  * Beside DIRECTORY it writes the list of its files, DIRECTORY.files.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The shared libraries of a system that programs and native modules need, and what they need in turn. */
+/** Finds the shared libraries of a system that programs and native modules need, directly and indirectly. */
 import { Failure } from '../failure.mjs';
 import { readElf } from './elf.mjs';
 

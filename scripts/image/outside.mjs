@@ -1,6 +1,7 @@
 /**
- * Carries out the Dockerfile's steps without a container engine: in an empty directory with an empty environment, with Node.js and the
- * libraries that scripts/install-image-tools.sh has put into .cache/image. Writes the image's root, and beside it the list of its files.
+ * Runs the Dockerfile's steps without a container engine: in an empty directory with an empty environment, with Node.js and the
+ * libraries that scripts/install-image-tools.sh has put into .cache/image. It writes the image's root, and beside it the list
+ * of its files.
  * Usage: outside.mjs amd64|arm64 --out=DIRECTORY
  */
 import { execFile } from 'node:child_process';

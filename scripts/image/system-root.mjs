@@ -1,4 +1,4 @@
-/** Files of another system's root directory: links in it lead below it, and its package manager says whose a file is. */
+/** Files of another system's root directory: links resolve inside it, and its package database names the owner of a file. */
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { Failure } from '../failure.mjs';

@@ -1,6 +1,6 @@
 /**
- * fast-check for tests that mutants are put to: always the same random cases, so that a mutant fares the same each time, and
- * fewer of those that wait for files or servers.
+ * fast-check for mutation tests: always the same random cases, so that a mutant gets the same result each time, and fewer cases
+ * of those that wait for files or servers.
  */
 import fc from 'original-fast-check';
 

@@ -1,6 +1,6 @@
 /**
- * Hooks of Node's module loader (node:module, "Customization hooks"): tests and what they test are loaded as they are, with
- * their types taken away, and get Jest's functions and fast-check from here.
+ * Hooks of Node's module loader (node:module, "Customization hooks"): they load tests and the code under test with types
+ * stripped, and give tests Jest's functions and fast-check from this folder.
  */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
 /**
- * Test files, loaded once and run again and again by jest-circus, which Jest itself runs tests with: what loading costs is
- * paid once, not for each of thousands of mutants. A file keeps its own tree of tests; all share one set of modules.
+ * Loads test files once and runs them repeatedly with jest-circus, which Jest itself runs tests with. Loading is paid once, not
+ * for each of thousands of mutants. A file keeps its own tree of tests; all share one set of modules.
  */
 import { relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';

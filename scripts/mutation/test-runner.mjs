@@ -1,8 +1,8 @@
 /**
- * A test runner for Stryker ("Creating a plugin", TestRunner) whose processes load all tests once. For each mutant they
- * run the tests that reach it, those first that will most likely notice soon, until one fails. That test is then run
- * without the mutant: only where it passes is the mutant noticed. Where it does not, something is left over of another
- * mutant: Stryker begins again with a new process.
+ * A test runner for Stryker ("Creating a plugin", TestRunner) whose processes load all tests once. For each mutant they run the
+ * tests that reach it until one fails, starting with those most likely to fail soon. The failed test then runs without the
+ * mutant: only if it passes, the mutant counts as detected. If it fails, state of another mutant is left over, and Stryker
+ * begins again with a new process.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { register } from 'node:module';

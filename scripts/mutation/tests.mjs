@@ -1,6 +1,6 @@
 /**
- * The tests that mutants are put to: those of the mutated folders that are quick enough for thousands of runs in an hour,
- * real Redis servers among them. `PROOFGATE_MUTATION_TESTS` names others, as paths separated by spaces.
+ * Selects the tests for mutation testing: those of the mutated folders that are quick enough for thousands of runs in an hour,
+ * with real Redis servers among them. `PROOFGATE_MUTATION_TESTS` names others, as paths separated by spaces.
  */
 import { readdirSync } from 'node:fs';
 

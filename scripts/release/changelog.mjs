@@ -1,4 +1,4 @@
-/** CHANGELOG.md, in the format of Keep a Changelog 1.1.0. */
+/** Reads CHANGELOG.md, in the format of Keep a Changelog 1.1.0. */
 import { Failure } from '../failure.mjs';
 
 /** @returns what users get with a version @throws Failure without an entry, its day, or anything in it */

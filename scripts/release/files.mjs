@@ -1,4 +1,4 @@
-/** What a release is made of, by its version. */
+/** Names of the files of a release, by its version. */
 export const CHECKSUMS = 'SHA256SUMS';
 export const SIGNATURE = 'SHA256SUMS.sig';
 

@@ -1,4 +1,4 @@
-/** The keys of a release: Ed25519, in the PEM files that `openssl genpkey` and `proofgate keygen` write. */
+/** Reads the keys of a release: Ed25519, in the PEM files that `openssl genpkey` and `proofgate keygen` write. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { Failure } from '../failure.mjs';

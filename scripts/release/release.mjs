@@ -1,6 +1,6 @@
 /**
- * `make release KEY=FILE`: the npm package, the chart's package, a bill of materials, their checksums, and a signature over those, from
- * the last commit into .build/release/. Of one commit and key it makes the same bytes.
+ * `make release KEY=FILE`: makes the npm package, the chart's package, a bill of materials, their checksums, and a signature
+ * over those, from the last commit into .build/release/. The same commit and key give the same bytes.
  * Usage: release.mjs [--key=FILE] [--out=DIRECTORY]
  */
 import { createHash, sign } from 'node:crypto';

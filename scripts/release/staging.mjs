@@ -1,4 +1,7 @@
-/** A release is of a commit: its files, and nothing else that lies in the checkout, compiled and packed in a directory of their own. */
+/**
+ * Checks out, compiles and packs the files of a commit in a directory of their own, so that a release contains no other file of
+ * the checkout.
+ */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * `make verify-release PUBLIC_KEY=FILE`: whether a release is what was signed, and all of it. A line on standard error for each fault,
- * and the exit code 1; the exit code 2 when nothing could be checked.
+ * `make verify-release PUBLIC_KEY=FILE`: checks that a release is complete and is what was signed. It prints a line on standard
+ * error for each fault and exits with 1; it exits with 2 when it could check nothing.
  * Usage: verify.mjs --public-key=FILE [--release=DIRECTORY] [--version=VERSION]
  */
 import { createHash, verify } from 'node:crypto';

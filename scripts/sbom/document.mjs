@@ -1,4 +1,4 @@
-/** A bill of materials in CycloneDX 1.6 JSON; the same inputs give the same bytes. */
+/** Writes a bill of materials in CycloneDX 1.6 JSON; the same inputs give the same bytes. */
 import { createHash } from 'node:crypto';
 import { licensesOf, purlOf } from './npm-packages.mjs';
 

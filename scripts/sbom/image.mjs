@@ -1,4 +1,4 @@
-/** An image's bill of materials: the program, its packages, Node.js, and the Debian packages of the libraries in it. */
+/** An image's bill of materials: the program, its packages, Node.js, and the Debian packages of its libraries. */
 import { documentOf, rootComponent } from './document.mjs';
 import { describePackages } from './npm-packages.mjs';
 

@@ -1,4 +1,6 @@
-/** Packages of a lock file as CycloneDX components, and what depends on what. Source: CycloneDX 1.6 JSON; package-url's type npm. */
+/**
+ * Packages of a lock file as CycloneDX components, with their dependencies. Source: CycloneDX 1.6 JSON; package-url's type npm.
+ */
 const FOLDER = 'node_modules/';
 
 /** Folders, below node_modules, of all that is installed without development's packages, on every system. */

@@ -1,4 +1,4 @@
-/** A release's bill of materials: the program, and every package that its lock file installs where it runs, on any system. */
+/** A release's bill of materials: the program, and every package that its lock file installs in production, on any system. */
 import { documentOf, rootComponent } from './document.mjs';
 import { describePackages, productionFolders } from './npm-packages.mjs';
 

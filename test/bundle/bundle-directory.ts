@@ -1,4 +1,4 @@
-/** Directories with bundles in them, gone when the test is over. */
+/** Directories with bundles, removed after the test. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

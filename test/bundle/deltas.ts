@@ -1,4 +1,4 @@
-/** Deltas onto the small bundle of the tests, and what a key table comes to. */
+/** Deltas onto the small bundle of the tests, and the resulting key table. */
 
 import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
 import { prepareStep } from '../../src/bundle/compile/apply-step.ts';

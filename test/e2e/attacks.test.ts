@@ -1,6 +1,6 @@
 /**
- * Ways around the check, tried through a real Envoy. What comes of each is the same: the upstream receives exactly what
- * was signed and let through, or nothing.
+ * Tests ways around the check through a real Envoy. In each case the upstream receives exactly what was signed and allowed, or
+ * nothing.
  */
 import { describe, expect, it } from '@jest/globals';
 import { type HeaderLine, headerValues, NoResponse, type WireRequest } from './harness/exchange.ts';

@@ -1,4 +1,4 @@
-/** Bodies: what was signed arrives byte for byte, and nothing else does, whatever its size, bytes and framing. */
+/** Tests bodies: exactly the signed bytes arrive, for every size, content and framing. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { shipped } from './harness/envoy-config.ts';

@@ -1,4 +1,4 @@
-/** One proof, presented many times at once: by whichever way it comes, one of them is let through. */
+/** Tests one proof, presented many times at once: on each path, exactly one request is allowed. */
 import { describe, expect, it } from '@jest/globals';
 import { headerValues, type WireResponse } from './harness/exchange.ts';
 import { ENVOYS_AT_ONCE } from './lane-envoys.ts';

@@ -1,6 +1,6 @@
 /**
- * Every reason for a denial, provoked by a real request through a real Envoy, and seen where it must be seen: status,
- * problem body, headers, audit event, metric and access log. Nothing that is denied reaches the upstream.
+ * Provokes every reason for a denial with a real request through a real Envoy, and checks it in each place: status, problem
+ * body, headers, audit event, metric and access log. No denied request reaches the upstream.
  */
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';

@@ -1,4 +1,4 @@
-/** Facts about Envoy that the verifier relies on: what becomes of its answers, and of having none. */
+/** Tests facts about Envoy that the verifier relies on: how Envoy treats ext_authz answers, and missing ones. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues } from './harness/exchange.ts';

@@ -1,4 +1,4 @@
-/** Facts about Envoy that the verifier relies on: what a Check says of the request's body and trailers. */
+/** Tests facts about Envoy that the verifier relies on: what a Check contains of the request's body and trailers. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues, type WireRequest } from './harness/exchange.ts';

@@ -1,4 +1,4 @@
-/** The shipped envoy/envoy.yaml: every version takes it, its alternatives work, and it says what its comments claim. */
+/** Tests the shipped envoy/envoy.yaml: every Envoy version accepts it, its alternatives work, and its comments are true. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';

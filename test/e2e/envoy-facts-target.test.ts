@@ -1,4 +1,4 @@
-/** Facts about Envoy that the verifier relies on: what a Check says of the request's target, authority and scheme. */
+/** Tests facts about Envoy that the verifier relies on: what a Check contains of the request's target, authority and scheme. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { shipped } from './harness/envoy-config.ts';
 import {

@@ -1,6 +1,7 @@
 /**
- * Envoy that lets through whatever the verifier does not answer: what the verifier does not take is denied all the same. The verifier
- * runs in this process, for its limit of calls is no setting.
+ * Tests an Envoy that allows requests when the verifier does not answer (`failure_mode_allow`): a call that the verifier
+ * rejects, for too many calls or too many bytes, is denied all the same. The verifier runs in this process, because its limit
+ * of calls is not a setting.
  */
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';

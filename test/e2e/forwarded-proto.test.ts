@@ -1,6 +1,6 @@
 /**
- * Behind another proxy, where Envoy takes the scheme from `x-forwarded-proto`: what only one of them wrote counts, and what Envoy
- * joined from several makes no request an https one, nor an http one.
+ * Tests a gateway behind another proxy, where Envoy takes the scheme from `x-forwarded-proto`: a single value counts, and a
+ * value that Envoy joined from several makes the request neither https nor http.
  */
 import { describe, expect, it } from '@jest/globals';
 import { shipped } from './harness/envoy-config.ts';

@@ -1,4 +1,4 @@
-/** Routes live on what is said about the bundle lately: they open with a freshness statement and close without one. */
+/** Tests routes that need a fresh bundle: they open with a freshness statement and close without one. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';

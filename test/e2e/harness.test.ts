@@ -1,4 +1,4 @@
-/** The harness itself, where the suites that use it would not notice that it lies. */
+/** Tests the harness itself, where the suites that use it would not notice its faults. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { NoResponse, type WireClient } from './harness/exchange.ts';
 import { encodeHttp1, http1Client } from './harness/http1.ts';

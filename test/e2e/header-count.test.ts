@@ -1,4 +1,7 @@
-/** How many headers a request may have: Envoy counts again when the verifier's are added, and refuses by itself. */
+/**
+ * Tests how many headers a request may have: Envoy counts again after it adds the verifier's headers, and rejects the request
+ * itself.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { type HeaderLine, headerValues } from './harness/exchange.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';

@@ -1,4 +1,4 @@
-/** The reference of metrics in docs/enforcement.md against what a running verifier shows: names, types and labels. */
+/** Compares the metrics reference in docs/enforcement.md with the metrics of a running verifier: names, types and labels. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';

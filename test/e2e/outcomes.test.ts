@@ -1,4 +1,4 @@
-/** The specification's "Expected outcomes of verification", each by its name, with both replay stores. */
+/** Tests the specification's "Expected outcomes of verification", each by its name, with both replay stores. */
 import { describe, expect, it } from '@jest/globals';
 import { headerValues } from './harness/exchange.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';

@@ -1,6 +1,6 @@
 /**
- * Ten times as many Checks at once as can be decided in the time that they are given: each is answered, those that are
- * refused have used nothing, and the others are let through. Straight at the gRPC port, for Envoy would hold them back.
+ * Sends ten times as many Checks at once as the verifier can decide within their deadline. Each is answered, denied ones
+ * consume nothing, and the others are allowed. They go straight to the gRPC port, because Envoy would hold them back.
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * What becomes of requests while the verifier, or what it leans on, dies, stops or is too busy: never an allow. Each
- * time over every Envoy and protocol at once.
+ * Tests requests while the verifier, or a service that it depends on, dies, stops or is overloaded: none is allowed. Each case
+ * runs over every Envoy and protocol at once.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { shipped } from './harness/envoy-config.ts';

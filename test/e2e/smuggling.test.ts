@@ -1,6 +1,6 @@
 /**
- * What only the verifier may say never reaches the upstream from a caller, in whatever spelling: with the shipped
- * configuration, and where all of Envoy's own defences are off and the verifier alone stands.
+ * Tests that headers which only the verifier may set never reach the upstream from a caller, in any spelling: with the shipped
+ * configuration, and with all of Envoy's own defences off.
  */
 import { describe, expect, it } from '@jest/globals';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';

@@ -1,4 +1,4 @@
-/** TLS with certificates on both sides between a real Envoy and the verifier, and certificates that change under load. */
+/** Tests mutual TLS between a real Envoy and the verifier, and certificates that change under load. */
 
 import { X509Certificate } from 'node:crypto';
 import { mkdir, mkdtemp, rename, symlink, writeFile } from 'node:fs/promises';

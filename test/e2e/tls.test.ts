@@ -1,4 +1,4 @@
-/** The shipped file with its optional blocks before a real verifier: TLS, an unbound route, a path that needs no proof. */
+/** Tests the shipped file's optional blocks with a real verifier: TLS, an unbound route, a path that needs no proof. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
 import type { HeaderLine } from './harness/exchange.ts';

@@ -1,4 +1,4 @@
-/** Flags of the verifier that change what is allowed: each has its effect on real requests. */
+/** Tests flags of the verifier that change what is allowed: each has its effect on real requests. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

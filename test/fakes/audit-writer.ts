@@ -1,4 +1,4 @@
-/** A process that records audit events on its standard output and says on standard error, as JSON, what became of them. */
+/** A process that records audit events on its standard output and reports the results on standard error, as JSON. */
 import { writeSync } from 'node:fs';
 import { createJsonLinesSink } from '../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../src/verifier/audit/sink.ts';

@@ -1,6 +1,6 @@
 /**
- * As much of a browser as signing in takes: cookies by host, redirects one by one, forms with what a person types or
- * clicks. `Sec-Fetch-Site` and `Origin` are sent as browsers do.
+ * A minimal browser for signing in: cookies by host, redirects one by one, forms that a person fills in or clicks. It sends
+ * `Sec-Fetch-Site` and `Origin` as browsers do.
  */
 import { Agent, fetch, type Response } from 'undici';
 

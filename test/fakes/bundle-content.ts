@@ -1,4 +1,4 @@
-/** A small bundle with everything in it that most tests need, and ways to change one thing of it. */
+/** A small bundle with everything that most tests need, and ways to change one thing of it. */
 import { BUNDLE_FORMAT } from '../../src/bundle/format/bundle-limits.ts';
 import type { BundleContent } from '../../src/bundle/format/schema.ts';
 import { formatTime } from '../../src/bundle/format/times.ts';

@@ -1,4 +1,4 @@
-/** A client of the ext_authz service, down to the bytes. */
+/** A low-level client of the ext_authz service, which also sends raw bytes. */
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
 import type { CheckRequest, CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';

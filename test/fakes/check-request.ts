@@ -1,4 +1,4 @@
-/** CheckRequests as Envoy makes them of a request (docs/enforcement.md "What ext_authz really sends"). */
+/** CheckRequests as Envoy makes them (docs/enforcement.md "What ext_authz really sends"). */
 import type { CheckRequest, HeaderValue } from '../../src/enforcement/ext-authz-grpc/messages.ts';
 import type { HeaderLine, WireRequest } from './signed-request.ts';
 

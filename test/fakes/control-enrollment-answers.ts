@@ -1,4 +1,4 @@
-/** What the fake Control keeps of an enrollment, and how it answers. */
+/** The fake Control's record of an enrollment, and its answers. */
 import type { PublicKey } from '../../src/protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../src/protocol/strict-json.ts';
 

@@ -1,7 +1,8 @@
 /**
- * Control's enrollment endpoints, over real HTTP, with the contract that docs/control.md gives them: challenges bound to policy and
- * key, consumed once and by a valid signature only; the same submission gets the same enrollment; tokens checked in full; polling
- * with Proofgate-Key within its window. It keeps everything in memory, and what it was asked for tests to look at.
+ * A fake Control with the enrollment endpoints over real HTTP and the contract of docs/control.md. Challenges are bound to
+ * policy and key, and only a valid signature consumes one, once. The same submission gets the same enrollment; tokens are
+ * checked in full; polling uses Proofgate-Key within its window. It keeps everything in memory and records its requests for
+ * tests.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

@@ -1,4 +1,4 @@
-/** Operators without sign-in: each bearer token, or session cookie, names somebody with roles. */
+/** Operators without sign-in: each bearer token, or session cookie, maps to a person with roles. */
 import { Refusal } from '../../src/control/domain/refusal.ts';
 import type { HeldRole } from '../../src/control/domain/roles.ts';
 import type { Credentials, Operators, Principal } from '../../src/control/services.ts';

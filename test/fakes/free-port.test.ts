@@ -1,4 +1,4 @@
-/** Ports that two test processes draw at once, and one that is taken. */
+/** Tests ports that two test processes draw at once, and a port that is taken. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Ways in which an issuer's server may answer wrongly. */
+/** Wrong answers of an issuer's server. */
 import type { ServerResponse } from 'node:http';
 
 export type IssuerFault =

@@ -1,4 +1,7 @@
-/** Key set records in memory, with the real contract: of two, the later fetched stays. May be shared by several caches. */
+/**
+ * Key set records in memory, with the real contract: of two records, the one fetched later stays. Several caches may share
+ * them.
+ */
 import type { KeySetRecord, KeySetRecords, KeySource } from '../../src/control/issuers/key-set-records.ts';
 
 export class MemoryKeySetRecords implements KeySetRecords {

@@ -1,6 +1,6 @@
 /**
- * A proxy in front of a server, over real HTTP, that loses, delays, cuts and throttles as networks and proxies do. Each
- * exchange gets the fault that a script gives it; what the server did and what the client saw of it are two things.
+ * A proxy in front of a server, over real HTTP, that loses, delays, cuts and throttles as networks and proxies do. A script
+ * assigns a fault to each exchange; the server's action and the client's view may differ.
  */
 import {
   createServer,

@@ -1,4 +1,4 @@
-/** What the tests use of oidc-provider 9, which brings no types. */
+/** The parts of oidc-provider 9 that the tests use; the package has no types. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 

@@ -1,6 +1,6 @@
 /**
  * The operators' identity provider: a real OpenID provider (oidc-provider) on loopback HTTPS, with its own pages for signing in
- * and consent. Whatever name is typed is who signs in. Its key set can be made to lie.
+ * and consent. The typed name becomes the signed-in user. Its key set can be falsified.
  *
  *     const provider = await startOidcProvider({ certificate, redirectUris: [`${control}/auth/callback`] });
  *     provider.accounts.set('ada', { name: 'Ada', groups: ['platform'] });

@@ -1,4 +1,4 @@
-/** The embedded store's kept fence over a disk whose writes end when the test says so, or never. */
+/** The embedded store's persisted fence over a disk whose writes finish when the test says so, or never. */
 import type { PersistedFence } from '../../src/verifier/replay/persisted-fence.ts';
 
 /** What survives a crash. */

@@ -1,4 +1,4 @@
-/** `pg_dump` and `pg_restore` of a database of the tests' server, as an operator runs them. */
+/** Runs `pg_dump` and `pg_restore` on a database of the tests' server, as an operator does. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { programPath, type TestPostgresServer } from './postgres-server.ts';

@@ -1,4 +1,4 @@
-/** The nodes of a test's Redis Cluster: each with its gates, introduced to the others, ended together. */
+/** The nodes of a test's Redis Cluster: each has its gates; they are joined and stopped together. */
 
 import { freePort } from './free-port.ts';
 import { RedisGate } from './redis-gate.ts';

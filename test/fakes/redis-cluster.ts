@@ -1,7 +1,6 @@
 /**
- * A real Redis Cluster on free loopback ports, for tests: three primaries with a replica each, with gates before each node's
- * port for clients and for the cluster bus, so that the network between them can be cut. Nothing but the nodes' view of the
- * cluster outlives a restart.
+ * A real Redis Cluster on free loopback ports, for tests: three primaries with a replica each. Gates in front of each node's
+ * client port and cluster bus can cut the network between them. Only the nodes' view of the cluster survives a restart.
  */
 import {
   type ClusterNode,

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy before one server, on a port of its own: it lets some of those who connect through and keeps bytes of others
- * back, as a network does that is cut between them. Who connects is known by the address that they connect from.
+ * A TCP proxy in front of one server, on a port of its own: it passes the traffic of some clients and holds back bytes of
+ * others, like a partitioned network. It recognizes a client by its source address.
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** One command to a Redis or a Sentinel on a connection of its own, and its answer of whatever kind (RESP 2). */
+/** Sends one command to a Redis or a Sentinel on a connection of its own and returns the answer of any type (RESP 2). */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 

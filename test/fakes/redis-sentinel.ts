@@ -1,6 +1,6 @@
 /**
- * Real Redis under real Sentinels on free loopback ports, for tests: one primary, replicas, three Sentinels, with a gate
- * before each of them, so that the network between them can be cut. They keep nothing on disk: a restart is empty.
+ * Real Redis under real Sentinels on free loopback ports, for tests: one primary, replicas, three Sentinels, with a gate in
+ * front of each, so that tests can partition the network. They keep nothing on disk: after a restart they are empty.
  */
 import { type GateSource, isOfProcess, RedisGate } from './redis-gate.ts';
 import { infoFields, pairFields } from './redis-reply.ts';

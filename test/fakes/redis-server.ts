@@ -1,6 +1,4 @@
-/**
- * A real redis-server on a free loopback port, for tests. It keeps nothing on disk: a restart is empty.
- */
+/** A real redis-server on a free loopback port, for tests. It keeps nothing on disk: after a restart it is empty. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';

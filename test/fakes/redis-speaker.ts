@@ -1,6 +1,6 @@
 /**
- * Speaks Redis' protocol (RESP 2) on a free loopback port and says what a test has it say, for states that real servers
- * get into seldom: views of the past, epochs that disagree, answers that never come.
+ * A scripted server that speaks RESP 2 on a free loopback port, for states that real servers rarely reach: outdated views,
+ * epochs that disagree, answers that never come.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';

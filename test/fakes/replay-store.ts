@@ -1,4 +1,4 @@
-/** Replay stores that record what they were asked, or answer what a test wants. */
+/** Replay stores that record their calls, or give the answers that a test wants. */
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import type { ReplayClaim, ReplayOutcome, ReplayStore } from '../../src/verifier/replay/store.ts';
 

@@ -1,4 +1,4 @@
-/** Starts scripts of the tests as processes of their own, to be killed as such. */
+/** Starts test scripts as processes of their own, so that tests can kill them. */
 import { fileURLToPath } from 'node:url';
 import { type Child, startChild } from '../e2e/harness/child.ts';
 

@@ -1,4 +1,4 @@
-/** The mark that verifiers share, in memory: keeps the port's contract, and can be made to fail. */
+/** The mark that verifiers share, in memory: it keeps the port's contract, and can be made to fail. */
 import { type Mark, type SharedMark, SharedMarkError } from '../../src/verifier/loading/shared-mark.ts';
 
 export class FakeSharedMark implements SharedMark {

@@ -1,6 +1,6 @@
 /**
- * Requests with valid credentials, and ways to change one thing of them: what the passport says, who signs it,
- * what the transcript says, who signs that, and what arrives in the end.
+ * Requests with valid credentials, and ways to change one thing of them: the passport's content or signer, the transcript's
+ * content or signer, and what finally arrives.
  */
 import { hash } from 'node:crypto';
 import type { HeaderLookup, RequestHeaders } from '../../src/protocol/credentials.ts';

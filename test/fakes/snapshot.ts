@@ -1,6 +1,6 @@
 /**
- * A site with everything in it that decisions depend on: brokers, clients, derived keys of both algorithms, and
- * a route for each rule. Documents go through the real compiler.
+ * A site with everything that decisions depend on: brokers, clients, derived keys of both algorithms, and a route for each
+ * rule. Its documents go through the real compiler.
  */
 
 import { compileBundle } from '../../src/bundle/compile/compile.ts';

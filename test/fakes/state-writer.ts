@@ -1,6 +1,6 @@
 /**
- * A process that takes a bundle from a directory and deltas after it into a state directory, and says on its standard
- * output, at once, what it has taken into use: one `used <revision>` a line. For tests that watch its system calls.
+ * A process that loads a bundle from a directory and then deltas into a state directory. It prints one `used <revision>` line
+ * on standard output as soon as a revision is in use. Tests watch its system calls.
  */
 import { writeSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * A process that leads when it may, and writes so into a table: `leader_log (seq, instance, event)`, the events `begins`,
- * then `leads` again and again, and `ends`.
+ * A process that campaigns for the leader lease and logs to a table: `leader_log (seq, instance, event)`, with the events
+ * `begins`, then `leads` repeatedly, and `ends`.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';

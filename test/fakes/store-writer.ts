@@ -1,6 +1,6 @@
 /**
- * A process that writes to a store as fast as it answers, and says on its standard output what was acknowledged: one
- * `acknowledged <client>` a line. For tests that kill it and look whether all of it is there.
+ * A process that writes to a store as fast as it answers, and prints each acknowledgement on standard output: one `acknowledged
+ * <client>` a line. Tests kill it and check that no acknowledged write is lost.
  */
 import { writeSync } from 'node:fs';
 import type { ControlStore } from '../../src/control/store/port.ts';

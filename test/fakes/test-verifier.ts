@@ -1,4 +1,4 @@
-/** A verifier with everything around it recorded. */
+/** A verifier whose dependencies record their calls. */
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';

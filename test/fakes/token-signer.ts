@@ -1,4 +1,4 @@
-/** Signs compact JWS with node:crypto, in any way one may want them signed: right ones and wrong ones. */
+/** Signs compact JWS with node:crypto, correctly or in any wrong way that a test wants. */
 import { constants, createHmac, generateKeyPairSync, hash, type KeyObject, sign } from 'node:crypto';
 
 export type SigningAlgorithm = 'RS256' | 'PS256' | 'ES256' | 'Ed25519';

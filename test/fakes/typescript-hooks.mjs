@@ -1,4 +1,6 @@
-/** Lets a child process of a test run TypeScript as it stands: types are stripped while it loads. Registered by `run-typescript.ts`. */
+/**
+ * Lets a child process of a test run TypeScript directly: types are stripped while it loads. Registered by `run-typescript.ts`.
+ */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { transform } from '@swc/core';

@@ -1,4 +1,7 @@
-/** Inputs that once broke something, under `findings/<target>/`, and the seeds of each target: without instruments, at every run. */
+/**
+ * Runs inputs that once broke something, under `findings/<target>/`, and the seeds of each target: without instrumentation, at
+ * every run.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Fuzzes one target and says what came of it, as a line of JSON on standard output. Started by `scripts/fuzz.mjs`. */
+/** Fuzzes one target and prints the result as a line of JSON on standard output. Started by `scripts/fuzz.mjs`. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

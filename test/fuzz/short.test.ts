@@ -1,4 +1,4 @@
-/** `make fuzz` in short: a fixed seed, so that a run that is green once stays so until code changes. */
+/** A short `make fuzz` with a fixed seed, so that its result only changes when the code changes. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** The site of the test vectors, at their moment, with a store that knows no `jti`: what can be allowed, is. */
+/** The site of the test vectors, at their time, with a store that knows no `jti`, so that every valid request is allowed. */
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import { asBundleContent } from '../../src/bundle/format/shape.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';

@@ -1,4 +1,4 @@
-/** One surface that takes bytes from strangers, and what must hold whatever they are. */
+/** One surface that takes untrusted bytes, and its invariants for any input. */
 export interface FuzzTarget {
   readonly name: string;
   /** Inputs to begin with. */

@@ -1,4 +1,4 @@
-/** All targets, by name; each is loaded when it is asked for, so that a run loads what it needs. */
+/** All targets, by name; each is loaded on demand, so that a run loads only what it needs. */
 import type { FuzzTarget } from './target.ts';
 
 export const TARGETS = {

@@ -1,4 +1,4 @@
-/** What the signers in other languages are asked, and what they answer; `README.md` says it for them. */
+/** The input and output of the signers in other languages; `README.md` describes them for their authors. */
 
 export interface SigningJob {
   /** PEM, PKCS#8, Ed25519. */

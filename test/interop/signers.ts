@@ -1,4 +1,4 @@
-/** The signers in other languages, where this machine can run them. */
+/** Runs the signers in other languages, where this machine has their toolchains. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';

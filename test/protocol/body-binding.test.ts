@@ -1,4 +1,4 @@
-/** What a proof binds of the body, for signers and verifiers. */
+/** Tests what a proof binds of the body, for signers and verifiers. */
 import { createHash } from 'node:crypto';
 import { expect, it } from '@jest/globals';
 import { contentSha256 } from '../../src/protocol/body-binding.ts';

@@ -1,4 +1,4 @@
-/** Details as labels of metrics: whatever a caller or a bundle can name stays out of them. */
+/** Tests that details are safe as metric labels: they contain nothing that a caller or a bundle can name. */
 import { expect, it } from '@jest/globals';
 import { detailLabel } from '../../src/protocol/detail-codes.ts';
 import { type Denial, deny } from '../../src/protocol/reasons.ts';

@@ -1,4 +1,4 @@
-/** Fixed keys that anybody can check, and drafts of a passport and a transcript that tests change one thing of. */
+/** Fixed public test keys, and drafts of a passport and a transcript of which tests change one thing. */
 import { createPrivateKey } from 'node:crypto';
 import { PASSPORT_TYPE, passportSha256 } from '../../src/protocol/passport.ts';
 import { signMessage } from '../../src/protocol/signature.ts';

@@ -1,4 +1,4 @@
-/** Whatever arrives, reading answers, and in time that grows with the input and not faster. */
+/** Tests that hostile input always gets an answer, in time that grows at most linearly with the input. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { decodeBase64url } from '../../src/protocol/base64url.ts';

@@ -1,4 +1,4 @@
-/** docs/protocol.md says what the code does: its example is checked line by line, its table against the reasons. */
+/** Tests that docs/protocol.md matches the code: its example line by line, its table against the reasons. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, STATUS_OF_REASON } from '../../src/protocol/reasons.ts';

@@ -1,4 +1,4 @@
-/** Holds signed requests as `test/vectors/signing.json` has them against the protocol's own code, by which nothing of them was put together. */
+/** Compares the signed requests of `test/vectors/signing.json` with the protocol's own code, which did not generate them. */
 import { hash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import { readCredentials } from '../../src/protocol/credentials.ts';

@@ -1,4 +1,4 @@
-/** The answers of {@link verifySignature} on other people's edge cases, pinned. */
+/** Pins the answers of {@link verifySignature} on published edge cases. */
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { importPublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';

@@ -1,4 +1,4 @@
-/** The bounds of a validity, to the second. */
+/** Tests the bounds of a validity period, to the second. */
 import { expect, it } from '@jest/globals';
 import { hasEnded, hasStarted } from '../../src/protocol/validity.ts';
 

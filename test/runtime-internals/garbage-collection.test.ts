@@ -1,4 +1,7 @@
-/** The collector's flags are V8's own affair: a version of Node without one must be noticed here, not by how long checks take. */
+/**
+ * Tests that Node still has the garbage collection flags that we set: they are internal to V8, and only this test, not slower
+ * checks, should reveal that one is gone.
+ */
 import { execFileSync } from 'node:child_process';
 import { expect, it } from '@jest/globals';
 import { COLLECTOR_FLAGS, releaseStartMemory } from '../../src/runtime-internals/garbage-collection.ts';

@@ -1,4 +1,4 @@
-/** What every connection to a real ext_authz server is given. */
+/** Tests the settings of every connection to a real ext_authz server. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterEach, expect, it, jest } from '@jest/globals';

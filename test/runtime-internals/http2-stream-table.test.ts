@@ -1,4 +1,4 @@
-/** A table that Node uses as a Map: it must do what a Map does, and not keep alive what has left it. */
+/** Tests a table that Node uses as a Map: it must behave like a Map and must not keep removed entries alive. */
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';

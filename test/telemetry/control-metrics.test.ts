@@ -1,4 +1,4 @@
-/** Names are what dashboards and alarms hold on to: those that there are, and those that the document tells of. */
+/** Tests metric names, on which dashboards and alerts depend: the existing ones and those in the documentation are the same. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { createControlMetrics, type PropagationReading } from '../../src/telemetry/control-metrics.ts';

@@ -1,4 +1,4 @@
-/** What is scraped of the histogram is what the library's own would show. */
+/** Tests that a scrape of the histogram shows the same as the library's own histogram. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { Histogram, Registry } from 'prom-client';

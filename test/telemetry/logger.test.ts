@@ -1,4 +1,4 @@
-/** The operator's log: JSON lines, secrets blotted out even when somebody hands them over. */
+/** Tests the operator's log: JSON lines, with secrets redacted even when a caller passes them in. */
 import { describe, expect, it } from '@jest/globals';
 import type { LogLevel } from '../../src/telemetry/log-level.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';

@@ -1,4 +1,4 @@
-/** Metrics: their names and labels are an interface, and no label names a caller. */
+/** Tests metrics: names and labels are an interface, and no label names a caller. */
 import { describe, expect, it } from '@jest/globals';
 import { createVerifierMetrics, type VerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { type SignedRequest, signRequest } from '../fakes/signed-request.ts';

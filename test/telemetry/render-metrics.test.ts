@@ -1,4 +1,4 @@
-/** The text of a scrape, made in pieces. */
+/** Tests the text of a scrape, which is rendered in pieces. */
 import { expect, it } from '@jest/globals';
 import { Counter, Registry } from 'prom-client';
 import { renderMetrics } from '../../src/telemetry/render-metrics.ts';

@@ -1,4 +1,4 @@
-/** Traces as a collector receives them: whose they belong to, what they say, and that they never stand in anybody's way. */
+/** Tests traces as a collector receives them: their parent, their content, and that tracing never delays a request. */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';

@@ -1,4 +1,4 @@
-/** A verifier whose bundle, clock and store are those of the vector that is being run. */
+/** A verifier with the bundle, clock and store of the current vector. */
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { asBundleContent } from '../../src/bundle/format/shape.ts';

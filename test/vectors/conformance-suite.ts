@@ -1,4 +1,4 @@
-/** Every vector, at whatever enforcement point: outcome, reason, detail and status, and what upstream receives. */
+/** Runs every vector at any enforcement point: outcome, reason, detail and status, and what the upstream receives. */
 import { describe, expect, it } from '@jest/globals';
 import { type Bench, type Circumstances, createBench, storeOf } from './bench.ts';
 import type { Expected, ReceivedRequest } from './make/format.ts';

@@ -1,4 +1,4 @@
-/** The vectors against the ext_authz enforcement point: real messages over a real connection. */
+/** Runs the vectors against the ext_authz enforcement point: real messages over a real connection. */
 import { afterAll, describe, expect, it } from '@jest/globals';
 import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
 import { type ExtAuthzServer, openExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/server.ts';

@@ -1,4 +1,4 @@
-/** The published files are what their cases make, fit their schema, and leave nothing out. */
+/** Tests that the published files match their cases, fit their schema, and are complete. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { openBundle } from '../../src/bundle/format/open-bundle.ts';

@@ -1,4 +1,4 @@
-/** The vectors against the verification core itself. */
+/** Runs the vectors against the verification core itself. */
 import {
   identityHeadersOf,
   otherNamesToRemove,

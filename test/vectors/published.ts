@@ -1,4 +1,4 @@
-/** The published files as a stranger reads them: strict JSON, held to the schema, nothing unknown let through. */
+/** Reads the published files as a third party would: strict JSON, validated against the schema, no unknown members. */
 import { readFileSync } from 'node:fs';
 import { Compile } from 'typebox/schema';
 import { parseStrictJson } from '../../src/protocol/strict-json.ts';

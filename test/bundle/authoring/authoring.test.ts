@@ -1,4 +1,4 @@
-/** From YAML to a directory that a verifier loads. */
+/** Tests authoring, from YAML to a directory that a verifier loads. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

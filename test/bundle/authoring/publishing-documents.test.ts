@@ -1,4 +1,4 @@
-/** Documents as a publisher makes them: what comes out is what a follower opens. */
+/** Tests that a follower opens the documents that a publisher makes. */
 import { describe, expect, it } from '@jest/globals';
 import {
   linkOf,

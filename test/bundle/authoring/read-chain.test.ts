@@ -1,4 +1,7 @@
-/** What commands make of a directory with deltas and links, and of a state directory: the chain's end, not its beginning. */
+/**
+ * Tests how commands read a directory with deltas and links, and a state directory: they use the end of the chain, not its
+ * start.
+ */
 import { mkdir, readFile, rename, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** What a delta does to a key table, and that a refused one does nothing. */
+/** Tests what a delta does to a key table, and that a rejected one changes nothing. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { LiveSnapshot } from '../../../src/bundle/compile/compile.ts';

@@ -1,4 +1,4 @@
-/** Keys that lapse leave the memory; maps in parts behave like one. */
+/** Tests that expired keys leave memory, and that partitioned maps behave like one map. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ExpiryIndex } from '../../../src/bundle/compile/expiry-index.ts';

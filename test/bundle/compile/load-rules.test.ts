@@ -1,4 +1,4 @@
-/** Every rule that a load enforces, one fault each: code and place. */
+/** Tests every rule that a load enforces with one fault each: code and place. */
 import { describe, expect, it } from '@jest/globals';
 import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';

@@ -1,4 +1,4 @@
-/** Which route a request is for: examples, then the table against a naive reference. */
+/** Tests which route a request matches: examples, then the table against a naive reference. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { RouteTree } from '../../../src/bundle/compile/route-table.ts';

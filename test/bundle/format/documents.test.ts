@@ -1,4 +1,4 @@
-/** Signed documents: what holds, and every way in which one does not. */
+/** Tests signed documents: valid ones, and each way in which a document is invalid. */
 import { describe, expect, it } from '@jest/globals';
 import { openFreshness } from '../../../src/bundle/compile/freshness-statement.ts';
 import {

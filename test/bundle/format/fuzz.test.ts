@@ -1,4 +1,4 @@
-/** Whatever stands in the files, the answer is a BundleError and nothing else. */
+/** Tests that arbitrary file contents cause a BundleError and no other error. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';

@@ -1,4 +1,4 @@
-/** What the project publishes about bundles: schemas and examples. */
+/** Tests what the project publishes about bundles: schemas and examples. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';

@@ -1,4 +1,4 @@
-/** Holds every answer, and the decision's audit event, against the one revision that the event names. */
+/** Checks every answer, and the decision's audit event, against the one revision that the event names. */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';

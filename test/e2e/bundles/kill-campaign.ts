@@ -1,6 +1,6 @@
 /**
- * kill -9 of the real verifier while it follows a Control, again and again over one state directory. A real Redis keeps
- * what was consumed, so that a verifier that starts again serves at once.
+ * Kills the real verifier with kill -9 while it follows a Control, again and again over one state directory. A real Redis keeps
+ * the consumed proofs, so that a restarted verifier serves at once.
  */
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * A verifier that follows a Control which publishes quickly, killed again and again, under load: while it writes its state
- * directory and while it starts. `PROOFGATE_TEST_BUNDLE_KILLS` says how often (`make soak`).
+ * Kills a verifier that follows a fast-publishing Control, again and again under load: while it writes its state directory and
+ * while it starts. `PROOFGATE_TEST_BUNDLE_KILLS` sets the number of kills (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { KillCampaign } from './kill-campaign.ts';

@@ -1,6 +1,6 @@
 /**
- * The real verifier over a directory in which nothing good comes any more: what is loaded serves while statements keep it
- * fresh, and is refused as soon as it is stale.
+ * Tests the real verifier over a directory that gets no valid document any more: the loaded bundle serves while statements keep
+ * it fresh, and not after it is stale.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** A Control that publishes without a pause: whole bundles of a new generation, bundles that a link stands for, deltas. */
+/** A Control that publishes without a pause: whole bundles of a new generation, bundles with a link, and deltas. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import { AUTH_SITE } from '../../fakes/bundle-content.ts';

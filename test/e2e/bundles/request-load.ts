@@ -1,4 +1,4 @@
-/** Requests of every kind, without end, to whichever verifier there is; each answer is kept by its decision. */
+/** A continuous load of requests of every kind on the current verifier; each answer is stored under its decision. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CheckResponse } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
 import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';

@@ -1,4 +1,4 @@
-/** Requests to the site of generations, each with what its answer says of the revision that it was decided from. */
+/** Requests to the site of generations, each with what its answer reveals about the revision that decided it. */
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import { newJti, type SigningKey, signPassport, signTranscript } from '../../../src/protocol/signing.ts';
 import { AUTH_SITE, ORIGIN, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';

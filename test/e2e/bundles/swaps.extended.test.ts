@@ -1,6 +1,6 @@
 /**
- * A volume that is published as Kubernetes does it, again and again, under the eyes of a verifier that answers requests:
- * every answer is of one whole revision. `PROOFGATE_TEST_SWAPS` says how often (`make soak`).
+ * Republishes a volume as Kubernetes does it, again and again, while a verifier answers requests from it: every answer is of
+ * one whole revision. `PROOFGATE_TEST_SWAPS` sets the number of swaps (`make soak`).
  */
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The compiled verifier, started again and again over the same state. */
+/** The compiled verifier, restarted repeatedly over the same state. */
 import { type Child, startChild } from '../harness/child.ts';
 import { proofgateCommand } from '../harness/program.ts';
 import { httpGet, waitFor } from '../harness/wait.ts';

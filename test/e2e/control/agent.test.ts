@@ -1,6 +1,6 @@
 /**
- * `proofgate agent` as docs/workload.yaml runs it, against a real Control, and its key before a real Envoy and verifier: while
- * keys are replaced, no request is refused.
+ * Tests `proofgate agent` as docs/workload.yaml runs it, against a real Control, with its key used at a real Envoy and
+ * verifier: no request is denied while keys are replaced.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

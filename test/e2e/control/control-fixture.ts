@@ -1,6 +1,6 @@
 /**
- * Everything that the enrollment plane needs, as it is run: a cluster's token issuer over TLS, `proofgate control` as a
- * process, its operator with the bootstrap token, and what workloads do with the command line.
+ * The enrollment plane as it runs in production: a cluster's token issuer over TLS, `proofgate control` as a process, its
+ * operator with the bootstrap token, and the command line of the workloads.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** `proofgate ctl` as an operator uses it, against a Control that runs: declaring, looking, deciding, and being wrong. */
+/**
+ * Tests `proofgate ctl` as an operator uses it, against a running Control: declaring, inspecting, deciding, and making
+ * mistakes.
+ */
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

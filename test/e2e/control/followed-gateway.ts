@@ -1,4 +1,4 @@
-/** A real Envoy before a verifier that follows Control, and callers whose keys Control issued. */
+/** A real Envoy in front of a verifier that follows Control, and callers with keys that Control issued. */
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';

@@ -1,6 +1,6 @@
 /**
- * Three `proofgate control` on one PostgreSQL under one master key: any of them answers, one of them publishes, and when that one
- * is killed another goes on where it was.
+ * Tests three `proofgate control` on one PostgreSQL under one master key: each of them answers, one of them publishes, and when
+ * that one is killed another continues from the same position.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** As `kills-sqlite.extended.test.ts`, on PostgreSQL. */
+/** The kill campaign of `kills-sqlite.extended.test.ts`, on PostgreSQL. */
 import { afterAll, beforeAll } from '@jest/globals';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { postgresDatabase } from './campaign/control-database.ts';

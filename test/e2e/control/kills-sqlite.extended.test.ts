@@ -1,6 +1,6 @@
 /**
- * Nothing lost, nothing doubled: Control on its embedded database is killed under load. `PROOFGATE_TEST_KILLS` says how
- * often (`make soak`).
+ * Kills Control on its embedded database under load: nothing is lost or doubled. `PROOFGATE_TEST_KILLS` sets the number of
+ * kills (`make soak`).
  */
 import { afterAll, beforeAll } from '@jest/globals';
 import { sqliteDatabase } from './campaign/control-database.ts';

@@ -1,6 +1,7 @@
 /**
- * The whole life of keys, from a workload's token to denial, through real processes: issuer, Control, command line, verifier,
- * Envoy. Source: specification "States and transitions", "Expected outcomes of verification".
+ * Tests the whole life of a key, from a workload's token to denial, through real processes: issuer, Control, command line,
+ * verifier, Envoy.
+ * Source: specification "States and transitions", "Expected outcomes of verification".
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

@@ -1,7 +1,7 @@
 /**
- * The shipped `proofgate enroll` against the real Control, with a proxy between them that loses, cuts, delays, doubles and
- * throttles: every fault at every request. It ends with the one right key or with a clear error, the same command line again
- * ends with the key, and Control never holds more than one enrollment and one key of a key pair.
+ * Tests the shipped `proofgate enroll` against the real Control through a proxy that loses, cuts, delays, doubles and
+ * throttles: every fault at every request. The command ends with the one right key or with a clear error, and a repetition ends
+ * with the key. Control never holds more than one enrollment and one key for a key pair.
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,6 @@
-/** A thousand submissions of one challenge at once, over a thousand connections: one key. On both databases. */
+/**
+ * Tests a thousand simultaneous submissions of one challenge over a thousand connections: they give one key. On both databases.
+ */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Enrollment } from '../../../src/client/enroll/control-answers.ts';
 import type { Submission, Verdict } from '../../../src/client/enroll/control-client.ts';

@@ -1,6 +1,6 @@
 /**
- * Control restored from an older backup: verifiers go on, with what the backup holds. On both databases, through a real
- * Envoy and a real verifier that lives on through all of it.
+ * Tests Control restored from an older backup: verifiers continue, with the state that the backup holds. On both databases,
+ * through a real Envoy and a real verifier that keeps running throughout.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';

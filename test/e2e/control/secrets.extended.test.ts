@@ -1,6 +1,6 @@
 /**
- * Nothing secret leaves: private keys, tokens, challenges, signatures, passports, proofs and the bootstrap token of a whole run are
- * searched for in everything that any part of it says or keeps. On both databases.
+ * Tests that no secret leaks: searches all output and files of a whole run for private keys, tokens, challenges, signatures,
+ * passports, proofs and the bootstrap token. On both databases.
  */
 import { createPrivateKey } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';

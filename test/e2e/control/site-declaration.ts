@@ -1,4 +1,4 @@
-/** The site that the end-to-end tests declare to Control, as `ctl apply` takes it. */
+/** The site that the end-to-end tests declare to Control with `ctl apply`. */
 import { stringify } from 'yaml';
 
 export const SITE_ID = 'shop-control';

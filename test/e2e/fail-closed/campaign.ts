@@ -1,6 +1,6 @@
 /**
- * So many requests, 64 at a time, through every Envoy and protocol at once, while something fails; then the reckoning: who got
- * what, and what the upstreams saw.
+ * Sends requests, 64 at a time, through every Envoy and protocol at once during a fault, then compares the callers' answers
+ * with what the upstreams received.
  */
 import { expect } from '@jest/globals';
 import { REASONS } from '../../../src/protocol/reasons.ts';

@@ -1,6 +1,6 @@
 /**
- * A verifier that sends its audit events to a collector: each answer's event arrives, also after the collector was away, and none of it
- * keeps a request or the end of the process waiting.
+ * Tests a verifier that sends its audit events to a collector: the event of each answer arrives, also after the collector was
+ * away. A stalled collector delays neither a request nor the end of the process.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What each campaign stands on: a site, a Redis, a verifier on it, and what must be stopped afterwards. */
+/** The fixture of each campaign: a site, a Redis, a verifier that uses it, and the processes to stop afterwards. */
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import { waitFor } from '../harness/wait.ts';
 import { type GuardedRedis, startRedis } from '../world/circumstances.ts';

@@ -1,6 +1,6 @@
 /**
- * Something in the sidecar's place that is none: it takes connections on the sidecar's socket and answers rubbish. Each kind is
- * named for what comes back.
+ * An impostor in the sidecar's place: it accepts connections on the sidecar's socket and sends invalid answers. Each kind is
+ * named for its answer.
  */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The mix of requests that a campaign sends: rightly signed ones, unsigned, tampered and replayed ones. */
+/** The mix of requests that a campaign sends: properly signed, unsigned, tampered and replayed ones. */
 import type { WireRequest } from '../harness/exchange.ts';
 import type { Caller } from '../world/callers.ts';
 import { ROUTES } from '../world/routes.ts';

@@ -1,6 +1,7 @@
 /**
- * Redis is gone, slow, read-only or full: no request reaches the API whose proof was not recorded as used, every answer says what
- * failed, and service resumes by itself. `PROOFGATE_TEST_REQUESTS` says how many (`make soak`).
+ * Tests Redis while it is gone, slow, read-only or full: no request reaches the API unless its proof was recorded as consumed,
+ * every answer says what failed, and service resumes by itself. `PROOFGATE_TEST_REQUESTS` sets the number of requests (`make
+ * soak`).
  */
 import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,6 +1,7 @@
 /**
- * The sidecar is killed, hangs, is slow, is restarted, or something answers rubbish in its place: no request reaches the API that was
- * not decided, and every answer says what failed. `PROOFGATE_TEST_REQUESTS` says how many (`make soak`).
+ * Tests a sidecar that is killed, hangs, is slow, is restarted, or is replaced by an impostor that sends rubbish: no request
+ * without a decision reaches the API, and every answer says what failed. `PROOFGATE_TEST_REQUESTS` sets the number of requests
+ * (`make soak`).
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';

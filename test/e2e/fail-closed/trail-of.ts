@@ -1,4 +1,4 @@
-/** What an audit trail says, counted. */
+/** Counts what an audit trail contains. */
 export interface TrailOf {
   /** Decision IDs. */
   readonly allowed: ReadonlySet<string>;

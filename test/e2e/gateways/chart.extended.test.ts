@@ -1,4 +1,7 @@
-/** Envoy's configuration as the chart renders it and as the documents ship it, in real Envoys: the verifier on TCP, on TCP with mTLS, on a socket. */
+/**
+ * Tests Envoy's configuration as the chart renders it and as the documents ship it, in real Envoys: with the verifier on TCP,
+ * on TCP with mTLS, and on a socket.
+ */
 import { afterAll, beforeAll, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
 import { describeChart, objectsIn, renderText } from '../../helm/chart.ts';

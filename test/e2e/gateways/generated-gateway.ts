@@ -1,4 +1,6 @@
-/** A real Envoy with a configuration that is not the shipped file's own, between callers, a verifier process and a recording upstream. */
+/**
+ * A real Envoy with a configuration other than the shipped file, between callers, a verifier process and a recording upstream.
+ */
 import { startEnvoyWith } from '../harness/envoy.ts';
 import type { VerifierAddress } from '../harness/envoy-config.ts';
 import type { WireAddress } from '../harness/exchange.ts';

@@ -1,4 +1,7 @@
-/** What Envoy Gateway and Istio themselves made of the manifests below envoy/, linted as it is, and in real Envoys before a real verifier. */
+/**
+ * Tests the configurations that Envoy Gateway and Istio generated from the manifests below envoy/: the linter checks them
+ * unchanged, and real Envoys run them with a real verifier.
+ */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';

@@ -1,6 +1,7 @@
 /**
- * From what a control plane made for its Envoys (listeners, routes, clusters, endpoints, as `config_dump` shows them) to a bootstrap of one
- * Envoy on this machine: routes and endpoints inline, certificates from files, addresses on loopback. All else stays as it was made.
+ * Converts what a control plane made for its Envoys (listeners, routes, clusters and endpoints of a `config_dump`) into a
+ * bootstrap of one Envoy on this machine: routes and endpoints inline, certificates from files, addresses on loopback.
+ * Everything else stays unchanged.
  */
 import type { VerifierAddress } from '../harness/envoy-config.ts';
 

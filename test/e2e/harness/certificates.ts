@@ -1,4 +1,4 @@
-/** Throw-away certificates for TLS tests, made by the openssl program; nothing of them is kept. */
+/** Throw-away certificates for TLS tests, made by the openssl program; they are not kept. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

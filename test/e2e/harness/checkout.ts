@@ -1,4 +1,4 @@
-/** Finds the checkout from wherever this runs: the sources under Jest, or their compiled copy below `.build/`. */
+/** Finds the checkout from the sources under Jest, or from their compiled copy below `.build/`. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

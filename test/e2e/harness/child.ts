@@ -1,4 +1,4 @@
-/** A child process with its lines kept, its end awaited, and no way to outlive the test run. */
+/** A child process whose lines are kept and whose end is awaited, and which cannot outlive the test run. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';

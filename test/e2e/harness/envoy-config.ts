@@ -1,6 +1,6 @@
 /**
- * The shipped envoy/envoy.yaml with only what a test must change: ports, the verifier's address, limits. So the
- * suite tests the file that operators get, and an edit that no longer finds its place in it fails.
+ * The shipped envoy/envoy.yaml with only the changes that a test needs: ports, the verifier's address, limits. So the suite
+ * tests the file that operators get, and an edit that no longer matches the file fails.
  */
 import { readFileSync } from 'node:fs';
 import { type Document, parseDocument } from 'yaml';

@@ -1,4 +1,7 @@
-/** A real Envoy as a child process: found, started on free loopback ports, awaited, stopped with everything removed. */
+/**
+ * A real Envoy as a child process: finds the binary, starts it on free loopback ports, waits for it, stops it and removes its
+ * files.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** One request and one answer as they stand on the wire, the same for HTTP/1.1 and HTTP/2. */
+/** One request and one response as they are on the wire, the same for HTTP/1.1 and HTTP/2. */
 
 /** A header line as sent: the name's spelling, repetitions and order are all part of a test. */
 export type HeaderLine = readonly [name: string, value: string];

@@ -1,4 +1,4 @@
-/** Envoy between a recording verifier and a recording upstream: the stand on which facts about Envoy are measured. */
+/** Envoy between a recording verifier and a recording upstream, for tests of facts about Envoy. */
 import { type RunningEnvoy, startEnvoy } from './envoy.ts';
 import { type ConfigEdit, type EnvoyAdaptation, patient, shipped } from './envoy-config.ts';
 import {

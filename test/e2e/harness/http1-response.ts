@@ -1,4 +1,4 @@
-/** Reads one HTTP/1.1 response out of bytes as they arrive. Strict: a malformed one fails the test. */
+/** Parses one HTTP/1.1 response from bytes as they arrive. It is strict: a malformed response fails the test. */
 import type { HeaderLine, WireResponse } from './exchange.ts';
 
 const endOfHead = Buffer.from('\r\n\r\n');

@@ -1,7 +1,7 @@
 /**
- * A connection under node:http2 on which the header blocks are ours. Node's API refuses repeated `authorization`,
- * unknown pseudo headers and the like before they reach the wire; here it writes a stand-in and this stream puts the
- * wanted lines in its place. Everything else, decoding the answer included, stays Node's.
+ * A connection under node:http2 with header blocks of our own. Node's API rejects repeated `authorization`, unknown pseudo
+ * headers and the like before they reach the wire. Here Node writes a placeholder, and this stream replaces it with the wanted
+ * lines. Node does everything else, including the decoding of the response.
  */
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * How tests start the program: with this process's Node.js, as it was compiled; or as it is in an image or a package, where
- * `PROOFGATE_TEST_NODE` and `PROOFGATE_TEST_PROGRAM` say what runs and which file it runs.
+ * How tests start the program: compiled, with this process's Node.js; or from an image or a package, where
+ * `PROOFGATE_TEST_NODE` and `PROOFGATE_TEST_PROGRAM` name the Node.js and the program file.
  */
 import { existsSync } from 'node:fs';
 import { checkoutPath } from './checkout.ts';

@@ -1,4 +1,4 @@
-/** `proofgate <args>` run to its end, as a user or an init container runs it. */
+/** Runs `proofgate <args>` to its end, as a user or an init container does. */
 import { startChild } from './child.ts';
 import { proofgateCommand } from './program.ts';
 

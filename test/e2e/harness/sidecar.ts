@@ -1,4 +1,4 @@
-/** Any of our services as a process of its own: started, awaited on /readyz, stopped by SIGTERM. */
+/** Any of our services as a process of its own: started, ready when /readyz says so, stopped by SIGTERM. */
 import { type Child, type ChildOptions, defaultStopTimeoutMs, describeExit, startChild } from './child.ts';
 import { proofgateCommand } from './program.ts';
 import { httpGet, waitFor } from './wait.ts';

@@ -1,4 +1,4 @@
-/** The shipped file's TLS block with certificates of a test. */
+/** The shipped file's TLS block with a test's certificates. */
 import type { TestCertificates } from './certificates.ts';
 import { type ConfigEdit, shipped } from './envoy-config.ts';
 

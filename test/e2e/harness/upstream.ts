@@ -1,4 +1,4 @@
-/** The API behind the gateway: keeps what reached it, byte for byte, and answers with it. */
+/** The API behind the gateway: records what it receives, byte for byte, and returns it in its response. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import {
   createServer as createH2cServer,

@@ -1,4 +1,4 @@
-/** Waiting for a condition, never for a time; every wait ends. */
+/** Waits for a condition, never for a fixed time; every wait has a deadline. */
 import { get } from 'node:http';
 
 const probeIntervalMs = 20;

@@ -1,4 +1,4 @@
-/** The oracle: what every target said of every proof, kept outside of all that is tested. */
+/** The oracle: what every target answered for every proof, kept outside of the system under test. */
 
 /** What a verifier may say while its replay store or its machine is in trouble (docs/protocol.md "Decision"). */
 const KNOWN_OUTCOMES = new Set([

@@ -1,6 +1,6 @@
 /**
- * Load that never lets up, faults in the middle of it, and whatever was accepted presented again and again. Every answer goes
- * to the ledger; nothing here decides what is right.
+ * Continuous load with faults in the middle, which presents accepted proofs again and again. Every answer goes to the ledger;
+ * the campaign itself judges nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitFor } from '../harness/wait.ts';

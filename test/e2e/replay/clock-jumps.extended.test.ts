@@ -1,6 +1,6 @@
 /**
- * Clocks of Redis and of verifiers jump ahead and back, and back and ahead, each alone and all together, under load: nothing
- * is accepted twice, and service resumes by itself once they are right.
+ * Tests clocks of Redis and of verifiers that jump ahead and back, and back and ahead, one at a time and all together, under
+ * load: no proof is accepted twice, and service resumes by itself once the clocks are right.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** What happens to the part of a Cluster that remembers the caller's proofs. Each ends with a Cluster that is well. */
+/** Changes to the part of a Cluster that holds the caller's replay records. Each ends with a healthy Cluster. */
 
 import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
 import type { ReplayCampaign } from './campaign.ts';

@@ -1,7 +1,7 @@
 /**
- * Two verifiers on a Redis Cluster whose slots move, with their keys and without, and whose primaries change, under load:
- * nothing is accepted twice, and service resumes by itself within the fence. `PROOFGATE_TEST_FAULTS` says how often each
- * happens; with 1, the default, some do not (`make soak`).
+ * Tests two verifiers on a Redis Cluster under load while slots move, with their keys and without, and primaries change: no
+ * proof is accepted twice, and service resumes by itself within the fence. `PROOFGATE_TEST_FAULTS` sets the repetitions of each
+ * fault; with 1, the default, some faults are left out (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisCluster } from '../../fakes/redis-cluster.ts';

@@ -1,7 +1,7 @@
 /**
- * A thousand proofs, each presented 64 times at once to two verifier processes on one Redis, a part of them through a real
- * Envoy: a thousand are accepted, exactly. On a machine that is busy testing an accept may be lost on its way to the caller: Redis holds
- * its record, and so it is counted.
+ * Presents a thousand proofs, each 64 times at once, to two verifier processes on one Redis, some of them through a real Envoy:
+ * exactly a thousand requests are accepted. On a busy test machine an accept may be lost on its way to the caller. Redis holds
+ * its record, so it counts.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';

@@ -1,7 +1,4 @@
-/**
- * The embedded store when it is full: it refuses, forgets nothing to make room, and serves again by itself when what it
- * remembers is over.
- */
+/** Tests the full embedded store: it denies, drops no record to make room, and serves again by itself when its records expire. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { waitFor } from '../harness/wait.ts';
 import { AcceptLedger } from './accept-ledger.ts';

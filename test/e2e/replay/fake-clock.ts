@@ -1,4 +1,4 @@
-/** A wall clock of one process that can be put anywhere while the process runs (libfaketime); timers go on as they are. */
+/** A wall clock of one process that a test can set while the process runs (libfaketime); timers are not affected. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

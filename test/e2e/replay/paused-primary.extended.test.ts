@@ -1,7 +1,7 @@
 /**
- * A primary of a Cluster stands still together with the verifier beside it, while its replica is promoted and the other
- * verifier goes on: when they go on, nothing is accepted twice. `PROOFGATE_TEST_FAULTS` says how often each kind of pause
- * happens; with 1, the default, the worst of them does (`make soak`).
+ * Pauses a primary of a Cluster together with the verifier beside it, while its replica is promoted and the other verifier
+ * continues: after the pause, no proof is accepted twice. `PROOFGATE_TEST_FAULTS` sets the repetitions of each kind of pause;
+ * with 1, the default, only the worst kind runs (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisCluster } from '../../fakes/redis-cluster.ts';

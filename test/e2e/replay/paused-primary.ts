@@ -1,6 +1,6 @@
 /**
- * A machine that stands still with a primary of the Cluster and one of the verifiers on it, while all others go on: they
- * promote a replica and accept. When the machine goes on, what it has not read yet may tell it that its replicas are there.
+ * Pauses a machine that has a primary of the Cluster and one of the verifiers, while all others continue: they promote a
+ * replica and accept proofs. After the pause, unread data may make the old primary believe that its replicas are still there.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';

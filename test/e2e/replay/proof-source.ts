@@ -1,4 +1,4 @@
-/** A site of one client and one route, and proofs of its callers: every one different, every one properly signed. */
+/** A site of one client and one route, and proofs of its callers: each proof is different and properly signed. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Two verifier processes with one bundle on one replay store, and what has to end with them. */
+/** Two verifier processes with one bundle on one replay store, and the cleanup that they need. */
 import { ReplayCampaign } from './campaign.ts';
 import { ProofSource } from './proof-source.ts';
 import { type ReplayVerifier, type ReplayVerifierOptions, startReplayVerifier } from './verifier-process.ts';

@@ -1,4 +1,4 @@
-/** How far a primary has written, and how much of that a replica had when it took its place. */
+/** Compares how far a primary has written with how much of that its replica had when it was promoted. */
 import { infoFields } from '../../fakes/redis-reply.ts';
 
 interface Asked {

@@ -1,4 +1,4 @@
-/** Ways in which a primary under Sentinels is replaced. Each ends with one primary and two replicas that follow it. */
+/** Ways to replace a primary under Sentinels. Each ends with one primary and two replicas that follow it. */
 import type { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import { inheritedBy, writtenBy } from './replication-offsets.ts';

@@ -1,7 +1,7 @@
 /**
- * Two verifiers on Redis under Sentinels whose primary changes under load: on command, by kill -9, with writes lost on purpose,
- * in a split brain, after a stop. Nothing is accepted twice, and service resumes by itself within the fence.
- * `PROOFGATE_TEST_FAILOVERS` says how many failovers there are (`make soak`).
+ * Tests two verifiers on Redis under Sentinels while the primary changes under load: on command, by kill -9, with deliberately
+ * lost writes, in a split brain, after a stop. No proof is accepted twice, and service resumes by itself within the fence.
+ * `PROOFGATE_TEST_FAILOVERS` sets the number of failovers (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';

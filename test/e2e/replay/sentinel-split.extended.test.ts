@@ -1,6 +1,6 @@
 /**
- * A split brain in which both sides have replicas: one that may be promoted, and on each side one that never is. Both sides
- * stay as they are for longer than any fence; nothing that one accepts is accepted by the other.
+ * Tests a split brain in which both sides have replicas: one that can be promoted, and one on each side that never is. Both
+ * sides stay separated for longer than any fence; no proof that one side accepts is accepted by the other.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';

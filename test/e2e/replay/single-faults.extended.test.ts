@@ -1,6 +1,7 @@
 /**
- * Two verifiers on one Redis that forgets, restarts, stalls and hangs up, under load: nothing is accepted twice, and service
- * resumes by itself within the fence. `PROOFGATE_TEST_FAULTS` says how often each happens (`make soak`).
+ * Tests two verifiers on one Redis that loses its data, restarts, stalls and closes connections, under load: no proof is
+ * accepted twice, and service resumes by itself within the fence. `PROOFGATE_TEST_FAULTS` sets the repetitions of each fault
+ * (`make soak`).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

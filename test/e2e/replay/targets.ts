@@ -1,4 +1,4 @@
-/** Ways to present a proof: to a verifier process over gRPC, through a real Envoy, or to a store that is known to be bad. */
+/** Ways to present a proof: to a verifier process over gRPC, through a real Envoy, or to a store that is known to be wrong. */
 import { type CheckClient, openCheckClient, outcomeOfResponse, rpcCode } from '../../fakes/check-client.ts';
 import type { TestRedisServer } from '../../fakes/redis-server.ts';
 import { headerValues, type WireClient, type WireResponse } from '../harness/exchange.ts';

@@ -1,4 +1,4 @@
-/** Verifiers on one Redis that replace one another under load, behind a real Envoy. */
+/** Verifiers on one Redis, behind a real Envoy, that replace one another under load. */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../../fakes/free-port.ts';

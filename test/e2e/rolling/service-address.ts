@@ -1,6 +1,6 @@
 /**
- * One address with servers behind it, as a Service with a cluster IP has it: new connections go to those that are behind it now,
- * connections that are there stay where they are.
+ * One address with servers behind it, like a Service with a cluster IP: new connections go to the current servers, and existing
+ * connections stay where they are.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

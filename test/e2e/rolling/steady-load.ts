@@ -1,4 +1,4 @@
-/** Requests that are all good, at a steady rate, each sent once; later each proof is presented again. */
+/** Valid requests at a steady rate, each sent once; later each proof is presented again. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { headerValues, type WireClient } from '../harness/exchange.ts';
 import type { Proof, ProofSource } from '../replay/proof-source.ts';

@@ -1,4 +1,4 @@
-/** Workers whose primary follows Control: what it takes, all of them take, and nothing before it. */
+/** Tests workers whose primary follows Control: every worker takes what the primary takes, and not before it. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

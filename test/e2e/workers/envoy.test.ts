@@ -1,4 +1,4 @@
-/** How a real Envoy spreads its checks over workers: by its threads, and by how many checks it puts on a connection. */
+/** Tests how a real Envoy spreads its Checks over workers: by its threads, and by the number of Checks on a connection. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';

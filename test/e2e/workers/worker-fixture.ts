@@ -1,4 +1,4 @@
-/** `proofgate verifier --workers N` as it is shipped, on a real Redis, with clients on connections of their own. */
+/** `proofgate verifier --workers N` as it ships, on a real Redis, with clients on separate connections. */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';

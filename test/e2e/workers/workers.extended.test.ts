@@ -1,4 +1,7 @@
-/** Several verifier processes behind one address: who gets the work, what is accepted, and what happens when one dies. */
+/**
+ * Tests several verifier processes behind one address: how work is distributed, what is accepted, and what happens when one
+ * dies.
+ */
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Who calls: the identities that the site's bundle knows, each with the keys that it signs with. */
+/** The callers: the identities that the site's bundle knows, each with its signing keys. */
 import type { KeyBinding } from '../../../src/protocol/identifiers.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import {

@@ -1,4 +1,4 @@
-/** Verifiers in every state in which the suite needs one: one process each, started together, ended together. */
+/** Verifiers in each state that the suite needs: one process each, started together, stopped together. */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TestRedisServer } from '../../fakes/redis-server.ts';

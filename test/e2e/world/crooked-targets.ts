@@ -1,4 +1,4 @@
-/** Paths and authorities with which a request might pass for one that it is not. */
+/** Paths and authorities that might make a request pass for another one. */
 
 /** Some verifiers or upstreams read them as another path than they spell. */
 export const CROOKED_PATHS = [

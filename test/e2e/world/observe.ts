@@ -1,4 +1,4 @@
-/** One request through a gateway, and what each party saw of it. */
+/** One request through a gateway, and what each party recorded about it. */
 import { expect } from '@jest/globals';
 import type { Reason } from '../../../src/protocol/reasons.ts';
 import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';

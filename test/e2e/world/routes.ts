@@ -1,4 +1,6 @@
-/** The routes of the site that the end-to-end suite protects, as the bundle states them and as callers sign for them. */
+/**
+ * The routes of the site that the end-to-end suite protects, as entries of the bundle and as input of the callers' signatures.
+ */
 
 export const AUTHORITY = 'api.shop.example';
 export const IPV6_AUTHORITY = '[2001:db8::1]:8080';

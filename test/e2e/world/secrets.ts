@@ -1,4 +1,4 @@
-/** Everything secret that a run used, in each form in which it could turn up where it must not. */
+/** All secrets that a run used, in each encoding in which they could leak. */
 import type { KeyObject } from 'node:crypto';
 
 /** By this many characters secrets are looked up; shorter ones are none. */

@@ -1,4 +1,4 @@
-/** Requests as callers sign them, rightly or, where a plan says so, wrongly in one point. */
+/** Requests as callers sign them: correctly, or with the one fault that a plan names. */
 import { createHash } from 'node:crypto';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import {

@@ -1,4 +1,4 @@
-/** Header names with which a caller might pass for verified, or have another request served than the one checked. */
+/** Header names with which a caller might pass for verified, or have another request served than the checked one. */
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
 
 /** Every character that a header name may hold beside letters and digits (RFC 9110 section 5.6.2). */

@@ -1,4 +1,4 @@
-/** What a suite plays on: the site, verifiers in the circumstances that it needs, and gateways before them. */
+/** The fixture of a suite: the site, verifiers in the circumstances that it needs, and gateways in front of them. */
 import { afterAll, beforeAll } from '@jest/globals';
 import { type Circumstance, type Circumstances, startCircumstances } from './circumstances.ts';
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';

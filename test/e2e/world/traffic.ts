@@ -1,4 +1,4 @@
-/** Callers that keep sending, each request freshly signed, while something happens to the verifier. */
+/** Callers that keep sending freshly signed requests while something happens to the verifier. */
 import { waitFor } from '../harness/wait.ts';
 
 export interface Traffic {

@@ -1,4 +1,4 @@
-/** The compiled verifier as a process of its own, with its audit events and its count of decisions at hand. */
+/** The compiled verifier as a process of its own, with access to its audit events and its decision counters. */
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';

@@ -1,4 +1,4 @@
-/** The admin listener: probes and metrics, nothing else. */
+/** Tests the admin listener: it serves probes and metrics only. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';

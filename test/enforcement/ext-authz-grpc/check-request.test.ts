@@ -1,4 +1,4 @@
-/** CheckRequest to facts: whatever cannot be proven exact is not taken for exact. */
+/** Tests the conversion of a CheckRequest into facts: a value that is not provably exact does not count as exact. */
 import { describe, expect, it } from '@jest/globals';
 import {
   type EnvoyBodyMode,

@@ -1,4 +1,4 @@
-/** Decisions to answers: what goes to the upstream, what never does, and how it is encoded. */
+/** Tests the conversion of decisions into answers: what goes to the upstream, what never does, and the encoding. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** The decoder against the library's: the same of what is asked for, and nothing where bytes leave a doubt. */
+/** Compares the decoder with the library's: it returns the same values, and none where the bytes are ambiguous. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {

@@ -1,4 +1,7 @@
-/** Bytes that are no CheckRequest, and connections that speak no gRPC: never an allow, never the end of the ext_authz server. */
+/**
+ * Tests bytes that are not a CheckRequest and connections that do not speak gRPC: they never cause an allow and never stop the
+ * ext_authz server.
+ */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** What the ext_authz server bounds of calls and connections, seen by a client that plays by no rules but HTTP/2's. */
+/** Tests the ext_authz server's limits on calls and connections, with a client that only obeys the rules of HTTP/2. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';

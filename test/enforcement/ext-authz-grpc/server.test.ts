@@ -1,4 +1,4 @@
-/** The ext_authz server itself, on real sockets: what is answered, and what does not bring it down. */
+/** Tests the ext_authz server itself, on real sockets: its answers, and input that must not bring it down. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Receives what instrumented modules report (`instrumenting-hooks.mjs`). To be loaded before the first of them. */
+/** Records what instrumented modules report (`instrumenting-hooks.mjs`). Load it before the first of them. */
 
 const MAX_EDGES = 1 << 16;
 const counters = new Uint32Array(MAX_EDGES);

@@ -1,4 +1,4 @@
-/** Coverage-guided fuzzing: inputs that take an edge as none before are kept, and changed further. The same seed gives the same run. */
+/** Coverage-guided fuzzing: it keeps inputs that reach a new edge and mutates them further. The same seed gives the same run. */
 import { Random } from '../../verifier/decision/random.ts';
 import { type FuzzTarget, STEPS_FOR_NOTHING } from '../target.ts';
 import { beginExecution, type ComparedPair, endExecution, type Observed } from './coverage.ts';

@@ -1,7 +1,7 @@
 /**
- * Loads TypeScript for fuzzing: types are stripped, and what is fuzzed counts its edges and shows what it compares.
- * The edges are those of jazzer.js; its native fuzzer needs a newer C library than the systems that we support have,
- * so the loop around them is ours (`fuzzer.ts`).
+ * Loads TypeScript for fuzzing: strips types, and instruments the fuzzed modules to count edges and to report comparisons. The
+ * edges are those of jazzer.js. Its native fuzzer needs a newer C library than our supported systems have, so the loop is our
+ * own (`fuzzer.ts`).
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

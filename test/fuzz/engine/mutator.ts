@@ -1,4 +1,4 @@
-/** New inputs from those that reached something: one to eight changes of bytes, words, numbers and parts. */
+/** Makes new inputs from earlier ones: one to eight changes of bytes, words, numbers and parts. */
 import type { Random } from '../../verifier/decision/random.ts';
 import type { ComparedPair } from './coverage.ts';
 

@@ -1,6 +1,6 @@
 /**
- * CheckRequests: bytes, message, facts, decision, answer. An input is either the message's bytes (`w…`), or a text that a
- * message is made of (`t…`), so that not every change breaks the encoding.
+ * Fuzzes CheckRequests: bytes, message, facts, decision, answer. An input is either the message's bytes (`w…`), or a text from
+ * which a message is made (`t…`), so that not every change breaks the encoding.
  */
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';

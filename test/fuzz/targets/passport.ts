@@ -1,6 +1,6 @@
 /**
- * Passports: a compact JWS as it stands (`j…`), or header and claims as JSON on two lines (`c…`), which an issuer of the
- * site signs and its holder makes a request with: whatever issuers sign, only what they may say is let through.
+ * Fuzzes passports: a compact JWS as it is (`j…`), or header and claims as JSON on two lines (`c…`), which an issuer of the
+ * site signs and its holder uses for a request. Whatever issuers sign, only permitted claims are allowed.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_PASSPORT_BYTES } from '../../../src/protocol/limits.ts';

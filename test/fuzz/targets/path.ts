@@ -1,6 +1,6 @@
 /**
- * Paths and templates: lines of templates, an empty line, a target. A second matcher, without a tree, must come to the same
- * route; and what is canonical must be read in one way only.
+ * Fuzzes paths and templates: lines of templates, an empty line, a target. A second matcher, without a tree, must find the same
+ * route, and a canonical target must have only one reading.
  */
 import { RouteTree } from '../../../src/bundle/compile/route-table.ts';
 import type { Route } from '../../../src/bundle/compile/snapshot.ts';

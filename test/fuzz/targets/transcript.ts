@@ -1,6 +1,6 @@
 /**
- * Transcripts: text in its format or not, signed by the holder whom the passport names and sent with one request. Whatever
- * holders sign, the request is allowed only where the transcript says it, line by line.
+ * Fuzzes transcripts: text, well-formed or not, signed by the holder whom the passport names and sent with one request.
+ * Whatever holders sign, the request is allowed only where the transcript matches it, line by line.
  */
 
 import { signMessage } from '../../../src/protocol/signature.ts';

@@ -1,4 +1,4 @@
-/** The bundles that requests are judged by: one whole and signed, the others as patches of it. */
+/** The bundles for the request vectors: one whole and signed, the others as patches of it. */
 import { signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { asBundleContent } from '../../../src/bundle/format/shape.ts';
 import { siteContent } from '../../fakes/snapshot.ts';

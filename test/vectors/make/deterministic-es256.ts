@@ -1,4 +1,4 @@
-/** ES256 signatures that come out the same each time: RFC 6979, with P-256 and SHA-256. For vectors alone; it is slow and not of constant time. */
+/** Deterministic ES256 signatures: RFC 6979, with P-256 and SHA-256. For vectors only; it is slow and not constant-time. */
 import { createECDH, createHash, createHmac } from 'node:crypto';
 
 /** The order of P-256's base point (FIPS 186-5, SP 800-186 section 3.2.1.3). */

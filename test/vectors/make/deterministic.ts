@@ -1,4 +1,4 @@
-/** Makes the requests of the tests' corpus come out the same each time: identifiers from names, ES256 by RFC 6979. */
+/** Makes the requests of the tests' corpus deterministic: identifiers from names, ES256 by RFC 6979. */
 import { createHash, type KeyObject } from 'node:crypto';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';

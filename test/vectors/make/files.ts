@@ -1,4 +1,4 @@
-/** The published files, as they must stand beside this folder. */
+/** The contents of the published files beside this folder. */
 import { bundleVectors } from './bundle-vectors.ts';
 import { type KeyVector, VECTOR_FORMAT } from './format.ts';
 import { replayVectors } from './replay-vectors.ts';

@@ -1,4 +1,4 @@
-/** The members of the published files; `schema.json` holds the same for others, and a test holds the files to it. */
+/** The members of the published files. `schema.json` describes the same for others, and a test validates the files against it. */
 import type { PatchOperation } from './json-patch.ts';
 
 /** Names and values one character a byte, in the order in which the lines were sent. */

@@ -1,4 +1,4 @@
-/** Bundles that differ in little from another are published as that one and a JSON Patch (RFC 6902): `add`, `remove` and `replace` alone. */
+/** Publishes bundles that differ little from another one as a JSON Patch of it (RFC 6902): only `add`, `remove` and `replace`. */
 
 export interface PatchOperation {
   readonly op: 'add' | 'remove' | 'replace';

@@ -1,4 +1,4 @@
-/** Sequences: what the first request leaves behind decides about the next. */
+/** Request sequences in which the first request affects the decision about the next. */
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
 import { type RequestEdits, type RequestPlan, withHeader } from '../../fakes/signed-request.ts';
 import { SKEW_SECONDS } from '../../fakes/snapshot.ts';

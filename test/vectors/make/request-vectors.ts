@@ -1,4 +1,4 @@
-/** From cases to published requests. What must become of each is the case's word, never the verifier's own. */
+/** Converts cases to published requests. The case states the expected result, never the verifier. */
 import {
   AUTH_SITE,
   BROKER_ISSUER,

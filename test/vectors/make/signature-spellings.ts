@@ -1,4 +1,4 @@
-/** A signature changed: other spellings of the same one, and ones that do not hold. All in base64url. */
+/** Changed signatures: other encodings of the same signature, and invalid ones. All in base64url. */
 
 import { P256_ORDER } from './deterministic-es256.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What Control has acknowledged, kept outside of it: whatever happens to Control afterwards, all of this must be there, and
- * once. Two answers that cannot both be true are kept as contradictions.
+ * Records outside of Control what Control has acknowledged. All of it must exist exactly once, whatever happens to Control
+ * later. Two answers that cannot both be true are recorded as contradictions.
  */
 import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
 

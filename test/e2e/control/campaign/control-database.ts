@@ -1,4 +1,6 @@
-/** What stands in Control's database, read beside Control: of SQLite a copy of its files, which only its process may open. */
+/**
+ * Reads Control's database from outside. For SQLite it reads a copy of the files, because only Control may open the originals.
+ */
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

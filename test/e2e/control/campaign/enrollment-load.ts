@@ -1,7 +1,7 @@
 /**
- * Load on Control over real HTTP: workloads that enroll, some of them saying everything twice at once, and operators who
- * approve, revoke and configure. Every answer goes to {@link Acknowledged}; a submission without an answer is kept, to be
- * made again, byte for byte, as a client would.
+ * Load on Control over real HTTP: workloads that enroll, some of which send each request twice at once, and operators who
+ * approve, revoke and configure. Every answer goes to {@link Acknowledged}. A submission without an answer is kept and repeated
+ * byte for byte, as a client would.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';

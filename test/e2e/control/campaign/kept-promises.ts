@@ -1,6 +1,6 @@
 /**
- * Holds what is in Control's database against what Control has acknowledged: nothing lost, nothing doubled, the chain of
- * published documents whole. Each finding is a line; none is what is hoped for.
+ * Compares Control's database with what Control has acknowledged: nothing lost, nothing doubled, the chain of published
+ * documents complete. Each finding is one line; a correct run has none.
  */
 import type { Acknowledged } from './acknowledged.ts';
 import type { ControlDatabase, DatabaseRow } from './control-database.ts';

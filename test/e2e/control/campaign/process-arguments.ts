@@ -1,4 +1,4 @@
-/** The arguments of every process of this machine, looked at again and again while others run. */
+/** Records the arguments of every process on this machine, repeatedly, while others run. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 const INTERVAL_MS = 50;

@@ -1,4 +1,4 @@
-/** A verifier's own way of following Control, in this process: state directory, refresh, acknowledgements. */
+/** Follows Control in this process as a verifier does: state directory, refresh, acknowledgements. */
 import { mkdir, readFile } from 'node:fs/promises';
 import { importPublicJwk } from '../../../../src/protocol/public-key.ts';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';

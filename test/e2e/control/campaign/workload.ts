@@ -1,4 +1,4 @@
-/** A workload of this process: the client library's own calls over real HTTP, without a file and without a command. */
+/** A workload inside this process: the client library's calls over real HTTP, without files or commands. */
 import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
 import {
   ControlClient,

@@ -1,4 +1,7 @@
-/** The end of step 5, the request differs from what was signed; step 6, replay; and faults of the verifier's own. */
+/**
+ * Denials at the end of step 5 (the request differs from what was signed) and in step 6 (replay), and the verifier's own
+ * faults.
+ */
 import type { Transcript } from '../../../../src/protocol/transcript.ts';
 import type { WireRequest } from '../../harness/exchange.ts';
 import { attestedCaller, derivedKeyCaller } from '../callers.ts';

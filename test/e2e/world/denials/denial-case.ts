@@ -1,4 +1,4 @@
-/** One way to be refused: what a caller sends, and what must come of it. */
+/** One reason for a denial: what a caller sends, and the expected result. */
 import type { DetailOf, Reason } from '../../../../src/protocol/reasons.ts';
 import type { WireRequest } from '../../harness/exchange.ts';
 import type { Circumstance } from '../circumstances.ts';

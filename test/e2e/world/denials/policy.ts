@@ -1,4 +1,4 @@
-/** Steps 1 to 4: route, source, freshness, provenance and context. */
+/** Denials in steps 1 to 4: route, source, freshness, provenance and context. */
 import type { Reason } from '../../../../src/protocol/reasons.ts';
 import { attestedCaller, buildCaller, derivedKeyCaller } from '../callers.ts';
 import { ROUTES, type SiteRoute } from '../routes.ts';

@@ -1,4 +1,4 @@
-/** Credentials that are missing or malformed, and the first half of step 5: passport and proof do not hold. */
+/** Denials for missing or malformed credentials, and in the first half of step 5: invalid passports and proofs. */
 import type { PassportToSign } from '../../../../src/protocol/signing.ts';
 import type { Transcript } from '../../../../src/protocol/transcript.ts';
 import type { WireRequest } from '../../harness/exchange.ts';

@@ -1,4 +1,7 @@
-/** Holder keys that are no sound points, vouched for by a broker: their shape is right, so only the claims can be refused. */
+/**
+ * Holder keys that are not valid curve points, vouched for by a broker: their format is valid, so only the claims can be
+ * rejected.
+ */
 import { Point } from '@noble/ed25519';
 import { OTHER_TEST_KEYS } from '../test-keys.ts';
 import { BROKER, type VectorCase } from './vector-case.ts';

@@ -1,4 +1,4 @@
-/** Passports that are not well formed, each signed by the key that may sign it, and odd ones that are. */
+/** Malformed passports, each signed by the key that may sign it, and unusual valid ones. */
 import { type RequestEdits, type WireRequest, withHeader } from '../../../fakes/signed-request.ts';
 import { sourcesOf } from '../../../fakes/snapshot.ts';
 import {

@@ -1,4 +1,4 @@
-/** Proofs that are not well formed, each signed by the right key, and signatures that do not hold. */
+/** Malformed proofs, each signed by the right key, and invalid signatures. */
 import { type RequestEdits, withHeader, withoutHeader } from '../../../fakes/signed-request.ts';
 import { withBitChanged, withLargerS, withOtherS } from '../signature-spellings.ts';
 import { BILLING, replaced, type VectorCase } from './vector-case.ts';

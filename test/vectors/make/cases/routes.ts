@@ -1,4 +1,4 @@
-/** Targets, origins and templates: which route a request is for, if any. */
+/** Targets, origins and templates: which route a request matches, if any. */
 import { readFileSync } from 'node:fs';
 import type { RequestEdits, WireRequest } from '../../../fakes/signed-request.ts';
 import type { SiteContent } from '../../../fakes/snapshot.ts';

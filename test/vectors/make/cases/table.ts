@@ -1,4 +1,4 @@
-/** Every row of the decision table that a request can cause, by a derived key's holder and with a broker's passport. */
+/** Every row of the decision table that a request can cause, by the holder of a derived key and with a broker's passport. */
 import {
   applyToContent,
   type Fault,

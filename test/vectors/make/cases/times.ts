@@ -1,4 +1,4 @@
-/** Times and ages: the last second that is good, and the first that is not. */
+/** Times and ages: the last valid second, and the first invalid one. */
 import { NOW_SECONDS } from '../../../fakes/bundle-content.ts';
 import type { RequestEdits, RequestPlan } from '../../../fakes/signed-request.ts';
 import { BUNDLE_AGE_SECONDS, MAX_STALENESS_SECONDS, SKEW_SECONDS } from '../../../fakes/snapshot.ts';

@@ -1,4 +1,4 @@
-/** Requests that are allowed, and what upstream may not receive of them. */
+/** Allowed requests, and the headers that must not reach the upstream. */
 import type { HeaderLine, RequestEdits, RequestPlan } from '../../../fakes/signed-request.ts';
 import { OTHER_TEST_KEYS } from '../test-keys.ts';
 import { BILLING, BROKER, type VectorCase } from './vector-case.ts';

@@ -1,4 +1,4 @@
-/** A case of the tests' corpus, with what a published vector may need beside it. */
+/** A case of the tests' corpus, with the extra data that a published vector may need. */
 import type { RequestEdits, RequestPlan } from '../../../fakes/signed-request.ts';
 import type { SiteContent } from '../../../fakes/snapshot.ts';
 import type { Case } from '../../../verifier/decision/request-cases.ts';
