@@ -1,4 +1,7 @@
-/** `bundle diff`, `bundle inspect` and `bundle reset-mark` as commands: exit codes, output, and what a hostile file cannot do to a terminal. */
+/**
+ * Tests `bundle diff`, `bundle inspect` and `bundle reset-mark` as commands: exit codes, output, and hostile files that try to
+ * control the terminal.
+ */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +30,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** The signed bundle with its payload changed: nobody's signature holds. */
+/** Changes the payload of the signed bundle, so that every signature becomes invalid. */
 async function forge(change: (content: string) => string): Promise<void> {
   const path = at('out/bundle.jws');
   const document = JSON.parse(await readFile(path, 'utf8'));
@@ -36,7 +39,7 @@ async function forge(change: (content: string) => string): Promise<void> {
   await writeFile(path, JSON.stringify(document));
 }
 
-/** As JSON: ESC and a line feed by their escapes, the C1 form of CSI and a right-to-left override as they are. */
+/** In JSON: ESC and a line feed as escapes, the C1 form of CSI and a right-to-left override as raw characters. */
 const HOSTILE = `https://\\u001b[2J\\n${String.fromCharCode(0x9b, 0x202e)}`;
 const putHostileOrigin = () =>
   forge((content) => content.replace('https://api.shop.example"]', `${HOSTILE}"]`));

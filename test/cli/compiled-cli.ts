@@ -1,4 +1,4 @@
-/** The launcher of the program as `make build` compiled it. */
+/** Path of the launcher of the program that `make build` compiled. */
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 
 export const LAUNCHER = checkoutPath('bin', 'proofgate');

@@ -1,4 +1,4 @@
-/** `ctl` and a Control, or whoever took its place, that lies to its operator. */
+/** Tests `ctl` against a Control, or an impostor in its place, that sends hostile answers to the operator. */
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-/** What docs/ctl.md says of signing in is what there is. */
+/** Checks that docs/ctl.md describes sign-in as it works. */
 import { expect, it } from '@jest/globals';
 import { LOGIN_SETTINGS } from '../../src/cli/commands/ctl/ctl-login.ts';
 import { codesIn, readText, tableNamed } from '../docs/markdown.ts';

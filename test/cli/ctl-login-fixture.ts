@@ -1,4 +1,4 @@
-/** `proofgate ctl login` against a Control with a real identity provider, and the browser that follows what it shows. */
+/** Runs `proofgate ctl login` against a Control with a real identity provider, and a browser that follows the URL it prints. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,15 +10,15 @@ import { type RunningCli, runInProcess, startInProcess } from './in-process.ts';
 import type { CliRun } from './run-cli.ts';
 
 export interface ShownSignIn {
-  /** Where to sign in. */
+  /** URL to open for sign-in. */
   readonly url: string;
-  /** To compare. */
+  /** Confirmation code, which the person compares with the page. */
   readonly code: string;
 }
 
 const WAIT_MS = 20_000;
 
-/** What a run of `ctl login` has shown on stderr. */
+/** Parses what a run of `ctl login` printed on stderr. */
 export function readShown(stderr: string): ShownSignIn | undefined {
   const url = /^Sign in with the browser: (\S+)$/m.exec(stderr)?.[1];
   const code = /shows this code: (\S+)$/m.exec(stderr)?.[1];
@@ -29,7 +29,7 @@ export class LoginStage {
   readonly world: OperatorWorld;
   readonly #folder: string;
   #homes = 0;
-  /** Of the person whose turn it is. */
+  /** Environment of the current person. */
   env: { readonly [name: string]: string } = {};
   configHome = '';
 
@@ -51,7 +51,7 @@ export class LoginStage {
     await rm(this.#folder, { recursive: true });
   }
 
-  /** Somebody who has nothing yet. */
+  /** Starts with a new person who has no session yet. */
   newPerson(): void {
     this.world.aheadMs = 0;
     this.configHome = join(this.#folder, `home-${this.#homes++}`, 'config');
@@ -79,7 +79,7 @@ export class LoginStage {
     return startInProcess(this.args('login', '--no-browser', ...flags), this.env);
   }
 
-  /** Opens the browser, where there is one. */
+  /** Starts `ctl login`, which opens the browser that the environment names. */
   startWithBrowser(): RunningCli {
     return startInProcess(this.args('login'), this.env);
   }
@@ -88,20 +88,20 @@ export class LoginStage {
     return waitFor('the page to sign in at', WAIT_MS, () => readShown(run.stderr()));
   }
 
-  /** Signs in where the command line says. @returns the page that asks whether it is ours */
+  /** Signs in at the printed URL. @returns the page that asks for confirmation */
   async askedPage(browser: Browser, { url }: ShownSignIn, name = 'ada'): Promise<Page> {
     const begun = await browser.visit(url);
     return browser.visit(await this.world.throughProvider(browser, begun, name));
   }
 
-  /** @returns where the browser is sent: to the command line */
+  /** @returns the URL of the command line to which the browser is redirected */
   async decided(browser: Browser, shown: ShownSignIn, decision: 'allow' | 'deny'): Promise<string> {
     const page = await browser.submit(await this.askedPage(browser, shown), { decision });
     if (page.location === undefined) throw new Error(`no redirect: ${page.status}`);
     return page.location;
   }
 
-  /** The whole of it, allowed. */
+  /** Runs the whole sign-in and allows it. */
   async signIn(...flags: readonly string[]): Promise<CliRun> {
     const run = this.login(...flags);
     const browser = this.world.browser();
@@ -113,7 +113,7 @@ export class LoginStage {
     return callApi(this.world.url, { ...call, ca: this.world.ca });
   }
 
-  /** Kinds of audit events so far, with how often each occurred. */
+  /** Counts the audit events of a kind. */
   async auditCount(kind: string): Promise<number> {
     const token = await this.world.bootstrapToken();
     const { body } = await this.call({ path: `/v1/audit-events?kind=${kind}&limit=200`, token });

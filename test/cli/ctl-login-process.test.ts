@@ -1,4 +1,4 @@
-/** `proofgate ctl login` as it is shipped: a process that a person starts, answers in the browser, or gives up. */
+/** Tests `proofgate ctl login` as a shipped process: a person starts it, answers in the browser, or cancels it. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Signing in and out with the command line, against a real Control, a real identity provider and a browser. */
+/** Tests sign-in and sign-out of the command line with a real Control, a real identity provider and a browser. */
 import { createHash, randomBytes } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -26,7 +26,7 @@ async function modeOf(path: string): Promise<number> {
   return (await stat(path)).mode & 0o777;
 }
 
-/** What it says beside the error is what every sign-in shows first. */
+/** Expects the error on stderr after the lines that every sign-in prints first. */
 function expectLoginError(run: CliRun, code: string, exitCode: number): void {
   expectNoStackTrace(run);
   expect(readShown(run.stderr)).toBeDefined();
@@ -175,7 +175,7 @@ describe('no session', () => {
     const second = back.replace(/code=[^&]*/, 'error=access_denied');
     expect(second).not.toBe(back);
     expect((await browser.visit(back)).status).toBe(200);
-    // While the first is exchanged, or when nobody listens any more.
+    // The code exchange of the first callback is in progress, or the listener is already closed.
     const answered = await browser.visit(second).catch(() => undefined);
     expect([undefined, 410]).toContain(answered?.status);
     expect(await run.ended).toMatchObject({ exitCode: 0 });

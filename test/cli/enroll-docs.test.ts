@@ -1,4 +1,4 @@
-/** What docs/cli.md says of enrolling is what there is. */
+/** Checks that docs/cli.md describes enrollment as it works. */
 import { describe, expect, it } from '@jest/globals';
 import { STATUS_SETTINGS } from '../../src/cli/commands/status-command.ts';
 import type { Setting } from '../../src/program/settings.ts';

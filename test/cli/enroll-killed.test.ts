@@ -1,6 +1,6 @@
 /**
- * The shipped program behind a proxy that loses, delays and throttles, and killed with SIGKILL wherever it stands: run again with the
- * same command line, it ends with one key.
+ * Kills the shipped program with SIGKILL at every step, behind a proxy that loses, delays and throttles requests. A second run
+ * of the same command line ends with one key.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -55,7 +55,7 @@ function spawnRun(): ChildProcess {
   });
 }
 
-/** @returns after the process is gone */
+/** @returns after the process has exited */
 async function kill(child: ChildProcess): Promise<void> {
   const gone = new Promise((resolve) => child.once('exit', resolve));
   if (child.exitCode === null && child.signalCode === null) {
@@ -83,7 +83,7 @@ async function expectOneKey(): Promise<void> {
   expect(files.sort()).toEqual(['key.pem', 'key.pem.enrollment.json', 'token']);
 }
 
-/** Where the process is when it is killed: its request number `index` has come this far. */
+/** Step at which the process is killed: how far its request number `index` has come. */
 const STEPS = [
   { at: 'the challenge is asked for', index: 0, fault: 'reset_before' },
   { at: 'the challenge was made', index: 0, fault: 'hold_answer' },
@@ -121,7 +121,7 @@ describe('killed', () => {
           if (exchange.index === 3) control.approveAll();
           if (exchange.index !== index) return 'pass';
           resolve();
-          // Held for as long as the process lives: the proxy acts on it once the process is gone.
+          // The proxy applies this fault only after the process has exited.
           return fault === 'reset_before' ? killed.then(() => fault) : fault;
         };
       });

@@ -1,4 +1,4 @@
-/** What a long wait shows: one line that is written over in a terminal, log lines elsewhere. */
+/** Tests the output of a long wait: one line that is overwritten in a terminal, log lines elsewhere. */
 import { Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { EnrollProgress } from '../../src/cli/enroll/enroll-progress.ts';

@@ -1,4 +1,4 @@
-/** `enroll`, `status`, `sign` and `request` from the enrolled state, against a Control on loopback. */
+/** Tests `enroll`, `status`, `sign` and `request` from the enrolled state, against a Control on loopback. */
 import { execFileSync } from 'node:child_process';
 import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -338,7 +338,7 @@ describe('proofgate sign and request', () => {
     ];
     expectCliError(await runInProcess(args), 'enrollment_state_mismatch', 2);
     expectCliError(await status(), 'enrollment_state_mismatch', 2);
-    // What is there was not made by this command line.
+    // A different command line created the existing files.
     expectCliError(await enroll(), 'file_exists', 2);
   });
 });
@@ -411,7 +411,7 @@ describe('proofgate status', () => {
       state.replace(/"expires_at": "[^"]+"/, `"expires_at": "${inOneMinute}"`),
     );
     const near = JSON.parse((await status('--offline', '--output', 'json')).stdout);
-    // 15 % of a minute: not yet.
+    // Refresh is due 15 % of a minute before expiry: not yet.
     expect(near.derived_key).toMatchObject({ status: 'active', refresh_due: false });
     const before = new Date(Date.now() - 1000).toISOString();
     await writeFile(inFolder(STATE), state.replace(/"expires_at": "[^"]+"/, `"expires_at": "${before}"`));

@@ -1,4 +1,4 @@
-/** Runs a command line within the test: for commands that talk to a server of the test's own, or run on. */
+/** Runs a command line inside the test process, for commands that talk to a server of the test or keep running. */
 import { Writable } from 'node:stream';
 import { runCli } from '../../src/cli/program.ts';
 import { type Environment, Output } from '../../src/program/output.ts';
@@ -18,7 +18,7 @@ class Memory extends Writable {
 }
 
 export interface RunningCli {
-  /** What was said so far. */
+  /** Output so far. */
   stdout(): string;
   stderr(): string;
   readonly ended: Promise<CliRun>;

@@ -1,4 +1,4 @@
-/** Plays a transcript in a folder of its own. */
+/** Plays a transcript in its own folder. */
 import { execFileSync } from 'node:child_process';
 import { chmod, copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { expect } from '@jest/globals';
 import { type CliRun, expectCliError, expectNoStackTrace, runCli } from './run-cli.ts';
 import type { Step, Transcript } from './transcript.ts';
 
-/** @throws the failed expectation, with the line of the transcript in front */
+/** @throws the failed expectation, prefixed with the line of the transcript */
 export async function playTranscript(
   transcript: Transcript,
   launcher: string,
@@ -54,7 +54,7 @@ class Player {
     this.#checkRun(verb, first, rest, second);
   }
 
-  /** What nobody has said anything about must have gone well. */
+  /** Expects exit 0 and an empty stderr unless the transcript states something else. */
   finishRun(): void {
     const run = this.#run;
     this.#run = undefined;

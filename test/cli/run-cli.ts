@@ -1,4 +1,4 @@
-/** Runs the program once and keeps what it says. */
+/** Runs the program once and captures its output. */
 import { execFile } from 'node:child_process';
 import { expect } from '@jest/globals';
 
@@ -10,7 +10,7 @@ export interface CliRun {
 
 export interface CliRunOptions {
   readonly cwd: string;
-  /** Beside PATH; nothing else is handed on. */
+  /** Variables beside PATH; the process inherits no others. */
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
 }
@@ -34,13 +34,13 @@ export function runCli(launcher: string, args: readonly string[], options: CliRu
   });
 }
 
-/** Whatever a command does, it never shows a stack. */
+/** Expects that the output contains no stack trace. */
 export function expectNoStackTrace({ stdout, stderr }: CliRun): void {
   expect(`${stdout}\n${stderr}`).not.toMatch(/^\s+at /m);
   expect(stderr).not.toMatch(/\binternal\b/);
 }
 
-/** Fails as the contract says: nothing on stdout, one line on stderr that begins with the code. */
+/** Expects the documented form of a failure: nothing on stdout, and one line on stderr that begins with the code. */
 export function expectCliError(run: CliRun, code: string, exitCode: number): void {
   expectNoStackTrace(run);
   expect(run.stderr).toMatch(new RegExp(`^error: ${code}: [^\\n]+\\n$`));

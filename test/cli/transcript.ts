@@ -1,25 +1,25 @@
 /**
- * Transcripts of the command line, after the test scripts of FiloSottile's age: what is typed, and what must come of it.
+ * Parses transcripts of the command line: commands and their expected results, in the style of FiloSottile's age test scripts.
  *
  *     # A comment.
- *     $ proofgate keygen --out key.pem          runs it; what follows is expected of this run
- *     stdout ^Ed25519 key                       a regular expression; without such a line: anything
+ *     $ proofgate keygen --out key.pem          runs it; the next lines state its expected result
+ *     stdout ^Ed25519 key                       a regular expression; without this line, stdout may be anything
  *     $ proofgate keygen --out key.pem
  *     error file_exists                         one line on stderr with this code, nothing on stdout, exit 2
  *     error origin_not_allowed 3                the same with exit 3
  *
- * Without `error` or `exit N`, exit 0 and an empty stderr are expected; `stderr REGEX` allows what it matches.
+ * The default is exit 0 and an empty stderr. `error` and `exit N` change the exit code; `stderr REGEX` allows matching output.
  * Other lines prepare or check files: `chmod 644 FILE`, `mkdir DIR`, `symlink TARGET LINK`, `copy FROM TO`,
  * `fifo FILE`, `set NAME=VALUE` (environment, to the end), `stdin TEXT` (of the next run), `mode 0600 FILE`,
- * `absent FILE`, `content REGEX FILE`. Files that are there from the beginning stand at the end, each after `-- NAME --`.
+ * `absent FILE`, `content REGEX FILE`. Initial files are at the end of the transcript, each after `-- NAME --`.
  */
 
 export interface Step {
-  /** Of the transcript, from 1. */
+  /** Line of the transcript, counted from 1. */
   readonly line: number;
   readonly verb: string;
   readonly words: readonly string[];
-  /** All after the verb. */
+  /** Text after the verb. */
   readonly rest: string;
 }
 
@@ -28,7 +28,7 @@ export interface Transcript {
   readonly files: ReadonlyMap<string, string>;
 }
 
-/** @throws Error for a line that is not in the format */
+/** @throws Error for a line with invalid syntax */
 export function parseTranscript(text: string): Transcript {
   const [script = '', ...parts] = text.split(/^-- (.+) --\n/m);
   const files = new Map<string, string>();
@@ -46,7 +46,7 @@ function parseStep(content: string, line: number): Step {
   return { line, verb, words: splitWords(rest), rest };
 }
 
-/** Words as a shell would see them: parted by spaces, with single and double quotes, without escapes. */
+/** Splits words as a shell does: at spaces, with single and double quotes, without escapes. */
 function splitWords(text: string): readonly string[] {
   const words = text.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
   return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, '$1$2'));

@@ -1,4 +1,4 @@
-/** Node.js takes any certificate where its environment says so: the program does not run then. */
+/** Checks that the program does not start when its environment turns off Node.js certificate checks. */
 import { expect, it } from '@jest/globals';
 import { errorCode, runProofgate } from '../e2e/harness/proofgate-command.ts';
 

@@ -1,4 +1,4 @@
-/** Keys, profiles and requests that the client's tests share. */
+/** Keys, profiles and requests that the client tests share. */
 import type { RequestToSign, Signer } from '../../src/client/sign-request.ts';
 import { parseSigningProfiles, type SigningProfiles } from '../../src/client/signing-profile.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
@@ -13,7 +13,7 @@ export function newP256Key(): SigningKey {
   return generateSigningKey('ES256');
 }
 
-/** As a profile file's text would be; members may be replaced. */
+/** Content of a profile file, with the given members replaced. */
 export function profileDocument(members: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return {
     auth_site: 'shop-eu-1',
@@ -65,7 +65,7 @@ export function requestOf(members: Partial<RequestToSign> = {}): RequestToSign {
   };
 }
 
-/** The code of the error that it throws. */
+/** The code of the error that `act` throws. */
 export function codeOf(act: () => unknown): string {
   try {
     act();

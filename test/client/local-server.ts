@@ -1,4 +1,4 @@
-/** HTTP and HTTPS servers on loopback that keep what they were asked. */
+/** HTTP and HTTPS servers on loopback that record their requests. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -7,7 +7,7 @@ import type { AddressInfo, Socket } from 'node:net';
 export interface SeenRequest {
   readonly method: string;
   readonly target: string;
-  /** Name, value, name, value, as sent. */
+  /** Alternating names and values, as sent. */
   readonly rawHeaders: readonly string[];
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
@@ -26,7 +26,7 @@ export interface TlsIdentity {
   readonly certificatePem: string;
 }
 
-/** @param identity undefined: plain HTTP */
+/** @param identity plain HTTP when undefined */
 export async function startServer(answer: Answer, identity?: TlsIdentity): Promise<LocalServer> {
   const seen: SeenRequest[] = [];
   const listener = async (request: IncomingMessage, response: ServerResponse) => {
@@ -56,7 +56,7 @@ function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
 
-/** A key and a certificate that it signed itself for one name, good from 2020 to 2049. */
+/** A key and a self-signed certificate for one name, valid from 2020 to 2049. */
 export function selfSignedIdentity(dnsName: string): TlsIdentity {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const certificate = certificateDer(dnsName, privateKey, publicKey.export({ type: 'spki', format: 'der' }));
@@ -67,7 +67,7 @@ export function selfSignedIdentity(dnsName: string): TlsIdentity {
   };
 }
 
-/** RFC 5280 section 4.1, as little of it as there can be. */
+/** A minimal certificate (RFC 5280 section 4.1). */
 function certificateDer(dnsName: string, privateKey: KeyObject, spki: Buffer): Buffer {
   const ecdsaWithSha256 = der(0x30, Buffer.from('06082a8648ce3d040302', 'hex'));
   const commonName = der(0x30, Buffer.from('0603550403', 'hex'), der(0x0c, Buffer.from(dnsName)));

@@ -104,7 +104,7 @@ describe('matchTemplates', () => {
   });
 });
 
-/** The templates that make a valid route table, and that table. */
+/** The templates that form a valid route table, and that table. */
 function treeOf(templates: readonly string[]) {
   let kept: readonly { readonly template: PathTemplate }[] = [];
   let tree = new RouteTree(new Set([ORIGIN]));
@@ -120,7 +120,7 @@ function treeOf(templates: readonly string[]) {
   return { tree, kept };
 }
 
-/** Undefined when two of them conflict. */
+/** Undefined when two templates conflict. */
 function buildTree(templates: readonly string[]): RouteTree | undefined {
   const tree = new RouteTree(new Set([ORIGIN]));
   for (const text of templates) {

@@ -16,7 +16,7 @@ import {
   signerOf,
 } from './fixtures.ts';
 
-/** The transcript that was signed, its signature checked. */
+/** Verifies the signature and returns the signed transcript. */
 function signedTranscript(request: RequestToSign, signer: Signer): Transcript {
   const values = signRequest(request, signer).credentials.reveal();
   const bytes = decodeTranscript(values.transcript) ?? Buffer.alloc(0);

@@ -1,4 +1,4 @@
-/** What the client signs, a verifier lets through; what it signs for another request, it does not. */
+/** Checks that a verifier accepts the requests that the client signs, and rejects proofs for other requests. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
@@ -35,7 +35,7 @@ beforeAll(async () => {
   snapshot = await compileBundle(content, { file: 'bundle', head: 'A'.repeat(43) });
 });
 
-/** The profiles that the bundle's routes amount to. */
+/** Profiles derived from the routes of the bundle. */
 function profilesFor(coordinates: object) {
   const profiles = content.routes.map(
     ({ route_id, method, path_template, audience, signed_headers = [] }) => ({

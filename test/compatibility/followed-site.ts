@@ -18,12 +18,12 @@ export const ALLOWED = 'allowed';
 export const REPLAYED = 'jti_replay 403';
 export const REVOKED = 'invalid_request_proof/key_revoked 401';
 
-/** File of a released program; undefined: the program under test. */
+/** File of a released program; when undefined, the program under test. */
 export type Program = string | undefined;
 
 const ORIGIN = { scheme: 'http', authority: 'api.shop.example' };
 const TARGET = '/v1/orders/7';
-/** Verifiers start while Control is down, on machines that are busy testing. */
+/** Long, because verifiers start while Control is down, on busy test machines. */
 const MAX_STALENESS_SECONDS = 600;
 const WAIT_MS = 30_000;
 
@@ -35,7 +35,7 @@ export interface FollowingVerifier {
 
 export interface FollowingOptions {
   readonly program: Program;
-  /** Its name at Control, which is the name of its state directory too. */
+  /** Target name at Control, and name of the state directory. */
   readonly target: string;
   /** `memory` or a Redis URL. */
   readonly replay: string;
@@ -49,7 +49,7 @@ export class FollowedSite {
     this.stage = stage;
   }
 
-  /** Control runs, the site is declared, and its keys are pinned. */
+  /** Starts Control, declares the site and pins its keys. */
   static async start(
     options: ControlStageOptions & { readonly targets: readonly string[] },
   ): Promise<FollowedSite> {
@@ -61,7 +61,7 @@ export class FollowedSite {
     return site;
   }
 
-  /** Ready when it resolves. Started again it finds its state directory as it was left. */
+  /** Resolves when the verifier is ready. A restarted verifier finds its previous state directory. */
   async startVerifier({ program, target, replay }: FollowingOptions): Promise<FollowingVerifier> {
     const { directory, controlUrl } = this.stage;
     const pins = join(directory, 'pins');
@@ -98,7 +98,7 @@ export class FollowedSite {
     return verifier;
   }
 
-  /** A request that `proofgate sign` signed, as Envoy shows it to verifiers. */
+  /** A request that `proofgate sign` signed, as a CheckRequest from Envoy. */
   async sign(keyFile: string): Promise<Buffer> {
     const url = `${ORIGIN.scheme}://${ORIGIN.authority}${TARGET}`;
     const result = await this.stage.run([
@@ -112,7 +112,7 @@ export class FollowedSite {
     return encodeCheckRequest(rawCheckRequest(request));
   }
 
-  /** Presents new proofs until the outcome is as expected: propagation and fences take their time. @returns the last proof */
+  /** Presents new proofs until the outcome is as expected, since propagation and fences take time. @returns the last proof */
   async awaitOutcome(verifier: FollowingVerifier, keyFile: string, expected: string): Promise<Buffer> {
     let last = '';
     try {

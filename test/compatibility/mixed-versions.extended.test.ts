@@ -1,6 +1,7 @@
 /**
- * Released programs beside the ones under test: verifiers and command lines of both versions follow a Control of either, and
- * verifiers of both share one Redis. Source: docs/control.md "Upgrade and rollback", docs/replay.md "What is kept".
+ * Runs released programs with the programs under test: verifiers and command lines of both versions follow a Control of either
+ * version, and verifiers of both share one Redis. Source: docs/control.md "Upgrade and rollback", docs/replay.md "What is
+ * kept".
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisServer } from '../fakes/redis-server.ts';

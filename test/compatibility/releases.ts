@@ -1,4 +1,4 @@
-/** Released programs, from the npm packages in `releases/`. They run with the checkout's node_modules. */
+/** Released programs from the npm packages in `releases/`. They use the node_modules of the checkout. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -7,13 +7,13 @@ import { checkoutPath } from '../e2e/harness/checkout.ts';
 
 export interface Release {
   readonly version: string;
-  /** File that Node.js runs. */
+  /** Entry file for Node.js. */
   readonly program: string;
 }
 
 const PACKAGE = /^proofgate-(\d+\.\d+\.\d+)\.tgz$/;
 
-/** Every release in the folder, unpacked below `.build/`. @throws when there is none, or a file is not a package */
+/** Unpacks every release below `.build/`. @throws when the folder has none, or a file is not a package */
 export function releases(): readonly Release[] {
   const folder = checkoutPath('test', 'compatibility', 'releases');
   const found = readdirSync(folder).map((file) => {
@@ -25,7 +25,7 @@ export function releases(): readonly Release[] {
   return found;
 }
 
-/** Test files run at the same time: a folder appears whole, under the name of its content. */
+/** Unpacks into a temporary folder and renames it to its content hash, because test files run concurrently. */
 function unpacked(file: string): string {
   const digest = createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16);
   const folder = checkoutPath('.build', 'compatibility', digest);

@@ -1,6 +1,6 @@
 /**
- * What a released program wrote is opened by the one under test: Control's database, and a verifier's state directory, which a
- * rollback hands back. Source: docs/control.md "Upgrade and rollback", docs/bundle.md "The state directory".
+ * Opens data of a released program with the program under test: the database of Control, and the state directory of a
+ * verifier, also after a rollback. Source: docs/control.md "Upgrade and rollback", docs/bundle.md "The state directory".
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** A signed bundle on disk, requests as operators capture them, and everything of theirs that must not come out again. */
+/** Fixture with a signed bundle on disk, captured requests, and their secrets, which must not appear in any output. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,13 +20,13 @@ import type { CliRun } from '../run-cli.ts';
 export const keys = newSiteKeys();
 export const bundleKey = newSigningKey();
 const site = await compileSite(siteContent(keys));
-/** Seconds after the bundle's issue at which the statement beside it was made. */
+/** Seconds between the issue of the bundle and its freshness statement. */
 const STATED_AFTER_SECONDS = 2;
 
 export class ExplainStage {
   readonly folder: string;
   readonly bundle: string;
-  /** Whatever any run said. */
+  /** Output of all runs. */
   readonly #said: string[] = [];
   readonly #secrets = new Set<string>();
   #captures = 0;
@@ -58,7 +58,7 @@ export class ExplainStage {
     return this.#said.join('\n');
   }
 
-  /** Texts of captured requests that can be spent, or that belong to nobody but their owner. */
+  /** Secrets in the captured requests: credentials that can be used again, and private values of the caller. */
   get secrets(): readonly string[] {
     return [...this.#secrets];
   }
@@ -79,7 +79,7 @@ export class ExplainStage {
     return signed;
   }
 
-  /** Writes the capture and explains it, by this stage's bundle unless arguments say otherwise. */
+  /** Writes the capture and explains it with the bundle of this fixture, unless arguments say otherwise. */
   async explain(capture: unknown, ...args: readonly string[]): Promise<CliRun> {
     this.#captures += 1;
     const file = this.path(`capture-${this.#captures}.json`);
@@ -96,14 +96,14 @@ export class ExplainStage {
     return run;
   }
 
-  /** The object that `--output json` gives. */
+  /** Returns the parsed output of `--output json`. */
   async report(capture: unknown, ...args: readonly string[]): Promise<{ run: CliRun; report: Report }> {
     const run = await this.explain(capture, '--output', 'json', ...args);
     return { run, report: JSON.parse(run.stdout || '{}') };
   }
 }
 
-/** What tests look at of the JSON answer. */
+/** Members of the JSON output that the tests read. */
 export interface Report {
   readonly decision: {
     readonly outcome: string;
@@ -142,14 +142,14 @@ export interface Report {
   readonly when_made: { readonly decision: { readonly outcome: string } } | null;
 }
 
-/** The event that a verifier with the same bundle writes about the request. */
+/** The audit event that a verifier with the same bundle writes for the request. */
 export function eventOf(signed: SignedRequest, times = 1): object {
   const { events, verifier } = createTestVerifier({ snapshot: site });
   for (let i = 0; i < times; i++) verifier.check(signed.facts);
   return JSON.parse(JSON.stringify(events.at(-1)));
 }
 
-/** The request with its event, as an operator puts them together. */
+/** A capture with the request and its event, as an operator assembles it. */
 export function captureOf(signed: SignedRequest, event: object = eventOf(signed)): object {
   const { authority, body, headers, method, scheme, target } = signed.wire;
   const bytes = body.kind === 'exact' ? { body_base64: Buffer.from(body.bytes).toString('base64') } : {};
@@ -157,7 +157,7 @@ export function captureOf(signed: SignedRequest, event: object = eventOf(signed)
   return { event, method, scheme, authority, path: target, headers: lines, ...bytes };
 }
 
-/** A CheckRequest in the JSON form of protobuf. */
+/** A CheckRequest in protobuf's JSON form. */
 export function protobufJson(check: CheckRequest, spelling: 'camel' | 'snake', time?: string): object {
   const spelled = JSON.parse(JSON.stringify(check), (_, value: unknown) => {
     if (isBufferJson(value)) return Buffer.from(value.data).toString('base64');
@@ -173,7 +173,7 @@ function isBufferJson(value: unknown): value is { readonly data: readonly number
   return typeof value === 'object' && value !== null && 'type' in value && value.type === 'Buffer';
 }
 
-/** Names of headers have dashes, not underscores. */
+/** Converts a field name to camel case. Header names contain dashes, so they stay as they are. */
 function camelOf(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

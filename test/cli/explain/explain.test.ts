@@ -1,4 +1,4 @@
-/** `proofgate explain`: every form of a capture, the bundle's sources, moments, exit codes, and what is wrong with input. */
+/** Tests `proofgate explain`: capture formats, bundle sources, times, exit codes, and invalid input. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -188,7 +188,7 @@ describe('the bundle', () => {
   });
 });
 
-/** As a verifier that follows Control leaves it: the bundle of the stage, and a delta that removes a key. */
+/** A state directory as a verifier that follows Control leaves it: the bundle of the fixture and a delta that removes a key. */
 async function stateDirectoryWithDelta(): Promise<string> {
   const [state, source] = [stage.path('state'), stage.path('source')];
   await mkdir(state);

@@ -1,4 +1,4 @@
-/** Every place of a capture in which somebody may have put a secret, each with a capture that holds it there. */
+/** Every place of a capture that can contain a secret, each with a capture that has one there. */
 
 import { rawCheckRequest } from '../../fakes/check-request.ts';
 import type { ClaimsDraft, RequestEdits, TranscriptDraft, WireRequest } from '../../fakes/signed-request.ts';
@@ -6,7 +6,7 @@ import { captureOf, type ExplainStage, protobufJson, withLines } from './explain
 
 export interface SecretPlace {
   readonly place: string;
-  /** @returns the text of the capture, not always JSON */
+  /** @returns the text of the capture, which is not always JSON */
   capture(stage: ExplainStage, secret: string): string;
 }
 
@@ -32,7 +32,7 @@ const inTranscript = (place: string, change: (draft: TranscriptDraft, secret: st
 const inClaims = (place: string, change: (claims: ClaimsDraft, secret: string) => void): SecretPlace =>
   signed(`passport: ${place}`, (secret) => ({ claims: (claims) => change(claims, secret) }));
 
-/** Of the capture beside the request, or of what is wrong with it. */
+/** A place in the capture outside the request. */
 const inCapture = (
   place: string,
   change: (capture: { [name: string]: unknown }, secret: string) => object,

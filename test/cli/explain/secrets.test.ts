@@ -1,4 +1,4 @@
-/** Whatever secret stands wherever in a capture, nothing that `proofgate explain` says holds a piece of it, or a hash. */
+/** Checks that the output of `proofgate explain` contains no part and no hash of any secret, wherever it is in the capture. */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -6,7 +6,7 @@ import { captureOf, ExplainStage } from './explain-fixture.ts';
 import { SECRET_PLACES } from './secret-places.ts';
 
 const PIECE_CHARACTERS = 8;
-// Less where every test is run for each of thousands of mutants.
+// Mutation testing runs every test thousands of times, so it uses fewer runs.
 const RUNS = Math.min(4, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 4));
 
 let stage: ExplainStage;
@@ -19,7 +19,7 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const textOf = (alphabet: string, minLength: number, maxLength: number) =>
   fc.array(fc.constantFrom(...alphabet), { minLength, maxLength }).map((characters) => characters.join(''));
 
-/** Of no one word, so that no piece of one stands in an explanation by chance. */
+/** Secrets contain no dictionary words, so that an explanation does not contain a part of one by chance. */
 const secrets = fc.oneof(
   textOf(`${LETTERS}0123456789_-`, 16, 60),
   textOf(`${LETTERS}0123456789+/=`, 16, 60),
@@ -34,7 +34,7 @@ function piecesOf(secret: string): readonly string[] {
   return starts.map((start) => secret.slice(start, start + PIECE_CHARACTERS).toLowerCase());
 }
 
-/** Beginnings of hashes by which a short secret would be found by trying. */
+/** Hash prefixes that would reveal a short secret to a dictionary attack. */
 function hashesOf(secret: string): readonly string[] {
   const hash = createHash('sha256').update(secret).digest();
   return [hash.toString('hex'), hash.toString('base64url')].map((all) =>

@@ -1,4 +1,7 @@
-/** What `proofgate explain` shows of a request, and how it tells where two texts differ of which it shows neither. */
+/**
+ * Tests which parts of a request `proofgate explain` prints, and how it locates the difference of two texts without printing
+ * either.
+ */
 import { mkdtemp } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { putBundle } from '../../bundle/bundle-directory.ts';

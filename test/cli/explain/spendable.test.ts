@@ -1,4 +1,7 @@
-/** What `proofgate explain` says can not be spent: of requests of every kind, in both forms of output, whatever was asked for. */
+/**
+ * Checks that the output of `proofgate explain` contains no usable credential, for every kind of request, in both formats,
+ * with any flags.
+ */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { withoutHeader } from '../../fakes/signed-request.ts';
 import { compileSite, siteContent } from '../../fakes/snapshot.ts';

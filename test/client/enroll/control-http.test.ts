@@ -1,4 +1,4 @@
-/** What the HTTP port makes of servers as they are: bounds, redirects, certificates, ends of connections. */
+/** Tests how the HTTP client handles servers: size limits, redirects, certificates, closed connections. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ControlRequest } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';

@@ -1,4 +1,4 @@
-/** A workload that enrolls at a Control on loopback: real HTTP, a state in memory as text, and waits that are cut short. */
+/** A workload that enrolls at a Control on loopback over real HTTP, with its state in memory and shortened waits. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
@@ -17,14 +17,14 @@ import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { POLICY } from '../../fakes/control-enrollment.ts';
 import { newEd25519Key } from '../fixtures.ts';
 
-/** Thrown in place of a kill. */
+/** Simulates a kill of the process. */
 export class Killed extends Error {}
 
-/** Keeps the text that a file would hold, so that each load reads what was really written. */
+/** Keeps the serialized state, so that each load parses what was saved. */
 export class StatesInMemory implements EnrollmentStates {
   text: string | undefined;
   saves = 0;
-  /** Called around each save with its number, from 1; may throw {@link Killed}. */
+  /** Called before and after each save with its number, from 1; may throw {@link Killed}. */
   onSave: (moment: 'before' | 'after', number: number) => void = () => {};
 
   async load(): Promise<EnrollmentState | undefined> {
@@ -57,12 +57,12 @@ export interface EnrollRunOptions {
 
 export interface WatchedRun {
   readonly events: EnrollEvent[];
-  /** Milliseconds that were asked for. */
+  /** Requested waits in milliseconds. */
   readonly waits: number[];
   readonly ended: Promise<EnrollResult>;
 }
 
-/** Longest that a wait really takes; time to a run is what it asked for. */
+/** Maximum real duration of a wait; the run sees the requested duration. */
 const REAL_WAIT_MS = 2;
 
 export function startEnroll(workload: Workload, options: EnrollRunOptions): WatchedRun {
@@ -111,7 +111,7 @@ export function runEnroll(workload: Workload, options: EnrollRunOptions): Promis
   return startEnroll(workload, options).ended;
 }
 
-/** `done`, or the code with which it ended. */
+/** `done`, or the code of the error. */
 export async function outcomeOf(ended: Promise<EnrollResult>): Promise<string> {
   try {
     await ended;

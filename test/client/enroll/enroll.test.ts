@@ -1,4 +1,4 @@
-/** The life of an enrollment, as Control decides it: issued, pending, denied, renewed, refused. */
+/** Tests an enrollment through the decisions of Control: issued, pending, denied, renewed, rejected. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EnrollRequest } from '../../../src/client/enroll/enroll-ports.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
@@ -111,7 +111,7 @@ describe('automatic approval', () => {
     const target = { controlUrl: control.url, policy };
     expect(await outcomeOf(run({ forcesReenrollment, target }))).toBe(outcome);
     expect(control.requests.length).toBeGreaterThan(asked);
-    // Whatever came of it, there is a key that can be signed with.
+    // A usable key is enrolled after either outcome.
     expect(state().enrolled.derived_key.key_id).toBe(control.keyIds.at(-1));
   });
 
@@ -323,7 +323,7 @@ describe('refusals', () => {
     workload.token = await control.token(members);
     await expect(run()).rejects.toMatchObject({ code, kind: 'refused' });
     expect(control.enrollments.size).toBe(0);
-    // Mended: the same command goes through.
+    // With a valid token the same command succeeds.
     workload.token = await control.token();
     expect(await outcomeOf(run())).toBe('done');
   });

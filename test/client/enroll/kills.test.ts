@@ -1,4 +1,4 @@
-/** A run that dies at any moment: whatever it had written and sent, the next run ends with the one key. */
+/** Kills a run at every step: whatever it has saved and sent, the next run ends with one key. */
 import { afterEach, expect, it } from '@jest/globals';
 import { FakeControl } from '../../fakes/control-enrollment.ts';
 import { Killed, newWorkload, outcomeOf, startEnroll, type Workload } from './enroll-fixture.ts';
@@ -7,7 +7,7 @@ let control: FakeControl;
 afterEach(() => control.close());
 
 interface Death {
-  /** Dies around this save of the state, or, undefined, at this question to Control. */
+  /** Dies around this save of the state; when undefined, at this request to Control. */
   readonly save: { readonly moment: 'before' | 'after'; readonly number: number } | undefined;
 }
 
@@ -25,7 +25,7 @@ it.each(DEATHS)('at $save.moment save $save.number, with manual approval', async
   control = await FakeControl.start({ approval: 'manual' });
   const workload = newWorkload(await control.token());
   dieAt(death, workload);
-  // Approved while the first run polls.
+  // Approve the enrollment while the first run polls.
   control.interfere = (method) => {
     if (method === 'GET') control.approveAll();
     return undefined;

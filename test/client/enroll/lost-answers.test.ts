@@ -1,4 +1,7 @@
-/** A client that loses answers: for every fault at every position there is one right key or a clear error, and never a second submission that differs. */
+/**
+ * Loses answers to a client: every fault at every position ends in one correct key or a clear error, never in a different
+ * second submission.
+ */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EnrollRequest } from '../../../src/client/enroll/enroll-ports.ts';
 import { FakeControl, type FakeControlOptions } from '../../fakes/control-enrollment.ts';
@@ -11,7 +14,7 @@ import {
 } from '../../fakes/lossy-proxy.ts';
 import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-fixture.ts';
 
-/** Long enough for an answer on loopback, short enough to wait for one that never comes. */
+/** Long enough for an answer on loopback, short enough to wait for a lost one. */
 const REQUEST_TIMEOUT_MS = 400;
 
 let control: FakeControl;
@@ -41,7 +44,7 @@ function enrollThroughProxy(members: Partial<EnrollRequest> = {}) {
   return startEnroll(workload, { controlUrl: proxy.url, request });
 }
 
-/** One key pair, one enrollment, one key ID, and the state says so. */
+/** Expects one key pair, one enrollment and one key ID, all in the state. */
 function expectOneKey(): void {
   expect(control.distinctSubmissions).toBe(1);
   expect(control.enrollments.size).toBe(1);
@@ -52,7 +55,7 @@ function expectOneKey(): void {
   expect(state.attempt).toBeUndefined();
 }
 
-/** Whatever may have been accepted was never followed by another submission. */
+/** Expects that no submission follows one that Control may have accepted. */
 function expectNoBlindSubmission(): void {
   expect(control.distinctSubmissions).toBeLessThanOrEqual(1);
   expect(control.enrollments.size).toBeLessThanOrEqual(1);
@@ -62,7 +65,7 @@ describe.each(FAULTS)('%s', (fault) => {
   it.each([0, 1, 2])('once, at request %d: one key', async (position) => {
     await start({ approval: 'manual' });
     faultOf = (exchange) => {
-      // The third request and those after it poll.
+      // The third and later requests poll.
       if (exchange.index >= 3) control.approveAll();
       return exchange.index === position ? fault : 'pass';
     };
@@ -82,7 +85,7 @@ describe.each(FAULTS)('%s', (fault) => {
       expect(await outcomeOf(enrollThroughProxy().ended)).toBe('done');
     }
     await proxy.settled();
-    // Nothing of what the first run was throttled on had arrived: only then may the next one make another.
+    // A second submission is allowed only when nothing of the throttled requests reached Control.
     if (fault === 'throttle') expect(control.submissions).toHaveLength(1);
     expectOneKey();
   });
@@ -136,7 +139,7 @@ describe('an answer that is lost', () => {
     workload.token = await control.token();
     expect(await outcomeOf(enrollThroughProxy().ended)).toBe('challenge_consumed');
     expect(control.enrollments.size).toBe(1);
-    // Told so, whoever runs it again wants another key ID.
+    // After this error, the next run requests a new key ID.
     expect(await outcomeOf(enrollThroughProxy().ended)).toBe('done');
     expect(control.enrollments.size).toBe(2);
   });

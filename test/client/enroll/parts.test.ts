@@ -1,4 +1,4 @@
-/** The small parts of enrolling, each by itself. */
+/** Unit tests of the parts of enrollment. */
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { readChallenge, readEnrollment, readReadiness } from '../../../src/client/enroll/control-answers.ts';

@@ -1,4 +1,4 @@
-/** When a kept key is enrolled anew: a function of what is known at a moment. */
+/** Tests when a stored key is renewed, as a function of the known state and the time. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { EnrolledKeyRecord } from '../../../src/client/enroll/enrollment-state.ts';
@@ -46,7 +46,7 @@ function tokenUntil(expiresAtMs: number | undefined, digest = 'first'): RenewalS
   return { kind: 'token', digest, expiresAtMs };
 }
 
-/** An hour's key of an hour's token, enrolled at T0. */
+/** A key valid for one hour from a token valid for one hour, enrolled at T0. */
 const GOOD: RenewalSituation = {
   current: keyUntil(T0 + HOUR),
   token: tokenUntil(T0 + HOUR),

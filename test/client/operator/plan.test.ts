@@ -8,7 +8,7 @@ import { parseSiteFile, type SiteFile } from '../../../src/client/operator/site-
 
 const EXAMPLE = parseSiteFile(readFileSync('bundles/site.yaml', 'utf8'), 'site.yaml');
 
-/** Control as it is once the example was applied. */
+/** State of Control after the example was applied. */
 function applied(file: SiteFile): CurrentSite {
   const by = <T extends object>(
     list: readonly T[] | undefined,
@@ -83,14 +83,14 @@ const CURRENT = applied(EXAMPLE);
 const keep = { prune: false };
 const brief = (steps: readonly PlanStep[]) => steps.map(({ verb, kind, name }) => `${verb} ${kind} ${name}`);
 
-/** The example, changed. */
+/** The example with a change. */
 function changed(change: (file: ReturnType<typeof structuredClone<SiteFile>>) => void): SiteFile {
   const file = structuredClone(EXAMPLE);
   change(file);
   return file;
 }
 
-/** The example's source, its newest revision in another state. */
+/** The sources of the example, with the newest revision in another state. */
 function sourceInState(state: string): CurrentSite['sources'] {
   const source = CURRENT.sources.get('eu-1 cluster') ?? {};
   const [, newest] = Array.isArray(source.revisions) ? source.revisions : [];

@@ -1,4 +1,7 @@
-/** The loopback page of a sign-in, over real HTTP: one answer, ours, and nothing of it anywhere else. */
+/**
+ * Tests the loopback page of a sign-in over real HTTP: it answers one callback, only its own, and keeps no part of it
+ * elsewhere.
+ */
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';

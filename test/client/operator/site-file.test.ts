@@ -56,7 +56,7 @@ describe('parseSiteFile', () => {
     const text = TEXT.replace(from, to);
     expect(text).not.toBe(TEXT);
     expect(codeOf(text)).toBe('site_file_invalid');
-    // Whatever else is wrong with it, this was the fault.
+    // The scheme is the cause: with another scheme the same text is accepted.
     expect(codeOf(text.replaceAll(/spiffe:/gi, 'other:'))).toBe('taken');
   });
 
