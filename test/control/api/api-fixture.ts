@@ -1,6 +1,6 @@
 /**
- * Control's API as it is served: real HTTP on loopback, a real SQLite store, the publisher's own checks and keys. Only
- * sign-in is a fake.
+ * Fixture that serves the API of Control: real HTTP on loopback, a SQLite store, and the publisher's real checks and keys.
+ * Only sign-in is a fake.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
@@ -26,13 +26,13 @@ import { FakeOperators } from '../../fakes/control-operators.ts';
 /** 2026-11-21T04:00:00Z */
 const START_MS = 1_795_233_600_000;
 export const PUBLIC_ORIGIN = 'https://control.shop.example';
-/** The one target whose token is good in these tests. */
+/** Token of the only target in these tests. */
 export const TARGET_TOKEN = 'fake-target-token';
 
 export interface Asked {
   readonly token?: string | undefined;
   readonly body?: unknown;
-  /** Instead of `body`: the bytes as they are. */
+  /** Raw request body, in place of `body`. */
   readonly text?: string;
   readonly headers?: { readonly [name: string]: string };
   readonly ifMatch?: string | number;
@@ -43,13 +43,13 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The body as JSON; an empty object where there is none. */
+  /** The body as JSON; an empty object without a body. */
   readonly json: JsonObject;
-  /** Of a problem. */
+  /** Code of the problem. */
   readonly code: string | undefined;
 }
 
-/** Resources that most tests need, made over the API. */
+/** Resources that most tests need, created over the API. */
 export interface Shop {
   readonly environmentId: string;
   readonly fleetId: string;
@@ -83,10 +83,10 @@ export const ALLOWED_SOURCES = [
 ];
 
 export interface ApiWorldOptions {
-  /** Default: SQLite, in the world's directory. */
+  /** Default: SQLite in the fixture's directory. */
   readonly openStore?: (nowMs: () => number) => Promise<ControlStore>;
   readonly app?: Partial<ControlAppOptions>;
-  /** Before any route. */
+  /** Runs before any route is registered. */
   readonly prepare?: (app: ControlApp) => void;
   /** Registers further routes. */
   readonly extend?: (app: ControlApp, world: ApiWorld) => void;
@@ -97,9 +97,9 @@ export class ApiWorld {
   readonly nowMs = (): number => this.ms;
   readonly operators = new FakeOperators();
   readonly root = this.operator('root', 'admin', INSTALLATION);
-  /** Every route that the app has. */
+  /** Every route of the app. */
   readonly routes: RouteOptions[] = [];
-  /** Lines of the log. */
+  /** Log lines. */
   readonly log: string[] = [];
   readonly directory: string;
   readonly #opened: { readonly store: ControlStore; readonly app: ControlApp };
@@ -138,12 +138,12 @@ export class ApiWorld {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  /** @returns a token of somebody with one role */
+  /** @returns a token of an operator with one role */
   operator(name: string, role: Role, scope: Scope, via: Principal['via'] = 'access_token'): string {
     return this.operators.add(name, [{ role, scope }], via);
   }
 
-  /** As an operator of the whole installation, unless a token is given; `token: ''` sends none. */
+  /** Calls as an operator of the whole installation, unless a token is given; `token: ''` sends no token. */
   call(method: string, path: string, asked: Asked = {}): Promise<Answer> {
     const token = asked.token ?? this.root;
     const text = asked.text ?? (asked.body === undefined ? undefined : JSON.stringify(asked.body));
@@ -157,7 +157,7 @@ export class ApiWorld {
     return send({ port: this.port, method, path, headers }, text);
   }
 
-  /** @throws when it was not answered so */
+  /** @throws when the answer has another status */
   async expect(status: number, method: string, path: string, asked: Asked = {}): Promise<Answer> {
     const answer = await this.call(method, path, asked);
     if (answer.status !== status) {
@@ -166,7 +166,7 @@ export class ApiWorld {
     return answer;
   }
 
-  /** An environment, a fleet and a site. @param name tells several apart */
+  /** Creates an environment, a fleet and a site. @param name distinguishes several */
   async shop(name = 'shop-eu-1'): Promise<Shop> {
     const environment = await this.expect(201, 'POST', '/v1/environments', { body: { name } });
     const environmentId = textIn(environment, 'environment_id');
@@ -234,7 +234,7 @@ function tagOf(version: string | number): string {
   return typeof version === 'number' ? `"${version}"` : version;
 }
 
-/** A member of an answer that must be text. */
+/** A member of the answer that must be a string. */
 export function textIn(answer: Answer, name: string): string {
   const value = answer.json[name];
   if (typeof value !== 'string') throw new Error(`${name} is not text in ${answer.text}`);
@@ -247,7 +247,7 @@ export function itemsOf(answer: Answer): readonly JsonObject[] {
   return items.filter(isJsonObject);
 }
 
-/** Without a client that repairs, decodes or repeats anything. */
+/** Sends a request without a client library, so that nothing repairs, decodes or retries it. */
 export function send(
   options: {
     readonly port: number;

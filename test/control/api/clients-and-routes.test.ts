@@ -19,7 +19,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     await kind.stop();
   });
 
-  /** What the site's publisher has not seen yet, as `kind reference`. */
+  /** Changes that the publisher of the site has not read yet, as `kind reference`. */
   async function pendingChanges(siteId: string): Promise<readonly string[]> {
     const rows = await world.store.read((tx) => tx.changes.pending(siteId, 1000));
     return rows.map(({ kind, reference }) => `${kind} ${reference}`.trim());
@@ -84,7 +84,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         if (row !== undefined) await tx.clients.change(row, { subject: 'spiffe://shop.example//x' }, 1);
       });
       await world.expect(200, 'PATCH', `${path}/x`, { body: { context: { a: 'b' } }, ifMatch: 2 });
-      // Nor does a workload get a profile for what verifiers deny it.
+      // A workload's profile omits a route that verifiers deny to it.
       await world.expect(201, 'PUT', `${path}/x/grants/r`, { body: { access: 'write' } });
       const routes = `/v1/sites/${siteId}/routes`;
       const route = { route_id: 'r', definition: { ...ROUTE_DEFINITION, resource: 'r' } };

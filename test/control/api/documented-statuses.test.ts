@@ -1,4 +1,4 @@
-/** Whatever a route answers, its OpenAPI operation says so: the real process is sent what it may refuse, route by route. */
+/** Sends the real process requests that each route may reject, and checks that its OpenAPI operation documents every status. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ let control: RunningControl;
 let operations: readonly Operation[] = [];
 let token = '';
 let targetToken = '';
-/** Of resources that are there, by the names that paths have for them. */
+/** IDs of existing resources, by path parameter. */
 const ids = new Map<string, string>();
 
 interface Operation {
@@ -77,13 +77,13 @@ async function makeResources(): Promise<void> {
   targetToken = textIn(await make(`${site}/targets`, { name: 't' }, 'target_id'), 'token');
 }
 
-/** What a path takes where there is no resource of that name. */
+/** Well-formed values of path parameters that name no resource. */
 const SHAPED: ReadonlyMap<string, string> = new Map([
   ['revision', '1'],
   ['file', 'bundle.jws'],
 ]);
 
-/** Each once, of everything that any route may refuse. */
+/** One request for each kind of rejection that any route may return. */
 const REQUESTS: {
   readonly [what: string]: { readonly text?: string; readonly headers?: object; readonly query?: string };
 } = {
@@ -112,7 +112,7 @@ async function ask({ method, path }: Operation, what: string): Promise<number | 
   return answer.status;
 }
 
-/** What others still need; with a body that does not fit it is refused. */
+/** Routes that end credentials which other requests need. They get only invalid bodies, which they reject. */
 const ENDS_CREDENTIALS = /\/(?:bootstrap-token|detach|rotate-token)$/;
 
 describe.each(Object.keys(REQUESTS))('%s', (what) => {

@@ -1,4 +1,4 @@
-/** Routes of the other parts of Control, without the services behind them: for what is asked of a route before it runs. */
+/** Routes of the other parts of Control without their services, for tests of the checks that run before a handler. */
 import type { ControlApp } from '../../../src/control/api/app.ts';
 import { registerDerivedKeyRoutes } from '../../../src/control/api/routes/derived-keys.ts';
 import { registerEnrollmentPolicyRoutes } from '../../../src/control/api/routes/enrollment-policies.ts';
@@ -18,7 +18,7 @@ export function registerOtherRoutes(app: ControlApp): void {
   registerTargetSelfRoutes(app, absent());
 }
 
-/** Something whose members may be taken and bound while routes are registered, and that does nothing. */
+/** A stub whose members can be read and bound while routes are registered; it does nothing. */
 function absent<T>(): T {
   const nothing = () => {};
   const proxy: unknown = new Proxy(nothing, {

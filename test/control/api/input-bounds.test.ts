@@ -1,4 +1,7 @@
-/** What the databases cannot keep is refused before they see it: the same request is the same problem on both. */
+/**
+ * Checks that values which a database cannot store are rejected before they reach it: a request gets the same problem on both
+ * databases.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane.ts';
@@ -168,7 +171,7 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 });
 
-/** Every schema of an integer, wherever it is. */
+/** Every integer schema in the document. */
 function* integersIn(value: unknown): Generator<JsonObject> {
   if (Array.isArray(value)) for (const entry of value) yield* integersIn(entry);
   if (!isJsonObject(value)) return;

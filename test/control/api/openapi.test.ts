@@ -1,4 +1,4 @@
-/** The API's description: well formed, complete, and the same in docs/openapi.json as the real process serves it. */
+/** Checks the OpenAPI document: well formed, complete, and identical in docs/openapi.json and the real process. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,7 +63,7 @@ function parametersOf({ operation }: Operation): readonly JsonObject[] {
   return Array.isArray(operation.parameters) ? operation.parameters.filter(isJsonObject) : [];
 }
 
-/** What a reference leads to. */
+/** Resolves a reference. */
 function followed(value: unknown): unknown {
   if (!isJsonObject(value) || typeof value.$ref !== 'string') return value;
   return value.$ref
@@ -72,7 +72,7 @@ function followed(value: unknown): unknown {
     .reduce<unknown>((at, name) => (isJsonObject(at) ? at[name] : undefined), document);
 }
 
-/** Every object in the document, with where it is. */
+/** Every object in the document, with its path. */
 function* objectsIn(
   value: unknown,
   at = '',
@@ -209,7 +209,7 @@ describe('is a well-formed OpenAPI 3.1 document', () => {
   });
 });
 
-/** Without references: what they lead to stands in their place. */
+/** Replaces references with their targets. */
 function inlined(value: unknown, schemas: JsonObject): unknown {
   if (Array.isArray(value)) return value.map((entry) => inlined(entry, schemas));
   if (!isJsonObject(value)) return value;

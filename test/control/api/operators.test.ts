@@ -1,4 +1,4 @@
-/** Role grants, access tokens and the audit trail: who gives what, and who sees what. */
+/** Tests role grants, access tokens and the audit trail: who may grant a role, and who sees which events. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
@@ -233,7 +233,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       const token = world.operator('gone', 'viewer', { kind: 'environment', id: gone.environmentId });
       const kinds = await ids('/v1/audit-events', 'kind', token);
       expect(kinds).toContain('proofgate.control.site.delete');
-      // A filter narrows; it does not widen.
+      // A filter narrows the result; it never widens it.
       const foreign = await world.expect(200, 'GET', `/v1/audit-events?site_id=${other.siteId}`, {
         token: by.site,
       });

@@ -1,19 +1,19 @@
 /**
- * Who may call what: written down once more, apart from the routes, so that a route whose access somebody changes, or a new
- * one that nobody thought about, fails the test.
+ * Expected permissions, written independently of the routes. The test fails when a route changes its access, or a new route
+ * has no entry.
  */
 import type { Permission } from '../../../src/control/domain/roles.ts';
 
-/** Where the resource of a route lies. */
+/** Level of the route's resource. */
 export type Level = 'installation' | 'environment' | 'fleet' | 'site';
 
 export interface OperatorExpected {
   readonly kind: 'operator';
   readonly permission: Permission;
   readonly level: Level;
-  /** Told of what is not there, or not theirs. */
+  /** Answer for a resource that does not exist or belongs to another scope. */
   readonly absent?: { readonly status: number; readonly code: string };
-  /** A workload with its own word may too; the handler looks at it. */
+  /** Workload credentials are accepted too; the handler checks them. */
   readonly orWorkload?: true;
 }
 
@@ -21,9 +21,9 @@ export interface OperatorExpected {
   readonly kind: 'operator';
   readonly permission: Permission;
   readonly level: Level;
-  /** Told of what is not there, or not theirs. */
+  /** Answer for a resource that does not exist or belongs to another scope. */
   readonly absent?: { readonly status: number; readonly code: string };
-  /** A workload with its own word may too; the handler looks at it. */
+  /** Workload credentials are accepted too; the handler checks them. */
   readonly orWorkload?: true;
 }
 
@@ -43,7 +43,7 @@ const scoped = (level: Level): Expected => ({
   absent: { status: 422, code: 'scope_invalid' },
 });
 
-/** By method and path as the app knows them. HEAD goes with GET. */
+/** By method and path, as registered in the app. HEAD has the entry of GET. */
 export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /healthz': anybody,
   'GET /readyz': anybody,
@@ -161,7 +161,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/targets/self/bundles/:revision/:file': target,
 };
 
-/** What each role may, as docs/control.md says it. */
+/** Permissions of each role, as in docs/control.md. */
 export const ROLE_PERMISSIONS: { readonly [role: string]: readonly Permission[] } = {
   viewer: ['read'],
   approver: ['read', 'decide_enrollments'],
@@ -177,7 +177,7 @@ const DEFINITION = {
 };
 const SITE_SCOPE = { kind: 'site', id: 'inside' };
 
-/** Bodies of the right shape: shape is looked at before permissions. */
+/** Bodies of valid shape, because the shape is checked before permissions. */
 export const BODIES: { readonly [route: string]: unknown } = {
   'POST /v1/environments': { name: 'x' },
   'PATCH /v1/environments/:environment_id': { name: 'x' },
@@ -259,7 +259,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
   'POST /v1/access-tokens': { name: 'x', role: 'viewer', scope: SITE_SCOPE },
 };
 
-/** Queries that a route cannot be asked without. */
+/** Required queries. */
 export const QUERIES: { readonly [route: string]: string } = {
   'DELETE /v1/sites/:site_id/blocked-subjects': '?issuer=x&subject=x',
 };

@@ -1,6 +1,6 @@
 /**
- * Every route that the app has, asked by every role at every scope: what the app answers against a table of its own. A hook
- * behind the permission check answers for whoever comes so far, so that nothing is changed on the way.
+ * Calls every route of the app with every role at every scope, and compares the answers with an independent table. A hook
+ * after the permission check answers permitted requests, so that they change nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { INSTALLATION, ROLES, type Scope } from '../../../src/control/domain/roles.ts';
@@ -22,7 +22,7 @@ const PROBE = { 'x-probe': 'permission' };
 let world: ApiWorld;
 /** Values of path parameters. */
 let names: { readonly [parameter: string]: string } = {};
-/** Where roles are granted: what each scope covers. */
+/** Scopes of role grants, and the levels that each covers. */
 let scopes: readonly { readonly name: string; readonly scope: Scope; readonly covers: readonly Level[] }[] =
   [];
 
@@ -75,13 +75,13 @@ beforeAll(async () => {
     { name: 'another environment', scope: { kind: 'environment', id: sibling.environmentId }, covers: [] },
     { name: 'another fleet', scope: { kind: 'fleet', id: textIn(fleet, 'fleet_id') }, covers: [] },
     { name: 'another site', scope: { kind: 'site', id: sibling.siteId }, covers: [] },
-    // A name of one kind is none of another.
+    // An ID of another kind matches nothing.
     { name: 'a fleet named as the site', scope: { kind: 'fleet', id: inside.siteId }, covers: [] },
   ];
 });
 afterAll(() => world.close());
 
-/** A source, a policy, an enrollment and a key of the site. */
+/** Creates a source, a policy, an enrollment and a key of the site. */
 async function enrolled(siteId: string): Promise<{ readonly [parameter: string]: string }> {
   const source = sourceRow(siteId);
   const policy = policyRow(source, 'billing');
@@ -98,7 +98,7 @@ async function enrolled(siteId: string): Promise<{ readonly [parameter: string]:
   return { source_id: source.id, policy_id: policy.id, enrollment_id: enrollment.id, key_id: key.keyId };
 }
 
-/** As `METHOD /path`, HEAD left out. */
+/** As `METHOD /path`, without HEAD. */
 function routesOfApp(): readonly string[] {
   return world.routes
     .flatMap(({ method, url }) => [method].flat().map((name) => `${name} ${url}`))

@@ -1,4 +1,4 @@
-/** What keeps the API from being abused: limits, other origins, slow clients; and what keeps secrets from leaving it. */
+/** Tests protection of the API: limits, foreign origins, slow clients, and secrets that must not leave it. */
 
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -30,7 +30,7 @@ function repeat(times: number, ask: () => Promise<Answer>): Promise<readonly Ans
   return Promise.all(Array.from({ length: times }, ask));
 }
 
-/** So many that they cannot all fall into windows of their own, however slow the machine is. */
+/** So many that they cannot all fall into separate windows, even on a slow machine. */
 const BURST = 60;
 
 describe('limits', () => {
@@ -90,7 +90,7 @@ describe('limits', () => {
     const another = await world.call('GET', '/v1/sites', { token: 'guess-5' });
     expect(another).toMatchObject({ status: 429, code: 'rate_limited' });
     expect(Number(another.headers['retry-after'])).toBeGreaterThan(1);
-    // Nor are targets: whoever shares their address could keep them from revocations and statements.
+    // Targets are not limited by address: a client at the same address could otherwise delay their revocations and statements.
     expect((await world.call('GET', '/v1/sites')).status).toBe(200);
     expect((await world.call('GET', '/test/self', { token: 'fake-target-token' })).status).toBe(200);
     expect((await world.call('GET', '/test/self', { token: 'guess-6' })).status).toBe(429);
@@ -214,7 +214,7 @@ describe('secrets', () => {
       expect(seen.includes(token)).toBe(false);
       expect(seen.includes(token.slice(4))).toBe(false);
     }
-    // The search looks where tokens would be: their hashes are there.
+    // The search covers the places where tokens would be: it finds their hashes.
     const kept = stored.join('\n');
     for (const token of tokens.slice(1, 2).concat(tokens.slice(3))) expect(kept).toContain(tokenHash(token));
   });
@@ -242,7 +242,7 @@ describe('secrets', () => {
 });
 
 describe('connections', () => {
-  /** Sends the bytes and nothing more. @returns what comes until the other side closes */
+  /** Sends exactly these bytes. @returns what arrives until the server closes the connection */
   function raw(port: number, text: string): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect({ host: '127.0.0.1', port }, () => socket.write(text));
@@ -287,7 +287,7 @@ describe('connections', () => {
     }
   });
 
-  /** Waits until it is told to stop, and says so. */
+  /** A handler that waits for its abort signal and reports it. */
   const extend: ApiWorldOptions['extend'] = (app) => {
     app.get('/test/wait', { config: { access: { kind: 'public' } } }, async (request) => {
       const signal = longPollSignal(app, request);

@@ -13,7 +13,7 @@ import {
   textIn,
 } from './api-fixture.ts';
 
-/** What is left of a site that was used: ended policies, keys and sources, and what was published. */
+/** Leaves the records of a used site: ended policies, keys and sources, and published documents. */
 async function leaveTracesIn(store: ControlStore, siteId: string): Promise<void> {
   const source = sourceRow(siteId);
   const policy = { ...policyRow(source, 'c'), state: 'deleted' as const };
@@ -48,7 +48,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     await kind.stop();
   });
 
-  /** What the site's publisher has not seen yet, as `kind reference`. */
+  /** Changes that the publisher of the site has not read yet, as `kind reference`. */
   async function pendingChanges(siteId: string): Promise<readonly string[]> {
     const rows = await world.store.read((tx) => tx.changes.pending(siteId, 1000));
     return rows.map(({ kind, reference }) => `${kind} ${reference}`.trim());
@@ -260,7 +260,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         expect(await tx.signingKeys.ofSite(siteId)).toEqual([]);
         expect(await tx.distribution.freshness(siteId)).toBeUndefined();
         expect(await tx.sources.ownerOfAudience(`audience of ${siteId}`)).toBeUndefined();
-        // A site of the same name would go on refusing them.
+        // A new site of the same name would still reject these keys.
         expect(await tx.keys.publicKeyWasRevoked(siteId, 'revoked-thumbprint')).toBe(true);
       });
       expect(await pendingChanges(siteId)).toEqual([]);
@@ -280,7 +280,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       body: { name: 'ci', role: 'viewer', scope },
     });
     const remove = () => world.call('DELETE', `/v1/sites/${siteId}`, { ifMatch: 1 });
-    // What is granted on a site is taken back before it goes, so that it never holds on a later one.
+    // Role grants on a site must be revoked before its deletion, so that they never apply to a later site.
     expect((await remove()).code).toBe('still_in_use');
     await world.expect(204, 'DELETE', `/v1/role-grants/${textIn(grant, 'role_grant_id')}`);
     expect((await remove()).code).toBe('still_in_use');

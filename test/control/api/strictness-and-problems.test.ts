@@ -1,4 +1,4 @@
-/** What is the same for every resource: how requests are taken apart, and how failures are told. */
+/** Tests what all resources share: strict parsing of requests, and problem responses. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
@@ -7,7 +7,7 @@ import { VersionConflictError } from '../../../src/control/store/repositories/re
 import { databaseKinds } from '../store/databases.ts';
 import { type Answer, ApiWorld, type Asked, type Shop, SITE_BODY, send, textIn } from './api-fixture.ts';
 
-/** What the store and the services throw. */
+/** Errors that the store and the services throw. */
 const FAULTS: { readonly [name: string]: Error } = {
   unique: new ConstraintError('unique', 'environment_name_key'),
   reference: new ConstraintError('reference', 'fleet_environment_fkey'),
@@ -186,7 +186,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       'the unused method $method with $what: 405',
       async ({ method, asked }) => {
         const { text } = asked;
-        // Node's client sends no length of its own with these methods.
+        // With these methods Node's client sends no Content-Length by itself.
         const length: { [name: string]: string } =
           text === undefined ? {} : { 'content-length': `${text.length}` };
         const headers = { authorization: `Bearer ${world.root}`, ...asked.headers, ...length };

@@ -1,4 +1,4 @@
-/** What is the same for every resource: versions, creations that come twice, pages. */
+/** Tests what all resources share: versions, idempotent creation, pagination. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { databaseKinds } from '../store/databases.ts';
 import { type Answer, ApiWorld, itemsOf, type Shop, textIn } from './api-fixture.ts';
@@ -87,7 +87,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       const again = await world.expect(201, 'POST', path, asked);
       const { token, ...view } = first.json;
       expect(token).toMatch(/^pgt_/);
-      // What is shown once is not kept.
+      // Control does not store a token that it shows once.
       expect(again.json).toEqual(view);
       expect(again.headers.location).toBe(first.headers.location);
       expect(again.headers['idempotency-replayed']).toBe('true');

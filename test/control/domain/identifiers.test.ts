@@ -36,7 +36,7 @@ it('IDs sort by the moment they were made, as bytes', () => {
 it('IDs of one moment differ, in all of their random part', () => {
   const ids = Array.from({ length: 10_000 }, () => newId('derivedKey', MAX_MS));
   expect(new Set(ids).size).toBe(ids.length);
-  // 48 bits are ten characters, less two bits, before them two that are always zero.
+  // 48 bits fill ten characters except for two bits; two zero bits precede them.
   expect(new Set(ids.map((id) => id.slice(0, 'dk_'.length + 9))).size).toBe(1);
   for (let at = 'dk_'.length + 11; at < 'dk_'.length + 26; at++) {
     expect(new Set(ids.map((id) => id[at])).size).toBe(32);

@@ -1,4 +1,6 @@
-/** Every state with every event, against tables written from the specification ("States and transitions") and the design. */
+/**
+ * Tests every state with every event, against tables written from the specification ("States and transitions") and the design.
+ */
 import { describe, expect, it } from '@jest/globals';
 import {
   ENROLLMENT_MACHINE,
@@ -20,7 +22,7 @@ import {
   SOURCE_MACHINE,
 } from '../../../src/control/domain/source.ts';
 
-/** `from event to`, a line each; whatever is not listed is refused. */
+/** One `from event to` a line; all other transitions are rejected. */
 const TABLES: readonly {
   readonly machine: Machine<string, string>;
   readonly states: string;

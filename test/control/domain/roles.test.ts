@@ -1,4 +1,4 @@
-/** Every role, permission, scope and place. */
+/** Tests every role, permission, scope and place. */
 import { describe, expect, it } from '@jest/globals';
 import {
   type HeldRole,
@@ -24,7 +24,7 @@ const HOLDS: { readonly [R in Role]: readonly Permission[] } = {
   admin: ['read', 'decide_enrollments', 'operate', 'administer'],
 };
 
-/** env_1 has flt_1 (site-1, site-2) and flt_2 (site-3); env_2 has flt_3 (site-4). */
+/** env_1 contains flt_1 (site-1, site-2) and flt_2 (site-3); env_2 contains flt_3 (site-4). */
 const PLACES: { readonly [name: string]: Place } = {
   installation: {},
   env_1: { environmentId: 'env_1' },
@@ -45,7 +45,7 @@ const COVERED: readonly (readonly [Scope, readonly string[]])[] = [
   [{ kind: 'fleet', id: 'flt_1' }, ['flt_1', 'site-1', 'site-2']],
   [{ kind: 'fleet', id: 'flt_2' }, ['flt_2', 'site-3']],
   [{ kind: 'site', id: 'site-1' }, ['site-1']],
-  // One kind's ID is nothing as another's; an empty ID is nobody's.
+  // An ID of another kind matches nothing, nor does an empty ID.
   [{ kind: 'fleet', id: 'env_1' }, []],
   [{ kind: 'site', id: 'flt_1' }, []],
   [{ kind: 'environment', id: '' }, []],

@@ -1,6 +1,6 @@
 /**
- * A small Auth Site that moves by the domain's functions alone: sources with revisions, policies, enrollments, keys, a
- * clock. Each step is what a service does in one transaction; what the domain refuses leaves everything as it was.
+ * A model of a small Auth Site that changes only through the domain's functions: sources with revisions, policies,
+ * enrollments, keys, a clock. A step is what a service does in one transaction; a rejected step changes nothing.
  */
 import {
   ENROLLMENT_MACHINE,
@@ -56,7 +56,7 @@ export interface Key {
   status: 'active' | 'revoked';
 }
 
-/** What a submission or approval came to, with what was so when it was asked. */
+/** Result of a submission or approval, with the state at the time of the request. */
 export interface Verdict {
   readonly refusal: string | undefined;
   readonly policyState: PolicyState;
@@ -88,7 +88,7 @@ export class SiteModel {
     this.revisions.push({ source: this.#sources++, number: 1, state: 'draft' });
   }
 
-  /** A new draft beside what there is. */
+  /** Adds a draft revision. */
   addRevision(of: Revision): void {
     const number = this.ofSource(of).length + 1;
     this.revisions.push({ source: of.source, number, state: 'draft' });
@@ -180,7 +180,7 @@ export class SiteModel {
   revoke(key: Key, blocksSubject: boolean): void {
     const state = keyStateAt(key.status, key.enrollment.keyExpiresAtSeconds, this.nowSeconds);
     const { publicKey, policy } = key.enrollment;
-    // An expired key stays so; its public key is refused all the same, once.
+    // An expired key stays expired; its public key is banned, once.
     const isBan = state === 'expired' && !this.revokedKeys.has(publicKey);
     if (!isBan && move(KEY_MACHINE, state, 'revoke').kind === 'refused') return;
     for (const other of this.keys.filter(({ enrollment }) => enrollment.publicKey === publicKey)) {
@@ -217,7 +217,7 @@ export class SiteModel {
     return refusal !== undefined;
   }
 
-  /** Public keys that enrolled, or wait, with a token, but for one. */
+  /** Public keys with an issued or pending enrollment for the token, except one. */
   keysOf(token: Token, except?: string): ReadonlySet<string> {
     const rows = this.enrollments.filter(
       (row) => row.token.name === token.name && (row.state === 'issued' || row.state === 'pending_approval'),

@@ -1,6 +1,6 @@
 /**
- * Random walks over a site: whatever comes in whatever order, what must hold holds after each step. The conditions are
- * written from the specification and look at the model, not at the domain's answers. The seed of a run is in its failure.
+ * Random walks over a site: every invariant holds after each step, in any order of events. The invariants follow the
+ * specification and read the model, not the domain's answers. A failure shows the seed of its run.
  */
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -13,7 +13,7 @@ const RUNS = 6000;
 
 type Step = (site: SiteModel) => void;
 
-/** One of what there is, by a number that knows nothing of it; nothing happens when there is none. */
+/** Selects an existing item by any number; does nothing when there is none. */
 const on =
   <T>(list: (site: SiteModel) => readonly T[], at: number, act: (site: SiteModel, item: T) => void): Step =>
   (site) => {
@@ -34,7 +34,7 @@ const sourceStep = fc.tuple(which, fc.constantFrom(...SOURCE_EVENTS)).map(([at, 
   ),
 );
 
-/** Draft to active in one go: single events seldom get so far. */
+/** Draft to active in one step, because single random events seldom get that far. */
 const activation = which.map((at) =>
   on(
     (site) => site.revisions,
@@ -157,7 +157,7 @@ const FINAL: ReadonlySet<string> = new Set([
   'key expired',
 ]);
 
-/** State of everything there is, in an order that only grows. */
+/** The states of all items, in an append-only order. */
 function statesOf(site: SiteModel): readonly (readonly string[])[] {
   return [
     site.revisions.map(({ state }) => `source ${state}`),
@@ -169,7 +169,7 @@ function statesOf(site: SiteModel): readonly (readonly string[])[] {
   ];
 }
 
-/** As `expect`, which is too slow for a million of them. */
+/** Like `expect`, which is too slow for a million calls. */
 function must(holds: boolean, what: string): void {
   if (!holds) throw new Error(`does not hold: ${what}`);
 }
@@ -190,14 +190,14 @@ function checkKeys(site: SiteModel): void {
     const { acceptedAtSeconds, keyExpiresAtSeconds, token, policy: of, publicKey } = enrollment;
     must(keyExpiresAtSeconds <= token.expiresAtSeconds, 'no key outlives its token');
     must(keyExpiresAtSeconds <= acceptedAtSeconds + of.maxKeyLifetimeSeconds, 'no key outlives its policy');
-    // Nothing is granted by a source alone: behind each key are a policy and a submission that was accepted.
+    // A source alone grants nothing: each key has a policy and an accepted submission.
     must(site.policies.includes(of) && issued.includes(enrollment), 'policy and accepted submission');
     const lives = status === 'active' && site.nowSeconds < keyExpiresAtSeconds;
     must(!(lives && site.revokedKeys.has(publicKey)), 'no living key of a revoked public key');
   }
 }
 
-/** What was accepted, and why the rest was not. */
+/** Checks which requests were accepted, and why the others were rejected. */
 function checkVerdicts(site: SiteModel, from: number): void {
   for (const { refusal, policyState, revisionState, ...facts } of site.verdicts.slice(from)) {
     if (refusal === undefined) {

@@ -1,4 +1,6 @@
-/** Manual approval, polling, revocation, and what suspended and retired sources do to those who wait and to keys. */
+/**
+ * Tests manual approval, polling, revocation, and the effect of suspended and retired sources on pending enrollments and keys.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/enrollment-policies-contract.ts';
 import {
@@ -169,7 +171,7 @@ describe('approval', () => {
     await keep({ keys: [] }, world.ms + 1);
     expect(await refusalOf(world.decisions.approve(id, BY))).toBe('token_key_unknown');
     expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
-    // Kept while a clock was ahead: of no use, and replaced by the next fetch.
+    // Stored while a clock was ahead: unusable until the next fetch replaces it.
     await keep(published, world.ms + 31_000);
     expect(await refusalOf(world.decisions.approve(id, BY))).toBe('issuer_keys_unavailable');
     await keep({ keys: [] }, world.ms);
@@ -314,7 +316,7 @@ describe('revocation', () => {
       state: 'issued',
       derived_key: { status: 'revoked' },
     });
-    // Also when nothing of the key is left but that.
+    // The ban remains after the record of the key is pruned.
     world.ms += DEFAULT_RETENTION.endedKeysMs + 2 * 86_400_000;
     await pruneRecords(world.store, world.ms, DEFAULT_RETENTION);
     expect(await refusalOf(world.keys.key(keyIds[0] ?? ''))).toBe('not_found');
@@ -357,7 +359,7 @@ describe('revocation', () => {
     const before = (await world.changesOf()).length;
     const result = await world.keys.revoke(key?.key_id ?? '', { block_subject: true }, BY);
     expect(result).toMatchObject({ key: { status: 'expired' }, revoked_key_ids: [], subject_blocked: true });
-    // No bundle says anything of it.
+    // No bundle lists an expired key, so its revocation changes no bundle.
     expect((await world.changesOf()).length).toBe(before);
     expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('subject_blocked');
     const named = { issuer: policy.verified_issuer, subject };

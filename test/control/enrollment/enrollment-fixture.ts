@@ -1,6 +1,6 @@
 /**
- * Enrollment with everything real but the network's distance: a SQLite store, a cluster's issuer over HTTPS, sources that
- * were validated and activated by asking it, and workloads that hold keys and tokens.
+ * Enrollment fixture with real parts on one machine: a SQLite store, a cluster's issuer over HTTPS, sources that Control
+ * validated and activated, and workloads with keys and tokens.
  */
 import { hash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -69,7 +69,7 @@ export interface Applied extends Workload {
 
 export type OpenStore = (nowMs: () => number) => Promise<ControlStore>;
 
-/** What a world stands on. */
+/** Dependencies of the fixture. */
 interface Ground {
   readonly directory: string;
   readonly open: OpenStore;
@@ -94,13 +94,13 @@ export class EnrollmentWorld {
     this.#plane = this.#planeOn(store);
   }
 
-  /** @param openStore opens the same database again and again; SQLite in a directory of its own unless given */
+  /** @param openStore opens the same database repeatedly; default: SQLite in its own directory */
   static async open(openStore?: OpenStore): Promise<EnrollmentWorld> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-enrollment-'));
     const issuers = await IssuerWorld.start();
     const issuer = await issuers.issuer();
     const open = openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
-    // The clock belongs to a world that is not there yet.
+    // The clock reads the world, which does not exist yet.
     let world: EnrollmentWorld | undefined;
     const store = await open(() => world?.ms ?? START_MS);
     world = new EnrollmentWorld({ directory, open, issuers }, store, issuer);
@@ -108,14 +108,14 @@ export class EnrollmentWorld {
     return world;
   }
 
-  /** As after a kill: nothing of the process is left but the database. */
+  /** Restarts as after a kill: only the database remains. */
   async restart(): Promise<void> {
     await this.store.close();
     this.store = await this.#ground.open(this.nowMs);
     this.#plane = this.#planeOn(this.store);
   }
 
-  /** Another Control on the same database, with nothing shared but that and the master key. */
+  /** A second Control on the same database; it shares only that and the master key. */
   async anotherInstance(): Promise<EnrollmentPlane> {
     const store = await this.#ground.open(this.nowMs);
     this.#otherStores.push(store);
@@ -244,7 +244,7 @@ export class EnrollmentWorld {
     return name;
   }
 
-  /** Until the check has an outcome. */
+  /** Returns when the check has a result. */
   async activate(name: RevisionName, scope = this.scope): Promise<SourceRevisionView> {
     await this.sources.activation.activate(name, scope, BY);
     await this.sources.activation.settled();
@@ -257,7 +257,7 @@ export class EnrollmentWorld {
     return name;
   }
 
-  /** What publishing does when every target has acknowledged: the revision before is replaced. */
+  /** Simulates the publisher after every target has acknowledged: replaces the previous revision. */
   async acknowledge({ sourceId, revision }: RevisionName): Promise<void> {
     await this.store.housekeep(undefined, async (tx) => {
       for (const row of await tx.sources.revisions(sourceId)) {
@@ -350,7 +350,7 @@ export class EnrollmentWorld {
   }
 }
 
-/** As the process puts them together. */
+/** Composes the publishing parts as the process does. */
 export function publishingOf(
   store: ControlStore,
   nowMs: () => number,
@@ -376,7 +376,7 @@ export function ed25519Jwk({ publicKey: { jwk } }: SigningKey) {
   return { kty: jwk.kty, crv: jwk.crv, x: jwk.x };
 }
 
-/** What the workload signs and sends; each part can be another one's. */
+/** The signed submission of a workload, with any part replaced. */
 export function submissionOf(
   { key, policyReference, challenge }: Applied,
   workloadToken: string,
@@ -397,7 +397,7 @@ export function submissionOf(
   };
 }
 
-/** The code that a promise is refused with; fails when it is not. */
+/** The code of the rejection; fails when the promise resolves. */
 export async function refusalOf(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;

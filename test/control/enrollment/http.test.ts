@@ -1,4 +1,4 @@
-/** Sources and enrollment over HTTP, as they are served: statuses, tags, problems, permissions. */
+/** Tests sources and enrollment over HTTP: statuses, ETags, problems, permissions. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
@@ -92,7 +92,7 @@ const sourceBody = (audience: string) => ({
   audience,
 });
 
-/** @returns the path of its revision, active */
+/** @returns the path of its active revision */
 async function activeSource(audience: string): Promise<{ id: string; path: string }> {
   const created = await world.expect(201, 'POST', `/v1/sites/${SITE}/sources`, {
     body: sourceBody(audience),
@@ -104,7 +104,7 @@ async function activeSource(audience: string): Promise<{ id: string; path: strin
   expect((await world.expect(200, 'POST', `${path}/activate`, { body })).json.state).toBe('activating');
   await plane.sources.activation.settled();
   expect((await world.expect(200, 'GET', path)).json.state).toBe('publishing');
-  // What publishing does when no target is left to wait for.
+  // Simulates the publisher when it waits for no target.
   await world.store.housekeep(undefined, async (tx) => {
     const row = await tx.sourceRevisions.find(id, 1);
     if (row === undefined) throw new Error('no revision');
@@ -489,7 +489,7 @@ describe('permissions', () => {
         const [here, elsewhere] = [await call(SITE), await call(OTHER_SITE)];
         expect([route, role, elsewhere.status, elsewhere.code]).toEqual([route, role, 404, 'not_found']);
         expect([route, role, here.code === 'permission_denied']).toEqual([route, role, highest < wanted]);
-        // Nobody was refused for the shape alone: then nothing would be said of their permission.
+        // No request failed validation, which would hide the permission check.
         expect([route, role, here.status]).not.toEqual([route, role, 400]);
       }
     }

@@ -1,4 +1,4 @@
-/** Several Controls on one PostgreSQL: what must happen once happens once, whichever of them is asked. */
+/** Tests several instances of Control on one PostgreSQL: each action happens once, on whichever instance the request arrives. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { EnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
 import { StoreUnavailableError } from '../../../src/control/store/port.ts';
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const instance = (index: number): EnrollmentPlane => instances[index % instances.length] ?? world.plane;
 
-/** A thousand at once may wait too long for ten connections: what says 503 is asked again, as clients do. */
+/** A thousand concurrent requests may time out waiting for ten connections, so this retries after 503, as clients do. */
 async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -43,7 +43,7 @@ test('1,000 concurrent submissions of one challenge make one key', async () => {
       untilAnswered(() => instance(index).workloads.submit(submission)),
     ),
   );
-  // None, when the answer to the one that made the key was lost.
+  // None when the answer to the creating request was lost.
   expect(answers.filter(({ created }) => created).length).toBeLessThanOrEqual(1);
   expect(new Set(answers.map(({ enrollment }) => enrollment.derived_key?.key_id)).size).toBe(1);
   expect(await world.keysOf()).toHaveLength(1);

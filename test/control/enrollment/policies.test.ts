@@ -1,4 +1,4 @@
-/** Enrollment policies: what they may be bound to, what they say, and whom they let in. */
+/** Tests enrollment policies: their bindings, their content, and the workloads that they admit. */
 
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Rev 2 of a source of its own, active; rev 1 is retired by it. */
+/** Creates a source whose revision 2 is active and has retired revision 1. */
 async function superseded(audience: string): Promise<{ first: RevisionName; second: RevisionName }> {
   const first = await world.active({ audience });
   return { first, second: await supersede(first) };

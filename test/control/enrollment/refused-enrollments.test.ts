@@ -1,4 +1,7 @@
-/** What refused challenges and submissions leave: an audit event with code, policy and verified subject, once a minute of a kind. */
+/**
+ * Tests the audit event of a rejected challenge or submission: code, policy and verified subject, at most once a minute for
+ * each kind.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/enrollment-policies-contract.ts';
 import {

@@ -1,4 +1,4 @@
-/** From challenge to key: who gets one, and every way not to. After each refusal no key and no enrollment exists. */
+/** Tests submissions: valid ones get a key, and after each rejection no key and no enrollment exists. */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/enrollment-policies-contract.ts';
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Runs what must be refused, and shows that it left nothing. */
+/** Runs an attempt that must fail, and checks that it left no records. */
 async function refusedWithoutTrace(attempt: () => Promise<unknown>): Promise<string> {
   const before = { keys: await world.keysOf(), enrollments: await world.enrollmentsOf() };
   const code = await refusalOf(attempt());
@@ -75,7 +75,7 @@ describe('challenge', () => {
 
   test('public_key_invalid: small order, off the curve, not canonical, too short', async () => {
     const hostile = [
-      // The identity, a point of order 8, y = p + 1 (the identity once more), no point, 31 bytes.
+      // The identity, a point of order 8, y = p + 1 (the identity again), no point, 31 bytes.
       Buffer.concat([Buffer.from([1]), Buffer.alloc(31)]).toString('base64url'),
       Buffer.from('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05', 'hex').toString(
         'base64url',
@@ -95,7 +95,7 @@ describe('challenge', () => {
   });
 });
 
-/** Each with the code that it is refused with. */
+/** Invalid tokens, each with its error code. */
 const BAD_TOKENS: readonly (readonly [code: string, makeToken: () => string])[] = [
   ['token_malformed', () => 'no token'],
   ['token_algorithm', () => unsigned()],
@@ -206,7 +206,7 @@ describe('submission', () => {
     const applied = await world.challenge(world.workload(policy));
     const token = world.token();
     const before = await world.keysOf();
-    // Half of them the same, half of them with a token of their own.
+    // Half of them share a token; the others have separate tokens.
     const submissions = Array.from({ length: 1000 }, (_, index) =>
       submissionOf(applied, index % 2 === 0 ? token : world.token({ pod: `pod-${index % 20}` })),
     );
@@ -287,7 +287,7 @@ describe('submission', () => {
       const crossed = submissionOf({ ...theirs, policyReference: policy.reference }, token);
       expect(await refusedWithoutTrace(() => world.workloads.submit(crossed))).toBe('signature_invalid');
     }
-    // A token for this site, signed for properly at the other one.
+    // A token for this site, with a valid signature for the other site.
     const theirs = await world.challenge(world.workload(elsewhere, key));
     const lured = submissionOf(theirs, token);
     expect(await refusedWithoutTrace(() => world.workloads.submit(lured))).toBe('token_audience');
@@ -300,7 +300,7 @@ describe('submission', () => {
       world.workloads.submit(submissionOf(applied, makeToken())),
     );
     expect(refused).toBe(code);
-    // Nothing was consumed: the same challenge takes a better token.
+    // The rejection did not consume the challenge: it accepts a better token.
     const { enrollment } = await world.workloads.submit(submissionOf(applied, world.token()));
     expect(enrollment.state).toBe('issued');
   });
@@ -362,7 +362,7 @@ describe('submission', () => {
     await world.sources.validator.validate(second, BY);
     await world.activate(second);
     const rebinding = { ...world.policyCreation(second), source_revision: 2 };
-    // Between the look at the policy and the transaction that accepts.
+    // Changes the policy between its check and the transaction that accepts.
     const keySets = world.cache.keysFor.bind(world.cache);
     world.cache.keysFor = async (...of) => {
       await world.acknowledge(second);
@@ -404,7 +404,7 @@ describe('limits', () => {
     const refused = (): Promise<unknown> => world.workloads.submit(submissionOf(sixth, token));
     expect(await refusedWithoutTrace(refused)).toBe('token_key_limit');
     expect((await world.enroll(workloads[0] ?? sixth, token)).state).toBe('issued');
-    // Another token of the same service account is another five.
+    // A different token of the same service account has a separate limit of five.
     expect((await world.workloads.submit(submissionOf(sixth, world.token()))).enrollment.state).toBe(
       'issued',
     );
@@ -449,7 +449,7 @@ function unsigned(): string {
   return `${header.toString('base64url')}.${payload}.`;
 }
 
-/** HS256 with the public key as its secret. */
+/** A token signed with HS256, with the public key as its secret. */
 function confused(): string {
   const { kid, publicKey } = world.issuer.signer;
   const [, payload = ''] = world.token().split('.');
@@ -471,7 +471,7 @@ test('a P-256 key is not an Ed25519 key', async () => {
   expect(await refusalOf(world.workloads.challenge(forged))).toBe('public_key_invalid');
 });
 
-/** ECDSA signatures come in pairs: with (r, s), (r, n - s) holds too. */
+/** ECDSA signatures are malleable: if (r, s) is valid, so is (r, n - s). */
 function otherSignature(token: string): string {
   const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
   const [header, payload, signature = ''] = token.split('.');

@@ -1,17 +1,17 @@
 /**
- * What an attacker, or a mistake, may enter as an issuer or JWKS URI. `PORT` stands for a port on which every address of the
- * test's machine accepts connections, and counts them.
+ * Issuer and JWKS URIs that an attacker or a mistake could enter. `PORT` is a port on which every address of the test machine
+ * accepts and counts connections.
  */
 import type { FetchFailureCode } from '../../../src/outbound-fetch/fetch-failures.ts';
 
 export interface HostileUrl {
   readonly url: string;
   readonly code: FetchFailureCode;
-  /** What the name service answers for the URL's host, where it is a name. */
+  /** DNS answer for the host, if it is a name. */
   readonly addresses?: readonly string[];
 }
 
-/** One of each range that is not public, and the ends of those whose ends are easily missed. */
+/** One address of each non-public range, and easily missed range ends. */
 export const FORBIDDEN_IPV4 = [
   '0.0.0.0',
   '0.1.2.3',
@@ -64,7 +64,7 @@ export const FORBIDDEN_IPV6 = [
   '::ffff:a9fe:a9fe',
   '::ffff:808:808',
   '::ffff:0:7f00:1',
-  // NAT64, with private and with public addresses in it
+  // NAT64, with embedded private and public addresses
   '64:ff9b::7f00:1',
   '64:ff9b::a9fe:a9fe',
   '64:ff9b::808:808',
@@ -86,7 +86,7 @@ export const FORBIDDEN_IPV6 = [
   '2002:a00:1::1',
   '2002:a9fe:a9fe::1',
   '2002:808:808::1',
-  // AS112, documentation (RFC 9637), segment routing, never assigned
+  // AS112, documentation (RFC 9637), segment routing, unassigned
   '2620:4f:8000::1',
   '3fff::1',
   '3fff:fff::1',
@@ -94,7 +94,7 @@ export const FORBIDDEN_IPV6 = [
   '4000::1',
   '8000::1',
   'e000::1',
-  // unique local, cloud metadata on it, link-local, site-local, multicast
+  // unique local, cloud metadata within it, link-local, site-local, multicast
   'fc00::1',
   'fd00::2',
   'fd00:ec2::254',
@@ -110,7 +110,7 @@ export const FORBIDDEN_IPV6 = [
   '2a00:1450::200:5efe:a00:1',
 ];
 
-/** One address in spellings that some parser reads as an address: none is a URL's canonical one. */
+/** Spellings of one address that some parser accepts. None is the canonical form in a URL. */
 const DISGUISES = [
   '2130706433',
   '0x7f000001',
@@ -151,7 +151,7 @@ const DISGUISES = [
   '[FE80::1]',
 ];
 
-/** What some programs make of a URL is not what others do. */
+/** URLs that programs parse differently. */
 const CROOKED: readonly (readonly [string, FetchFailureCode])[] = [
   ['', 'url_malformed'],
   ['issuer.example', 'url_malformed'],
@@ -215,7 +215,7 @@ const CROOKED: readonly (readonly [string, FetchFailureCode])[] = [
   ['https://127.0.0.1:PORT/keys"', 'url_not_canonical'],
 ];
 
-/** Names, and what a hostile name service says of them. */
+/** Names, and the DNS answers of a hostile name server. */
 const NAMES: readonly (readonly [string, readonly string[]])[] = [
   ['localhost', ['127.0.0.1']],
   ['localhost6', ['::1']],

@@ -1,4 +1,6 @@
-/** A good issuer on an address that is opened for it, traps on all other addresses of this machine, and a record of connections. */
+/**
+ * Fixture with a good issuer on an allowed address, traps on all other addresses of this machine, and a record of connections.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
@@ -16,7 +18,7 @@ import {
   startServiceAccountIssuer,
 } from '../../fakes/service-account-issuer.ts';
 
-/** Loopback as everything else, so that the rest of loopback can stay forbidden while this one is opened. */
+/** A loopback address too, so that the rest of loopback stays forbidden while this one is allowed. */
 export const GOOD_ADDRESS = '127.10.0.1';
 export const GOOD_HOST = 'issuer.example';
 export const AUDIENCE = 'proofgate-shop';
@@ -47,7 +49,7 @@ export class IssuerWorld {
     return issuer;
   }
 
-  /** Trusts the test's CA and may connect to the good address, and to nothing else that is not public. */
+  /** Trusts the test CA and may connect to the good address, but to no other non-public one. */
   fetcher(options: IssuerFetcherOptions = {}): IssuerFetcher {
     const privateCa = readIssuerCa(this.caPem);
     if (privateCa === undefined) throw new Error('the CA of the test is none');
@@ -69,8 +71,8 @@ export function networks(...cidrs: readonly string[]) {
 }
 
 /**
- * Every address that the watched work tries to connect to, as Node itself reports it. Only the watched work: the
- * process runs one test file after another, and a closed gRPC client of an earlier one still tries once more.
+ * Records every address that the watched work tries to connect to, as Node reports it. It ignores other work: a closed gRPC
+ * client of an earlier test file in the same process still retries once.
  */
 export class ConnectionRecord {
   readonly attempts: string[] = [];
@@ -85,7 +87,7 @@ export class ConnectionRecord {
     subscribe('net.client.socket', this.#onSocket);
   }
 
-  /** Runs the work, and records what it and all that it starts connects to. */
+  /** Runs the work, and records its connections and those of everything it starts. */
   watch<Result>(work: () => Result): Result {
     return this.#watched.run(true, work);
   }
@@ -95,7 +97,7 @@ export class ConnectionRecord {
   }
 }
 
-/** Accepts on every address of this machine, counts, and answers nothing. */
+/** Accepts and counts connections on every address of this machine, and never answers. */
 export class Trap {
   accepted = 0;
   receivedBytes = 0;
@@ -113,7 +115,7 @@ export class Trap {
     });
   }
 
-  /** @param port 0 takes any. @param address all of them, IPv6 too, unless one is given */
+  /** @param port 0 selects a free port. @param address default: all, including IPv6 */
   static async listen(port = 0, address = '::'): Promise<Trap> {
     const server = createServer();
     await new Promise<void>((resolve, reject) => {
@@ -133,8 +135,8 @@ export class Trap {
 }
 
 /**
- * Sets variables of the process itself while `work` runs. Tests see a copy of the environment; what Node reads, it reads in
- * the original, which a thread can reach.
+ * Sets variables of the real process environment while `work` runs. Jest gives tests a copy; Node reads the original, which a
+ * worker thread can change.
  */
 export async function withEnvironment(
   variables: { readonly [name: string]: string },

@@ -43,7 +43,7 @@ function newCache(): KeySetCache {
   });
 }
 
-/** What a token that names this key would be told. */
+/** Key lookup result for a token with this key ID. */
 async function ask(cache: KeySetCache, kid: string): Promise<'known' | 'unknown' | 'unavailable'> {
   const lookup = await cache.keysFor(source, kid);
   if (lookup.kind === 'unavailable') return 'unavailable';

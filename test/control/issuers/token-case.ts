@@ -1,4 +1,4 @@
-/** What a case of a token that must be refused is made of. */
+/** Types of a test case for a token that must be rejected. */
 import type { TokenRefusalCode } from '../../../src/control/issuers/token-refusal.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
 import type { IssuerSigner } from '../../fakes/token-signer.ts';

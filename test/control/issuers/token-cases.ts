@@ -1,4 +1,4 @@
-/** Tokens that must be refused, each wrong in one way; a good one is the same call without the change. */
+/** Tokens that must be rejected, each with one fault; the same call without the change makes a valid token. */
 import { type KeyObject, sign } from 'node:crypto';
 import type { TokenRefusalCode } from '../../../src/control/issuers/token-refusal.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
@@ -15,7 +15,7 @@ const withHeader = (what: string, code: TokenRefusalCode, header: TokenRequest['
   make: (world) => good(world, { header: header ?? {} }),
 });
 
-/** The header and payload of a good token as they are, and another signature. */
+/** Keeps the header and payload of a valid token and replaces its signature. */
 function resigned(world: TokenWorld, signature: (input: Buffer) => Buffer | string): string {
   const input = good(world).split('.').slice(0, 2).join('.');
   const bytes = signature(Buffer.from(input));
@@ -88,7 +88,7 @@ function asJson(world: TokenWorld): string {
   return JSON.stringify({ protected: header, payload, signature });
 }
 
-/** 256 bytes take 342 characters, the last of which holds four bits that mean nothing. */
+/** 256 bytes take 342 characters; the last one contains four unused bits. */
 function strayBits(world: TokenWorld): string {
   const token = good(world);
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';

@@ -1,8 +1,8 @@
-/** Tokens with a good signature whose claims are not those that policy and source demand. */
+/** Tokens with a valid signature whose claims violate the policy or the source. */
 import { good, NOW_SECONDS, type TokenCase, withClaims } from './token-case.ts';
 
 const SUBJECT = 'system:serviceaccount:prod:billing';
-/** A Cyrillic а and і, full-width colons, a soft hyphen: what a person takes for the same. */
+/** Cyrillic а and і, full-width colons, a soft hyphen: strings that look the same to a person. */
 const LOOK_ALIKES = [
   'system:serviceaccount:prod:Billing',
   'System:serviceaccount:prod:billing',

@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 const newCache = () => new KeySetCache({ fetcher: world.fetcher(), records, nowMs: () => clock.nowMs });
 
-/** What a token that names this key would be told. */
+/** Key lookup result for a token with this key ID. */
 async function ask(cache: KeySetCache, kid: string): Promise<'known' | 'unknown' | 'unavailable'> {
   const lookup = await cache.keysFor({ sourceId: 'tas_1', revision: 1, jwksUri: issuer.jwksUri }, kid);
   if (lookup.kind === 'unavailable') return 'unavailable';
@@ -64,7 +64,7 @@ describe('10,000 unknown keys in 60 s cause at most 3 fetches', () => {
     expect(issuer.requests.keys).toBeGreaterThanOrEqual(2);
     expect(issuer.requests.keys).toBeLessThanOrEqual(3);
     expect(issuer.requests.discovery).toBe(0);
-    // Who has a good key is served all the while, and the database is not flooded either.
+    // Tokens with a known key still succeed, and the database load stays bounded.
     expect(await ask(cache, issuer.signer.kid)).toBe('known');
     expect(records.loads).toBeLessThanOrEqual(62);
   });

@@ -77,7 +77,7 @@ describe('a cluster’s token is verified', () => {
     await expect(
       jwtVerify(signed, publicKey, { algorithms: [algorithm], currentDate }),
     ).resolves.toBeDefined();
-    // Whatever changes one character of it makes another token, or none.
+    // Changing any one character makes a different or an invalid token.
     const at = Math.floor(signed.length / 2);
     const changed = signed.slice(0, at) + (signed[at] === 'A' ? 'B' : 'A') + signed.slice(at + 1);
     expect((await verify(changed, { keysFor })).kind).toBe('refused');

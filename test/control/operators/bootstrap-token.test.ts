@@ -1,4 +1,4 @@
-/** The first secrets of an installation: whatever dies when, somebody has them, and everybody agrees on them. */
+/** Tests the first secrets of an installation: after a crash at any step, they exist and all instances agree on them. */
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { type DatabaseKind, databaseKinds, type Opener } from '../store/database
 
 class Killed extends Error {}
 
-/** A store whose next mutation dies: before its commit, or right after it. */
+/** A store whose next mutation crashes before or right after its commit. */
 function dyingStore(store: ControlStore, when: 'before' | 'after'): ControlStore {
   return new Proxy(store, {
     get(target, name) {
@@ -139,9 +139,9 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       expect(made).toHaveLength(1);
       expect(await store.read((tx) => tx.operators.keptMasterKeyId())).toBe(made[0]);
       const refused = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
-      // One that looked before there was a key made its own in vain; one that looked later had none to show.
+      // An early instance generated its own key in vain; a later one found the sealed data but had no key.
       for (const { code } of refused) expect(['master_key_mismatch', 'master_key_missing']).toContain(code);
-      // Theirs sealed nothing, so that a copy of the right one can take its place.
+      // Their keys sealed nothing, so a copy of the right key can replace them.
       expect(await readdir(folder)).toHaveLength(1);
     });
 

@@ -1,4 +1,4 @@
-/** Signing in for a command line: a code on a loopback port, exchanged with its verifier. */
+/** Tests sign-in for a command line: a code sent to a loopback port and exchanged with its PKCE verifier. */
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { signInCode } from '../../../src/protocol/sign-in-code.ts';
@@ -29,7 +29,7 @@ function loginQuery(): string {
   return `?${new URLSearchParams({ cli_redirect: REDIRECT, cli_challenge: challenge, cli_state: 'state-1' })}`;
 }
 
-/** The page that asks. */
+/** The confirmation page. */
 function askedPage(): Promise<Page> {
   return world.signIn(browser, 'ada', loginQuery());
 }

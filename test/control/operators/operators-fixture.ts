@@ -1,4 +1,4 @@
-/** A Control over TLS with a real identity provider beside it, and browsers. */
+/** Fixture with a Control over TLS, a real identity provider, and browsers. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import {
   startOidcProvider,
 } from '../../fakes/oidc-provider.ts';
 
-/** Settings as a command line would give them. @param flags each with its values */
+/** Settings as parsed from a command line. @param flags each with its values */
 export function controlSettings(flags: { readonly [flag: string]: readonly string[] }): ControlSettings {
   return settingValues(CONTROL_SETTINGS, new Map(Object.entries(flags)));
 }
@@ -26,9 +26,9 @@ export class OperatorWorld {
   readonly url: string;
   readonly provider: OidcProvider;
   readonly directory: string;
-  /** Added to the real time. */
+  /** Offset from the real time. */
   aheadMs = 0;
-  /** Lines of Control's log. */
+  /** Log lines of Control. */
   readonly log: string[] = [];
   readonly #certificates: TestCertificates;
   readonly #browsers: Browser[] = [];
@@ -88,7 +88,7 @@ export class OperatorWorld {
     await rm(this.directory, { recursive: true });
   }
 
-  /** Whose certificates everything here has. PEM. */
+  /** CA of all certificates here, as PEM. */
   get ca(): string {
     return this.#certificates.ca.cert;
   }
@@ -103,12 +103,12 @@ export class OperatorWorld {
     return (await readFile(join(this.directory, 'bootstrap-token'), 'utf8')).trim();
   }
 
-  /** Signs in at the provider, as a person does. @returns Control's answer to the callback, not followed */
+  /** Signs in at the provider like a person. @returns the answer of Control to the callback; redirects are not followed */
   async signIn(browser: Browser, name: string, query = ''): Promise<Page> {
     return browser.visit(await this.callbackUrl(browser, name, query));
   }
 
-  /** Up to the redirect back to Control, which is not followed. */
+  /** Signs in up to the redirect back to Control, which it does not follow. */
   async callbackUrl(browser: Browser, name: string, query = ''): Promise<string> {
     const begun = await browser.visit(`${this.url}/auth/login${query}`);
     return this.throughProvider(browser, begun, name);

@@ -1,4 +1,4 @@
-/** Whose credentials are whose, over a real database. */
+/** Tests the owners of credentials with a real database. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { newId } from '../../../src/control/domain/identifiers.ts';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
@@ -199,7 +199,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       { sessionCookie: token },
       { sessionCookie: '' },
       { sessionCookie: newToken('session') },
-      // A header that says nothing is not mended by a cookie.
+      // A valid cookie does not make up for an invalid header.
       { authorization: 'Bearer x', sessionCookie: newToken('session') },
     ];
     for (const credentials of refused) expect(await refusal(credentials)).toBe('authentication_required');

@@ -1,4 +1,4 @@
-/** What a session is good for, and for how long. */
+/** Tests the permissions and the lifetime of a session. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from '../../fakes/browser.ts';
 import { type ApiCall, callApi } from '../../main/control/control-program.ts';
@@ -31,7 +31,7 @@ function sessionPage(): Promise<Page> {
   return browser.visit(`${world.url}/v1/session`, { method: 'GET', headers: { accept: 'application/json' } });
 }
 
-/** A change that an admin may make, from a page of ours unless `headers` say otherwise. */
+/** A change that an admin may make, sent from our own origin unless `headers` says otherwise. */
 function makeEnvironment(name: string, headers: { readonly [name: string]: string } = {}) {
   const cookie = `${SESSION_COOKIE}=${browser.cookie(world.url, SESSION_COOKIE)}`;
   return api({ method: 'POST', path: '/v1/environments', body: { name }, headers: { cookie, ...headers } });
@@ -128,7 +128,7 @@ describe('a session', () => {
     expect(left.status).toBe(204);
     expect(browser.cookie(world.url, SESSION_COOKIE)).toBeUndefined();
     expect(await api({ path: '/v1/session', token })).toMatchObject({ status: 401 });
-    // Nothing to leave is no fault.
+    // Sign-out without a session is no error.
     expect((await browser.visit(`${world.url}/auth/logout`, { method: 'POST' })).status).toBe(204);
   });
 
@@ -195,7 +195,7 @@ describe('what changes something', () => {
     const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
     const make = { method: 'POST', path: '/v1/environments', token };
     expect(await api({ ...make, body: { name: 'by-session-token' } })).toMatchObject({ status: 201 });
-    // The header is what counts: a cookie beside it does not take its place.
+    // The header takes precedence: a valid cookie does not replace it.
     const cookie = `${SESSION_COOKIE}=${token}`;
     const spoiled = { ...make, token: `${token.slice(0, -1)}~`, headers: { cookie, origin: world.url } };
     expect(await api({ ...spoiled, body: { name: 'by-neither' } })).toMatchObject({ status: 401 });

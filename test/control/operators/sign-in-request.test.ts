@@ -1,4 +1,4 @@
-/** Where a sign-in may lead to: never to another site. */
+/** Checks that a sign-in never redirects to another site. */
 import { describe, expect, test } from '@jest/globals';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { browserCookies } from '../../../src/control/operators/browser-cookies.ts';

@@ -1,4 +1,4 @@
-/** Signing in with OpenID Connect, against a real provider. */
+/** Tests sign-in with OpenID Connect against a real provider. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Browser, formOf, type Page } from '../../fakes/browser.ts';
 import { newSigningJwk } from '../../fakes/oidc-provider.ts';
@@ -7,7 +7,7 @@ import { OperatorWorld } from './operators-fixture.ts';
 const SESSION_COOKIE = '__Host-proofgate_session';
 const SIGN_IN_COOKIE = '__Host-proofgate_sign_in';
 
-/** What refused, in the words of the OAuth library. */
+/** Rejection text with the error code of the OAuth library. */
 const NONCE = 'its answer does not hold (OAUTH_JWT_CLAIM_COMPARISON_FAILED)';
 const RESPONSE = 'its answer does not hold (OAUTH_INVALID_RESPONSE)';
 const CODE = 'it answered invalid_grant';
@@ -30,7 +30,7 @@ function api(page: Page): { readonly [member: string]: unknown } {
   return JSON.parse(page.body);
 }
 
-/** A problem for programs, whatever a browser would be shown. */
+/** Requests the problem in the form for programs instead of the page for browsers. */
 function visitAsProgram(from: Browser, url: string): Promise<Page> {
   return from.visit(url, { method: 'GET', headers: { accept: 'application/json' } });
 }
@@ -94,7 +94,7 @@ describe('signing in', () => {
 });
 
 describe('a sign-in is refused, and no session begins', () => {
-  /** @param why in the problem's detail, so that it is this check that refused */
+  /** @param why text in the problem's detail, which identifies the failed check */
   async function expectRefused(page: Page, status: number, code: string, why?: string): Promise<void> {
     expect(api(page)).toMatchObject({ status, code, ...(why === undefined ? {} : { detail: why }) });
     expect(browser.cookie(world.url, SESSION_COOKIE)).toBeUndefined();
@@ -229,7 +229,7 @@ test('a token that another key signed is refused', async () => {
   try {
     const person = other.browser();
     const callback = await other.callbackUrl(person, 'ada');
-    // The key's name is right, the key is another's.
+    // The key ID matches, but the key is a different one.
     const { kty, n, e, kid, alg, use } = newSigningJwk('provider-key') as {
       readonly [member: string]: string;
     };

@@ -1,4 +1,4 @@
-/** Control's side of distribution as targets meet it: the publisher and the target's routes, over real HTTP. */
+/** The distribution endpoint of Control, as targets use it: the publisher and the target routes over real HTTP. */
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createControlApp } from '../../../src/control/api/app.ts';
@@ -55,7 +55,7 @@ export class ControlServer {
   readonly url: string;
   readonly distribution: Distribution;
   readonly publisher: Publisher;
-  /** Faults that the publisher or the distribution told of. */
+  /** Errors that the publisher or the distribution reported. */
   readonly faults: unknown[];
   readonly #close: () => Promise<void>;
 
@@ -70,7 +70,7 @@ export class ControlServer {
     this.#close = close;
   }
 
-  /** @param port the same as before, where targets are to find it again */
+  /** @param port the previous port, so that targets find a restarted server */
   static async start({ store, signingKeys, clock }: ControlWorld, port = 0): Promise<ControlServer> {
     const faults: unknown[] = [];
     const { nowMs } = clock;
@@ -111,7 +111,7 @@ export class ControlServer {
 }
 
 const LOOK_AGAIN_MS = 10;
-/** Below the tests' own limit, so that what was waited for is told. */
+/** Below the timeout of the tests, so that the failure names the missing condition. */
 const GIVE_UP_MS = 25_000;
 
 export async function eventually(holds: () => Promise<boolean> | boolean): Promise<void> {

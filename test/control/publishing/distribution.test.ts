@@ -1,4 +1,4 @@
-/** What a target is told, and what comes of what it says. */
+/** Tests the answers to a poll of a target, and the effect of its reports. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
@@ -168,7 +168,7 @@ describe('a poll', () => {
       await world.addKey('billing');
       await publish();
     }
-    // Documents of megabytes leave room for one.
+    // Large documents leave room for only one in an answer.
     await world.store.housekeep(undefined, async (tx) => {
       for (const step of await tx.distribution.stepsAfter(SITE, 1, 10)) {
         await tx.distribution.pruneSteps(SITE, 0);
@@ -219,7 +219,7 @@ describe('a target that is elsewhere', () => {
       kind: 'answer',
       answer: { revision: 2, whole: { revision: 2, required: true } },
     });
-    // Those who were on ours go on by a link.
+    // Targets on the earlier revision of our chain continue with a link.
     expect(await poll(here)).toMatchObject({ kind: 'answer', answer: { steps: [{ kind: 'link' }] } });
   });
 
@@ -264,7 +264,7 @@ describe('a target that is elsewhere', () => {
     const taken = await position();
     await distribution.acknowledge(target.id, { ...taken, outcome: 'accepted' });
     expect(await shown()).toEqual({ state: 'current', behind_revisions: 0 });
-    // Somebody else with its token; what it says itself a moment later counts.
+    // Another party uses its token; the target's own next report replaces the claim.
     await poll({ revision: 3_000_001, head: OTHER_HEAD });
     expect(await shown()).toMatchObject({ state: 'ahead', ahead_revision: 3_000_001 });
     await poll(taken);
@@ -288,7 +288,7 @@ describe('a site that gets the identifier of a deleted one', () => {
     await publish();
     const old = await poll();
     const stop = new AbortController();
-    // Keeps the memory of the site in use.
+    // Keeps the cached state of the site in use.
     const etag = old.kind === 'answer' ? old.etag : undefined;
     const waiting = distribution.poll(target.id, { wait_seconds: 30 }, etag, stop.signal);
     await detach(world, target.id);

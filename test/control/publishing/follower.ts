@@ -1,4 +1,4 @@
-/** A follower of a site's chain made of the verifier's own parts: opens, judges and applies what the store holds. */
+/** Follows the chain of a site with the verifier's own parts: parses, validates and applies the documents in the store. */
 
 import { prepareStep } from '../../../src/bundle/compile/apply-step.ts';
 import { compileBundle, type LiveSnapshot } from '../../../src/bundle/compile/compile.ts';
@@ -11,7 +11,7 @@ import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
 import { type ControlWorld, SITE } from './publishing-fixture.ts';
 
-/** Tests give many key IDs one key: checking it once is enough. */
+/** Caches imported keys, because tests give many key IDs the same public key. */
 const imported = new Map<string, PublicKey | undefined>();
 function importKey(jwk: PublicJwk): PublicKey | undefined {
   if (!imported.has(jwk.x)) imported.set(jwk.x, importPublicKey(jwk));
@@ -22,7 +22,7 @@ export class Follower {
   readonly #world: ControlWorld;
   readonly #siteId: string;
   snapshot: LiveSnapshot | undefined;
-  /** Kinds of what was taken, in order. */
+  /** Kinds of the applied documents, in order. */
   readonly taken: string[] = [];
 
   constructor(world: ControlWorld, siteId = SITE) {
@@ -30,7 +30,7 @@ export class Follower {
     this.#siteId = siteId;
   }
 
-  /** Takes whatever leads on; a whole bundle only where nothing else does. */
+  /** Applies deltas and links, and a whole bundle only when nothing else applies. */
   async follow(): Promise<LiveSnapshot> {
     for (;;) {
       const next = await this.#nextStep();
@@ -70,7 +70,7 @@ export class Follower {
     this.taken.push(row.kind);
   }
 
-  /** The newest whole bundle, from its files. */
+  /** Loads the newest whole bundle from its files. */
   async whole(): Promise<LiveSnapshot> {
     const { baseRevision } = await this.#world.site(this.#siteId);
     const files = await this.#world.read((tx) => tx.distribution.files(this.#siteId, baseRevision));
@@ -99,7 +99,7 @@ export class Follower {
   }
 }
 
-/** What requests would be decided from, as text to compare: clients with grants, and keys that have not ended. */
+/** The content that decisions use, as comparable text: clients with grants, and keys that have not expired. */
 export function describeSnapshot(
   { keys }: LiveSnapshot,
   clientIds: readonly string[],

@@ -1,4 +1,4 @@
-/** Statements on a timer, and what of published documents is kept. */
+/** Tests periodic freshness statements, and the retention of published documents. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FreshnessIssuer, intervalMs } from '../../../src/control/publishing/freshness.ts';
 import { pruneDocuments } from '../../../src/control/publishing/pruning.ts';
@@ -55,7 +55,7 @@ describe('statements', () => {
       world.clock.seconds - 1,
     ]);
     expect(await issuer.issueDue(3000)).toEqual(['other', SITE]);
-    // A route that is stricter now.
+    // A route with a stricter freshness limit.
     issuer.forget('other');
     expect(await issuer.issueDue(6000)).toEqual(['other', SITE]);
   });

@@ -1,4 +1,4 @@
-/** What a target can do to Control and its neighbours when its token is in other hands. */
+/** Tests what an attacker with the token of a target can do to Control and to other targets. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
@@ -40,7 +40,7 @@ const audits = (kind: string) =>
   world.read((tx) => tx.audit.list({ siteId: SITE, kind, reach: { kind: 'everything' }, limit: 200 }));
 const row = (id: string) => world.read((tx) => tx.targets.find(id));
 
-/** Says that it is on another chain at the newest revision, which only a whole bundle above mends. */
+/** Reports another chain at the newest revision, which only a higher whole bundle can repair. */
 async function claimAnotherChain(target: TestTarget, number: number): Promise<void> {
   const { revision } = await world.site();
   await poll(target, { revision, head: headOf(number) });
@@ -104,14 +104,14 @@ describe('revisions that a target claims', () => {
       world.clock.ms += 60_000;
     }
     const { revision } = await world.site();
-    // Beside it, each bundle that came of it has a revision of its own.
+    // Each bundle published because of these reports also takes a revision.
     expect(revision - before).toBeLessThanOrEqual(1_000_012);
     expect(revision - before).toBeGreaterThan(900_000);
     expect(await claim(revision + 900_000)).toBe('revision_out_of_range');
     expect(await claim(Number.MAX_SAFE_INTEGER)).toBe('revision_out_of_range');
     expect((await world.site()).revision).toBe(revision);
     expect(await row(hostile.id)).toMatchObject({ aheadRevision: Number.MAX_SAFE_INTEGER });
-    // Another target's are its own.
+    // Reports of another target are independent.
     expect(await poll(honest, { revision: revision + 5, head: headOf(2) })).toMatchObject({
       kind: 'not_modified',
     });
@@ -147,7 +147,7 @@ describe('what is kept in memory for a target', () => {
     await claimAnotherChain(honest, 1);
     const whole = await answerOf({});
     for (let number = 0; number < 30; number++) {
-      // The same object: it is put into text once.
+      // The same object, so it is serialized once.
       expect(await answerOf({ revision: 1, head: headOf(number) })).toBe(whole);
       expect(await answerOf({ revision: number + 1 })).toBe(whole);
     }

@@ -1,4 +1,4 @@
-/** Two instances of Control on one PostgreSQL: one publishes, both distribute, the other takes over. */
+/** Tests two instances of Control on one PostgreSQL: one publishes, both distribute, and the other takes over. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';

@@ -1,10 +1,10 @@
-/** Sites with more keys than a bundle holds itself: shards that stay the same bytes, and whole bundles beside deltas. */
+/** Tests sites with more keys than a bundle contains inline: shards that stay byte-identical, and whole bundles beside deltas. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { describeSnapshot, Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
-/** Twelve thousand keys take a busy machine longer than one test usually may. */
+/** Twelve thousand keys take a busy machine longer than the usual test timeout. */
 jest.setTimeout(180_000);
 
 let world: ControlWorld;
@@ -70,11 +70,11 @@ it('only what changed is written again, also by a publisher that begins anew', a
 });
 
 it('what has mostly ended is written again, and neighbours that fit are joined', async () => {
-  // A second half that lives longer, and goes on in the same shards.
+  // A second half that expires later and continues in the same shards.
   const longer = await world.addManyKeys('billing', 4000, 7200);
   await wholeNeeded();
   await publish(newPublisher());
-  // The last shard was not known to have changed: these keys were never published.
+  // The publisher did not know that the last shard had changed: these keys were never published.
   world.clock.ms += 3_600_000;
   await world.addKey('billing', 7200);
   await publish(newPublisher());
@@ -95,7 +95,7 @@ it('changes during the making of a whole bundle go out at once, and are in it', 
   const published: string[] = [];
   const read = store.read.bind(store);
   let reads = 0;
-  // Between the pages that are read for the whole bundle.
+  // Between the page reads of the whole bundle.
   store.read = async (work) => {
     const result = await read(work);
     reads++;
@@ -135,7 +135,7 @@ it('a delta reads no keys but its own, and only the first whole bundle of a publ
   await world.revokeKey(key(0));
   expect(await publisher.publishChanges()).toBe('done');
   expect(rangesRead).toBe(0);
-  // Inside the lock a whole bundle reads nothing again that did not change meanwhile.
+  // Inside the lock, a whole bundle does not read unchanged ranges again.
   await world.putRoute(ORDERS_READ);
   await publish();
   expect(rangesRead).toBe(0);

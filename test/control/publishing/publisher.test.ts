@@ -1,4 +1,4 @@
-/** The job that publishes: what shares a revision, what is tried again, what a thousand waiting targets get. */
+/** Tests the publishing job: which changes share a revision, what it retries, and what a thousand waiting targets receive. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { Agent, request } from 'undici';
 import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/distribution-limits.ts';
@@ -33,7 +33,7 @@ it('the first change goes out by itself, and those that come soon after share a 
   const snapshot = await follower.follow();
   for (const key of keys) expect(snapshot.keys.get(key)).toBeDefined();
   expect((await world.read((tx) => tx.keys.find(first)))?.listedRevision).toBe(2);
-  // Twenty changes within some tens of milliseconds, and a quarter of a second between revisions.
+  // Twenty changes arrive within some tens of milliseconds; revisions are at least a quarter of a second apart.
   expect((await steps(2)).length).toBeLessThan(10);
 });
 
@@ -48,7 +48,7 @@ it('is told of no change and finds it all the same', async () => {
 
 it('a fault is told and tried again, and what was published stays one chain', async () => {
   const housekeep = world.store.housekeep.bind(world.store);
-  // The first transaction with a lock is the change itself; the next two are publications.
+  // The first locked transaction is the change itself; the next two are publications.
   let transactions = 0;
   world.store.housekeep = (lock, work) =>
     housekeep(lock, async (tx) => {
@@ -127,7 +127,7 @@ it.each(['bundle', 'freshness'] as const)('a %s key that is ended signs nothing 
   expect((await published()).kids).not.toContain(kid);
 });
 
-/** Who signed a document. */
+/** Key IDs of the signatures on a document. */
 function kids(document: string): readonly string[] {
   const { signatures } = JSON.parse(document) as { signatures: { protected: string }[] };
   return signatures.map((signature) => {

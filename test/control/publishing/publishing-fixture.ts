@@ -1,4 +1,4 @@
-/** A real store with one site in it, and ways to change what it holds as the services do. */
+/** Fixture with a real store that contains one site, and methods that change it as the services do. */
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ export const ORDERS_READ: RouteContent = {
   resource: 'orders',
 };
 
-/** A clock that tests move. */
+/** A clock that tests advance. */
 export class TestClock {
   ms = START_MS;
   readonly nowMs = (): number => this.ms;
@@ -57,7 +57,7 @@ export class ControlWorld {
     this.signingKeys = new SiteSigningKeys(masterKey);
   }
 
-  /** On SQLite, with a site that has keys, and nothing else. */
+  /** Opens SQLite with a site that has signing keys and nothing else. */
   static async open(clock = new TestClock()): Promise<ControlWorld> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-publishing-'));
     const store = await openSqliteStore({ dataDirectory: directory, nowMs: clock.nowMs });
@@ -66,7 +66,7 @@ export class ControlWorld {
     return world;
   }
 
-  /** Instances of Control that share a database and a master key, with the same site. */
+  /** Opens instances of Control that share a database, a master key and the site. */
   static async instances(stores: readonly ControlStore[], clock: TestClock): Promise<ControlWorld[]> {
     const masterKey = new MasterKey(MasterKey.random());
     const worlds = stores.map((store) => new ControlWorld(store, clock, '', masterKey));
@@ -79,7 +79,7 @@ export class ControlWorld {
     if (this.directory !== '') await rm(this.directory, { recursive: true });
   }
 
-  /** As an operator does with Control stopped. */
+  /** Backs up the directory, as an operator does while Control is stopped. */
   async backUp(): Promise<string> {
     await this.store.close();
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-backup-'));
@@ -130,7 +130,7 @@ export class ControlWorld {
     });
   }
 
-  /** As services do: in the site's lock, with the change recorded and told. */
+  /** Changes the site as services do: in its lock, with the change recorded and notified. */
   async change<T>(work: (tx: Transaction) => Promise<T>, siteId = SITE): Promise<T> {
     return this.store.housekeep({ kind: 'site', siteId }, async (tx) => {
       const result = await work(tx);
@@ -173,7 +173,7 @@ export class ControlWorld {
     });
   }
 
-  /** A route that the site's clients of this subject may call. */
+  /** Stores a route that the site's clients with this subject may call. */
   putRoute({ route_id: routeId, ...definition }: RouteContent, subject = 'client:billing'): Promise<void> {
     const { ms } = this.clock;
     const versioned = { version: 1, createdAtMs: ms, updatedAtMs: ms };
@@ -238,8 +238,8 @@ export class ControlWorld {
   }
 
   /**
-   * Many key IDs with one public key, a millisecond apart, as if the first publication had listed them: not recorded as
-   * changes. @returns their IDs, in order
+   * Adds many key IDs with one public key, a millisecond apart, without recording a change, as if the first publication had
+   * listed them. @returns their IDs, in order
    */
   async addManyKeys(clientId: string, count: number, lifetimeSeconds = 3600): Promise<readonly string[]> {
     const { publicKey } = generateSigningKey('Ed25519');
@@ -253,7 +253,7 @@ export class ControlWorld {
     return rows.map(({ keyId }) => keyId);
   }
 
-  /** Beside the other one in the order of names. @returns its ID */
+  /** Adds a key whose ID sorts next to that of `row`. @returns its ID */
   async addKeyLike(row: RowOf<'derivedKey'>, lifetimeSeconds: number): Promise<string> {
     const keyId = `${row.keyId}x`;
     const { ms, seconds } = this.clock;

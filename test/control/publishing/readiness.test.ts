@@ -1,4 +1,4 @@
-/** What lies between a key and its traffic: each condition by itself, with what blocks it. */
+/** Tests each readiness condition of a key by itself, and the cause that blocks it. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Compile } from 'typebox/compile';
 import { ENROLLED_PROFILE } from '../../../src/api-contract/enrollment-contract.ts';
@@ -50,7 +50,7 @@ async function acknowledge(id = target.id, refusedCode?: string): Promise<void> 
 }
 
 const readinessShape = Compile(KEY_READINESS);
-/** Each condition as `state` or, when it is not satisfied, `state!`. */
+/** Each condition as `state`, or `state!` when it is not satisfied. */
 async function states(keyId: string, targetId?: string): Promise<readonly string[]> {
   const view = await readiness(keyId, targetId);
   expect(view.ready).toBe(view.conditions.every(({ satisfied }) => satisfied));

@@ -1,4 +1,4 @@
-/** The verifier's own refresh client against the publisher, over HTTP: from a change to a snapshot that denies. */
+/** Tests the verifier's refresh client against the publisher over HTTP: from a change to a snapshot that denies. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,10 +33,10 @@ async function signersOf(purpose: SigningPurpose) {
 }
 
 interface Verifier {
-  /** Its state. */
+  /** State directory. */
   readonly directory: string;
   readonly loader: BundleLoader;
-  /** What its whole bundles were fetched with, and what it refused. */
+  /** Events of the bundle loader. */
   readonly told: string[];
   stop(): Promise<void>;
 }
@@ -121,7 +121,7 @@ it('freshness goes on while nothing changes, and stops at a change that cannot b
   const before = freshAsOf();
   world.clock.ms += 7000;
   await eventually(() => freshAsOf() === before + 7);
-  // A route that no bundle can hold: what a service would have refused.
+  // A route that no bundle can contain; a service would reject it.
   await world.putRoute({ ...ORDERS_READ, method: 'not a method' });
   const stuckSinceSeconds = world.clock.seconds;
   world.clock.ms += 60_000;
@@ -133,7 +133,7 @@ it('freshness goes on while nothing changes, and stops at a change that cannot b
   });
   await eventually(() => freshAsOf() === stuckSinceSeconds);
   expect(world.clock.seconds - freshAsOf()).toBe(60);
-  // A revocation still goes out.
+  // A revocation is still published.
   expect(verifier.told.filter((event) => event.includes('refused'))).toEqual([]);
 });
 

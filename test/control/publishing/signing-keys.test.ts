@@ -1,4 +1,4 @@
-/** Keys of a site: sealed, one of each purpose, two signers while one retires. */
+/** Tests the signing keys of a site: sealed, one for each purpose, and two signers while one retires. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { DEFAULT_RETIRING_MS, SiteSigningKeys } from '../../../src/control/publishing/signing-keys.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';

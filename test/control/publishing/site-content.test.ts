@@ -1,4 +1,4 @@
-/** What of a site's rows stands in its bundle, and what a change of them is refused for. */
+/** Tests which rows of a site its bundle contains, and which changes are rejected. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
@@ -17,7 +17,7 @@ const policy = async () => {
   return world.read((tx) => readSitePolicy(tx, site));
 };
 
-/** @returns code and text of the refusal, or undefined */
+/** @returns code and text of the rejection, or undefined */
 const refusal = (): Promise<string | undefined> =>
   world
     .read((tx) => createSiteCheck()(tx, SITE))

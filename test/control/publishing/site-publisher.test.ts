@@ -1,4 +1,4 @@
-/** Publishing one site: whatever happens, following by deltas and links comes to what a whole bundle says. */
+/** Tests publishing of one site: following deltas and links always gives the same result as the whole bundle. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { type Publication, SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
@@ -20,7 +20,7 @@ function newPublisher(): SitePublisher {
   return new SitePublisher(SITE, { store, signingKeys, nowMs: clock.nowMs, onPublished });
 }
 
-/** Until nothing is left to publish. */
+/** Publishes until no change is left. */
 async function publishAll(publisher: SitePublisher): Promise<void> {
   for (;;) {
     const outcome = await publisher.publishChanges();
@@ -91,7 +91,7 @@ describe('what is published', () => {
     const snapshot = await follower.follow();
     expect(snapshot.keys.client('billing')).toBeUndefined();
     expect(snapshot.keys.get(key)).toBeUndefined();
-    // And stay away when the bundle is made again.
+    // They also stay absent after the next whole bundle.
     await world.change((tx) => tx.hierarchy.advance(SITE, { wholeNeeded: 1 }));
     await publishAll(newPublisher());
     expect((await follower.whole()).keys.get(key)).toBeUndefined();
@@ -141,12 +141,12 @@ describe('what is published', () => {
     expect((await follower.follow()).freshAsOfSeconds).toBe(world.clock.seconds);
     world.clock.ms = start + 1000;
     expect(await world.read((tx) => tx.publication.sitesDue(world.clock.ms))).toEqual([SITE]);
-    // As well by an instance that begins with nothing known.
+    // An instance with an empty cache does the same.
     await publishAll(kind === 'delta' ? newPublisher() : publisher);
     const snapshot = await follower.follow();
     expect(snapshot.freshAsOfSeconds).toBe(world.clock.seconds);
     expect(snapshot.expiresAtSeconds).toBe(world.clock.seconds + 30 * 86_400);
-    // It had ended by the clock that was ahead.
+    // The key had expired by the clock that was ahead.
     expect(snapshot.keys.get(key)).toBeDefined();
     expect((await statement()).row?.asOfSeconds).toBe(world.clock.seconds);
     const { revision } = await world.site();

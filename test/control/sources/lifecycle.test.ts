@@ -1,4 +1,4 @@
-/** Trust Anchor Sources from draft to retired, with a real issuer and a real store. */
+/** Tests Trust Anchor Sources from draft to retired, with a real issuer and a real store. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { makeSigner } from '../../fakes/token-signer.ts';
 import { BY, EnrollmentWorld, refusalOf, SITE } from '../enrollment/enrollment-fixture.ts';

@@ -1,4 +1,4 @@
-/** Both databases behind one face: what holds for the store holds on each of them. */
+/** A common interface to both databases, so that each test of the store runs on both. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface OpenOptions {
   readonly report?: ReportIncident;
 }
 
-/** An empty database of its own: what is opened on it again finds what was kept. */
+/** Opens a separate database, empty at first; reopening it finds the stored data. */
 export type Opener = (options?: OpenOptions) => Promise<ControlStore>;
 
 export interface DatabaseKind {
@@ -24,7 +24,7 @@ export interface DatabaseKind {
   stop(): Promise<void>;
 }
 
-/** Each test file starts its own: files run in processes of their own. */
+/** Each test file starts its own databases, because files run in separate processes. */
 export function databaseKinds(): readonly DatabaseKind[] {
   return [sqlite(), postgres()];
 }

@@ -1,4 +1,4 @@
-/** What was acknowledged is there after kill -9: of the process that wrote, and of the database server under it. */
+/** Checks that acknowledged writes survive kill -9 of the writing process and of the database server. */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ async function writeUntilKilled(settings: WriterSettings, kill: (child: Child) =
   return acknowledged(child);
 }
 
-/** Each row with its audit row, and no audit row without its row. */
+/** Expects each row with its audit row, and no audit row without its row. */
 async function expectAllThere(store: ControlStore, siteId: string, names: readonly string[]): Promise<void> {
   const all = { after: undefined, limit: 100_000 };
   const [clients, trail] = await store.read(async (tx) => [
@@ -67,7 +67,7 @@ it('SQLite: the process is killed while it writes', async () => {
     const database = { kind: 'sqlite', dataDirectory } as const;
     names.push(
       ...(await writeUntilKilled({ database, siteId, prefix: `r${round}`, concurrency: 4 }, async (child) => {
-        // While it lives nobody else gets the file.
+        // The running process holds the lock on the file.
         await expect(open()).rejects.toMatchObject({
           name: 'StoreUnavailableError',
           message: expect.stringContaining('another process uses it'),

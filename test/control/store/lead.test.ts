@@ -1,4 +1,4 @@
-/** Background jobs run once: three processes on one PostgreSQL, as seen by a table that they write to. */
+/** Checks that background jobs run once: three processes on one PostgreSQL, observed through a table that they write to. */
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
 import { LEAD_TIMES, type LeadTimes } from '../../../src/control/store/postgres-lead.ts';
 import type { Child } from '../../e2e/harness/child.ts';
@@ -15,7 +15,7 @@ interface Entry {
 const THREE = ['a', 'b', 'c'];
 const TWO = ['a', 'b'];
 const WAIT_MS = 20_000;
-/** Short ones, so that silence is soon noticed. */
+/** Short times, so that tests detect silence soon. */
 const QUICK: LeadTimes = { retryMs: 100, heartbeatMs: 200, answerTimeoutMs: 1000, silenceTimeoutMs: 1500 };
 
 let server: TestPostgresServer;
@@ -46,7 +46,7 @@ async function log(): Promise<readonly Entry[]> {
   return rows.map(({ seq, instance, event }) => ({ seq: Number(seq), instance, event }));
 }
 
-/** Waits until somebody leads who is not among these, and has done so for a while. */
+/** Waits until an instance outside `before` leads and has done so for a while. */
 async function nextLeader(...before: readonly string[]): Promise<string> {
   let found: string | undefined;
   await waitUntil(async () => {
@@ -60,7 +60,7 @@ async function nextLeader(...before: readonly string[]): Promise<string> {
   return found;
 }
 
-/** Who wrote, in the order of their terms. */
+/** The writers, in the order of their terms. */
 function termsOf(entries: readonly Entry[]): readonly string[] {
   return entries.flatMap(({ instance }, at) => (entries[at - 1]?.instance === instance ? [] : [instance]));
 }
@@ -80,7 +80,7 @@ it('one of three leads at any time; kill -9 makes another follow, until none is 
     child(leader).signal('SIGKILL');
     await child(leader).exited;
   }
-  // Each wrote in one piece: nobody wrote between two lines of another.
+  // Terms do not interleave: each instance wrote its lines without interruption.
   const entries = await log();
   expect(termsOf(entries)).toEqual(leaders);
   expect(entries.filter(({ event }) => event === 'begins')).toHaveLength(THREE.length);
@@ -102,9 +102,9 @@ it('a leader whose connection is cut ends its work, and somebody leads again', a
 });
 
 it('a frozen leader loses the lock within 5 s', () => {
-  // The server ends its session, then the next attempt takes the lock.
+  // The server ends the frozen session, then the next attempt takes the lock.
   expect(LEAD_TIMES.silenceTimeoutMs + LEAD_TIMES.retryMs).toBeLessThanOrEqual(5000);
-  // A leader that runs is heard of more than once in that time.
+  // A running leader sends several heartbeats within that time.
   expect(LEAD_TIMES.heartbeatMs * 2).toBeLessThan(LEAD_TIMES.silenceTimeoutMs);
 });
 
@@ -123,9 +123,9 @@ it.each([
     const entries = await log();
     return entries.some(({ instance, event }) => instance === frozen && event === 'ends');
   }, WAIT_MS);
-  // What it had begun to write, and its end: it sees that the connection is gone in its first turn.
+  // At most the write in progress and the end of the term: it detects the lost connection in its first turn.
   expect((await writtenByFrozen()) - before).toBeLessThanOrEqual(3);
-  // From then on it is the other's alone.
+  // From then on only the other instance writes.
   const end = (await log()).findLast(({ instance, event }) => instance === frozen && event === 'ends');
   const later = async () => (await log()).filter(({ seq }) => seq > (end?.seq ?? 0));
   await waitUntil(async () => (await later()).length > 20, WAIT_MS);

@@ -1,15 +1,15 @@
 import { Transaction } from '../../../src/control/store/transaction.ts';
 
 /**
- * Which methods of which repositories are called from now on; and which there are. Queries are written once for two
- * databases, so each has to have run on both.
+ * Records which methods of which repositories are called, and lists all methods. Queries are written once for two databases,
+ * so each must run on both.
  */
 export class MethodRecord {
   readonly known: ReadonlySet<string>;
   readonly #called = new Set<string>();
 
   constructor() {
-    // Repositories touch their database only when they are asked something.
+    // Repositories use their database only in method calls, so none is needed here.
     const unused = {} as ConstructorParameters<typeof Transaction>[0];
     const repositories = Object.values(new Transaction(unused, async () => {}));
     this.known = new Set(

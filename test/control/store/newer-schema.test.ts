@@ -1,4 +1,4 @@
-/** A program that a newer one has been before: it changes nothing, and says so. On both databases. */
+/** Checks that a program does not change a database with a newer schema, and reports it, on both databases. */
 import { describe, expect, it } from '@jest/globals';
 import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
 import { reopenedDatabases } from './reopened-databases.ts';
@@ -29,7 +29,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
     await run("update kysely_migration set name = '0005-other' where name = '0005-token-key'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
     await run("delete from kysely_migration where name = '0005-other'");
-    // It is made only now: with it there already, this would fail.
+    // The missing migration runs only now; a second run of it would fail.
     await opened(open);
   });
 });

@@ -1,4 +1,4 @@
-/** What only PostgreSQL has: several instances on one database, a server that goes away, connections over TLS. */
+/** Tests what is specific to PostgreSQL: several instances on one database, server failures, connections over TLS. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   type ControlStore,
@@ -42,7 +42,7 @@ beforeEach(async () => {
 });
 afterAll(() => Promise.all(opened.splice(0).map((store) => store.close())));
 
-/** Ends every connection of Control, as a failover or an operator would. */
+/** Ends every connection of Control, as a failover or an operator does. */
 async function cutConnections(): Promise<void> {
   await server.query(
     server.urlOf('postgres'),
@@ -66,7 +66,7 @@ describe('several instances', () => {
     const order: string[] = [];
     await mutateSite(one, a.siteId, async () => {
       const same = mutateSite(two, a.siteId, async () => void order.push('same site')).catch(() => {});
-      // Another site, the installation and reads go on while the first site is held.
+      // Other sites, the installation and reads continue while the first site is locked.
       await mutateSite(two, b.siteId, async () => void order.push('other site'));
       await two.housekeep({ kind: 'installation' }, async () => void order.push('installation'));
       await two.read((tx) => tx.sites.find(a.siteId));
@@ -253,7 +253,7 @@ describe('a server that answers and takes no writes', () => {
   });
 });
 
-/** Password, and what would lead to it. */
+/** The password, and parts of the connection string that lead to it. */
 const secretPattern = () => new RegExp(`${server.password}|postgres://|${server.port}`);
 
 function everythingOf(error: unknown): string {
@@ -302,7 +302,7 @@ describe('TLS', () => {
 
   it('is not given up when the server has none: nothing is said but the question', async () => {
     const said: Buffer[] = [];
-    // What a server without TLS answers to an SSLRequest (PostgreSQL's protocol, "SSL Session Encryption").
+    // Answer of a server without TLS to an SSLRequest (PostgreSQL's protocol, "SSL Session Encryption").
     const plain = await startImpostor((socket) => {
       socket.on('data', (bytes) => {
         said.push(bytes);

@@ -1,4 +1,4 @@
-/** Both databases as a program finds them at its start, with statements that change what an earlier one left. */
+/** Both databases as a program finds them at start, with statements that change the data of an earlier run. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ interface ReopenedDatabase {
   readonly run: (statement: string) => Promise<void>;
 }
 
-/** For one test file: made before its tests, removed after them. */
+/** For one test file: created before its tests, removed after them. */
 export function reopenedDatabases(): { readonly [N in 'sqlite' | 'postgres']: ReopenedDatabase } {
   let directory: string;
   let server: TestPostgresServer;

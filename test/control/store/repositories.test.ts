@@ -1,4 +1,4 @@
-/** Every query, on both databases. */
+/** Runs every query on both databases. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { databaseKinds } from './databases.ts';
@@ -47,7 +47,7 @@ describe.each(databaseKinds())('$name', (database) => {
   describe('operators', () => operatorCases(bench));
   describe('audit', () => auditCases(bench));
 
-  // Queries are tested by their services on SQLite only: a new one gets its case here.
+  // Service tests run queries on SQLite only, so each new query needs a case here.
   it('every method of every repository was called', () => {
     expect(record.known.size).toBeGreaterThan(100);
     expect(record.missing).toEqual([]);

@@ -1,4 +1,4 @@
-/** Rows as services would write them; a test says only what matters to it. */
+/** Makes rows as services would write them; a test sets only the members it needs. */
 import { newId } from '../../../src/control/domain/identifiers.ts';
 import type { AuditEntry, ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
@@ -8,14 +8,14 @@ import { NOW_MS } from './databases.ts';
 export const NOW_SECONDS = NOW_MS / 1000;
 export const VERSIONED = { version: 1, createdAtMs: NOW_MS, updatedAtMs: NOW_MS };
 
-/** The store keeps whatever kind it is given: here one that no service writes. */
+/** An audit entry of a kind that no service writes; the store accepts any kind. */
 export function entry(verb: string, siteId?: string): AuditEntry {
   const resource = { kind: 'test', id: verb };
   const kind = `proofgate.control.test.${verb}` as AuditEntry['kind'];
   return { kind, actor: 'bootstrap', resource, place: { siteId } };
 }
 
-/** A mutation that records nothing else. */
+/** A mutation with one generic audit entry. */
 export function mutateSite<T>(
   store: ControlStore,
   siteId: string,
@@ -57,7 +57,7 @@ export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'uid'>
   };
 }
 
-/** A site with what is above it. */
+/** Adds a site with its fleet and environment. */
 export async function addGround(store: ControlStore): Promise<Ground> {
   sites += 1;
   const environmentId = newId('environment', NOW_MS);

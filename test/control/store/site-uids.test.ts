@@ -1,4 +1,7 @@
-/** Migration of audit events from 0.2.4: those of a living site get its uid, those of deleted sites get none. */
+/**
+ * Tests the migration of audit events from 0.2.4: events of existing sites get the site's uid, events of deleted sites get
+ * none.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { NOW_MS } from './databases.ts';
 import { reopenedDatabases } from './reopened-databases.ts';
@@ -6,7 +9,7 @@ import { addGround, entry } from './rows.ts';
 
 const DATABASES = reopenedDatabases();
 
-/** Back to the schema of 0.2.4. */
+/** Reverts the schema to that of 0.2.4. */
 const UNDO = [
   'alter table enrollment drop column token_key_thumbprint',
   'drop index site_uid',

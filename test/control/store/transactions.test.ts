@@ -1,4 +1,4 @@
-/** What a store promises about transactions, on both databases. */
+/** Tests the guarantees of store transactions on both databases. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createOnce } from '../../../src/control/operation.ts';
 import {
@@ -210,7 +210,7 @@ describe.each(databaseKinds())('$name', (database) => {
       const [before, after] = await store.read(async (tx) => {
         const first = await clients(tx, siteId);
         committed = mutateSite(store, siteId, (other) => other.clients.add(clientRow(siteId, 'late')));
-        // With one connection the mutation waits for this read; with several it is committed before the second look.
+        // With one connection the mutation waits for this read; with several it commits before the second read.
         if (database.name === 'postgres') await committed;
         return [first, await clients(tx, siteId)];
       });
@@ -235,7 +235,7 @@ describe.each(databaseKinds())('$name', (database) => {
         seen.push(...namesOf(rows));
         after = rows.at(-1)?.clientId;
         if (rows.length < 2) break;
-        // Before, within and after what was seen.
+        // Before, within and after the rows already seen.
         await add(`0-${page}`, `a-${page}`);
       }
       expect(new Set(seen).size).toBe(seen.length);
@@ -267,7 +267,7 @@ describe.each(databaseKinds())('$name', (database) => {
         await tx.clients.add(clientRow(siteId, 'billing'));
         committed = true;
       });
-      // Anything more would have come before the notice of a later commit.
+      // A later commit's notice arrives after any extra notice would have.
       await mutateSite(store, siteId, async (tx) => {
         tx.notify({ topic: 'site_published', reference: siteId });
       });

@@ -2,9 +2,9 @@ import type { ControlStore } from '../../../../src/control/store/port.ts';
 import type { Transaction } from '../../../../src/control/store/transaction.ts';
 import { addGround, type Ground } from '../rows.ts';
 
-/** What the cases of a repository work on: one store for all of them, a site for each. */
+/** Fixture for the cases of a repository: one store for all of them, one site for each. */
 export interface Bench {
-  /** Reads, read-only as services do it. */
+  /** Runs a read-only transaction, as services do. */
   read<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   ground(): Promise<Ground>;
@@ -21,14 +21,14 @@ export function benchOf(store: () => ControlStore): Bench {
 export const ALL = { after: undefined, limit: 1000 };
 export const EVERYTHING = { kind: 'everything' } as const;
 
-/** Reach of these alone. */
+/** A reach of only these scopes. */
 export const below = (ids: {
   readonly environmentIds?: readonly string[];
   readonly fleetIds?: readonly string[];
   readonly siteIds?: readonly string[];
 }) => ({ kind: 'below', environmentIds: [], fleetIds: [], siteIds: [], ...ids }) as const;
 
-/** The names in a list, page by page. */
+/** Lists the names page by page. */
 export async function pages<T>(
   limit: number,
   list: (page: { readonly after: string | undefined; readonly limit: number }) => Promise<readonly T[]>,

@@ -247,7 +247,7 @@ export function policyCases({ read, write, ground }: Bench): void {
     expect(await lastKeysHere()).toEqual([]);
     await write((tx) => tx.policies.change({ ...policy, version: 2 }, { state: 'active' }, NOW_MS));
     expect(await lastKeysHere()).toEqual([
-      // The shortest life of those that end then.
+      // The shortest lifetime among the keys that expire then.
       { siteId, createdAtMs: NOW_MS - 30_000, expiresAtSeconds: NOW_SECONDS + 200 },
     ]);
     expect(await write((tx) => tx.policies.pruneDeleted())).toBeGreaterThanOrEqual(1);

@@ -93,7 +93,7 @@ export function enrollmentCases({ read, write, ground }: Bench): void {
     await write(async ({ enrollments }) => {
       const states = ['pending_approval', 'issued', 'issued', 'denied', 'expired'] as const;
       for (const [at, state] of states.entries()) {
-        // The second and third are the same key, issued twice.
+        // The second and third enrollment have the same public key, issued twice.
         const thumbprint = at === 2 ? 'key-1' : `key-${at}`;
         await enrollments.add(enrollmentRow(policy, { tokenHash, state, thumbprint }));
       }

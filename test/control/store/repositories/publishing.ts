@@ -194,7 +194,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
     expect(await held()).toEqual({ attached: 2, revision: 0 });
     await write((tx) => tx.propagation.noteTargets([b], { ackedRevision: 3 }));
     expect(await held()).toEqual({ attached: 2, revision: 3 });
-    // What targets say of themselves makes no other version of them; what operators do does.
+    // Reports of targets do not change their version; changes by operators do.
     expect(await version()).toBe(before);
     await write(async (tx) => {
       const row = await tx.targets.find(a);
@@ -233,7 +233,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
     const halfOfDayMs = 43_200_000;
     expect(await due(NOW_MS + halfOfDayMs - 1)).not.toContain(siteId);
     expect(await due(NOW_MS + halfOfDayMs)).toContain(siteId);
-    // From the future: the whole bundle, or what is newest.
+    // With timestamps in the future: the whole bundle, or the newest document.
     expect(await due(NOW_MS - 1)).toContain(siteId);
     await write(async ({ distribution, hierarchy }) => {
       const delta = { ...step, kind: 'delta', head: 'h2', previousHead: 'h1' } as const;
