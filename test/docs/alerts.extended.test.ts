@@ -1,4 +1,4 @@
-/** Prometheus' own parser reads the alert rules. */
+/** Parses the alert rules with Prometheus' own parser. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { CACHE, describeChart } from '../helm/chart.ts';
 import { readText } from './markdown.ts';
 
-/** What Prometheus' own parser finds wrong, a line each. */
+/** Errors of Prometheus' own parser, one a line. */
 function misread(file: string): string {
   const { stderr, stdout } = spawnSync(`${CACHE}/bin/check-rules`, [file], { encoding: 'utf8' });
   return stdout + stderr;

@@ -1,4 +1,4 @@
-/** docs/alerts.yaml uses existing metrics, labels and values, and its run-book links work. */
+/** Checks that docs/alerts.yaml uses existing metrics, labels and values, and that its run-book links work. */
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { REASONS } from '../../src/protocol/reasons.ts';
@@ -23,11 +23,11 @@ const page = readText('docs/enforcement.md');
 interface Metric {
   readonly type: string;
   readonly labels: readonly string[];
-  /** What its row says of values. */
+  /** Words about values in the metric's row. */
   readonly words: readonly string[];
 }
 
-/** As the reference has them, which test/e2e/metrics-reference.test.ts compares with a running verifier. */
+/** Metrics in the reference, which test/e2e/metrics-reference.test.ts compares with a running verifier. */
 const metrics = new Map<string, Metric>(
   tableNamed(page, 'metrics').map(([name, type = '', text]) => [
     codesIn(name)[0] ?? '',
@@ -38,7 +38,7 @@ for (const { name } of createVerifierMetrics(() => undefined).registry.getMetric
   if (/^(?:process|nodejs)_/.test(name)) metrics.set(name, { type: 'gauge', labels: [], words: [] });
 }
 
-/** Of the scrape, and of one of several processes. */
+/** Labels that the scrape adds, and the label of a worker process. */
 const TARGET_LABELS = ['job', 'instance', 'worker'];
 
 interface Selected {

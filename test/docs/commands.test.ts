@@ -1,4 +1,4 @@
-/** Every command, every flag of `ctl`, and every error code of the command line is documented. */
+/** Checks that the documents contain every command, every flag of `ctl`, and every error code of the command line. */
 import { expect, it } from '@jest/globals';
 import { startInProcess } from '../cli/in-process.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
@@ -9,7 +9,7 @@ interface Command {
   readonly flags: readonly string[];
 }
 
-/** From the program's own help, so that a new command needs no change here. */
+/** Read from the program's own help, so that a new command needs no change here. */
 async function commandsBelow(path: readonly string[]): Promise<readonly Command[]> {
   const { exitCode, stdout } = await startInProcess([...path, '--help']).ended;
   expect(exitCode).toBe(0);
@@ -57,7 +57,7 @@ it('docs/ctl.md has every kind that get shows', () => {
   expect(described.toSorted()).toEqual(known.toSorted());
 });
 
-/** The first text in quotes after one of these that is no kind of fault. */
+/** Matches the code argument of these errors, after an optional kind. */
 const RAISED =
   /(?:usageError|new (?:Cli|Operator|Enroll)Error)\(\s*(?:'(?:usage|refused|unreachable|timed_out|pending|internal)',\s*)?'([a-z0-9_]+)'/g;
 const KINDS = ['usage', 'refused', 'pending'];
@@ -74,7 +74,7 @@ it('every code that the command line raises is in a document', () => {
   const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)].map(([, code = '']) => code));
   const lines = filesOfCheckout('docs', '.md').flatMap((file) => readText(file).split('\n'));
   const described = new Set(lines.flatMap(codesIn));
-  // Kinds whose code is not a text; and what commander may say beyond what is known of it.
+  // A matched kind is no code: there the code is not a literal.
   const missing = new Set(raised.filter((code) => !described.has(code) && !KINDS.includes(code)));
   expect(raised.length).toBeGreaterThan(100);
   expect([...missing]).toEqual([]);

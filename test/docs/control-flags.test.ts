@@ -1,4 +1,4 @@
-/** Every flag of `proofgate control` is in docs/control.md, with its default where that is a value. */
+/** Checks that docs/control.md has every flag of `proofgate control`, with its default value. */
 import { expect, it } from '@jest/globals';
 import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
 import { readText } from './markdown.ts';

@@ -1,4 +1,4 @@
-/** Codes, states, events, limits and signed texts in docs/control.md match the code. */
+/** Checks that codes, states, events, limits and signed texts in docs/control.md match the code. */
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/format/bundle-limits.ts';

@@ -1,8 +1,8 @@
-/** docs/workload.yaml with the choices of a user. */
+/** Reads docs/workload.yaml with optional parts turned on. */
 import { readText } from './markdown.ts';
 
 export interface WorkloadChoices {
-  /** Takes away the marks `#|`. */
+  /** Removes the marks `#|`. */
   readonly isCaPrivate?: boolean;
 }
 

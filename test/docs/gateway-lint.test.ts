@@ -1,4 +1,7 @@
-/** docs/gateway-lint.md has every rule as the code has it, with severity and effect; its example of an exception is one. */
+/**
+ * Checks that docs/gateway-lint.md lists every rule with its severity and effect, and that its example of an exception is
+ * valid.
+ */
 import { expect, it } from '@jest/globals';
 import { lintGateway } from '../../src/gateway-lint/lint.ts';
 import { RULES } from '../../src/gateway-lint/rules.ts';

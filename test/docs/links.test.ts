@@ -1,4 +1,7 @@
-/** Links, paths and sections in the documents exist; flags, reasons, metrics and headers of the code are documented. */
+/**
+ * Checks that links, paths and sections in the documents exist, and that flags, reasons, metrics and headers of the code are
+ * documented.
+ */
 import { posix } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
@@ -64,7 +67,7 @@ function headingsOf(document: string): readonly string[] {
   return isInCheckout(document) ? headings(readText(document)) : [];
 }
 
-/** `docs/bundle.md "Content" and "Freshness"`, also over the end of a comment's line. */
+/** Matches citations such as `docs/bundle.md "Content" and "Freshness"`, also across lines of a comment. */
 function citedSections(source: string): readonly { readonly document: string; readonly section: string }[] {
   const text = source.replace(/\n[ \t]*(?:\*|\/\/)?[ \t]*/g, ' ');
   return [...text.matchAll(/(docs\/[\w-]+\.md) ("[^"]+"(?: and "[^"]+")*)/g)].flatMap(
@@ -73,7 +76,7 @@ function citedSections(source: string): readonly { readonly document: string; re
   );
 }
 
-/** Of a row of a table that begins with one, with its value or without. */
+/** The flag at the start of a table row, with or without its value. */
 function flagOf(row: string): string | undefined {
   return /^\| `--([a-z-]+)[ `]/.exec(row)?.[1];
 }
@@ -124,7 +127,7 @@ describe('docs/enforcement.md', () => {
   });
 });
 
-/** Details are types alone: read from the text of their declaration. */
+/** Details exist only as types, so this parses their declaration. */
 function detailsOfReasons(): readonly string[] {
   const [, declaration = ''] = /export interface DetailOf \{([\s\S]*?)\n\}/.exec(
     readText('src/protocol/reasons.ts'),

@@ -1,4 +1,4 @@
-/** Kubernetes objects in the documents and in files to copy from validate against the schemas of every supported version. */
+/** Validates the Kubernetes objects in documents and files to copy against the schemas of every supported version. */
 import { expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { describeChart } from '../helm/chart.ts';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Folders that hold nothing of ours, or data of others. */
+/** Folders without sources of this project, or with data only. */
 const NOT_OURS = new Set(['node_modules', 'dist', '.build', '.cache', '.venv', '.git', 'vectors']);
 
 /** @returns paths below the checkout's root, sorted */
@@ -23,13 +23,13 @@ export function readText(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/** Targets of links that are not to another host, with their line: `docs/cli.md#settings`. */
+/** Targets of relative links, with their line: `docs/cli.md#settings`. */
 export function relativeLinks(markdown: string): readonly string[] {
   const links = [...withoutCodeBlocks(markdown).matchAll(/\]\(([^)\s]+)\)/g)];
   return links.map(([, target = '']) => target).filter((target) => !/^[a-z]+:/.test(target));
 }
 
-/** `test/e2e/envoy-facts-*.test.ts`, `src/cli/`: whatever in a text is a path of the checkout's sources. */
+/** Matches paths of sources in the checkout, such as `test/e2e/envoy-facts-*.test.ts` or `src/cli/`. */
 const SOURCE_PATH =
   /(?<![\w./:@-])(?:src|docs|test|envoy|helm|proto|bundles|bench|demo|scripts|bin)\/[\w./*-]*[\w/*]/g;
 
@@ -37,7 +37,7 @@ export function sourcePaths(text: string): readonly string[] {
   return [...new Set(text.match(SOURCE_PATH) ?? [])];
 }
 
-/** Whether the path, in which `*` stands for a part of a file's name, is there. */
+/** Whether the path exists; `*` matches a part of a file name. */
 export function isInCheckout(path: string): boolean {
   if (!path.includes('*')) return existsSync(join(ROOT, path));
   const folder = dirname(join(ROOT, path));
@@ -49,13 +49,13 @@ export function isInCheckout(path: string): boolean {
   return existsSync(folder) && readdirSync(folder).some((name) => new RegExp(`^${pattern}$`).test(name));
 }
 
-/** Texts of all headings, without marks of code. */
+/** Texts of all headings, without code markup. */
 export function headings(markdown: string): readonly string[] {
   const lines = [...withoutCodeBlocks(markdown).matchAll(/^#{1,6} (.+)$/gm)];
   return lines.map(([, text = '']) => text.replaceAll('`', '').trim());
 }
 
-/** The fragment under which a heading can be linked to. */
+/** The anchor of a heading. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -67,7 +67,7 @@ function withoutCodeBlocks(markdown: string): string {
   return markdown.replace(/^```[\s\S]*?^```/gm, '');
 }
 
-/** The text below a heading, up to the next one of its level or above. @throws Error when there is no such heading */
+/** The text below a heading, up to the next heading of its level or above. @throws Error when there is no such heading */
 export function sectionOf(markdown: string, heading: string): string {
   const lines = markdown.split('\n');
   const start = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
@@ -78,7 +78,7 @@ export function sectionOf(markdown: string, heading: string): string {
   return rest.slice(0, end === -1 ? undefined : end).join('\n');
 }
 
-/** Cells of a section's tables, row by row, without head and rule. */
+/** Cells of a section's tables, row by row, without the header and its separator. */
 export function tableRows(section: string): readonly (readonly string[])[] {
   const rows = section.split('\n').filter((line) => line.startsWith('|'));
   const cells = rows.map((row) =>
@@ -94,7 +94,7 @@ export function tableRows(section: string): readonly (readonly string[])[] {
 }
 
 /**
- * Rows of the tables that stand below the comment `<!-- table: NAME -->`, so that headings and sentences around them are free to change.
+ * Rows of the tables below the comment `<!-- table: NAME -->`, so that headings and sentences around them can change.
  *
  * @throws Error when the page has no table of that name
  */

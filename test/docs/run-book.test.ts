@@ -1,4 +1,4 @@
-/** The run-book of docs/enforcement.md names every check of `/readyz`, and the codes that its problems and warnings carry. */
+/** Checks that the run-book of docs/enforcement.md lists every check of `/readyz`, and the codes of its problems and warnings. */
 import { expect, it } from '@jest/globals';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
 import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed } from './markdown.ts';
@@ -6,12 +6,12 @@ import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed } from './mar
 const page = readText('docs/enforcement.md');
 const runBook = sectionOf(page, 'Run-book');
 const codesOfRunBook = runBook.split('\n').flatMap(codesIn);
-/** Control and the agent have checks of their own. */
+/** Control and the agent have separate checks. */
 const OTHERS = /\/(?:control|agent|workload)\//;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map(readText).join('\n');
 
-/** `ReadinessCheck`s are made with their name first, then what is wrong. */
+/** Code constructs a `ReadinessCheck` with its name first, then the problem. */
 const checks = new Set(
   [...sources.matchAll(/\bname: '([a-z_]+)',\s+problem\b/g)].map(([, name = '']) => name),
 );
@@ -23,7 +23,10 @@ it('has every check that there is, and no other', () => {
   expect([...checks].filter((name) => !codesOfRunBook.includes(name))).toEqual([]);
 });
 
-/** `signature_invalid: …`, and `(primary_changed)` within a text. Causes of the operating system and statuses are not ours. */
+/**
+ * Matches `signature_invalid: …`, and `(primary_changed)` within a text. Causes of the operating system and HTTP statuses are
+ * excluded.
+ */
 const prefixed = codesOfRunBook.flatMap((code) => /^([a-z]+_[a-z_]+): …$/.exec(code)?.[1] ?? []);
 const inBrackets = codesOfRunBook.flatMap((code) =>
   [...code.matchAll(/\(([a-z]+(?:_[a-z]+)*)\)/g)].map(([, name = '']) => name),

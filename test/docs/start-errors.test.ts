@@ -1,4 +1,4 @@
-/** docs/cli.md lists every error code with which a verifier ends at its start, and no other. */
+/** Checks that docs/cli.md lists exactly the error codes with which a verifier fails at start. */
 import { expect, it } from '@jest/globals';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
@@ -6,10 +6,10 @@ const cli = readText('docs/cli.md');
 
 const codesOf = (name: string) => tableNamed(cli, name).flatMap((cells) => cells.flatMap(codesIn));
 const documented = tableNamed(cli, 'verifier-start-errors').flatMap(([cell]) => codesIn(cell));
-/** Codes that other commands raise too. */
+/** Codes that other commands also raise. */
 const general = new Set(codesOf('error-codes').filter((code) => !documented.includes(code)));
 
-/** Beside the verifier's own folder: what it shares with other commands. */
+/** Sources outside the verifier's folder that it shares with other commands. */
 const SHARED = [
   'src/program/bearer-token-file.ts',
   'src/program/existing-directory.ts',
@@ -17,7 +17,7 @@ const SHARED = [
 ];
 const RAISED = /(?:usageError\(\s*|new CliError\(\s*'usage',\s*)(?:'([a-z0-9_]+)'|`([^`]+)`)/g;
 
-/** Codes as they stand there, and as patterns where a part is put in. */
+/** Codes as literals, and as patterns for template strings. */
 function raisedCodes(): { readonly codes: ReadonlySet<string>; readonly patterns: readonly RegExp[] } {
   const files = [
     ...filesOfCheckout('src/main/verifier', '.ts'),

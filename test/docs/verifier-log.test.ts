@@ -1,4 +1,7 @@
-/** The log table of docs/enforcement.md has a row for each line of the verifier's log: its level and its members. Texts are free. */
+/**
+ * Checks that the log table of docs/enforcement.md has each log line of the verifier, with its level and members. Texts may
+ * differ.
+ */
 import { expect, it } from '@jest/globals';
 import ts from 'typescript';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
@@ -6,13 +9,13 @@ import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
 interface LogLine {
-  /** `…` stands for what is only known when it happens. */
+  /** `…` replaces values that are known only at run time. */
   readonly text: string;
   readonly level: string;
   readonly members: readonly string[];
 }
 
-/** Control and the agent have tables of their own. */
+/** Control and the agent have separate tables. */
 const OTHERS = /^src\/(?:control|main\/control|main\/agent|workload)\//;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map((file) => {
@@ -52,7 +55,7 @@ function loggedLines(): readonly LogLine[] {
   return lines;
 }
 
-/** One line can be logged at several places: with the members of all of them. */
+/** Several places may write the same line: merges their members. */
 function byText(lines: readonly LogLine[]): ReadonlyMap<string, Omit<LogLine, 'text'>> {
   const found = new Map<string, Omit<LogLine, 'text'>>();
   for (const { level, members, text } of lines) {

@@ -1,4 +1,4 @@
-/** docs/workloads.md and docs/workload.yaml match the command line. */
+/** Checks that docs/workloads.md and docs/workload.yaml match the command line. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command.ts';
@@ -100,10 +100,10 @@ function podsIn(text: string) {
   });
 }
 const pods = podsIn(readText('docs/workload.yaml'));
-/** For a private CA of Control. */
+/** With the options for a private CA of Control. */
 const marked = podsIn(documentedWorkloads({ isCaPrivate: true }));
 
-/** As the program would read the command line. */
+/** Parses the command line as the program does. */
 async function textsOf(command: readonly string[], declared: readonly Setting<unknown>[]) {
   const flags = new Map<string, string[]>();
   for (const arg of command.slice(2)) {

@@ -1,4 +1,4 @@
-/** What Envoy's admin interface shows of a running Envoy: `dumps/config-dump.json` is Envoy 1.40's own, without its list of extensions. */
+/** Tests config dumps of a running Envoy: `dumps/config-dump.json` comes from Envoy 1.40, without its list of extensions. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';

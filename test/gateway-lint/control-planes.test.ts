@@ -1,4 +1,7 @@
-/** What Envoy Gateway and Istio make of their manifests (test/gateways/dumps): what of it would be a way around the check is found, and no more. */
+/**
+ * Lints the configuration that Envoy Gateway and Istio generate from their manifests (test/gateways/dumps): the linter finds
+ * every bypass of the check, and nothing else.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { readText } from '../docs/markdown.ts';
 import { exchanged, rulesIn } from './rule-cases.ts';

@@ -1,4 +1,4 @@
-/** The same setting in every form in which a gateway takes it: whichever is used to write it, it is found. */
+/** Checks that the linter finds a setting in every form that a gateway accepts. */
 import { describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { cleanBase, exchanged, found, rulesIn } from './rule-cases.ts';
@@ -7,7 +7,7 @@ const clean = cleanBase('envoy');
 const edited = (passage: string, by: string) => rulesIn(exchanged(clean, passage, by));
 const FAILURE = 'failure_mode_allow: false';
 
-/** Names in camel case, as protobuf's JSON form has them too. */
+/** Names in camel case, which protobuf's JSON form accepts too. */
 function camelCased(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(camelCased);
   if (typeof value !== 'object' || value === null) return value;

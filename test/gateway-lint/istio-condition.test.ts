@@ -1,4 +1,4 @@
-/** Istio's condition of the check: it holds for every request only where all that it hangs on says so. */
+/** Tests Istio's condition of the check: it covers every request only when all settings that it depends on do. */
 import { expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { cleanBase, exchanged, rulesIn } from './rule-cases.ts';

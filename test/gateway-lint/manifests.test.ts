@@ -1,4 +1,4 @@
-/** Objects of Kubernetes: where they may be written, and which of them belong together. */
+/** Tests Kubernetes objects: their allowed namespaces, and which objects belong together. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments, stringify } from 'yaml';
 import { UnreadableText } from '../../src/gateway-lint/source.ts';

@@ -1,4 +1,4 @@
-/** Patches that may touch the check are reported, whatever they do; those that `envoy/` ships are known. */
+/** Checks that the linter reports every patch that could change the check, except the known patches in `envoy/`. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments, stringify } from 'yaml';
 import { MANIFEST_SETS, textOf } from '../gateways/manifest-sets.ts';
@@ -14,7 +14,7 @@ const setOf = (name: string) => {
   return textOf(set);
 };
 
-/** The patches of a set of shipped manifests. */
+/** The patches in a set of shipped manifests. */
 function patchesOf(name: string, list: 'configPatches' | 'jsonPatches'): readonly object[] {
   return parseAllDocuments(setOf(name)).flatMap((document) => document.toJS()?.spec?.[list] ?? []);
 }

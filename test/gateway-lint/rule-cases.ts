@@ -1,7 +1,9 @@
 /**
- * What each rule finds, and what it does not: changes to clean configurations. `bases/` holds those, and `cases/` the changes to them, in
- * one file for each file of rules. A case begins with `=== RULE bad|good BASE`; its hunks are separated by empty lines, and a line of a hunk
- * begins with `-` (removed), `+` (added) or a blank (kept). In a bad case, lines that the rule finds end in `# finding`.
+ * Cases of each rule: changes to clean configurations that it must or must not report. `bases/` contains the configurations,
+ * and `cases/` the changes, one file for each file of rules.
+ *
+ * A case begins with `=== RULE bad|good BASE`, and empty lines separate its hunks. A line of a hunk begins with `-` (removed),
+ * `+` (added) or a blank (kept). In a bad case, lines that the rule reports end in `# finding`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { lintGateway } from '../../src/gateway-lint/lint.ts';
@@ -15,7 +17,7 @@ export interface RuleCase {
 
 const fileBelow = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
 
-/** One of the clean configurations, such as `istio`. */
+/** A clean configuration, such as `istio`. */
 export function cleanBase(name: string): string {
   return fileBelow(`bases/${name}.yaml`);
 }
@@ -54,7 +56,7 @@ export interface Found {
   readonly line: number;
 }
 
-/** @throws Error when the text is no configuration of a gateway */
+/** @throws Error when the text is no gateway configuration */
 export function found(text: string, allowedRules: readonly string[] = []): readonly Found[] {
   const report = lintGateway(text, { allowedRules });
   if (report === undefined) throw new Error('nothing was recognised');
@@ -65,12 +67,12 @@ export function rulesIn(text: string): readonly string[] {
   return [...new Set(found(text).map(({ rule }) => rule))];
 }
 
-/** Lines that end in `# finding`. */
+/** Line numbers that end in `# finding`. */
 export function markedLines(text: string): readonly number[] {
   return text.split('\n').flatMap((line, i) => (line.endsWith('# finding') ? [i + 1] : []));
 }
 
-/** The text with one passage exchanged. @throws Error when it does not hold it */
+/** The text with one passage replaced. @throws Error when the passage is absent */
 export function exchanged(text: string, passage: string, by: string): string {
   if (!text.includes(passage)) throw new Error(`not there: ${passage}`);
   return text.replace(passage, () => by);

@@ -1,4 +1,4 @@
-/** Every rule finds what its bad cases have, where they have it, and nothing else does. */
+/** Checks that each rule reports the marked lines of its bad cases, and nothing else. */
 import { describe, expect, it } from '@jest/globals';
 import { CONTEXT_HEADERS } from '../../src/gateway-lint/header-names.ts';
 import { RULES } from '../../src/gateway-lint/rules.ts';

@@ -1,4 +1,4 @@
-/** The shipped configuration is clean; each part of it that a rule looks at is missed when it is not there. */
+/** Checks that the shipped configuration is clean, and that removing any part that a rule checks causes a finding. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { exchanged, found, rulesIn } from './rule-cases.ts';

@@ -1,4 +1,7 @@
-/** Ways around the check that an attacker or a mistake could configure: each is found, in a bootstrap and in a `config_dump`. */
+/**
+ * Checks that the linter finds each bypass of the check that an attacker or a mistake could configure, in a bootstrap and in a
+ * `config_dump`.
+ */
 import { expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { cleanBase, rulesIn } from './rule-cases.ts';
@@ -16,7 +19,7 @@ const network = (kind: string, message: string, settings: object = {}) => ({
   typed_config: { '@type': `${TYPE}extensions.filters.network.${kind}.v3.${message}`, ...settings },
 });
 
-/** The clean bootstrap, and the parts of it that changes are made to. */
+/** The clean bootstrap, and the parts of it that tests change. */
 function bootstrapParts() {
   const bootstrap = parse(cleanBase('envoy'));
   const { clusters, listeners } = bootstrap.static_resources;
@@ -29,7 +32,7 @@ function bootstrapParts() {
 
 type Parts = ReturnType<typeof bootstrapParts>;
 
-/** What the admin interface shows of such an Envoy. */
+/** The config dump of such an Envoy. */
 function dumpOf({ bootstrap, clusters, listeners }: Parts, discovered: readonly object[]): string {
   const configs = [
     { '@type': `${ADMIN}BootstrapConfigDump`, bootstrap },

@@ -1,4 +1,4 @@
-/** docs/gateways.md: its manifests and lines fit what the chart renders. */
+/** Checks the manifests and command lines of docs/gateways.md against the rendered chart. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
     .map((each) => each.toJS())
     .filter(({ kind }) => kind === 'EnvoyProxy');
 
-  /** What the documented lines make of what the chart renders; the cluster's session has a real API server take it. */
+  /** Applies the documented commands to the rendered chart. The cluster's session submits the result to a real API server. */
   function patchOf(podYaml: string): { readonly spec: object } {
     const [, lines = ''] = /^```sh\n(\{\n[\s\S]*?> ?envoy-proxy-patch\.yaml\n)/m.exec(document) ?? [];
     const kubectl = `kubectl() { case "$*" in *' get configmap proofgate-verifier-sidecar '*) printf '%s' "$POD";; *) false;; esac; }`;
@@ -80,7 +80,7 @@ describeChart("the chart's sidecar on loopback", () => {
     const [pod] = podsOf(render({ file: 'sidecar-loopback' }));
     const [sidecar] = pod?.spec.initContainers ?? [];
     expect(sidecar?.args).toContain(`--listen=${address}:${number}`);
-    // As istio-proxy: what it connects to is not sent through a proxy that starts after it.
+    // Runs as istio-proxy's user: its connections do not go through a proxy that starts after it.
     expect(sidecar?.securityContext).toMatchObject({ runAsUser: 1337, runAsGroup: 1337 });
   });
 });

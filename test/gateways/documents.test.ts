@@ -1,4 +1,4 @@
-/** docs/gateways.md: its tables name what exists; documents.extended.test.ts renders the chart. */
+/** Checks that names in the tables of docs/gateways.md exist; documents.extended.test.ts renders the chart. */
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { codesIn, readText, sectionOf, tableNamed } from '../docs/markdown.ts';

@@ -1,6 +1,6 @@
 /**
- * What Istio's own injection makes of pods that ask for the chart's sidecar (scripts/make-gateway-dumps.sh): where the verifier stands, and
- * that the proxy finds its socket; where Istio makes native sidecars of its proxies, and where it does not.
+ * Checks the pods that Istio's own injection makes with the chart's sidecar (scripts/make-gateway-dumps.sh): the place of the
+ * verifier, the proxy's access to its socket, and whether Istio's proxies are native sidecars.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ function podIn(dump: string, name: string): PodSpec {
   return pods.find((pod) => pod?.metadata.name === name).spec;
 }
 
-/** What the chart gives istiod for its injection. */
+/** The injection template that the chart gives to istiod. */
 function chartsTemplate(): PodSpec {
   const { data } = objectOf(render({ file: 'sidecar-istio' }), 'ConfigMap', 'pg-verifier-sidecar');
   const { templates } = parse(data?.['istiod-values.yaml'] ?? '').sidecarInjectorWebhook;
@@ -38,7 +38,7 @@ function verifierOf(pod: PodSpec): Container {
   return found;
 }
 
-/** In the order in which the kubelet starts them. */
+/** Containers in the kubelet's start order. */
 function containersOf({ containers, initContainers = [] }: PodSpec): readonly Container[] {
   return [...initContainers, ...containers];
 }
@@ -96,7 +96,7 @@ describeChart("the chart's sidecar, injected by Istio", () => {
     ]);
   });
 
-  // Istio leads probes over HTTP through the proxy's own container, which in a gateway's pod starts when this one has started.
+  // Istio routes HTTP probes through the proxy's container, which in a gateway's pod starts only after this one.
   it.each(DUMPS)('waits in its start for nothing but itself: %s', (dump) => {
     for (const name of ['gateway', 'workload']) {
       const { livenessProbe, startupProbe } = verifierOf(podIn(dump, name));

@@ -1,9 +1,9 @@
-/** The manifests below envoy/ as they belong together: one set for each gateway, and each way to the verifier. */
+/** Sets of manifests below envoy/ that belong together: one for each gateway and each connection to the verifier. */
 import { readText } from '../docs/markdown.ts';
 
 export interface ManifestSet {
   readonly name: string;
-  /** Below envoy/. */
+  /** Paths below envoy/. */
   readonly files: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export const MANIFEST_SETS: readonly ManifestSet[] = [
   { name: 'gateway-api', files: ['gateway-api/external-auth.yaml'] },
 ];
 
-/** Of these sets' dumps (test/gateways/dumps) the clusters that lead to a verifier behind a Service. */
+/** Clusters of a verifier behind a Service, in the dumps of these sets (test/gateways/dumps). */
 export const VERIFIER_SERVICES = [
   { dump: 'envoy-gateway-mtls', cluster: 'securitypolicy/gateway/proofgate/extauth/0' },
   { dump: 'istio-gateway-mtls', cluster: 'outbound|9191||verifier.proofgate.internal' },

@@ -1,10 +1,10 @@
-/** The manifests below envoy/ validate against the schemas of the gateways' own resources. */
+/** Validates the manifests below envoy/ against the schemas of the gateways' custom resources. */
 import { expect, it } from '@jest/globals';
 import { filesOfCheckout, readText } from '../docs/markdown.ts';
 import { describeChart } from '../helm/chart.ts';
 import { misfitsIn } from '../helm/kubeconform.ts';
 
-/** mesh-config.yaml holds values of a chart, not an object of Kubernetes. */
+/** mesh-config.yaml contains values of a chart, not a Kubernetes object. */
 const objects = filesOfCheckout('envoy', '.yaml').filter(
   (file) => file !== 'envoy/envoy.yaml' && !file.endsWith('/mesh-config.yaml'),
 );

@@ -1,4 +1,4 @@
-/** The manifests below envoy/: each weakens nothing, and names what the others name. */
+/** Checks that no manifest below envoy/ weakens the check, and that names across manifests match. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
@@ -18,7 +18,7 @@ describe('as sets', () => {
   it.each(MANIFEST_SETS)('weaken nothing: $name', (set) => {
     const report = lintGateway(textOf(set), { allowedRules: [] });
     expect(report?.findings.map(({ rule, place }) => `${rule} in line ${place.line}`)).toEqual([]);
-    // What Gateway API has no word for is allowed where it stands, and nowhere else.
+    // An inline exception allows the settings that Gateway API cannot express, and no others.
     expect(report?.allowed).toBe(set.name === 'gateway-api' ? 2 : 0);
   });
 });
@@ -49,7 +49,7 @@ describe('behind a Service', () => {
       const [, seconds = ''] = /"max_connection_duration":"(\d+)s"/.exec(JSON.stringify(options)) ?? [];
       const { verifier } = parse(readText('helm/proofgate/values.yaml'));
       expect(Number(seconds)).toBeGreaterThan(0);
-      // With a second for the cluster to learn that the pod gets no new ones.
+      // One more second, so that the cluster stops sending new connections to the pod.
       expect(Number(seconds) + 1).toBeLessThan(verifier.preStopSeconds);
     },
   );

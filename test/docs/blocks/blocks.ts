@@ -1,29 +1,29 @@
-/** Every fenced block of the documents, and every file that people copy from them, with where it stands. */
+/** Finds every fenced block of the documents and every file to copy, with its location. */
 import { filesOfCheckout, readText } from '../markdown.ts';
 
 export interface Block {
   readonly file: string;
-  /** Of its fence, from 1. */
+  /** Line of the opening fence, from 1. */
   readonly line: number;
-  /** Heading above it, without marks. */
+  /** Heading above the block, without markup. */
   readonly section: string;
-  /** Such as `sh`; empty where the fence says nothing. */
+  /** Info string such as `sh`; empty when the fence has none. */
   readonly language: string;
-  /** Each line with its end. */
+  /** Lines, each with its line end. */
   readonly text: string;
 }
 
-/** Not of the documents: notes for those who change tests, and a part of another file. */
+/** Not documents: notes for people who change tests, and a fragment of another file. */
 const OTHERS = /^test\/|\/README\.head\.md$/;
 
 export const DOCUMENTS: readonly string[] = filesOfCheckout('.', '.md').filter((file) => !OTHERS.test(file));
 
-/** Files to copy from. */
+/** Files to copy. */
 export const MANIFESTS: readonly string[] = ['docs', 'envoy', 'bundles'].flatMap((folder) =>
   filesOfCheckout(folder, '.yaml'),
 );
 
-/** @throws Error for a fence that nothing closes */
+/** @throws Error for an unclosed fence */
 export function blocksOf(file: string): readonly Block[] {
   const found: Block[] = [];
   let section = '';

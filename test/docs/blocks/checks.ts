@@ -1,4 +1,4 @@
-/** Checks of data and texts in the documents against what the program reads, writes or publishes. Each returns the fault. */
+/** Checks data and texts in the documents against what the program reads, writes or publishes. Each check returns the fault. */
 import Schema from 'typebox/schema';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { importPublicJwk, thumbprintOf } from '../../../src/protocol/public-key.ts';
@@ -23,7 +23,7 @@ export type Check =
     }
   | { readonly as: 'api'; readonly operation: string; readonly part: 'request' | 'answer' };
 
-/** @returns undefined when all is well */
+/** @returns undefined when there is no fault */
 export function faultOf({ text }: Block, check: Check): string | undefined {
   if (check.as === 'api') return faultOfApiBody(text, check.operation, check.part);
   return FAULTS[check.as](text);
@@ -79,7 +79,7 @@ const STATEMENT = {
   workloadToken: 'w',
 };
 
-/** Names of the lines, in their order, each once. */
+/** Compares the names of the lines, in order and each once. */
 function otherNames(shown: string, real: string): string | undefined {
   const namesOf = (text: string) => [
     ...new Set(
@@ -93,7 +93,7 @@ function otherNames(shown: string, real: string): string | undefined {
   return ours.join() === theirs.join() ? undefined : `${ours.join()}, not ${theirs.join()}`;
 }
 
-/** A picture holds no command, and what it names of the program is there. */
+/** Checks that a diagram contains no command, and that the names of the program in it exist. */
 function faultOfDrawing(text: string): string | undefined {
   const command = /^\s*(?:\$ |proofgate [a-z]|curl |kubectl |make |helm )/m.exec(text)?.[0];
   const paths = [...text.matchAll(/\b(GET|POST|PUT|DELETE) (\/v1\/[a-z/{}_-]+)/g)];
@@ -108,7 +108,7 @@ function faultOfDrawing(text: string): string | undefined {
   return command ?? unknownPath ?? unknownHeader ?? sourcePaths(text).find((path) => !isInCheckout(path));
 }
 
-/** What is in quotes in it is in the code. */
+/** Checks that the code contains the quoted texts of a formula. */
 function faultOfFormula(text: string): string | undefined {
   const sources = filesOfCheckout('src', '.ts').map(readText).join('\n');
   const labels = [...text.matchAll(/"([^"]+)"/g)].map(([, label = '']) => label);
@@ -117,7 +117,7 @@ function faultOfFormula(text: string): string | undefined {
     : labels.find((label) => !sources.includes(`'${label}\\n`) && !sources.includes(`\`${label}\\n`));
 }
 
-/** Its lines stand in a comment of the code, which is about the function below it, and each in that function. */
+/** Checks that the lines occur in a comment of the code, and in the function below that comment. */
 function faultOfSource(text: string, file: string): string | undefined {
   const source = readText(file);
   return text
@@ -138,7 +138,7 @@ function memberAt(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce((at: unknown, name) => (isJsonObject(at) ? at[name] : undefined), value);
 }
 
-/** @param operation `POST /v1/enrollments`; names in braces may differ */
+/** @param operation such as `POST /v1/enrollments`; names in braces may differ */
 function operationOf(operation: string): unknown {
   const [method = '', path = ''] = operation.split(' ');
   const plain = (one: string) => one.replace(/\{[^}]*\}/g, '{}');
@@ -151,7 +151,7 @@ function parametersOf(operation: string): readonly unknown[] {
   return Array.isArray(parameters) ? parameters.map((one) => memberAt(one, 'name')) : [];
 }
 
-/** Members that are shown are those of the API's description, and all that it requires are shown. */
+/** Checks that the API description has all members shown, and that the body shows all required members. */
 function faultOfApiBody(text: string, operation: string, part: 'request' | 'answer'): string | undefined {
   const shown: unknown = JSON.parse(text.replaceAll('{ … }', '{}').replaceAll('[ … ]', '[]'));
   const described = operationOf(operation);

@@ -1,4 +1,4 @@
-/** Blocks of the documents with their rows of the table of claims. */
+/** Joins the blocks of the documents with their rows in the table of claims. */
 import { type Block, blocksOf, DOCUMENTS, placeOf } from './blocks.ts';
 import { CLAIMS, type Claim } from './claims.ts';
 
@@ -9,9 +9,9 @@ export interface ClaimedBlock {
 
 export interface Claimed {
   readonly claimed: readonly ClaimedBlock[];
-  /** Places of blocks that no row is for. */
+  /** Locations of blocks without a row. */
   readonly unclaimed: readonly string[];
-  /** Rows for which there is no block: `docs/cli.md, Keys: 1`. */
+  /** Rows without a block: `docs/cli.md, Keys: 1`. */
   readonly idle: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Every code block of the documents, and every file to copy from, has a row in the table of claims, and every row is used. */
+/** Checks that every code block and every file to copy has a row in the table of claims, and that every row has a block. */
 import { describe, expect, it } from '@jest/globals';
 import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
 import { SESSIONS } from '../sessions/sessions.ts';
@@ -56,7 +56,7 @@ describe.each(
   });
 });
 
-/** With the first word that could be a name changed. */
+/** The text with the first word that could be a name changed. */
 function brokenText(text: string): string {
   const broken = text.replace(/"?[a-z][a-z_-]{2,}(?:-v1)?(?=[="]|\n| [a-zA-Z]|$)/, (word) => `${word}x`);
   return broken === text ? `x${text}` : broken;

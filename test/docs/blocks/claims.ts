@@ -1,16 +1,16 @@
 /**
- * What happens with each code block of the documents, and with each file to copy from: one table. A block that has no row fails
- * `claims.test.ts`, so does a row without a block. A new document gets its rows here; below a heading they stand in the order of its blocks.
+ * The table of claims: how each code block of the documents, and each file to copy, is tested. `claims.test.ts` fails for a block
+ * without a row and for a row without a block. A new document needs rows here. Rows of a heading are in the order of its blocks.
  *
  *     pasted(session)          shell: pasted, with the session's other blocks, into one real shell (../sessions/)
- *     copied(session, path)    data: the session has it as this file, and a pasted block uses it
+ *     copied(session, path)    data: saved as this file of the session, and used by a pasted block
  *     shown(session, command)  output: of the session's command, or of the pasted block before it
  *     loaded(check)            data or text: checked with what the program reads, writes and publishes (checks.ts)
- *     manifest                 objects of Kubernetes: validated against its schemas and those of custom resources (manifests.extended.test.ts)
- *     held(test)               checked by a test of its own
- *     followed                 shell: pasted, in the document's order, into one shell before a real API server (test/kubernetes/release-suite.ts)
- *     saved(path)              data: that shell has it as this file
- *     drawing                  a picture: without commands, and what it names exists (checks.ts)
+ *     manifest                 Kubernetes objects: validated against its schemas and those of custom resources (manifests.extended.test.ts)
+ *     held(test)               checked by a separate test
+ *     followed                 shell: pasted, in the document's order, into one shell with a real API server (test/kubernetes/release-suite.ts)
+ *     saved(path)              data: saved as this file of that shell
+ *     drawing                  a diagram: contains no commands, and its names exist (checks.ts)
  */
 import { MANIFEST_SETS } from '../../gateways/manifest-sets.ts';
 import type { SessionName } from '../sessions/sessions.ts';
@@ -163,7 +163,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   },
 };
 
-/** Who holds each file to copy from, beside the schemas where it is one of Kubernetes. */
+/** The test of each file to copy, in addition to the schemas of Kubernetes objects. */
 export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'docs/alerts.yaml': 'test/docs/alerts.test.ts',
   'docs/workload.yaml': 'test/docs/workloads.test.ts',

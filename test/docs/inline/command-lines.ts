@@ -4,16 +4,16 @@ import { commandsBelow, GROUPS } from './proofgate.ts';
 import { placeOf, type Span, spansIn } from './spans.ts';
 import { commandsIn } from './words.ts';
 
-/** Of other programs than these nothing is said so far; one more is named in programs.ts first. */
+/** Other common programs. Their command lines fail the test until programs.ts has an entry for the program. */
 const USUAL =
   /^(?:docker|podman|buildah|istioctl|egctl|argocd|flux|kind|k3d|minikube|kustomize|oras|crane|skopeo|cosign|node|npx|npm|yarn|pnpm|go|git|python3?|pip|psql|pg_dump|pg_restore|redis-cli|redis-server|systemctl|curl|wget|openssl|ssh|jq|yq|apt-get)$/;
 
-/** What begins like a command of ours and is none: what the log says. */
+/** Log texts that look like a command of ours. */
 const NO_COMMAND = /^bundle (?:carried on|updated|loaded|refused:|rejected:)$/;
 
 const OPERAND_OR_FLAG = /(?:^|\s)\[?(?:[A-Z][A-Z_]+\b|--?[a-z])/;
 
-/** The program that a text is a command line of, and its words; undefined when it is none. */
+/** The program and the words of a command line; undefined when the text is none. */
 function lineOf(words: readonly string[]): readonly [program: string, words: readonly string[]] | undefined {
   const [first = '', ...rest] = words;
   if (Object.hasOwn(PROGRAMS, first) || (rest.length > 0 && USUAL.test(first))) return [first, rest];
@@ -45,7 +45,7 @@ export async function faultOf({ program, words }: Line): Promise<string | undefi
   return typeof check === 'function' ? check(words) : undefined;
 }
 
-/** @returns what is wrong with each command line of a text */
+/** @returns the fault of each command line of a text */
 export function faultsIn(text: string): Promise<readonly (string | undefined)[]> {
   return Promise.all(spansIn('', `\`${text}\``).flatMap(linesIn).map(faultOf));
 }

@@ -1,4 +1,7 @@
-/** Command lines of helm, kubectl and egctl in the documents, and all of the chart's notes, are ones that their programs take. */
+/**
+ * Checks that helm, kubectl and egctl accept their command lines in the documents, and that programs accept all lines of the
+ * chart's notes.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { describeChart, notesOf, VALUE_FILES } from '../../helm/chart.ts';
 import { faultOf, faultsIn, linesIn } from './command-lines.ts';
@@ -25,7 +28,7 @@ describe('documents and files to copy from', () => {
     it.skip(why, () => {});
 });
 
-/** Each with one fault. */
+/** Lines with one fault each. */
 const BROKEN = [
   'helm instal NAME CHART',
   'helm install NAME CHART --vlaues FILE',
@@ -43,7 +46,7 @@ if (BROKEN.length > 0)
     expect(await faultsIn(text)).toEqual([expect.any(String)]);
   });
 
-/** `  kubectl …`, or `Try it: helm …`. */
+/** Matches `  kubectl …`, or `Try it: helm …`. */
 function linesOfNotes(file: string): readonly Span[] {
   return notesOf({ file })
     .split('\n')

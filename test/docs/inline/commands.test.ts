@@ -1,4 +1,7 @@
-/** Command lines within sentences and tables are ones that their programs take; the extended test has those of helm, kubectl and egctl. */
+/**
+ * Checks that programs accept the command lines in sentences and tables; the extended test checks those of helm, kubectl and
+ * egctl.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { faultOf, faultsIn, linesIn } from './command-lines.ts';
 import { isBuilt, whyNotAsked } from './programs.ts';
@@ -25,7 +28,7 @@ describe('documents and files to copy from', () => {
     it.skip(why, () => {});
 });
 
-/** Each with one fault. */
+/** Lines with one fault each. */
 const BROKEN = [
   'proofgate bundle freshn',
   'proofgate bundle freshen --evry 3s',

@@ -1,4 +1,4 @@
-/** The chart's notes name values, documents and sections that exist. */
+/** Checks that the values, documents and sections named in the chart's notes exist. */
 import { expect, it } from '@jest/globals';
 import { describeChart, notesOf, VALUE_FILES } from '../../helm/chart.ts';
 import { headings, isInCheckout, readText, sourcePaths } from '../markdown.ts';

@@ -1,4 +1,4 @@
-/** Flags, variables, metrics, chart values, files and API operations that sentences and tables name exist. */
+/** Checks that flags, variables, metrics, chart values, files and API operations named in sentences and tables exist. */
 import { describe, expect, it } from '@jest/globals';
 import { blocksOf, DOCUMENTS } from '../blocks/blocks.ts';
 import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
@@ -8,7 +8,7 @@ import { FILES, isValue, valuePathsIn } from './value-paths.ts';
 
 const spans = allSpans();
 
-/** Where each `name` that a text has stands, for those that are not known. */
+/** Locations of unknown names in the texts. */
 function unknown(namesIn: (text: string) => readonly string[], isKnown: (name: string) => boolean) {
   const named = spans.flatMap((span) => namesIn(span.text).map((name) => ({ name, at: placeOf(span) })));
   return {
@@ -18,7 +18,7 @@ function unknown(namesIn: (text: string) => readonly string[], isKnown: (name: s
 }
 
 describe('flags', () => {
-  /** Of kube-apiserver, helm, Envoy and Node.js. */
+  /** Flags of kube-apiserver, helm, Envoy and Node.js. */
   const OTHERS = ['--anonymous-auth', '--kube-version', '--concurrency', '--expose-gc', '--trace-gc-nvp'];
   const named = (text: string) => [...text.matchAll(/^(--[a-z][a-z-]*)(?=[ =]|$)/g)].map(([flag]) => flag);
   const isFlag = (flag: string) =>

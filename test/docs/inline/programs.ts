@@ -1,4 +1,4 @@
-/** Checks command lines of other programs than `proofgate`, with the program itself if it is installed. */
+/** Checks command lines of programs other than `proofgate`, with the program itself when it is installed. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ const HELM = checkoutPath('.cache', 'helm', 'bin', 'helm');
 const EGCTL = checkoutPath('.cache', 'gateways', 'egctl');
 const KUBECTL = checkoutPath('.cache', 'kubernetes', 'bin', 'kubectl');
 
-/** Programs whose command lines may occur in documents. One without a check has the reason. */
+/** Programs whose command lines may occur in documents. A program without a check states the reason. */
 export const PROGRAMS: { readonly [name: string]: LineCheck | { readonly readOnly: string } } = {
   proofgate: faultOfLine,
   'bin/proofgate': faultOfLine,
@@ -42,15 +42,15 @@ const BUILT: { readonly [program: string]: readonly [file: string, by: string] }
   kubectl: [KUBECTL, 'make kubernetes'],
   egctl: [EGCTL, 'scripts/install-gateway-translators.sh'],
 };
-/** Whether `make test-extended` builds it, and `make test` does not. */
+/** Whether `make test-extended` builds the program, and `make test` does not. */
 export function isBuilt(program: string): boolean {
   return Object.hasOwn(BUILT, program);
 }
 
-/** What comes with others that the tests need, and need not. */
+/** Programs that usually come with packages the tests need, but may be missing. */
 const OPTIONAL = ['ssh', 'pg_dump'];
 
-/** Why a program is not asked; undefined when it is there. */
+/** The reason not to run a program; undefined when it is available. */
 export function whyNotAsked(program: string): string | undefined {
   const [file = '', by] = BUILT[program] ?? [];
   if (by !== undefined) return existsSync(file) ? undefined : `${program} is not there: ${by}`;
@@ -58,7 +58,7 @@ export function whyNotAsked(program: string): string | undefined {
   return isThere ? undefined : `${program} is not there`;
 }
 
-/** `make bench PARTS=check`: the target is there, and something reads the variable. */
+/** `make bench PARTS=check`: checks that the target exists and that something reads the variable. */
 function faultOfMake(words: readonly string[]): Fault {
   const makefile = readText('Makefile');
   const targets = new Set([...makefile.matchAll(/^([a-z][a-z-]*):/gm)].map(([, target]) => target));
@@ -70,7 +70,7 @@ function faultOfMake(words: readonly string[]): Fault {
   return unknown ?? variable ?? words.flatMap(unknownChoice)[0];
 }
 
-/** What a variable of a target may name, where that is one of a few. */
+/** Allowed values of a target's variable, when they are a fixed set. */
 const CHOICES: { readonly [variable: string]: () => readonly string[] } = {
   PARTS: () =>
     filesOfCheckout('bench', '.ts').flatMap((file) => quotedIn(readText(file), /^ {2}name: '.*',$/gm)),
@@ -98,7 +98,7 @@ function faultOfNpm([command = '', ...words]: readonly string[]): Fault {
   return files.find((file) => !isInCheckout(file));
 }
 
-/** Checked with the program's own help. */
+/** Checks flags with the program's own help. */
 function unknownFlag(words: readonly string[], program: string, help: readonly string[]): Fault {
   const { status, stderr, stdout } = spawnSync(program, help, { encoding: 'utf8' });
   if (status !== 0) return `${program} ${help.join(' ')} ends with ${status}`;
@@ -109,13 +109,13 @@ function unknownFlag(words: readonly string[], program: string, help: readonly s
     .find((flag) => !known.has(flag));
 }
 
-/** What it says when it does not take the line. */
+/** Runs the line; returns the error message when the program rejects it. */
 function faultOfRun(program: string, words: readonly string[]): Fault {
   const { status, stderr } = spawnSync(program, words, { encoding: 'utf8' });
   return status === 0 ? undefined : stderr || `ends with ${status}`;
 }
 
-/** An address that refuses at once. */
+/** An address that refuses connections at once. */
 const NOWHERE = {
   apiVersion: 'v1',
   kind: 'Config',
@@ -126,8 +126,10 @@ const NOWHERE = {
 };
 
 /**
- * helm and its like look at flags before `--help`, and at operands before they ask the cluster, which is one that cannot be reached. A
- * line that has the name of a command, or of the program, alone is named, not shown: its operands are the reader's.
+ * helm and similar programs parse flags before `--help`, and operands before they contact the cluster. This cluster is
+ * unreachable.
+ *
+ * A line with only the name of a program or a command mentions it; its operands are up to the reader.
  */
 function faultOfCobra(program: string, words: readonly string[]): Fault {
   if (words.length === 0) return undefined;
@@ -151,7 +153,7 @@ function faultOfCobra(program: string, words: readonly string[]): Fault {
       return `no such command: ${usage}`;
     const unknownValue = setValues(words).map(faultOfValuePath).find(Boolean);
     if (unknownValue !== undefined || own.join(' ') === name) return unknownValue;
-    // A release's chart is the checkout's, packed.
+    // The checkout's chart replaces the packed chart of a release.
     const { stderr } = ask(
       words.map((word) => word.replace(/^.*proofgate-chart-VERSION\.tgz$/, 'helm/proofgate')),
     );

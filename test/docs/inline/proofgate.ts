@@ -1,4 +1,4 @@
-/** The program's own parser, asked about command lines without running one. */
+/** Parses command lines with the program's own parser, without running a command. */
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { buildProgram } from '../../../src/cli/program.ts';
@@ -23,12 +23,12 @@ function pathOf(command: Command): string {
   return command.parent === null ? '' : `${pathOf(command.parent)} ${command.name()}`.trim();
 }
 
-/** Such as `bundle`, below which there are commands. */
+/** Commands with subcommands, such as `bundle`. */
 export const GROUPS: readonly string[] = ALL.filter(
   ({ command, path }) => command.commands.length > 0 && path !== '',
 ).map(({ path }) => path);
 
-/** `sign`, or with `ctl`, `apply`. */
+/** `sign`; for `ctl`, `apply`. */
 export function commandsBelow(group: string): readonly string[] {
   return ALL.filter(
     ({ command }) =>
@@ -43,7 +43,7 @@ export const FLAGS: ReadonlySet<string> = new Set(
 export const VARIABLES: ReadonlySet<string> = new Set([...FLAGS].map((flag) => variableOf(flag.slice(2))));
 
 /**
- * What the parser finds wrong with a line, of which flags or all operands may be left out: it is then named, not shown.
+ * The parser error of a line. A line without operands or required flags only mentions a command, so it is valid.
  * @param words without `proofgate`
  */
 export async function faultOfLine(words: readonly string[]): Promise<string | undefined> {
@@ -67,7 +67,7 @@ export async function faultOfLine(words: readonly string[]): Promise<string | un
   }
 }
 
-/** For a flag at the end, of which nothing is said but its name. */
+/** A value for a last flag whose value the text leaves out. */
 function lastValue(command: Command, rest: readonly string[]): readonly string[] {
   const last = command.options.find(({ long, short }) => rest.at(-1) === long || rest.at(-1) === short);
   return last?.required === true ? ['value'] : [];

@@ -1,17 +1,17 @@
-/** What documents say as code within a sentence or a table, and files to copy from in their comments, with where it stands. */
+/** Finds inline code in sentences and tables of the documents, and in comments of files to copy, with its location. */
 import { DOCUMENTS, MANIFESTS } from '../blocks/blocks.ts';
 import { readText } from '../markdown.ts';
 
 export interface Span {
   readonly file: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number;
   readonly text: string;
 }
 
-/** CommonMark 0.31.2, section 6.1: ends with as many backticks as it begins with. */
+/** CommonMark 0.31.2, section 6.1: a code span ends with as many backticks as it begins with. */
 const CODE_SPAN = /(?<!`)(`+)(?!`)([\s\S]*?[^`])\1(?!`)/g;
-/** A span is within one paragraph, row or item. */
+/** A code span does not cross paragraphs, rows or items. */
 const PARTS = /\n(?=\n|\||#+ | *[-*] | *\d+\. )/;
 
 export function spansOf(file: string): readonly Span[] {
@@ -19,12 +19,12 @@ export function spansOf(file: string): readonly Span[] {
   return file.endsWith('.md') ? spansIn(file, text) : spansOfComments(file, text);
 }
 
-/** Of all that people read. */
+/** Code spans of all documents and files that people read. */
 export function allSpans(): readonly Span[] {
   return [...DOCUMENTS, ...MANIFESTS, 'helm/proofgate/values.yaml', 'Dockerfile'].flatMap(spansOf);
 }
 
-/** Besides what is in backticks: lines that are set off, and flags as they stand. */
+/** In comments: code in backticks, indented lines, and flags without backticks. */
 function spansOfComments(file: string, text: string): readonly Span[] {
   const comments = text.split('\n').map((line) => /^\s*#[|+*]? ?(.*)$/.exec(line)?.[1] ?? '');
   const bare = comments.flatMap((comment, index) => {

@@ -1,4 +1,4 @@
-/** The chart's values by path, as its schema knows them. */
+/** Paths of the chart's values, from its schema. */
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import { readText } from '../markdown.ts';
 
@@ -8,7 +8,7 @@ function memberAt(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce((at: unknown, name) => (isJsonObject(at) ? at[name] : undefined), value);
 }
 
-/** Itself, and what it refers to or is put together of. */
+/** The node, its references, and its parts. */
 function partsOf(node: unknown): readonly unknown[] {
   const reference = memberAt(node, '$ref');
   const referred = typeof reference === 'string' ? [memberAt(schema, ...reference.split('/').slice(1))] : [];
@@ -23,17 +23,17 @@ function below(node: unknown, name: string): unknown {
   const parts = partsOf(node);
   const own = parts.map((part) => memberAt(part, 'properties', name)).find((found) => found !== undefined);
   if (own !== undefined) return own;
-  // Objects of Kubernetes, and maps of the reader's names: what is in them is not the chart's.
+  // Kubernetes objects and maps with free names: the chart's schema does not define their members.
   const isOpen =
     parts.every((part) => memberAt(part, 'additionalProperties') !== false) &&
     parts.some((part) => memberAt(part, 'type') === 'object');
   return isOpen && parts.every((part) => memberAt(part, 'properties') === undefined) ? {} : undefined;
 }
 
-/** Names that values begin with: `verifier`. */
+/** First names of value paths, such as `verifier`. */
 const TOP_VALUES: readonly string[] = Object.keys(Object(memberAt(schema, 'properties')));
 
-/** @param path `verifier.tls.mode`; `[0]` after a name is an element */
+/** @param path such as `verifier.tls.mode`; `[0]` after a name selects an element */
 export function faultOfValuePath(path: string): string | undefined {
   let node: unknown = schema;
   for (const name of path.replace(/\[\d+\]/g, '').split('.')) {
@@ -43,19 +43,19 @@ export function faultOfValuePath(path: string): string | undefined {
   return undefined;
 }
 
-/** `verifier.tls.mode`, not `control.sqlite`, which is a file. */
+/** Matches `verifier.tls.mode`, but not `control.sqlite`, which is a file. */
 const VALUE_PATH = new RegExp(
   `(?<![\\w./:@-])(?:${TOP_VALUES.join('|')})(?:\\.[a-z][A-Za-z]*)+(?:\\[\\d+\\])?(?![\\w/-]|\\.[a-z])`,
   'g',
 );
-/** Endings of file names, which look like values. */
+/** File extensions that look like value names. */
 export const FILES = /\.(?:yaml|ts|json|jsonl|jws|sqlite|sock|pem|crt|key|md|example)$/;
 
 export function valuePathsIn(text: string): readonly string[] {
   return (text.match(VALUE_PATH) ?? []).filter((path) => !FILES.test(path));
 }
 
-/** A sentence about one piece may leave out its name: `tls.clientCa`. */
+/** A sentence about one component may omit its name: `tls.clientCa`. */
 export function isValue(path: string): boolean {
   return ['', 'verifier.', 'control.'].some((piece) => faultOfValuePath(piece + path) === undefined);
 }

@@ -1,6 +1,9 @@
-/** Command lines as a shell takes them apart, as far as sentences have them. */
+/** Splits command lines into words like a shell, as far as sentences need it. */
 
-/** `a "b c" && d` is two of them; what only says that there is more (`…`), may be there (`[…]`) or stands for something (`<…>`) is plain. */
+/**
+ * Splits `a "b c" && d` into two commands. It drops `…` and the brackets of optional words, and keeps placeholders (`<…>`) as
+ * words.
+ */
 export function commandsIn(text: string): readonly (readonly string[])[] {
   const commands: string[][] = [[]];
   const plain = text.replace(/(^|\s)…(?=\s|$)/g, ' ').replace(/\[([^\]]*)\]/g, '$1');

@@ -1,7 +1,8 @@
 /**
- * For a session: what controllers, a scheduler and a kubelet would say to a cluster that has none. A Deployment has the replicas that it
- * wants; a pod that was made by itself is on a node and has ended well, with a log. Runs until it is ended.
- * Usage: node cluster-hands.mjs SERVER TOKEN, with the server's CA in NODE_EXTRA_CA_CERTS and a certificate in tls.crt, tls.key
+ * Acts as the controllers, scheduler and kubelet of a session's cluster, which has none. Sets the desired replicas of a
+ * Deployment; a pod without a controller gets a node, succeeds and has a log. Runs until stopped.
+ * Usage: node cluster-hands.mjs SERVER TOKEN, with the server's CA in NODE_EXTRA_CA_CERTS and a certificate in tls.crt,
+ * tls.key
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
@@ -19,7 +20,7 @@ async function call(method, path, body) {
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const said = await answer.json();
-  // Gone meanwhile, or changed: looked at again.
+  // The object was deleted or changed meanwhile; the next round reads it again.
   if (!answer.ok && ![404, 409].includes(answer.status))
     throw new Error(`${method} ${path}: ${said.message}`);
   return said;

@@ -1,4 +1,4 @@
-/** What the other documents say to paste, pasted. */
+/** Runs the commands of the other documents. */
 import { describeSession } from './session-suite.ts';
 import { SESSIONS, type SessionName } from './sessions.ts';
 

@@ -1,6 +1,7 @@
 /**
- * For a session: an OpenID provider on loopback where `ada`, of the group `platform`, may sign in, and with `postgres` a PostgreSQL.
- * They are those of test/fakes, as `make tools` compiled them. Says where they are in files of the working folder; runs until it is ended.
+ * Starts the identity provider of a session on loopback, where `ada` of the group `platform` may sign in; with the argument
+ * `postgres` also PostgreSQL.
+ * Uses test/fakes as `make tools` compiled them. Writes the addresses to files in the working folder; runs until stopped.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { OIDC_CLIENT_SECRET, startOidcProvider } from '../../../.build/test/fakes/oidc-provider.js';

@@ -1,4 +1,4 @@
-/** What of the documents belongs to a session, by the table of claims. */
+/** Selects the blocks of a session from the table of claims. */
 import { type Block, placeOf } from '../blocks/blocks.ts';
 import { claimedBlocks } from '../blocks/claimed.ts';
 import type { SessionPlan } from './run-session.ts';
@@ -6,7 +6,7 @@ import { SESSIONS, type SessionName } from './sessions.ts';
 
 export interface Shown {
   readonly block: Block;
-  /** Whose output it is: a command, or the place of a block. */
+  /** Source of the output: a command, or the location of a block. */
   readonly of: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * One session of pasted lines: a shell whose processes, loopback, mounts and ports are its own, so that what the documents say can be
- * run as it stands, beside other tests, and nothing is left. Takes Linux namespaces: where there are none, it says so and skips.
+ * Runs one session of pasted lines in a shell with its own processes, loopback, mounts and ports. Documented commands run
+ * unchanged, beside other tests, and leave nothing behind. It needs Linux namespaces and skips without them.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,32 +12,32 @@ import { placeOf } from '../blocks/blocks.ts';
 import type { Session } from './sessions.ts';
 
 export interface SessionPlan extends Session {
-  /** In the order in which they are pasted. */
+  /** Blocks in the order of pasting. */
   readonly blocks: readonly Block[];
-  /** By path in the session's folder. */
+  /** Files by path in the session's folder. */
   readonly files: ReadonlyMap<string, string>;
-  /** Run after the last block, for what they say. */
+  /** Commands that run after the last block; their output is checked. */
   readonly commands: readonly string[];
 }
 
 export interface SessionRun {
-  /** What was said, by the place of a block, or by command. */
+  /** Output by location of a block, or by command. */
   readonly said: ReadonlyMap<string, string>;
-  /** `3 proofgate request …`: commands of blocks that did not end with 0. */
+  /** Failed commands of blocks, with the exit code: `3 proofgate request …`. */
   readonly failures: readonly string[];
-  /** Whether it came to its end. */
+  /** Whether the session reached its end. */
   readonly isWhole: boolean;
   /** All output, for debugging. */
   readonly transcript: string;
 }
 
 const TIMEOUT_MS = 500_000;
-/** Stands before what is said of the session itself. */
+/** Prefix of lines about the session itself. */
 const MARK = '\u001e';
 const NAMESPACES = '--net --mount --pid --fork --kill-child --mount-proc'.split(' ');
 const AS_ROOT = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
 
-/** Why nothing can be run here; undefined when it can. */
+/** The reason to skip; undefined when sessions can run. */
 export function whyNoSession({ needs = [] }: Session): string | undefined {
   const missing = needs.find((file) => !existsSync(checkoutPath(file)));
   if (missing !== undefined) return `${missing} is not there`;
@@ -48,7 +48,7 @@ export function whyNoSession({ needs = [] }: Session): string | undefined {
 export async function runSession(plan: SessionPlan): Promise<SessionRun> {
   const folder = mkdtempSync(join(tmpdir(), 'pg-docs-'));
   try {
-    // For servers that run as users of their own.
+    // For servers that run as other users.
     chmodSync(folder, 0o755);
     for (const name of ['work', 'tmp', 'home']) mkdirSync(join(folder, name));
     for (const [path, text] of plan.files) {
@@ -89,7 +89,7 @@ function scriptOf({
   return `${lines.join('\n')}\nmark end\n`;
 }
 
-/** Everything that the shell and what it started said. */
+/** Output of the shell and of all processes that it started. */
 function transcriptOf(folder: string): Promise<string> {
   const { HOME: _home, ...environment } = process.env;
   const child = spawn('unshare', [...AS_ROOT, ...NAMESPACES, 'bash', join(folder, 'session.sh')], {
@@ -101,7 +101,7 @@ function transcriptOf(folder: string): Promise<string> {
         SESSION: folder,
         TMPDIR: join(folder, 'tmp'),
         HOME: join(folder, 'home'),
-        // Where `make` finds the big tools: a session has no network to install them.
+        // Cache of the big tools for `make`: a session has no network to install them.
         XDG_CACHE_HOME: environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
       },
     },

@@ -1,4 +1,4 @@
-/** The tests of a session: each line ends as its document says, and says what its document shows. */
+/** Tests of a session: each command has the documented exit code and prints what its document shows. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { placeOf } from '../blocks/blocks.ts';
 import { documentedSession } from './plan.ts';
@@ -23,7 +23,7 @@ function testSession(name: SessionName): void {
   let run: SessionRun | undefined;
   let hasFailed = false;
   const outputOf = (place: string) => run?.said.get(place) ?? '';
-  /** The transcript is shown once, for whichever test fails first. */
+  /** Prints the transcript once, with the first failed test. */
   const orTell = (check: () => void) => {
     try {
       check();

@@ -1,6 +1,6 @@
 /**
- * The shells that the documents' lines are pasted into, one session each: what is there before, what of the text stands for something
- * of the reader's own, what must come of it. Lines are pasted as they stand, but for `reads`. Functions are of world.sh.
+ * Defines the shell sessions that run the documented commands: their setup, replacements for placeholders, and expected
+ * results. Commands run unchanged except for `reads`. world.sh defines the shell functions.
  */
 
 export type SessionName =
@@ -19,30 +19,30 @@ export type SessionName =
   | 'release';
 
 export interface Session {
-  /** In which order documents are pasted; default: as in the table of claims. */
+  /** Order of the documents; default: as in the table of claims. */
   readonly documents?: readonly string[];
-  /** Runs first, in a folder of the session's own. */
+  /** Setup script, which runs first, in the session's own folder. */
   readonly before: string;
-  /** Runs before a document's first line. */
+  /** Scripts that run before the first line of a document. */
   readonly beforeDocument?: { readonly [file: string]: string };
-  /** Text of its blocks that stands for something else, and what that is here. Each must occur. */
+  /** Replacements for placeholders in the blocks. Each must occur. */
   readonly reads?: readonly (readonly [text: string, here: string])[];
-  /** Commands that end as the document says they do, which is not with 0: the exit code and how the command begins. */
+  /** Commands that the document shows failing: the exit code and the start of the command. */
   readonly ends?: readonly string[];
-  /** What its blocks say, all of them together, in this order. */
+  /** Expected output of all blocks together, in this order. */
   readonly says?: readonly RegExp[];
-  /** What is shown, and a world as small as this one has not. Each must occur. */
+  /** Documented output that this small environment does not have. Each must occur. */
   readonly absent?: readonly string[];
-  /** Lines of the test's own, after the last block: they end with 0. */
+  /** Commands of the test after the last block; they must exit with 0. */
   readonly after?: string;
-  /** Files of the checkout without which it skips. */
+  /** Required files of the checkout; the session skips without them. */
   readonly needs?: readonly string[];
 }
 
-/** What these lines build is built already: make prints what it would do, and fails for an unknown target. */
+/** The build results exist already: make prints its commands, and fails for an unknown target. */
 const IN_CHECKOUT = 'unset -f proofgate; cd "$CHECKOUT"; export MAKEFLAGS=n';
 
-/** A machine that is busy testing takes longer to start programs, and more than half a second to answer. */
+/** Longer timeouts: on a busy machine, programs start slowly and answers take more than half a second. */
 const PATIENCE = [
   ['--retry 30 ', '--retry 300 '],
   ['sed "s#', 'sed "s#timeout: 0.5s#timeout: 8s#;s#'],
@@ -93,7 +93,7 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     reads: [['https://idp.shop.example', '"$(cat oidc-issuer)"']],
   },
   site: {
-    // A bundle keeps up to a thousand keys in itself.
+    // A bundle stores up to a thousand keys inline.
     absent: ['keys-0001.jsonl'],
     documents: ['docs/control.md', 'docs/ctl.md', 'README.md', 'docs/cli.md'],
     before: '. "$CHECKOUT/test/docs/sessions/site.sh"',

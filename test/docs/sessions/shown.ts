@@ -1,11 +1,11 @@
-/** Whether what a document shows of an output is what the program says, but for what differs from run to run. */
+/** Compares output in a document with the real output of the program, except for values that differ between runs. */
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 
-/** Numbers, times and identifiers; `…` and `<…>` stand for anything. */
+/** Numbers, times and identifiers; `…` and `<…>` match anything. */
 const VARIABLE =
   /[\w-]*…|\b\d+-[0-9a-f]{16}\b|<[^>]*>|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]*|\b(?:dk|enr|epr|ch)_[0-9a-z]+|\b[0-9a-f]{16,}\b|\d[\d:.TZ-]*/g;
 
-/** @returns the first thing that is shown and not said; undefined when all of it is */
+/** @returns the first documented line or member that the output lacks; undefined when it has all */
 export function unsaid(shown: string, said: string): string | undefined {
   if (/^HTTP\/1\.1 /.test(shown)) return unsaidOfAnswer(shown, said);
   const json = parsed(shown);
@@ -14,7 +14,7 @@ export function unsaid(shown: string, said: string): string | undefined {
     : unsaidMember(json, lastJson(said), '');
 }
 
-/** Lines in their order; others may stand between them. */
+/** Compares lines in order; the output may have others between them. */
 function unsaidLine(shown: readonly string[], said: readonly string[]): string | undefined {
   let at = 0;
   for (const line of shown.filter((one) => /[^\s…]/.test(one))) {
@@ -26,7 +26,7 @@ function unsaidLine(shown: readonly string[], said: readonly string[]): string |
   return undefined;
 }
 
-/** Paths of a listing, in any order; words about them are not looked at. */
+/** Compares the paths of a listing in any order, and ignores words about them. */
 export function unlisted(shown: string, said: string): string | undefined {
   const paths = shown
     .split(/\s+/)
@@ -49,7 +49,7 @@ function unsaidOfAnswer(shown: string, said: string): string | undefined {
   return missing ?? unsaidMember(parsed(body), lastJson(saidBody), '');
 }
 
-/** Members of both, and texts but for what varies in them. */
+/** Compares members, and texts except for their variable parts. */
 function unsaidMember(shown: unknown, said: unknown, at: string): string | undefined {
   if (typeof shown === 'string' && typeof said === 'string')
     return patternOf(shown).test(said) ? undefined : at;
@@ -69,7 +69,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Other processes of the session may have said something before. */
+/** Other processes of the session may have written output before. */
 function lastJson(said: string): unknown {
   const lines = said.trim().split('\n');
   for (let from = 0; from < lines.length; from += 1) {

@@ -1,4 +1,4 @@
-/** A person at a browser, for `proofgate ctl login`: goes where it says, signs in as ada, and allows it. */
+/** Acts as the browser of `proofgate ctl login`: opens its URL, signs in as ada, and allows the sign-in. */
 import { readFileSync } from 'node:fs';
 import { Browser } from '../../../.build/test/fakes/browser.js';
 

@@ -1,4 +1,4 @@
-/** `tls-front.mjs HOST:PORT CERT KEY HOST:PORT`: ends the TLS of connections and passes their bytes on. */
+/** `tls-front.mjs HOST:PORT CERT KEY HOST:PORT`: terminates TLS and forwards the bytes. */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createServer } from 'node:tls';
