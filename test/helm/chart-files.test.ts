@@ -1,4 +1,4 @@
-/** What the chart has of others is theirs: version, README, alerts, flags, metrics. Needs no helm. */
+/** Checks that the chart's version, README, alerts, flags and metrics match their sources. Needs no helm. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
@@ -34,7 +34,7 @@ it('README links to what the package has', () => {
 describe('flags in `settings`', () => {
   const schema = JSON.parse(readText('helm/proofgate/values.schema.json'));
 
-  /** Those that the chart gives itself, from values of their own. */
+  /** Flags that the chart sets from its own values. */
   const MANAGED = {
     verifier:
       'auth-site bundle control-url control-token-file control-ca-file bundle-key freshness-key state-dir listen ' +
@@ -71,7 +71,7 @@ function camelCase(flag: string): string {
 
 describe('metrics', () => {
   const sources = filesOfCheckout('src/telemetry', '.ts').map(readText).join('\n');
-  /** prom-client adds these to a histogram's name, and has metrics of its own. */
+  /** prom-client appends these suffixes to the name of a histogram, and adds its own metrics. */
   const isThere = (name: string) =>
     /^(?:process|nodejs)_/.test(name) || sources.includes(`'${name.replace(/_(?:bucket|sum|count)$/, '')}'`);
   const namesIn = (text: string) => [...new Set(text.match(/\b(?:proofgate|grpc_server)_[a-z_]+\b/g) ?? [])];

@@ -1,4 +1,4 @@
-/** The chart as helm renders it. Tests of it skip where scripts/install-helm-tools.sh found no Go. */
+/** Renders the chart with helm. Tests of the chart skip when scripts/install-helm-tools.sh found no Go. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,15 +16,15 @@ export const RELEASE = 'rel';
 export const NAMESPACE = 'gateway';
 export const NEWEST_KUBERNETES = '1.36.0';
 
-/** For extended tests; with the reason in its name where it skips: `make helm-tools` says more. */
+/** For extended tests; a skipped test states the reason in its name, and `make helm-tools` prints more. */
 export function describeChart(name: string, tests: () => void): void {
   if (!IS_EXTENDED) throw new Error('make test builds no helm: name this file *.extended.test.ts');
   if (existsSync(`${CACHE}/installed`)) describe(name, tests);
-  // Not even looked at: what they are made of is rendered by helm.
+  // Does not run `tests`: they render with helm while they are defined.
   else it.skip(`${name} (helm is not there: make helm-tools)`, () => {});
 }
 
-/** Of test/helm/values, without their ending. */
+/** Files of test/helm/values, without their extension. */
 export const VALUE_FILES: readonly string[] = readdirSync(checkoutPath('test', 'helm', 'values')).map(
   (name) => name.replace(/\.yaml$/, ''),
 );
@@ -73,7 +73,7 @@ export interface PodSpec {
   readonly volumes: readonly Volume[];
 }
 
-/** Any object: what is asked for depends on its kind. */
+/** Any object; the members depend on its kind. */
 export interface Rendered {
   readonly apiVersion: string;
   readonly kind: string;
@@ -96,7 +96,7 @@ export interface Rendered {
   };
 }
 
-/** Values as a file of test/helm/values, on top of it others. */
+/** A values file of test/helm/values, and other values that override it. */
 export interface Values {
   readonly file?: string;
   readonly also?: object;
@@ -120,7 +120,7 @@ function kubeVersion({ kubernetes = NEWEST_KUBERNETES }: Values): readonly strin
 
 const rendered = new Map<string, string>();
 
-/** Of the same values once. @throws Error with what helm says */
+/** Rendered once for the same values. @throws Error with helm's message */
 export function renderText(values: Values): string {
   const key = JSON.stringify(values);
   const text = rendered.get(key) ?? renderAnew(values);
@@ -142,19 +142,19 @@ export function objectsIn(text: string): readonly Rendered[] {
   return parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
 }
 
-/** What helm says when it refuses to render; undefined when it does not refuse. */
+/** The message of helm when it rejects the values; undefined when it renders. */
 export function refusalOf(values: Values): string | undefined {
   const { status, stderr } = helm(['template', RELEASE, ...kubeVersion(values)], values);
   return status === 0 ? undefined : stderr;
 }
 
-/** What `helm lint` finds wrong; empty without a finding. */
+/** Findings of `helm lint`; empty without a finding. */
 export function lintFindings(values: Values): string {
   const { status, stderr, stdout } = helm(['lint', '--strict', ...kubeVersion(values)], values);
   return status === 0 ? '' : stdout + stderr;
 }
 
-/** What `helm install` says at its end: asked of a copy of the chart that renders it, since installing asks for a cluster. */
+/** The notes that `helm install` prints. Installing needs a cluster, so a copy of the chart renders them. */
 export function notesOf(values: Values): string {
   const folder = mkdtempSync(join(tmpdir(), 'proofgate-notes-'));
   try {
@@ -186,7 +186,7 @@ export interface RenderedPod {
   readonly spec: PodSpec;
 }
 
-/** Every pod that comes of the objects: of Deployments, of tests, and with the sidecar, in a gateway's pod. */
+/** Every pod of the objects: pods of Deployments and tests, and the gateway's pod with the sidecar. */
 export function podsOf(objects: readonly Rendered[]): readonly RenderedPod[] {
   return objects.flatMap((object) => {
     const of = `${object.kind} ${object.metadata.name}`;

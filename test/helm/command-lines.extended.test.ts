@@ -1,4 +1,4 @@
-/** Each rendered command line is one that the program takes: its flags, their values, and the variables beside them. */
+/** Checks that the program accepts each rendered command line: its flags, their values, and its environment variables. */
 import { expect, it } from '@jest/globals';
 import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
@@ -13,12 +13,12 @@ const COMMANDS: { readonly [command: string]: SettingDeclarations } = {
   enroll: ENROLL_SETTINGS,
 };
 
-/** What stands for a Secret's value. */
+/** Values that replace those of Secrets. */
 const FROM_SECRET: { readonly [variable: string]: string } = {
   PROOFGATE_REPLAY: 'redis://:secret@redis:6379',
 };
 
-/** @throws Error for an argument that is no flag of the command */
+/** @throws Error for an argument that is not a flag of the command */
 function flagsOf(
   container: Container,
   settings: SettingDeclarations,

@@ -1,4 +1,7 @@
-/** Envoy's configuration as the chart renders it: complete, for this release, and with nothing that weakens the check. */
+/**
+ * Checks Envoy's configuration as rendered by the chart: complete, for this release, and without a setting that weakens the
+ * check.
+ */
 import { expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { lintGateway } from '../../src/gateway-lint/lint.ts';

@@ -1,4 +1,4 @@
-/** The scripts that build tools from Go modules: a complete set is shared by checkouts, a failed build leaves none behind. */
+/** Tests the scripts that build tools from Go modules: checkouts share a complete set, and a failed build leaves none. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 
-/** What a script reads before it builds anything. */
+/** Scripts with the files that they read before a build. */
 const SCRIPTS = [
   {
     script: 'scripts/install-helm-tools.sh',
@@ -43,7 +43,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const keptSets = (cache: string) => join(root, 'shared', 'proofgate', cache);
 
-/** In a checkout of its own, with a Go that builds nothing. */
+/** Runs a script in a separate checkout, with a fake Go that builds nothing. */
 function install(script: string, reads: readonly string[]) {
   for (const file of [script, 'scripts/tool-cache.sh', ...reads]) {
     mkdirSync(dirname(join(root, file)), { recursive: true });
@@ -68,7 +68,7 @@ it.each(SCRIPTS)('$script leaves nothing behind when a build fails', ({ cache, r
   expect(readdirSync(keptSets(cache))).toEqual(['older']);
 });
 
-/** Two checkouts that build the same set at the same time. */
+/** Two checkouts that build the same set concurrently. */
 const TWO_CHECKOUTS = `
 . ${checkoutPath('scripts', 'tool-cache.sh')}
 use() { root=$XDG_CACHE_HOME/$1; }

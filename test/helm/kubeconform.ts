@@ -1,4 +1,4 @@
-/** Manifests against the schemas of a version of Kubernetes, and of the custom resources of others. */
+/** Validates manifests against the schemas of a Kubernetes version and of custom resources. */
 import { spawnSync } from 'node:child_process';
 import { CACHE, NEWEST_KUBERNETES } from './chart.ts';
 
@@ -7,7 +7,7 @@ export const KUBERNETES = [
   ...['1.33.0', '1.34.0', '1.35.0', NEWEST_KUBERNETES],
 ];
 
-/** @param input text of manifests in place of files @returns what does not fit; empty when all does */
+/** @param input text of manifests, instead of files @returns validation errors; empty without any */
 export function misfits(kubernetes: string, files: readonly string[], input?: string): string {
   const schemas = `${CACHE}/schemas`;
   const { stderr, stdout } = spawnSync(
@@ -26,7 +26,7 @@ export function misfits(kubernetes: string, files: readonly string[], input?: st
   return stdout + stderr;
 }
 
-/** The same for text, by the newest version. */
+/** Validates text against the newest version. */
 export function misfitsIn(text: string): string {
   return misfits(NEWEST_KUBERNETES, ['-'], text);
 }

@@ -1,4 +1,4 @@
-/** What the chart decides by itself. */
+/** Tests the logic of the chart's templates. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

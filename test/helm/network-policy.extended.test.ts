@@ -1,4 +1,4 @@
-/** Whom the chart's NetworkPolicies let in, and what they let verifiers reach. */
+/** Checks the peers that the chart's NetworkPolicies admit, and the destinations of verifiers. */
 import { expect, it } from '@jest/globals';
 import { describeChart, objectOf, render, type Values } from './chart.ts';
 

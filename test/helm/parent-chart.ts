@@ -1,4 +1,4 @@
-/** A chart of a gateway, with proofgate among its dependencies: test/helm/parent, beside a copy of the chart, where helm may write. */
+/** A gateway's chart that depends on proofgate: a writable copy of test/helm/parent beside a copy of the chart. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,12 +9,12 @@ import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { CHART, HELM, NAMESPACE, NEWEST_KUBERNETES, objectsIn, RELEASE, type Rendered } from './chart.ts';
 
 export interface ParentChart {
-  /** @param file of test/helm/values, for proofgate; @param also on top of it. @throws Error with what helm says */
+  /** @param file of test/helm/values, for proofgate; @param also overrides it. @throws Error with helm's message */
   render(file: string, also?: object): readonly Rendered[];
   remove(): void;
 }
 
-/** As `helm dependency update` makes it ready to install. */
+/** Prepares the chart for installation, as `helm dependency update` does. */
 export function makeParentChart(): ParentChart {
   const folder = mkdtempSync(join(tmpdir(), 'proofgate-parent-'));
   const chart = join(folder, 'test', 'helm', 'parent');
@@ -23,7 +23,7 @@ export function makeParentChart(): ParentChart {
   const helm = (args: readonly string[], input = '') => {
     const { status, stderr, stdout } = spawnSync(HELM, args, {
       ...{ input, encoding: 'utf8' },
-      // WHY: neither repositories of whoever runs this nor what helm has of them.
+      // Use neither the repositories nor the cached data of the user who runs the tests.
       env: { HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder },
     });
     if (status !== 0) throw new Error(`helm ${args[0]} ends with ${status}: ${stderr}`);

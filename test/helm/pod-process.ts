@@ -1,6 +1,6 @@
 /**
- * A rendered container as a process: with the arguments that the chart gave it, its volumes in a folder of this machine and its ports
- * on loopback.
+ * Runs a rendered container as a process: with its arguments, its volumes in a folder of this machine, and its ports on
+ * loopback.
  */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,21 +10,21 @@ import { type Service, startProofgate } from '../e2e/harness/sidecar.ts';
 import { freePort } from '../fakes/free-port.ts';
 import type { Container } from './chart.ts';
 
-/** With the fence of a new replay store, on a machine that is busy testing. */
+/** Includes the fence of a new replay store, on a busy test machine. */
 const READY_TIMEOUT_MS = 120_000;
 
 const LISTEN = /^(--(?:admin-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1|\[::\]):(\d+)$/;
 
 export interface PodFolder {
-  /** Where a path of the container is. */
+  /** Path on this machine for a path of the container. */
   at(path: string): string;
   read(path: string): Promise<string>;
-  /** As a volume would have it. @param mode 0440 as of a Secret, unless it says otherwise */
+  /** Writes a file of a volume. @param mode default: 0440, as for a Secret */
   put(path: string, content: string, mode?: number): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** @param folders of volumes that are empty at first */
+/** @param folders paths of volumes that are empty at first */
 export async function makePodFolder(folders: readonly string[] = []): Promise<PodFolder> {
   const root = await mkdtemp(join(tmpdir(), 'pg-pod-'));
   const at = (path: string) => join(root, path);
@@ -43,11 +43,11 @@ export async function makePodFolder(folders: readonly string[] = []): Promise<Po
 
 export interface StartedContainer {
   readonly service: Service;
-  /** Where a port of the container is. */
+  /** Address on this machine for a port of the container. */
   address(port: number): string;
 }
 
-/** @throws Error when it is not ready, by the container's own probe, or ends first */
+/** @throws Error when the container's own probe does not succeed in time, or the process exits first */
 export async function startContainer(
   container: Container,
   pod: PodFolder,
@@ -69,13 +69,13 @@ export async function startContainer(
   return { service, address };
 }
 
-/** Those that the pod names, and those that are listened on for the pod alone. */
+/** Ports that the pod declares, and ports that listen only inside the pod. */
 function portsOf({ args, ports = [] }: Container): readonly number[] {
   const listened = args.flatMap((arg) => LISTEN.exec(arg)?.[2] ?? []);
   return [...ports.map(({ containerPort }) => containerPort), ...listened.map(Number)];
 }
 
-/** To its end, as an init container or a test runs. */
+/** Runs to completion, as an init container or a test does. */
 export function runContainer(
   container: Container,
   pod: PodFolder,

@@ -1,4 +1,4 @@
-/** What every pod of the chart is held to, and what hangs together in it: volumes, mounts, paths, ports, probes. */
+/** Checks the requirements on every pod of the chart, and that its volumes, mounts, paths, ports and probes match. */
 import { describe, expect, it } from '@jest/globals';
 import {
   type Container,
@@ -94,7 +94,7 @@ describeChart('of', () => {
   });
 });
 
-/** Longest that a program may take to end, after it was told to: draining, then the last records (docs/enforcement.md "Audit events"). */
+/** Maximum shutdown time of a program after SIGTERM: draining, then the last records (docs/enforcement.md "Audit events"). */
 const DRAIN_MS = 10_000 + 5_000;
 
 function graceLeft(spec: PodSpec): number {
@@ -112,7 +112,7 @@ function portOf({ ports = [] }: Container, port: string | number | undefined): n
   return typeof port === 'number' ? port : ports.find(({ name }) => name === port)?.containerPort;
 }
 
-/** Of flags and of addresses: `--listen=unix:/run/proofgate/verifier.sock`. */
+/** Paths in flags and in addresses: `--listen=unix:/run/proofgate/verifier.sock`. */
 function pathsOf({ args }: Container): readonly string[] {
   return args
     .map((arg) => arg.replace(/^--[a-z-]+=(?:unix:)?/, ''))
@@ -135,7 +135,7 @@ describeChart('rendered', () => {
 
   it.each(VALUE_FILES)('%s: what selects pods selects those of its own Deployment alone', (file) => {
     const objects = render({ file });
-    // A PodMonitor selects the pods of others, by labels that are theirs.
+    // A PodMonitor selects pods of other charts, by their labels.
     for (const object of objects.filter(({ kind }) => kind !== 'PodMonitor')) {
       for (const labels of selectorsOf(object)) {
         const component = labels['app.kubernetes.io/component'] ?? '';

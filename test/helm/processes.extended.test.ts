@@ -1,4 +1,4 @@
-/** What the chart renders runs: each program with the arguments, files and modes that its pod would have, asked by its own probes. */
+/** Runs the rendered containers as processes, each with the arguments, files and modes of its pod, and calls their probes. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ const TIMEOUT_MS = 180_000;
 let certificates: TestCertificates;
 let pod: PodFolder;
 const running: StartedContainer[] = [];
-/** What they need, which ends after them. */
+/** Dependencies, which end after the containers. */
 const ended: (() => Promise<unknown>)[] = [];
 const started = (container: StartedContainer) => {
   running.push(container);
@@ -58,7 +58,7 @@ function containerOf(objects: readonly Rendered[], name: string): Container {
   return found;
 }
 
-/** The chart's own ConfigMap of keys, where the container mounts it. */
+/** Writes the chart's ConfigMap of keys to its mount path. */
 async function putTrust(objects: readonly Rendered[]): Promise<void> {
   const trust = objects.find(({ metadata }) => metadata.name === 'rel-proofgate-verifier-trust');
   for (const [name, content] of Object.entries(trust?.data ?? {})) {
@@ -71,7 +71,7 @@ async function putTls(): Promise<void> {
   await pod.put('/etc/proofgate/tls/tls.key', certificates.server.key);
 }
 
-/** Signs a bundle where the volume would have it. @returns the public key, for the values */
+/** Signs a bundle into the volume. @returns the public key, for the values */
 async function putBundle(singleVerifier: boolean): Promise<string> {
   const [key, publicKey, source] = ['/signer.pem', '/signer.jwk.json', '/bundle.yaml'].map(pod.at);
   const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
@@ -85,7 +85,7 @@ async function putBundle(singleVerifier: boolean): Promise<string> {
   return readFile(`${publicKey}`, 'utf8');
 }
 
-/** With a bundle from a volume in place of Control, and a Redis of its own. */
+/** Starts a sidecar with a bundle from a volume instead of Control, and its own Redis. */
 async function startSidecar(renderWith: (also: object) => readonly Rendered[]): Promise<StartedContainer> {
   const redis = await TestRedisServer.start('--maxmemory-policy', 'noeviction');
   ended.push(() => redis.stop());
@@ -93,7 +93,7 @@ async function startSidecar(renderWith: (also: object) => readonly Rendered[]): 
   const source = { control: { url: '' }, volume: { emptyDir: {} } };
   const objects = renderWith({ verifier: { trust: { bundleKeys }, source } });
   await putTrust(objects);
-  // A chart that depends on this one has the patch, too.
+  // A chart that depends on this one renders a gateway with the patch.
   const gateways = objects.filter(({ kind }) => kind === 'Deployment');
   const container = containerOf(gateways.length > 0 ? gateways : objects, 'proofgate');
   return started(await startContainer(container, pod, { PROOFGATE_REPLAY: redis.url }));
@@ -115,7 +115,7 @@ describeChart('as processes', () => {
       await putTrust(objects);
       await putTls();
       const { address } = started(await startContainer(containerOf(objects, 'verifier'), pod));
-      // `degraded` once its bundle is too old for realtime routes.
+      // `degraded`, since its bundle is too old for realtime routes.
       const { status, text } = await httpGet(`http://${address(9192)}/readyz`);
       expect(status).toBe(200);
       expect(text).toContain('"tls"');
@@ -239,7 +239,7 @@ describeChart('as processes', () => {
   );
 });
 
-/** Twice, as after a restart of the pod's machine. */
+/** Runs twice, as after a restart of the node. */
 async function runOwnSecrets(objects: readonly Rendered[], { at }: PodFolder): Promise<void> {
   const { args, command } = containerOf(objects, 'own-secrets');
   const [, flag = '', script = ''] = command;

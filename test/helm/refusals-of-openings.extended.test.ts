@@ -1,4 +1,4 @@
-/** What the chart refuses because it would open what the chart closes: overridden flags, secrets where everybody reads them, ports for the world. */
+/** Checks that the chart rejects values that would weaken it: overridden flags, world-readable secrets, public ports. */
 import { expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { describeChart, objectOf, refusalOf, render, type Values } from './chart.ts';
@@ -155,7 +155,7 @@ describeChart('refuses', () => {
     const [, sentence = ''] = SENTENCE.exec(refusalOf({ file, also }) ?? '') ?? [];
     expect(sentence).toContain(setting);
     expect(sentence.slice(0, -1)).not.toMatch(/\. /);
-    // What it refuses to render it does not print either.
+    // The error does not print the rejected value.
     expect(sentence).not.toContain('user:pw');
   });
 });

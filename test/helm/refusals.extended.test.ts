@@ -1,4 +1,4 @@
-/** What the chart refuses to render: that it does, and that its one sentence says why. */
+/** Checks that the chart rejects invalid values, with one sentence that states the reason. */
 import { expect, it } from '@jest/globals';
 import { describeChart, refusalOf, render, type Values } from './chart.ts';
 
@@ -6,7 +6,7 @@ const ROUTE = { enabled: true, parentRefs: [{ name: 'public' }] };
 const NO_REDIS = { url: '', urlSecret: { name: '' } };
 const REPLAYED = 'a replayed request could pass';
 
-/** A file of values that renders, what is changed in it, and words of the refusal. */
+/** A values file that renders, a change to it, and words of the error. */
 type Refusal = readonly [name: string, values: Values, words: readonly string[]];
 
 const WITHOUT_REDIS: readonly Refusal[] = [
@@ -365,7 +365,7 @@ describeChart('refuses', () => {
     ...REST,
     ...TEST.map(named('helm test: ')),
   ])('%s', (_name, values, words) => {
-    // What was changed is what is refused.
+    // The values render without the change, so the change causes the error.
     expect(render({ ...(values.file === undefined ? {} : { file: values.file }) })).not.toEqual([]);
     const [, sentence = ''] = SENTENCE.exec(refusalOf(values) ?? '') ?? [];
     for (const word of words) expect(sentence).toContain(word);

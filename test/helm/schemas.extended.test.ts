@@ -1,4 +1,7 @@
-/** What is rendered against the schemas of each version of Kubernetes and of the custom resources; the README's values, too. */
+/**
+ * Validates the rendered objects and the README's values against the schemas of each Kubernetes version and of the custom
+ * resources.
+ */
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +21,7 @@ import {
 } from './chart.ts';
 import { KUBERNETES, misfits } from './kubeconform.ts';
 
-/** The chart asks whether the cluster is older than 1.30; all others get the same. */
+/** The chart distinguishes only clusters older than 1.30; all others get the same objects. */
 const RENDERED_FOR = ['1.29.0', NEWEST_KUBERNETES];
 
 describeChart('what is rendered', () => {
@@ -71,7 +74,7 @@ describeChart('what is rendered', () => {
   });
 });
 
-/** What the sidecar's patch makes of a gateway's pod. */
+/** Applies the sidecar's patch to a gateway's pod. */
 function sidecarPods(text: string): string {
   const pods = podsOf(objectsIn(text)).filter(({ of }) => of.startsWith('ConfigMap '));
   return pods

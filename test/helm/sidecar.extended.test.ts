@@ -1,4 +1,7 @@
-/** The sidecar that the chart hands to the pods of others: as a patch, for Istio's injection, and to charts that depend on it. */
+/**
+ * Tests the sidecar that the chart gives to other pods: as a patch, through Istio's injection, and in charts that depend on
+ * it.
+ */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import {
@@ -27,7 +30,7 @@ describeChart('the sidecar', () => {
     expect(Object.keys(templates)).toEqual(['verified']);
     const { containers, ...spec } = parse(templates.verified).spec;
     const own = parse(patch);
-    // Istio leads probes over HTTP through a container that may start later: test/gateways/injection.extended.test.ts.
+    // Istio routes HTTP probes through a container that may start later: test/gateways/injection.extended.test.ts.
     const [{ startupProbe }] = spec.initContainers;
     expect(startupProbe.httpGet).toBeUndefined();
     own.spec.initContainers[0].startupProbe = startupProbe;
@@ -57,7 +60,7 @@ describeChart('the sidecar', () => {
     const [socket] = initContainers[0].volumeMounts.filter(
       ({ name }: { readonly name: string }) => name === 'proofgate-socket',
     );
-    // Whatever else is said of a container stands in place of what the gateway's template says.
+    // Any other member of a container would override the gateway's template.
     expect(containers).toEqual([{ name: 'istio-proxy', volumeMounts: [socket] }]);
   });
 
@@ -90,7 +93,7 @@ describeChart('the sidecar', () => {
     ]);
     expect(notesOf(values)).toContain('unix:/run/proofgate/verifier.sock');
     expect(notesOf(values)).toContain('inject.istio.io/templates: proofgate,gateway');
-    // Nobody's NetworkPolicy covers it.
+    // No NetworkPolicy covers this port, so the notes mention it.
     expect(notesOf(values)).toContain('9192');
   });
 });

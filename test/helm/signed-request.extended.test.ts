@@ -1,4 +1,4 @@
-/** What `helm test` runs: both containers of the rendered pod as processes, against the rendered Control and a stand-in for the gateway. */
+/** Runs `helm test`: both containers of the rendered pod as processes, against the rendered Control and a fake gateway. */
 
 import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
@@ -116,7 +116,7 @@ describeChart('helm test', () => {
     return source;
   }
 
-  /** @returns the reference of a policy for the ServiceAccount that the chart made for its test */
+  /** @returns the reference of a policy for the ServiceAccount of the chart's test */
   async function policyFor(account: string): Promise<string> {
     const policy = {
       ...{ display_name: 'Test', source_id: await activeSource(), source_revision: 1, client_id: 'billing' },

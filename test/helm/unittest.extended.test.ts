@@ -1,4 +1,4 @@
-/** The chart's own suites (helm/proofgate/tests), as whoever changes the chart runs them with helm-unittest. */
+/** Runs the chart's own suites (helm/proofgate/tests) with helm-unittest, as chart developers do. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ function unittest(chart: string): { readonly status: number | null; readonly sai
 }
 
 describeChart('helm-unittest', () => {
-  /** A copy, since it writes beside the suites; with the values that they name. */
+  /** A copy, because helm-unittest writes beside the suites; it includes the values files that they use. */
   let chart = '';
   let folder = '';
   beforeAll(() => {

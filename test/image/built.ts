@@ -1,4 +1,4 @@
-/** The image's files as the Dockerfile's own steps make them, built once for each state of what they are made of. */
+/** Builds the image's files with the Dockerfile's own steps, once for each state of the inputs. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -19,10 +19,10 @@ export interface ImageFile {
 
 export interface BuiltImage {
   readonly root: string;
-  /** The list as it was written. */
+  /** The file list as written. */
   readonly list: string;
   readonly files: readonly ImageFile[];
-  /** Paths of links. */
+  /** Paths of symbolic links. */
   readonly links: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export function hasImageTools(): boolean {
   return existsSync(join(IMAGE_TOOLS, 'installed'));
 }
 
-/** Takes a minute the first time. */
+/** The first call takes a minute. */
 export async function builtImage(cpu: Cpu): Promise<BuiltImage> {
   const builds = checkoutPath('.build', 'image');
   const root = join(builds, `${cpu}-${stateOfInputs()}`);
@@ -70,7 +70,7 @@ export function readImage(root: string): BuiltImage {
   return { root, list, files, links };
 }
 
-/** Its directories are for reading alone. */
+/** Makes the read-only directories writable, and removes them. */
 export function removeImage(root: string): void {
   if (existsSync(root)) for (const folder of foldersBelow(root)) chmodSync(folder, 0o755);
   rmSync(root, { recursive: true, force: true });
@@ -82,7 +82,7 @@ export function foldersBelow(root: string): readonly string[] {
   return [root, ...entries.flatMap(({ name }) => foldersBelow(join(root, name)))];
 }
 
-/** Of everything that the Dockerfile copies, and of what stands for its base image. */
+/** Hash of all files that the Dockerfile copies, and of the replacement for its base image. */
 function stateOfInputs(): string {
   const dockerfile = readFileSync(checkoutPath('Dockerfile'), 'utf8');
   const steps = parseDockerfile(dockerfile).stages.flatMap((stage) => stage.steps);

@@ -1,4 +1,4 @@
-/** What pods ask of the image, it has: programs on its path, its user, and nothing that only a shell would do. */
+/** Checks that the image has what pods use: programs on its path, its user, and no argument that needs a shell. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
@@ -14,13 +14,13 @@ import {
   VALUE_FILES,
 } from '../helm/chart.ts';
 
-/** By name, as the image's path finds them. */
+/** Names of the programs on the image's path. */
 const PROGRAMS = [NODE, PROGRAM_LINK.path].map((path) => path.slice('usr/local/bin/'.length));
 
 function expectRunnable({ args, command, name }: Container): void {
   expect({ name, program: command[0] }).toEqual({ name, program: expect.stringMatching(/^[a-z]+$/) });
   expect(PROGRAMS).toContain(command[0]);
-  // Nobody would expand it.
+  // No shell expands variables.
   expect([...command.slice(1), ...(args ?? [])].filter((arg) => /^\$\(?[A-Z]/.test(arg))).toEqual([]);
 }
 

@@ -1,4 +1,4 @@
-/** The image's program where there is nothing but the image's files, as its user, with its environment. */
+/** Runs the image's program with only the image's files, as its user, with its environment. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { chmod, chown, readFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ export function containerTests(image: () => BuiltImage): void {
   });
   afterAll(() => rmSync(volume, { recursive: true, force: true }));
 
-  /** The command's answer; it must have been a good one. */
+  /** Output of the command; expects success. */
   const proofgate = (...args: readonly string[]) => {
     const { status, stderr, stdout } = runInContainer(image(), args, [volume]);
     expect({ args, status, stderr }).toEqual({
@@ -88,7 +88,7 @@ export function containerTests(image: () => BuiltImage): void {
       const modules = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) =>
         file.endsWith('.js'),
       );
-      // That one is the program: it begins when it is loaded.
+      // cli/main.js is the program itself, which runs when it is loaded.
       const loaded = modules.filter((file) => file !== 'cli/main.js').map((file) => `/${HOME}/dist/${file}`);
       const script = `for (const file of ${JSON.stringify(loaded)}) await import(file); console.log('all');`;
       const { stderr, stdout } = evaluateInContainer(image(), script);
@@ -133,7 +133,7 @@ export function containerTests(image: () => BuiltImage): void {
   );
 }
 
-/** In a namespace of process IDs where it is the first, to which the kernel gives no signal that it does not ask for. */
+/** Starts the program as PID 1 of a PID namespace. The kernel delivers only signals that PID 1 handles. */
 function startAsFirst(image: BuiltImage, volume: string, args: readonly string[]): Child {
   const command = [...containerCommand(image, [volume]), `/${NODE}`, `/${HOME}/bin/proofgate`, ...args];
   return startChild({
@@ -143,7 +143,7 @@ function startAsFirst(image: BuiltImage, volume: string, args: readonly string[]
   });
 }
 
-/** Certificates of this machine are not in the root. */
+/** The root does not have this machine's certificates. */
 const ENVIRONMENT_HERE = { ...ENVIRONMENT, PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: undefined };
 
 async function expectReadyAndStop(child: Child): Promise<void> {
@@ -160,7 +160,7 @@ async function expectReadyAndStop(child: Child): Promise<void> {
   expect(status).toEqual({ code: 0, signal: null });
 }
 
-/** The process that unshare(1) started and waits for. */
+/** The child process that unshare(1) started and waits for. */
 async function firstBelow(pid: number): Promise<number> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
   const [first] = children.split(' ').filter(Boolean).map(Number);

@@ -1,4 +1,4 @@
-/** Runs the image's program with the image's files alone, as the user that the Dockerfile names. */
+/** Runs the image's program with only the image's files, as the user in the Dockerfile. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { LAUNCHER, NODE, USER } from '../../scripts/image/contents.mjs';
@@ -10,7 +10,7 @@ const IN_ROOT = checkoutPath('test', 'image', 'in-root.sh');
 const { stages } = parseDockerfile(readFileSync(checkoutPath('Dockerfile'), 'utf8'));
 const steps = stages.at(-1)?.steps ?? [];
 
-/** What the Dockerfile says of the program: its command line and its environment. */
+/** Entry point and environment from the Dockerfile. */
 export const ENTRYPOINT = steps.find(({ instruction }) => instruction === 'ENTRYPOINT')?.exec ?? [];
 export const ENVIRONMENT: Readonly<Record<string, string>> = Object.fromEntries(
   steps
@@ -18,12 +18,12 @@ export const ENVIRONMENT: Readonly<Record<string, string>> = Object.fromEntries(
     .flatMap(({ text }) => text.split(/\s+/).map((pair) => pair.split('=', 2))),
 );
 
-/** @param shared folders of this machine that it may write to */
+/** @param shared folders of this machine that the process may write to */
 export function containerCommand(image: BuiltImage, shared: readonly string[], user = USER.id) {
   return [IN_ROOT, image.root, `${user}:${user}`, shared.join(' ')];
 }
 
-/** The image's entry point, run to its end, with the image's environment and nothing else. */
+/** Runs the image's entry point to completion, with only the image's environment. */
 export function runInContainer(
   image: BuiltImage,
   args: readonly string[],
@@ -32,7 +32,7 @@ export function runInContainer(
   return runFile(image, [...ENTRYPOINT, ...args], shared);
 }
 
-/** Node.js of the image, with a script that is a module. */
+/** Runs a module script with the image's Node.js. */
 export function evaluateInContainer(image: BuiltImage, script: string): SpawnSyncReturns<string> {
   return runFile(image, [`/${NODE}`, '--input-type=module', '-e', script], []);
 }
@@ -43,7 +43,7 @@ function runFile(
   shared: readonly string[],
 ): SpawnSyncReturns<string> {
   const [program = '', ...args] = containerCommand(image, shared);
-  // What prepares the root is found by this machine's path; env(1) is not in the image, so node is told its environment here.
+  // The commands that prepare the root need this machine's PATH. The image has no env(1), so node gets its environment here.
   const env = { ...ENVIRONMENT, PATH: `${process.env.PATH}` };
   return spawnSync(program, [...args, ...command], { encoding: 'utf8', env, maxBuffer: 2 ** 26 });
 }

@@ -1,16 +1,16 @@
-/** Tests of the image, with the reason in their name where they skip. */
+/** Groups tests of the image; a skipped test states the reason in its name. */
 import { spawnSync } from 'node:child_process';
 import { describe, it } from '@jest/globals';
 import { hasImageTools } from './built.ts';
 
-/** What images are made of has to be there. */
+/** Requires the inputs of the image. */
 export function describeImage(name: string, tests: () => void): void {
   if (hasImageTools()) describe(name, tests);
-  // Not even looked at: they make folders, which only what is run removes.
+  // Does not run `tests`: they create folders while they are defined, and only tests that run remove them.
   else it.skip(`${name} (skips: run make image-tools first)`, () => {});
 }
 
-/** Mounting, besides, takes rights that not every machine gives. */
+/** Mounting also requires privileges that some machines do not give. */
 export function describeContainer(name: string, tests: () => void): void {
   if (!hasImageTools() || canMount()) describeImage(name, tests);
   else it.skip(`${name} (skips: mounting is not permitted here, run it as root)`, () => {});

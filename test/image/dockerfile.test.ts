@@ -1,4 +1,4 @@
-/** The Dockerfile as it is written: what a container engine would make of it, without one. */
+/** Checks the text of the Dockerfile without a container engine. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { LAUNCHER, NODE, PROGRAM_LINK, USER } from '../../scripts/image/contents.mjs';
@@ -14,7 +14,7 @@ function stepsOf(stage: typeof image, instruction: string): readonly Step[] {
   return (stage?.steps ?? []).filter((step) => step.instruction === instruction);
 }
 
-/** Of a `RUN`, the script that it calls. */
+/** The script that a `RUN` calls. */
 const scripts = stepsOf(build, 'RUN').map(({ text }) => text.split(' ', 1)[0] ?? '');
 const copies = stepsOf(build, 'COPY').flatMap((step) => copiedBy(step).sources);
 

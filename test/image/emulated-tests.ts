@@ -1,4 +1,4 @@
-/** The image of arm64, its processor emulated: it starts, and its native code does what it is there for. */
+/** Runs the arm64 image on an emulated processor: it starts, and its native code works. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ export function emulatedTests(image: () => BuiltImage): void {
   const folder = mkdtempSync(join(tmpdir(), 'pg-emulated-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Libraries are those of the image; its files are found through this machine's root. */
+  /** Libraries come from the image; its files are accessed through this machine's root. */
   const node = (...args: readonly string[]) => {
     const { root } = image();
     const command = [`-L`, root, join(root, NODE), ...args];

@@ -1,6 +1,6 @@
 /**
- * The end-to-end suite with the image's program in the place of the checkout's, alone in a root of its own; `make test-extended`
- * runs some of it, `make test-image` all.
+ * Runs the end-to-end suite with the image's program, in its own root, instead of the checkout's. `make test-extended` runs a
+ * part of it, `make test-image` all.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const SOME = [
   'test/helm/processes',
 ];
 const ALL = ['test/e2e/', 'test/helm/'];
-/** Its clock is a library that is loaded before the program, and that is not in the image. */
+/** Its fake clock is a preloaded library that the image does not have. */
 const NEEDS_MORE = ['test/e2e/replay/clock-jumps'];
 const TIMEOUT_MS = IS_WHOLE ? 3_600_000 : 600_000;
 
@@ -36,7 +36,7 @@ export function endToEndTests(image: () => BuiltImage): void {
       writeFileSync(node, nodeInRoot(image()));
       chmodSync(node, 0o755);
       const { output, status } = await jest(IS_WHOLE ? ALL : SOME, {
-        // Certificates of this machine, which are not in the root.
+        // The root does not have this machine's certificates.
         NODE_EXTRA_CA_CERTS: undefined,
         PROOFGATE_TEST_NODE: node,
         PROOFGATE_TEST_TOTALS: undefined,
@@ -50,7 +50,7 @@ export function endToEndTests(image: () => BuiltImage): void {
   );
 }
 
-/** Tests share their files with the program in the folder for temporary ones. Root, as those who write these files are. */
+/** Tests share files with the program in the folder for temporary files. The program runs as root, as the tests do. */
 function nodeInRoot(image: BuiltImage): string {
   const command = containerCommand(image, [tmpdir()], 0).map((word) => `'${word}'`);
   return `#!/bin/sh\nexec ${command.join(' ')} /${NODE} "$@"\n`;

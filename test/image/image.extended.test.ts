@@ -1,6 +1,6 @@
 /**
- * The image's files, built by the Dockerfile's own steps in an empty directory with an empty environment: what they are, that they are all
- * that is needed, and that they are the same each time. They are built once for all of these tests.
+ * Checks the image's files, built once by the Dockerfile's own steps in an empty directory and environment: their list, their
+ * completeness, and that builds are reproducible.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** The bill of materials in an image, held to its schema and to what the image has. */
+/** Checks the bill of materials in an image against its schema and the image's content. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
@@ -24,7 +24,7 @@ export interface Component {
   readonly properties?: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** What is wrong by the schema of CycloneDX 1.6; empty when nothing is. */
+/** Errors by the schema of CycloneDX 1.6; empty without any. */
 export function schemaFaults(bom: unknown): readonly string[] {
   const schema = (name: string) =>
     JSON.parse(readFileSync(join(IMAGE_TOOLS, 'schemas', `${name}.SNAPSHOT.schema.json`), 'utf8'));
@@ -37,7 +37,7 @@ export function schemaFaults(bom: unknown): readonly string[] {
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }
 
-/** Every reference leads to a component, and every component but the root is depended on. */
+/** Expects every reference to name a component, and every component except the root to be a dependency. */
 export function expectWholeGraph({ components, dependencies, metadata }: Bom): void {
   const refs = components.map((component) => component['bom-ref']);
   expect(new Set(refs).size).toBe(refs.length);
@@ -49,7 +49,7 @@ export function expectWholeGraph({ components, dependencies, metadata }: Bom): v
   expect([...used].filter((ref) => !refs.includes(ref))).toEqual([]);
 }
 
-/** Version, licence and integrity are those of the lock file. */
+/** Expects version, licence and integrity as in the lock file. */
 export function expectAsLocked(components: readonly Component[]): void {
   const lock = JSON.parse(readFileSync(checkoutPath('package-lock.json'), 'utf8'));
   for (const { group, hashes, licenses, name, properties, version } of components) {

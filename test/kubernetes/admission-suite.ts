@@ -1,4 +1,7 @@
-/** A namespace that enforces the `restricted` standard admits every pod that the chart and the documents make, and would not without what each is held to. */
+/**
+ * Checks that a namespace with the `restricted` standard admits every pod of the chart and the documents, and rejects pods
+ * without any one of the required settings.
+ */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { readText } from '../docs/markdown.ts';
@@ -13,7 +16,7 @@ const DOCUMENTED = parseAllDocuments(readText('docs/workload.yaml')).map(
   (document) => document.toJS() as ApiObject,
 );
 
-/** What a pod of its own is held to stands in it; a sidecar's pod is another's, whose containers are as they should be. */
+/** Puts a sidecar into a gateway's pod whose own container satisfies the standard; other pods stay unchanged. */
 function inGateway(of: string, spec: PodSpec): PodSpec {
   if (!of.startsWith('ConfigMap ')) return spec;
   const [sidecar] = spec.initContainers ?? [];
@@ -31,7 +34,7 @@ function inGateway(of: string, spec: PodSpec): PodSpec {
   return { ...spec, containers: [envoy] };
 }
 
-/** What each would be refused for, in the first of its containers. */
+/** Changes to the first container, each of which violates the standard. */
 const WEAKER: readonly (readonly [string, object])[] = [
   ['privilege escalation', { allowPrivilegeEscalation: undefined }],
   ['all capabilities', { capabilities: undefined }],

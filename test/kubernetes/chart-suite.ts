@@ -1,4 +1,7 @@
-/** The chart's life in a cluster: what it leaves behind, what upgrades and rollbacks do, and that the API server takes all it renders. */
+/**
+ * Tests the chart's lifecycle in a cluster: installation, upgrades, rollbacks, what an uninstall leaves, and that the API
+ * server accepts all objects.
+ */
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { CHART, NAMESPACE, RELEASE, type Rendered, render, VALUE_FILES } from '../helm/chart.ts';
 import type { Cluster } from './cluster.ts';
@@ -6,7 +9,7 @@ import { Helm } from './helm.ts';
 import { type ApiObject, Objects } from './objects.ts';
 
 const TIMEOUT_MS = 120_000;
-/** The same as of a test of everything, but for what stays on purpose. */
+/** Enables everything, but keeps nothing after an uninstall. */
 const WHOLE = { file: 'everything', also: { control: { persistence: { keep: false } } } };
 const CHANGED = {
   file: 'everything',
@@ -32,7 +35,7 @@ export function chartSuite(clusterOf: () => Cluster): void {
       objects = new Objects(clusterOf());
     });
 
-    // Pods are admitted or not, which needs their service accounts: the suite of admission submits them.
+    // Pods need their service accounts: the admission suite submits them.
     it.each(VALUE_FILES)('%s', async (file) => {
       for (const object of render({ file }).filter(({ kind }) => kind !== 'Pod')) {
         const { status, headers, body } = await objects.create(object as object as ApiObject, {
@@ -67,12 +70,12 @@ function lifecycle(clusterOf: () => Cluster): void {
     before = await objects.all();
   }, TIMEOUT_MS);
   afterEach(async () => {
-    // Of a test that failed, so that the next one finds a cluster without it.
+    // Cleans up after a failed test, so that the next one finds an empty cluster.
     if ((await changes()).length > 0) await helm.uninstall().catch(() => {});
     if ((await objects.find(CLAIM)) !== undefined) await objects.remove(CLAIM);
   }, TIMEOUT_MS);
 
-  /** What is there now and was not before, and the other way round. */
+  /** Objects that appeared or disappeared. */
   async function changes(): Promise<readonly string[]> {
     const now = await objects.all();
     const added = [...now].filter(([uid]) => !before.has(uid)).map(([, name]) => name);
@@ -80,7 +83,7 @@ function lifecycle(clusterOf: () => Cluster): void {
     return [...added, ...gone].sort();
   }
 
-  /** What is kept beside the objects of the chart: the release's record, and an address for each Service that has one. */
+  /** Excludes objects that are not the chart's: the release's record, and the address of each Service that has one. */
   const isOwn = (name: string) =>
     !name.startsWith('IPAddress ') && !name.startsWith(`Secret ${NAMESPACE}/sh.helm.release.`);
 
@@ -165,7 +168,7 @@ function lifecycle(clusterOf: () => Cluster): void {
 
 const placed = (component: string) => ({ name: `${RELEASE}-proofgate-${component}`, namespace: NAMESPACE });
 
-/** Without hooks, which are made when they run. */
+/** Without hooks, which helm creates only when they run. */
 function installed(rendered: readonly Rendered[]): readonly Rendered[] {
   return rendered.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * A real kube-apiserver over a real etcd, on loopback, with a folder of their own: no controllers, no scheduler, no kubelet. Issuer and
- * key set of its tokens are at the address that it listens on.
+ * A real kube-apiserver with a real etcd, on loopback, in its own folder, without controllers, scheduler and kubelet. It
+ * serves the issuer and key set of its tokens at its address.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -19,10 +19,10 @@ export const KUBERNETES_CACHE = checkoutPath('.cache', 'kubernetes');
 const HELM_INSTALLED = checkoutPath('.cache', 'helm', 'installed');
 const START_TIMEOUT_MS = 120_000;
 
-/** With the reason in its name where it skips: the scripts say more. */
+/** A skipped test states the reason in its name; the scripts print more. */
 export function describeCluster(name: string, tests: () => void): void {
   if (existsSync(`${KUBERNETES_CACHE}/installed`) && existsSync(HELM_INSTALLED)) describe(name, tests);
-  // Not even looked at: what they are made of is rendered by helm.
+  // Does not run `tests`: they render with helm while they are defined.
   else it.skip(`${name} (kube-apiserver and helm are not there: both are built with Go)`, () => {});
 }
 
@@ -35,7 +35,7 @@ interface ServerSettings {
 
 export class Cluster {
   readonly url: string;
-  /** PEM, of whoever signed the server's certificate: what a cluster publishes as ConfigMap kube-root-ca.crt. */
+  /** CA of the server's certificate as PEM, which a cluster publishes as ConfigMap kube-root-ca.crt. */
   readonly ca: string;
   /** For helm: server, CA and the administrator's token. */
   readonly kubeconfig: string;
@@ -64,7 +64,7 @@ export class Cluster {
     return `${this.url}/openid/v1/jwks`;
   }
 
-  /** Ready when it resolves; nothing is left when it does not. */
+  /** Resolves when the server is ready; a failed start leaves nothing behind. */
   static async start(): Promise<Cluster> {
     const folder = await mkdtemp(join(tmpdir(), 'pg-kube-'));
     const children: Child[] = [];
@@ -94,7 +94,7 @@ export class Cluster {
     }
   }
 
-  /** As administrator, unless the call says otherwise. */
+  /** Calls as administrator, unless the call states another user. */
   call(call: ApiCall): Promise<ApiAnswer> {
     return callApi(this.url, { ca: this.ca, token: this.#token, ...call });
   }
@@ -104,7 +104,7 @@ export class Cluster {
   }
 }
 
-/** @returns its address */
+/** @returns the address of etcd */
 async function startEtcd(folder: string, children: Child[]): Promise<string> {
   const [client, peer] = [await freePort(), await freePort()].map((port) => `http://127.0.0.1:${port}`);
   const args = [
@@ -175,9 +175,9 @@ function argsOf({ folder, port, etcdUrl, certificates }: ServerSettings): readon
     `--service-account-signing-key-file=${join(folder, 'tokens.key')}`,
     `--service-account-key-file=${join(folder, 'tokens.pub')}`,
     '--service-cluster-ip-range=10.96.0.0/16',
-    // Addresses of loopback cannot be Endpoints of the Service `kubernetes`.
+    // Loopback addresses cannot be Endpoints of the Service `kubernetes`.
     '--endpoint-reconciler-type=none',
-    // Its finalizer on claims is taken away by a controller, and none runs.
+    // A controller would remove its finalizer from claims, but none runs.
     '--disable-admission-plugins=StorageObjectInUseProtection',
     '--enable-admission-plugins=PodSecurity,ServiceAccount',
   ];

@@ -1,4 +1,7 @@
-/** Definitions of the custom resources that the chart may render and gateways are told by, as their own projects publish them: in a cluster, an operator's chart brings them. */
+/**
+ * Installs the custom resource definitions of the chart's and the gateways' objects, as their projects publish them. In a real
+ * cluster, an operator's chart installs them.
+ */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -27,7 +30,7 @@ export async function installCustomResources(cluster: Cluster): Promise<readonly
   for (const { metadata, spec } of found) {
     const version = spec.versions.find(({ served }) => served);
     const path = `/apis/${spec.group}/${version?.name}/${spec.names.plural}`;
-    // Known first, and then for a moment asked to come again (429).
+    // The server answers 429 for a moment after it knows the kind.
     await waitFor(`${metadata.name} to be served`, SERVED_TIMEOUT_MS, async () => {
       const { status } = await cluster.call({ path });
       return status === 200 ? true : undefined;
@@ -40,7 +43,7 @@ function kindOf({ spec }: Definition): string {
   return `${spec.group} ${spec.names.kind}`;
 }
 
-/** Whatever the chart and the manifests of gateways have of groups that the server does not bring. */
+/** Custom kinds that the chart and the gateway manifests use. */
 async function customKinds(cluster: Cluster): Promise<ReadonlySet<string>> {
   const { body } = await cluster.call({ path: '/apis' });
   const brought = new Set((body.groups as readonly { readonly name: string }[]).map(({ name }) => name));
@@ -54,7 +57,7 @@ async function customKinds(cluster: Cluster): Promise<ReadonlySet<string>> {
   return new Set(kinds);
 }
 
-/** Of the files that may have one of them: all of them together are many megabytes. */
+/** Reads only files that may contain a wanted definition, because all files together have many megabytes. */
 async function definitions(wanted: ReadonlySet<string>): Promise<readonly Definition[]> {
   const folder = join(KUBERNETES_CACHE, 'custom-resources');
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.yaml'));

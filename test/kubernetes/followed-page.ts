@@ -1,6 +1,7 @@
 /**
- * A document whose shell blocks are pasted into one real shell, in their order, and whose other blocks are the files that they use
- * (`followed` and `saved` in the table of claims). Nothing of it is there twice: a block that changes, changes what is run.
+ * Pastes the shell blocks of a document into one real shell, in order; its other blocks are the files that they use
+ * (`followed` and `saved` in the table of claims). The commands exist only in the document, so a changed block changes the
+ * test.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -11,19 +12,19 @@ import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 
 const TIMEOUT_MS = 150_000;
-/** Stands before what is said of the shell itself. */
+/** Prefix of lines about the shell itself. */
 const MARK = '\u001e';
-/** Runs one file after another, whose names come on descriptor 3, and keeps what they set. */
+/** Runs the files named on descriptor 3, one after another, and keeps their variables. */
 const LOOP = `exec 2>&1; . "$1"; trap 'printf "\\n${MARK}failed %s %s\\n" "$?" "$BASH_COMMAND"' ERR
 while read -r -u 3 file; do . "$file" 3<&-; printf '\\n${MARK}end\\n'; done`;
 
 export interface FollowedPageOptions {
   readonly document: string;
-  /** New; files and the shell's working folder. */
+  /** A new folder for the files, and the shell's working folder. */
   readonly folder: string;
-  /** Text of the blocks that is another thing here. Each must occur. */
+  /** Replacements for texts in the blocks. Each must occur. */
   readonly reads: readonly (readonly [text: string, here: string])[];
-  /** Shell functions that stand in for what is not here. */
+  /** Shell functions that replace unavailable programs. */
   readonly functions: string;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -33,7 +34,7 @@ interface PastedBlock {
   readonly text: string;
 }
 
-/** A file of a document, as it stands there. @throws Error when it has none of that name */
+/** Text of a file in a document. @throws Error when the document has no such file */
 export function savedIn(document: string, path: string): string {
   const found = claimedBlocks().find(
     ({ block, claim }) => block.file === document && claim.kind === 'saved' && claim.path === path,
@@ -80,7 +81,7 @@ export class FollowedPage {
     return new FollowedPage(folder, blocks, shell);
   }
 
-  /** The next block, which stands in this section. @returns what it says @throws Error when one of its lines fails */
+  /** Pastes the next block, which must be in this section. @returns its output @throws Error when one of its lines fails */
   async paste(section: string): Promise<string> {
     const next = this.#left.shift();
     if (next?.section !== section)
@@ -88,7 +89,7 @@ export class FollowedPage {
     return this.#run(next.text);
   }
 
-  /** Lines of the test's own, in the same shell. */
+  /** Runs lines of the test in the same shell. */
   async run(text: string): Promise<string> {
     return this.#run(text);
   }
@@ -97,7 +98,7 @@ export class FollowedPage {
     return readFile(join(this.folder, file), 'utf8');
   }
 
-  /** Sections of the blocks that nobody has pasted. */
+  /** Sections of the blocks that no test has pasted. */
   get left(): readonly string[] {
     return this.#left.map(({ section }) => section);
   }

@@ -1,4 +1,4 @@
-/** What gateways are told: the manifests below envoy/, and those of docs/gateways.md. */
+/** The gateway manifests below envoy/ and in docs/gateways.md. */
 import { parseAllDocuments } from 'yaml';
 import { readText } from '../docs/markdown.ts';
 import { MANIFEST_SETS } from '../gateways/manifest-sets.ts';
@@ -18,7 +18,7 @@ export function gatewayManifests(): readonly GatewayManifest[] {
   ];
 }
 
-/** Values of charts are no objects. */
+/** Skips chart values, which are not objects. */
 function objectsOf(file: string, text: string): readonly GatewayManifest[] {
   return parseAllDocuments(text)
     .map((document) => document.toJS())

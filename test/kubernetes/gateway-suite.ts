@@ -1,4 +1,7 @@
-/** The API server takes each manifest of a gateway, by its project's own definitions with the CEL rules in them, which no schema has. */
+/**
+ * Checks that the API server accepts each gateway manifest under its project's definitions. Only the server evaluates their
+ * CEL rules; schemas do not contain them.
+ */
 import { beforeAll, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { misfitsIn } from '../helm/kubeconform.ts';
@@ -8,7 +11,7 @@ import { type ApiObject, Objects } from './objects.ts';
 
 const MANIFESTS = gatewayManifests();
 
-/** What fits the schema of its kind, and breaks a rule between its members. */
+/** Changes that satisfy the schema of a kind, but violate a rule between members. */
 const BROKEN: readonly (readonly [kind: string, change: (spec: Spec) => void])[] = [
   ['Backend', (spec) => Object.assign(spec.endpoints[0], { ip: { address: '192.0.2.1', port: 9191 } })],
   ['SecurityPolicy', (spec) => Object.assign(spec.extAuth, { http: spec.extAuth.grpc })],

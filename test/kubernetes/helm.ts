@@ -1,4 +1,4 @@
-/** `helm` as a platform engineer runs it against a cluster. Nothing of the user's own settings is read or written. */
+/** Runs `helm` against a cluster as a platform engineer does, without reading or writing the user's own settings. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -9,9 +9,9 @@ import { CACHE, CHART, NAMESPACE, RELEASE } from '../helm/chart.ts';
 import type { Cluster } from './cluster.ts';
 
 export interface ReleaseValues {
-  /** Of test/helm/values. */
+  /** Name of a file in test/helm/values. */
   readonly file?: string;
-  /** Paths of others. */
+  /** Paths of other values files. */
   readonly files?: readonly string[];
   readonly also?: object;
 }
@@ -43,7 +43,7 @@ export class Helm {
     return this.#run('uninstall', this.#release);
   }
 
-  /** As the chart's README has it. Waits for the test's pod to end: to be stopped where nobody runs it. */
+  /** Runs `helm test` as the chart's README shows. It waits for the test's pod, so stop it when nothing runs the pod. */
   startTest(): Child {
     const [, line = ''] = /^helm (test .*)$/m.exec(readText('helm/proofgate/README.md')) ?? [];
     const [command = '', , ...flags] = line.replace(` --namespace ${NAMESPACE}`, '').split(' ');
@@ -60,7 +60,7 @@ export class Helm {
     await this.#run(command, this.#release, CHART, ...values);
   }
 
-  /** @throws Error with what helm says when it fails */
+  /** @throws Error with helm's message when it fails */
   async #run(...args: readonly string[]): Promise<void> {
     const child = this.#start(...args);
     const { code } = await child.exited;

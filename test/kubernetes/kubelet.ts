@@ -1,4 +1,4 @@
-/** A node of which the API server can ask for the logs of pods, as `kubectl logs` and `helm test --logs` have it do; what they said is told by hand. */
+/** A fake node from which the API server reads pod logs, for `kubectl logs` and `helm test --logs`. Tests supply the logs. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { makeCertificates } from '../e2e/harness/certificates.ts';
@@ -14,7 +14,7 @@ export class Kubelet {
     this.#stop = stop;
   }
 
-  /** Its node is in the cluster when it resolves. */
+  /** Resolves when its node is in the cluster. */
   static async start(objects: Objects, node: string): Promise<Kubelet> {
     const certificates = await makeCertificates('localhost', 'spiffe://x/y', ['127.0.0.1']);
     const { cert, key } = certificates.server;
@@ -40,7 +40,7 @@ export class Kubelet {
     return kubelet;
   }
 
-  /** What a container of a pod said. */
+  /** Stores the log of a pod's container. */
   keepLog({ metadata: { name, namespace } }: ApiObject, container: string, log: string): void {
     this.#logs.set(`${namespace}/${name}/${container}`, log);
   }

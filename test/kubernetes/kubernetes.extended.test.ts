@@ -1,6 +1,6 @@
 /**
- * The chart, the documented workloads and Control against a real API server. One file, since a server is dear to start: what it is asked
- * is in the suites beside it.
+ * Tests the chart, the documented workloads and Control with a real API server. All suites share this file, because starting a
+ * server is slow.
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

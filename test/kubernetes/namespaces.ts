@@ -1,8 +1,8 @@
-/** Namespaces that enforce the `restricted` standard, and what controllers and people put into them. */
+/** Namespaces that enforce the `restricted` standard, with the objects that controllers and people create in them. */
 import type { Cluster } from './cluster.ts';
 import { type ApiObject, Objects } from './objects.ts';
 
-/** Refuses pods, warns of what would make such pods, and has the cluster's CA. */
+/** Makes a namespace that rejects violating pods, warns of templates for such pods, and has the cluster's CA. */
 export async function makeRestricted(cluster: Cluster, name: string): Promise<void> {
   const levels = ['enforce', 'warn'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'restricted']);
   const metadata = { name, labels: Object.fromEntries(levels) };
@@ -10,7 +10,7 @@ export async function makeRestricted(cluster: Cluster, name: string): Promise<vo
   await publishRootCa(cluster, name);
 }
 
-/** As a controller does it in each namespace. */
+/** Publishes the CA as a controller does in each namespace. */
 export async function publishRootCa(cluster: Cluster, namespace: string): Promise<void> {
   await new Objects(cluster).mustCreate({
     apiVersion: 'v1',

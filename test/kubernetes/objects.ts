@@ -1,9 +1,9 @@
-/** Objects of the API server, by the kind that their manifests name; and all that there are. */
+/** Reads and writes objects of the API server by their kinds, and lists all objects. */
 import { Agent } from 'node:https';
 import type { ApiAnswer } from '../main/control/control-program.ts';
 import type { Cluster } from './cluster.ts';
 
-/** As it is read, or as it is to be made. */
+/** An object as read from the server or to be created. */
 export interface ApiObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -40,14 +40,14 @@ export class Objects {
     this.#cluster = cluster;
   }
 
-  /** Members that the server does not know are refused. With `dryRun` everything is checked and nothing is kept. */
+  /** Rejects unknown members. With `dryRun` the server validates the object and stores nothing. */
   async create(object: ApiObject, { dryRun = false } = {}): Promise<ApiAnswer> {
     const path = await this.#collection(object);
     const query = `?fieldValidation=Strict${dryRun ? '&dryRun=All' : ''}`;
     return this.#cluster.call({ method: 'POST', path: `${path}${query}`, body: object });
   }
 
-  /** @throws Error with what the server says when it does not take it, or warns */
+  /** @throws Error with the server's message when it rejects the object or warns */
   async mustCreate(object: ApiObject): Promise<ApiObject> {
     const { status, body, headers } = await this.create(object);
     if (status !== 201 || headers.warning !== undefined) {
@@ -58,7 +58,7 @@ export class Objects {
     return asObject(body);
   }
 
-  /** @throws Error when it is not there */
+  /** @throws Error when the object does not exist */
   async read(name: ObjectName): Promise<ApiObject> {
     const found = await this.find(name);
     if (found === undefined) throw new Error(`there is no ${name.kind} ${name.metadata.name}`);
@@ -70,7 +70,7 @@ export class Objects {
     return status === 200 ? asObject(body) : undefined;
   }
 
-  /** At once: there is no kubelet to wait for. */
+  /** Deletes without a grace period, because there is no kubelet to wait for. */
   async remove(name: ObjectName): Promise<void> {
     const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0 };
     const path = await this.#pathOf(name);
@@ -78,17 +78,17 @@ export class Objects {
     if (status >= 300) throw new Error(`${name.kind} ${name.metadata.name} was not deleted: ${status}`);
   }
 
-  /** @param part such as `token` of a ServiceAccount */
+  /** @param part subresource, such as `token` of a ServiceAccount */
   async post(name: ObjectName, part: string, body: object): Promise<ApiAnswer> {
     return this.#cluster.call({ method: 'POST', path: `${await this.#pathOf(name)}/${part}`, body });
   }
 
-  /** As a kubelet says it. */
+  /** Sets the phase as a kubelet does. */
   setPhase(pod: ObjectName, phase: 'Succeeded' | 'Failed'): Promise<void> {
     return this.setStatus(pod, { phase });
   }
 
-  /** As a controller says it. */
+  /** Sets the status as a controller does. */
   async setStatus(name: ObjectName, status: object): Promise<void> {
     const answer = await this.#cluster.call({
       method: 'PATCH',
@@ -102,8 +102,8 @@ export class Objects {
   }
 
   /**
-   * Every object of every group, once, by its UID: `Deployment gateway/rel-proofgate-control`. Without Events: the API server itself
-   * writes some, of addresses of Services, and they end by themselves.
+   * Every object of every group, once, by its UID: `Deployment gateway/rel-proofgate-control`. Excludes Events: the API server
+   * writes some itself about addresses of Services, and they expire.
    */
   async all(): Promise<ReadonlyMap<string, string>> {
     const agent = new Agent({ keepAlive: true, maxSockets: 8 });

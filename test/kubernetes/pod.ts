@@ -1,6 +1,6 @@
 /**
- * What controllers and a kubelet would do, by hand: a pod of a template, submitted to the API server; its volumes in a folder of this
- * machine, made of what the API server has, tokens by TokenRequest among it; its containers as processes.
+ * Acts as controllers and kubelet: submits a pod of a template, mounts its volumes in a folder of this machine, and runs its
+ * containers as processes. Volumes have the content of the API server, including tokens from TokenRequest.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ interface FileSource {
 }
 
 interface TokenSource {
-  /** Absent in the default token's: the API server. */
+  /** Absent for the default token, whose audience is the API server. */
   readonly audience?: string;
   readonly expirationSeconds: number;
   readonly path: string;
@@ -39,7 +39,7 @@ export interface PodTemplate {
   readonly spec: PodSpec;
 }
 
-/** Not yet submitted. */
+/** Makes a pod without submitting it. */
 export function podOf(
   template: PodTemplate,
   name: string,
@@ -55,7 +55,7 @@ export function templateOf({ spec }: ApiObject): PodTemplate {
   return template;
 }
 
-/** Its arguments are the whole command line but for the program's own name. */
+/** Its arguments are the whole command line except for the program's name. */
 export function containerIn(spec: PodSpec, name: string): Container {
   const found = containersOf(spec).find((container) => container.name === name);
   if (found === undefined) throw new Error(`no container ${name}`);
@@ -64,7 +64,7 @@ export function containerIn(spec: PodSpec, name: string): Container {
 }
 
 export class HandRunPod {
-  /** As the API server has it. */
+  /** The object as stored by the API server. */
   readonly object: ApiObject;
   readonly files: PodFolder;
   readonly #objects: Objects;
@@ -75,14 +75,17 @@ export class HandRunPod {
     this.#objects = objects;
   }
 
-  /** Submits it and mounts its volumes. @throws Error when the API server does not admit it, or lacks what a volume names */
+  /**
+   * Submits the pod and mounts its volumes. @throws Error when the API server does not admit it, or lacks the source of a
+   * volume
+   */
   static async submit(objects: Objects, pod: ApiObject, node?: string): Promise<HandRunPod> {
     const made = await objects.mustCreate(pod);
     if (node !== undefined) await bind(objects, made, node);
     return HandRunPod.of(objects, made);
   }
 
-  /** One that somebody else submitted. */
+  /** Runs a pod that is already submitted. */
   static async of(objects: Objects, object: ApiObject): Promise<HandRunPod> {
     const pod = new HandRunPod(object, await makePodFolder(), objects);
     try {
@@ -104,7 +107,7 @@ export class HandRunPod {
     return containerIn(this.spec, name);
   }
 
-  /** A token for this pod alone, as the kubelet asks for one. */
+  /** Requests a token bound to this pod, as the kubelet does. */
   async token({ audience, expirationSeconds }: Omit<TokenSource, 'path'>): Promise<string> {
     const { name, namespace = '', uid } = this.object.metadata;
     const account = {
@@ -120,7 +123,7 @@ export class HandRunPod {
     });
   }
 
-  /** From the API server, and its files. */
+  /** Removes the pod from the API server, and its files. */
   async remove(): Promise<void> {
     await this.files.remove();
     if ((await this.#objects.find(this.object)) !== undefined) await this.#objects.remove(this.object);
@@ -139,7 +142,7 @@ export class HandRunPod {
       if (each.secret !== undefined) await this.#putFiles('Secret', each.secret, place, defaultMode);
       if (each.configMap !== undefined) await this.#putFiles('ConfigMap', each.configMap, place, defaultMode);
       const wanted = each.serviceAccountToken;
-      // For the group of the pod, as with `fsGroup`.
+      // Readable by the group of the pod, as with `fsGroup`.
       if (wanted !== undefined)
         await this.files.put(join(place, wanted.path), await this.token(wanted), 0o640);
     }
@@ -160,7 +163,7 @@ export class HandRunPod {
   }
 }
 
-/** As the scheduler does it. */
+/** Binds the pod to a node, as the scheduler does. */
 export async function bind(objects: Objects, pod: ApiObject, node: string): Promise<void> {
   const { name, namespace } = pod.metadata;
   const target = { apiVersion: 'v1', kind: 'Node', name: node };
@@ -180,14 +183,14 @@ export interface TokenWish {
   readonly boundObjectRef?: object;
 }
 
-/** @throws Error with the status when the API server makes none */
+/** @throws Error with the status when the API server issues no token */
 export async function requestToken(objects: Objects, account: ApiObject, wish: TokenWish): Promise<string> {
   const { status, body } = await askForToken(objects, account, wish);
   if (status !== 201) throw new Error(`no token for ${account.metadata.name}: ${status}`);
   return (body.status as { readonly token: string }).token;
 }
 
-/** Whatever comes of it. */
+/** Returns the answer, whether or not it is a success. */
 export function askForToken(objects: Objects, account: ApiObject, wish: TokenWish) {
   const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: wish };
   return objects.post(account, 'token', request);

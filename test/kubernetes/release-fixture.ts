@@ -1,6 +1,6 @@
 /**
- * A cluster in which somebody follows docs/kubernetes.md, and what controllers, nodes and networks do in between: pods of Deployments
- * and Jobs, submitted and then started as processes with the volumes that the API server has for them, a real Envoy among them.
+ * A cluster in which a user follows docs/kubernetes.md, with fakes of the controllers, nodes and networks. Pods of Deployments
+ * and Jobs are submitted, then run as processes with their volumes from the API server, together with a real Envoy.
  */
 import { join } from 'node:path';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../src/protocol/strict-json.ts';
@@ -31,7 +31,7 @@ interface Ports {
   readonly api: number;
 }
 
-/** What of the document is another thing on loopback. All else of it is run as it stands. */
+/** Replacements in the document for loopback. All other text runs unchanged. */
 function readsOf({ issuer, jwksUri }: Cluster, { control, gateway }: Ports) {
   return [
     ['https://proofgate-control.gateway.svc', `https://localhost:${control}`],
@@ -49,11 +49,11 @@ function readsOf({ issuer, jwksUri }: Cluster, { control, gateway }: Ports) {
 export class ReleaseStage {
   readonly cluster: Cluster;
   readonly objects: Objects;
-  /** Of the document's release. */
+  /** For the document's release. */
   readonly helm: Helm;
   readonly page: FollowedPage;
   readonly origin: string;
-  /** Where `helm test` connects. */
+  /** Address to which `helm test` connects. */
   readonly gateway: string;
   readonly controlUrl: string;
   readonly #ports: Ports;
@@ -71,7 +71,7 @@ export class ReleaseStage {
     this.controlUrl = `https://localhost:${ports.control}`;
   }
 
-  /** Nothing of the document is done yet. */
+  /** Prepares the environment; no step of the document has run yet. */
   static async prepare(cluster: Cluster): Promise<ReleaseStage> {
     const [control = 0, verifier = 0, gateway = 0, api = 0] = await Promise.all(
       Array.from({ length: 4 }, () => freePort()),
@@ -102,7 +102,7 @@ export class ReleaseStage {
     );
   }
 
-  /** The document's Envoy, with the configuration that the chart made. */
+  /** Starts the document's Envoy with the configuration that the chart rendered. */
   async startGateway(): Promise<RunningEnvoy> {
     const pod = await this.#podOf('envoy');
     const [, path = ''] = /--config-path (\S+)/.exec(pod.container('envoy').args.join(' ')) ?? [];
@@ -122,7 +122,7 @@ export class ReleaseStage {
     return envoy;
   }
 
-  /** The document's API. */
+  /** Starts the document's API. */
   async startApi(): Promise<void> {
     const { args } = (await this.#podOf('orders')).container('orders');
     const env = { HOST: '127.0.0.1', PORT: String(this.#ports.api) };
@@ -135,7 +135,7 @@ export class ReleaseStage {
     await this.#becomesAvailable('orders');
   }
 
-  /** An operator's command that succeeds. */
+  /** Runs an operator's command and expects success. */
   async ctl(...args: readonly string[]): Promise<JsonObject> {
     const result = await this.tryCtl(...args);
     if (result.exitCode !== 0) throw new Error(`ctl ${args.join(' ')}: ${result.stderr}`);
@@ -161,7 +161,7 @@ export class ReleaseStage {
     return found;
   }
 
-  /** Submits a pod; its files go with the stage. */
+  /** Submits a pod; the fixture removes its files. */
   async submit(pod: ApiObject, node?: string): Promise<HandRunPod> {
     return this.keep(await HandRunPod.submit(this.objects, pod, node));
   }
@@ -171,7 +171,7 @@ export class ReleaseStage {
     return pod;
   }
 
-  /** A process that ends with the stage. */
+  /** Registers a process that the fixture stops at its end. */
   keepRunning(container: StartedContainer): StartedContainer {
     this.#ends.push(() => container.service.stop());
     return container;
@@ -182,14 +182,14 @@ export class ReleaseStage {
     await this.#becomesAvailable(`${RELEASE_NAME}-${container}`);
   }
 
-  /** The first pod of a Deployment, as its controllers would make it. @param name of the release's own a part */
+  /** Submits the first pod of a Deployment, as its controllers do. @param name suffix after the release's name */
   async #podOf(name: string): Promise<HandRunPod> {
     const own = ['control', 'verifier'].includes(name) ? `${RELEASE_NAME}-${name}` : name;
     const deployment = await this.objects.read(deploymentOf(own));
     return this.submit(podOf(templateOf(deployment), `${own}-0`, NAMESPACE));
   }
 
-  /** As its controller says once its pod is ready: what `kubectl rollout status` waits for. */
+  /** Sets the status that a controller sets once the pod is ready, for which `kubectl rollout status` waits. */
   async #becomesAvailable(name: string): Promise<void> {
     const { generation } = (await this.objects.read(deploymentOf(name))).metadata;
     const one = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };

@@ -1,6 +1,6 @@
 /**
- * docs/kubernetes.md, followed from its first line to its last in one cluster, and the documented workloads beside: tokens of its
- * TokenRequest API, verified through its own issuer, become keys whose requests pass. Each test goes on from the one before.
+ * Follows docs/kubernetes.md from start to end in one cluster, with the documented workloads: tokens of its TokenRequest API,
+ * verified through its own issuer, become keys whose requests are allowed. Each test continues from the one before.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ import { tokenSuite } from './token-suite.ts';
 import { documentedWorkload, WORKLOAD_NAMESPACE } from './workload.ts';
 
 const TIMEOUT_MS = 180_000;
-/** A look of the agent, a round of Control's jobs, a poll of the verifier. */
+/** Time for a check by the agent, a run of Control's jobs, and a poll of the verifier. */
 const WAIT_MS = 30_000;
 const ORDER = '/v1/orders/7';
 const NODE = 'node-1';
@@ -69,10 +69,10 @@ export function releaseSuite(clusterOf: () => Cluster): void {
 
   follows('2. Namespaces', async () => {
     await paste('2. Namespaces');
-    // As controllers do it.
+    // As controllers do.
     await publishRootCa(clusterOf(), WORKLOAD_NAMESPACE);
     await stage.objects.mustCreate(serviceAccount('default', NAMESPACE));
-    // It enforces the standard: what does not meet it is refused.
+    // The namespace enforces the standard: it rejects a pod that violates it.
     const pod = { spec: { containers: [{ name: 'a', image: 'a' }] as unknown as Container[], volumes: [] } };
     const spec = { ...pod.spec, serviceAccountName: 'billing' };
     expect(await stage.objects.create(podOf({ spec }, 'weak', WORKLOAD_NAMESPACE))).toMatchObject({
@@ -262,7 +262,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
     return { test };
   }
 
-  /** As any program that has the key: through the gateway, until it is known there. */
+  /** Sends requests through the gateway with the key, until the verifier knows the key. */
   const requestPasses = (keyFile: string) =>
     waitFor('a request to pass', WAIT_MS, async () => {
       const { exitCode } = await runProofgate([
@@ -275,14 +275,14 @@ export function releaseSuite(clusterOf: () => Cluster): void {
       return exitCode === 0 ? true : undefined;
     });
 
-  /** Started again until it succeeds: `restartPolicy: OnFailure`. */
+  /** Restarts the pod until it succeeds: `restartPolicy: OnFailure`. */
   const untilRequestEnds = (pod: HandRunPod) =>
     waitFor('the request to pass', WAIT_MS, async () => {
       const ran = await runContainer(pod.container('request'), pod.files);
       return ran.exitCode === 0 ? ran.stdout : undefined;
     });
 
-  /** What stands behind a key, by what Control has of its enrollment. */
+  /** The origin of a key, from the record of its enrollment at Control. */
   async function provenanceOf(keyFile: string): Promise<unknown> {
     const { enrolled } = JSON.parse(await readFile(`${keyFile}.enrollment.json`, 'utf8'));
     const { provenance } = await stage.ctl('get', 'keys', enrolled.derived_key.key_id);
@@ -296,7 +296,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
 
 const named = (name: string, namespace: string): ApiObject['metadata'] => ({ name, namespace });
 
-/** As the Job's controller says it. */
+/** The status that the Job's controller sets. */
 function completed(): object {
   const time = new Date().toISOString();
   const condition = (type: string) => ({ type, status: 'True', lastTransitionTime: time });

@@ -1,10 +1,10 @@
-/** The site of docs/kubernetes.md, and what the tests add to it: whose tokens else enroll, and the pod of `helm test`. */
+/** The site of docs/kubernetes.md with the additions of the tests: other enrolling workloads, and the pod of `helm test`. */
 import { parse, stringify } from 'yaml';
 import { NAMESPACE } from '../helm/chart.ts';
 import { savedIn } from './followed-page.ts';
 
 export const DOCUMENT = 'docs/kubernetes.md';
-/** As the document names it. */
+/** Release name in the document. */
 export const RELEASE_NAME = 'proofgate';
 export const HELM_TEST_ACCOUNT = `${RELEASE_NAME}-test`;
 export const HELM_TEST_POLICY = 'helm-test';
@@ -20,7 +20,7 @@ const DOCUMENTED: Site = parse(savedIn(DOCUMENT, 'site.yaml'));
 export const SITE_ID = DOCUMENTED.site.site_id;
 export const AUDIENCE = DOCUMENTED.sources[0].audience;
 
-/** @param text of `site.yaml`; its first policy stands for the others */
+/** @param text of `site.yaml`; its first policy is the template of the others */
 export function siteForTests(text: string): string {
   const site: Site = parse(text);
   const [first] = site.enrollment_policies;

@@ -1,4 +1,4 @@
-/** Which tokens of a real TokenRequest API enroll, and which do not. */
+/** Tests which tokens of a real TokenRequest API enroll. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CommandResult, errorCode } from '../e2e/harness/proofgate-command.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
@@ -27,7 +27,7 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
     for (const folder of folders) await folder.remove();
   });
 
-  /** The init container of the documented Job, with this token. */
+  /** Runs the init container of the documented Job with this token. */
   async function enroll(token: string, policy: string): Promise<CommandResult> {
     const folder = await makePodFolder(['/var/run/proofgate']);
     folders.push(folder);
@@ -82,7 +82,7 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
         expect(await askForToken(objects, account('reporting'), { audiences: [AUDIENCE] })).toMatchObject({
           status: 404,
         });
-        // What it found good it may take for good for some seconds more.
+        // The API server may cache a successful authentication for some seconds.
         await waitFor('the token to be refused', TIMEOUT_MS / 2, async () =>
           (await isAuthentic(earlier)) ? undefined : true,
         );
@@ -104,7 +104,7 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
     );
   });
 
-  /** What the API server says of it. */
+  /** The result of the API server's TokenReview. */
   async function isAuthentic(token: string): Promise<boolean> {
     const { body } = await stageOf().cluster.call({
       method: 'POST',

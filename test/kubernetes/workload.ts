@@ -1,4 +1,4 @@
-/** docs/workload.yaml with what it marks SET, for the private CA of docs/kubernetes.md. */
+/** Fills in the values marked SET in docs/workload.yaml, for the private CA of docs/kubernetes.md. */
 import { parseAllDocuments } from 'yaml';
 import { documentedWorkloads } from '../docs/documented-workloads.ts';
 import type { ApiObject } from './objects.ts';

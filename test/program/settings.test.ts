@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** What a command with these settings is run with. */
+/** The parsed values of a command with these settings. */
 async function settingsOf(args: readonly string[], env: Environment = {}): Promise<unknown> {
   const output = new Output(new PassThrough(), new PassThrough(), env);
   const program = new ProofgateCommand('program').enablePositionalOptions().exitOverride();
@@ -101,7 +101,7 @@ describe('settings', () => {
       PROOFGATE_LOUD: '1',
       PROOFGATE_COUNT: '4',
       PROOFGATE_EVERY: '',
-      // What Kubernetes sets for a service of this name.
+      // Kubernetes sets this variable for a Service of this name.
       PROOFGATE_PORT: 'tcp://10.0.0.1:80',
     };
     expect(await settingsOf([], env)).toEqual({

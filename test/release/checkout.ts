@@ -1,4 +1,7 @@
-/** A checkout of its own to make releases of: this one's files, committed, with a repository, so that what is tested is what is here. */
+/**
+ * A separate checkout for making releases: a repository with this checkout's files, committed, so that tests cover uncommitted
+ * changes.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,12 +12,12 @@ import { checkoutPath } from '../e2e/harness/checkout.ts';
 
 export interface ReleaseCheckout {
   readonly root: string;
-  /** Of a key that is made for it, readable by its owner alone. */
+  /** A new signing key, readable by its owner only. */
   readonly keyFile: string;
   readonly publicKeyFile: string;
-  /** `scripts/release/release.mjs` there. */
+  /** Runs `scripts/release/release.mjs` there. */
   release(...args: readonly string[]): Run;
-  /** Its node_modules are no longer those of the lock file. */
+  /** Changes its node_modules, so that they no longer match the lock file. */
   installOtherCompiler(): void;
   remove(): void;
 }
@@ -31,7 +34,7 @@ export function hasHelm(): boolean {
   return existsSync(checkoutPath('.cache', 'helm', 'bin', 'helm'));
 }
 
-/** With the reason in its name where it skips. */
+/** A skipped test states the reason in its name. */
 export function describeRelease(name: string, tests: () => void): void {
   if (hasHelm()) describe(name, tests);
   else it.skip(`${name} (skips: run make helm-tools first)`, () => {});

@@ -1,4 +1,4 @@
-/** What a release's packages hold, and that they install and run. */
+/** Checks the content of a release's packages, and that they install and run. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

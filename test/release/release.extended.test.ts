@@ -1,4 +1,4 @@
-/** `make release` and `make verify-release`: what they make, that it is the same each time, and what is noticed of it. */
+/** Tests `make release` and `make verify-release`: their output, its reproducibility, and the detection of changes. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import {
@@ -103,7 +103,7 @@ describeRelease('a release', () => {
         execFileSync('tar', ['--extract', '--gzip', '--directory', unpacked, '--file', join(release, name)]);
     }
     expect(holdersOf(checkout.keyFile, unpacked)).toEqual([]);
-    // In whatever form: a copy of the key anywhere in it would be found.
+    // Proves that the search finds a copy of the key anywhere in the package.
     cpSync(checkout.keyFile, join(unpacked, 'package', 'dist', 'key.js'));
     expect(holdersOf(checkout.keyFile, unpacked)).toEqual([join('package', 'dist', 'key.js')]);
   });
@@ -111,7 +111,7 @@ describeRelease('a release', () => {
   contentTests(() => release);
 });
 
-/** Files that hold a private key: the text of its PEM, or its secret bytes, raw, in hex or in base64. */
+/** Files that contain a private key: its PEM text, or its secret bytes, raw, in hex or in base64. */
 function holdersOf(keyFile: string, directory: string): readonly string[] {
   const pem = readFileSync(keyFile, 'latin1');
   const secret = Buffer.from(createPrivateKey(pem).export({ format: 'jwk' }).d ?? '', 'base64url');

@@ -1,4 +1,4 @@
-/** One version, in package.json: whatever else says one says that one. */
+/** Checks that all versions in the checkout equal the one in package.json. */
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { packageVersion } from '../../src/cli/version.ts';

@@ -1,4 +1,4 @@
-/** The shipped program as `proofgate agent`: probes, signals, kills wherever it stands, and a second one beside it. */
+/** Tests the shipped program as `proofgate agent`: probes, signals, kills at any step, and a second agent on the same folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
@@ -92,7 +92,7 @@ it('enrolls, answers probes, renews with the next token, and ends at once', asyn
   expect(await agent.child.exited).toEqual({ code: 0, signal: null });
   expect((await readdir(join(folder, 'keys'))).filter((name) => name.includes('agent'))).toEqual([]);
 
-  // A key that is good is taken over, and nobody is asked for another one.
+  // The agent reuses a valid key and requests no other.
   const again = await startAgent();
   await ready(again);
   expect(control.enrollments.size).toBe(1);
@@ -158,7 +158,7 @@ it('leaves a pair that belongs together whenever it is killed', async () => {
   await first.child.stop();
   for (let i = 0; i < KILLS; i++) {
     await renewToken();
-    // Anew each time, so that there is always something under way.
+    // Enrolls again each time, so that the kill interrupts an enrollment.
     const child = spawn(process.execPath, [LAUNCHER, ...args('--force-reenroll')], { stdio: 'ignore' });
     await killAt(child, i);
     const settled = await settledKeyFile(keyFile());
@@ -185,7 +185,7 @@ async function killAt(child: ChildProcess, index: number): Promise<void> {
   }
 }
 
-/** When a first, second or third request has come to Control since, or a little later; or while the pair is put in place. */
+/** Waits for the first, second or third request to Control, or a little longer, or for the replacement of the key pair. */
 async function hasComeFar(child: ChildProcess, index: number): Promise<void> {
   const until = control.requests.length + 1 + (index % 4);
   const before = await currentFolder();

@@ -1,4 +1,4 @@
-/** A new key takes the old one's place when verifiers know it; one that was revoked has to go. */
+/** Tests that a new key replaces the old one once verifiers know it, and that a revoked key must go. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { KeeperStand } from '../../workload/agent/keeper-fixture.ts';
 
@@ -6,13 +6,13 @@ const MINUTE = 60_000;
 let stand: KeeperStand;
 afterEach(() => stand.close());
 
-/** With a folder in order. */
+/** Starts with a valid folder. */
 async function start(): Promise<void> {
   stand = await KeeperStand.start();
   await stand.pairs.open();
 }
 
-/** With a key in place. */
+/** Starts with an enrolled key. */
 async function startEnrolled(): Promise<void> {
   await start();
   await stand.turnUntil(() => stand.count('replaced') === 1);

@@ -1,16 +1,16 @@
-/** A site over the API, as an operator makes it. */
+/** Configures a site over the API, as an operator does. */
 import { expect } from '@jest/globals';
 import type { ApiAnswer, ControlProgram } from './control-program.ts';
 
 export const SITE = 'shop-eu-1';
 
-/** @returns the member of a 201 that names what was made */
+/** @returns the member of a 201 answer that identifies the created resource */
 export function created(answer: ApiAnswer, member: string): string {
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status: 201 });
   return String(answer.body[member]);
 }
 
-/** Environment, fleet, site, client with a grant, route with its sources. */
+/** Creates an environment, a fleet, a site, a client with a grant, and a route with its sources. */
 export async function makeSite(program: Pick<ControlProgram, 'call'>, token: string): Promise<void> {
   const post = (path: string, body: object) => program.call({ method: 'POST', path, token, body });
   const environment = created(await post('/v1/environments', { name: 'production' }), 'environment_id');

@@ -1,4 +1,7 @@
-/** Every part of `proofgate control` together: an issuer becomes a source, a token a key, a key a line in a bundle. */
+/**
+ * Tests all parts of `proofgate control` together: an issuer becomes a source, a token becomes a key, and the key is published
+ * in a bundle.
+ */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -92,7 +95,7 @@ interface Followed {
   readonly text: string;
 }
 
-/** What a target is given that has nothing yet. */
+/** The answer to a target without a bundle. */
 async function bundleOf(targetToken: string, atLeast: number): Promise<Followed> {
   return waitFor(`revision ${atLeast}`, 15_000, async () => {
     const { status, body } = await program.call({ path: '/v1/targets/self/bundle', token: targetToken });
@@ -226,7 +229,7 @@ it('shows operators what a policy refuses with, and which target holds its sourc
     const { body, headers } = await program.call({ path: revision, token });
     return body.waiting_for === undefined ? undefined : { seen: body.waiting_for, etag: headers.etag };
   });
-  // It changes without a new version.
+  // The content changes without a new version.
   const again = await program.call({ path: revision, token, headers: { 'if-none-match': String(etag) } });
   expect(again).toMatchObject({ status: 200, body: { waiting_for: waitingFor } });
 
@@ -265,13 +268,13 @@ const CREATION = new Set([
   ...['verified_issuer', 'verified_subject'],
 ]);
 
-/** Of a table with one row. */
+/** A cell of a table with one row. */
 function columnOf(table: string, column: string): string | undefined {
   const [head = '', row = ''] = table.split('\n');
   return row.slice(head.indexOf(column)).split(/\s/)[0];
 }
 
-/** The payloads of all documents in an answer, one after the other. */
+/** The payloads of all documents in an answer, concatenated. */
 function documentsOf(text: string): string {
   return [...text.matchAll(/\\"payload\\":\\"([A-Za-z0-9_-]+)\\"/g)]
     .map(([, payload = '']) => Buffer.from(payload, 'base64url').toString())

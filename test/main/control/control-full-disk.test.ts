@@ -1,4 +1,4 @@
-/** `proofgate control` on a disk that takes no more: not ready until it does. */
+/** Tests `proofgate control` on a full disk: it is not ready until the disk accepts writes again. */
 import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ async function start(dataDirectory: string): Promise<ControlProgram> {
   return program;
 }
 
-/** Of `/readyz` at both addresses. */
+/** Statuses of `/readyz` at both addresses. */
 async function readiness({ url, adminUrl }: ControlProgram): Promise<readonly number[]> {
   const answers = await Promise.all([url, adminUrl].map((base) => httpGet(`${base}/readyz`)));
   return answers.map(({ status }) => status);
@@ -58,7 +58,7 @@ interface Disk {
   free(): void;
 }
 
-/** Files that may not grow (RLIMIT_FSIZE): what a full disk is to a process, without privileges. */
+/** Simulates a full disk without privileges: limits the size of files (RLIMIT_FSIZE). */
 function growthLimit(pid: number): Disk {
   const limit = (bytes: string) => {
     const { status } = spawnSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);

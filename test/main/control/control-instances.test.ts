@@ -1,4 +1,7 @@
-/** Several `proofgate control` on one PostgreSQL: one set of secrets, any instance answers, one does each job. */
+/**
+ * Tests several `proofgate control` processes on one PostgreSQL: they share one set of secrets, each answers requests, and one
+ * runs each job.
+ */
 import { copyFile, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +38,7 @@ async function dataDirectory(name: string): Promise<string> {
   return path;
 }
 
-/** By its variable, so that the password stands in no process's arguments. */
+/** Passes the database URL in a variable, so that no process argument contains the password. */
 async function start(data: string, flags: readonly string[] = []): Promise<ControlProgram> {
   const env = { PROOFGATE_DATABASE_URL: databaseUrl };
   const program = await startControlProgram({ launcher: LAUNCHER, dataDirectory: data, env, flags });

@@ -1,4 +1,4 @@
-/** `proofgate control` as it is shipped: a process on an empty directory, told everything over its API. */
+/** Tests the shipped `proofgate control`: a process with an empty directory, configured entirely over its API. */
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ async function stop({ child }: ControlProgram): Promise<void> {
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 }
 
-/** @param flags beside a data directory and free ports, unless they name others */
+/** @param flags added to a data directory and free ports, which they may override */
 async function expectStartError(flags: readonly string[], code: string, exitCode: number): Promise<string> {
   const env = {
     PROOFGATE_DATA_DIR: data,
@@ -147,7 +147,7 @@ describe('the bootstrap token', () => {
     });
     await stop(third);
 
-    // The flag may stay: a file that is there is not written again.
+    // The flag has no effect on later starts: an existing file is not overwritten.
     const fourth = await start({ flags });
     expect(await readBootstrapToken(data)).toBe(fresh);
     expect(await fourth.call({ path: '/v1/session', token: fresh })).toMatchObject({ status: 200 });
@@ -374,7 +374,7 @@ describe('TLS', () => {
     });
     expect(await program.call({ path: '/healthz' })).toMatchObject({ status: 200 });
 
-    // For a moment they do not fit: the old pair goes on.
+    // Certificate and key do not match for a moment: the old pair stays in use.
     await writeFile(certFile, others.server.cert);
     await program.child.waitForLine(/certificate_unusable/);
     expect(await program.call({ path: '/healthz' })).toMatchObject({ status: 200 });

@@ -1,4 +1,4 @@
-/** `proofgate control` as a process, and its API as an operator calls it. */
+/** Runs `proofgate control` as a process, and calls its API like an operator. */
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { type Agent, request as httpsRequest } from 'node:https';
@@ -10,7 +10,7 @@ import { freePort } from '../../fakes/free-port.ts';
 export interface ApiAnswer {
   readonly status: number;
   readonly headers: { readonly [name: string]: string | readonly string[] | undefined };
-  /** Parsed; empty when there is none. */
+  /** Parsed body; empty without a body. */
   readonly body: { readonly [member: string]: unknown };
 }
 
@@ -21,11 +21,11 @@ export interface ApiCall {
   readonly token?: string;
   readonly headers?: { readonly [name: string]: string };
   readonly ca?: string;
-  /** Of https, for many calls. */
+  /** HTTPS agent for many calls. */
   readonly agent?: Agent;
 }
 
-/** One exchange, on a connection of its own unless an agent keeps some. */
+/** Makes one call, on a new connection unless an agent keeps connections. */
 export function callApi(url: string, call: ApiCall): Promise<ApiAnswer> {
   const { method = 'GET', path, body, token, headers, ca, agent = false } = call;
   const send = url.startsWith('https:') ? httpsRequest : httpRequest;
@@ -68,13 +68,13 @@ export interface ControlProgramOptions {
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly scheme?: 'http' | 'https';
-  /** Whose certificates it is called with over https. */
+  /** CA for calls over HTTPS. */
   readonly ca?: string;
-  /** The same as before, to be found again. */
+  /** The port of an earlier process, so that clients find the new one. */
   readonly port?: number;
 }
 
-/** @throws Error when it is not ready in time or ends first; nothing is left running then */
+/** @throws when the process is not ready in time or exits first; it leaves nothing running */
 export async function startControlProgram(options: ControlProgramOptions): Promise<ControlProgram> {
   const { launcher, dataDirectory, flags = [], env, ca } = options;
   const listen = `127.0.0.1:${options.port ?? (await freePort())}`;

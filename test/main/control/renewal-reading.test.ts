@@ -1,4 +1,6 @@
-/** When a policy counts as one whose keys nobody renews: never while somebody still may in time, and until an hour after. */
+/**
+ * Tests when Control counts a policy as not renewed: never while an agent may still renew in time, and for an hour afterwards.
+ */
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { refreshFromMs } from '../../../src/client/enroll/enrollment-state.ts';
 import { isNotRenewed, readRenewals } from '../../../src/main/control/renewal-reading.ts';
@@ -8,7 +10,7 @@ import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow } from '../../cont
 
 const LAST_END_SECONDS = 1_800_000_000;
 const DEFAULT_SKEW_MS = 300_000;
-/** The latest that chance lets the agent begin, in shares of what is left then. */
+/** The latest random start of the agent's renewal, as a share of the remaining time. */
 const LATEST_SHARE = 0.75;
 
 it.each([60, 600, 3600, 86_400])('a key of %i s', (lifeSeconds) => {
@@ -48,7 +50,7 @@ describe('a key that lives shorter than its policy lets keys live', () => {
         await tx.keys.add(key);
       });
       const at = (seconds: number) => readRenewals(store, () => (NOW_SECONDS + seconds) * 1000);
-      // The agent begins 90 to 67 s before such a key ends.
+      // The agent starts renewal 90 to 67 s before such a key expires.
       expect(await at(600 - 60)).toEqual([{ siteId, policiesNotRenewed: 0 }]);
       expect(await at(600 - 30)).toEqual([{ siteId, policiesNotRenewed: 1 }]);
     } finally {

@@ -1,4 +1,4 @@
-/** What the verifier's log says of a bundle that it takes. */
+/** Tests the verifier's log lines about a loaded bundle. */
 import { expect, it } from '@jest/globals';
 import { logBundleEvents } from '../../../src/main/verifier/bundle-log.ts';
 import { createLogger } from '../../../src/telemetry/logger.ts';

@@ -1,4 +1,4 @@
-/** `proofgate verifier --control-url`: the program as it is shipped, following a Control over TLS. */
+/** Tests the shipped `proofgate verifier --control-url`, which follows a Control over TLS. */
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,7 +56,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** As the tests' bundle, issued now; the embedded replay store refuses proofs for about as long as clocks may differ. */
+/**
+ * The content of the tests' bundle, issued now, because the embedded replay store rejects proofs for about the clock skew
+ * after start.
+ */
 function siteContent(): Omit<BundleContent, 'revision' | 'previous_head'> {
   const { revision: _, derived_keys: __, ...content } = bundleContent(keys);
   const times = { issued_at: formatTime(nowSeconds()), expires_at: formatTime(nowSeconds() + 3600) };
@@ -98,7 +101,7 @@ async function stopVerifier({ child, client }: Verifier): Promise<void> {
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 }
 
-/** What becomes of a request by the holder of the enrolled key. */
+/** The result of a request by the holder of the enrolled key. */
 async function outcome({ client }: Verifier, key: SigningKey = enrolled): Promise<string> {
   const target = '/v1/orders/17';
   const issuedAtSeconds = nowSeconds();

@@ -1,4 +1,4 @@
-/** When a verifier opens its ext_authz server and when it closes it, by what it is told meanwhile. Within the test's own process. */
+/** Tests when a verifier opens and closes its ext_authz server, depending on its events. Runs inside the test process. */
 import { EventEmitter } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ const context = { env: {}, output: new Output(process.stdout, process.stderr, {}
 
 let folder = '';
 let settings: VerifierSettings;
-/** What has happened, in order. */
+/** Events in order. */
 let events: string[];
 let openedMs = 0;
 
@@ -52,7 +52,7 @@ beforeEach(() => {
   events = [];
 });
 
-/** When all garbage was collected, in milliseconds. */
+/** Times of the full garbage collections, in milliseconds. */
 async function collectionsWithin(run: () => Promise<void>): Promise<readonly number[]> {
   const entries: PerformanceEntry[] = [];
   const observer = new PerformanceObserver((list) => void entries.push(...list.getEntries()));
@@ -77,7 +77,7 @@ interface Moments {
   readonly onceOpen?: () => void;
 }
 
-/** A verifier as it is, with a departure that the test has in its hand. */
+/** A real verifier whose shutdown the test controls. */
 function roleWith(departure: Departure, { atStart, onceOpen }: Moments): ProcessRole {
   return {
     untilAsked: (_, run) => run(departure),
@@ -98,7 +98,7 @@ function roleWith(departure: Departure, { atStart, onceOpen }: Moments): Process
   };
 }
 
-/** A worker's end of the channel, and what is said on the other one. */
+/** A worker's end of the channel, and the messages at the other end. */
 function openChannel() {
   const end = Object.assign(new EventEmitter(), { connected: true, send: () => true });
   const tell = (kind: 'leave' | 'close') => void end.emit('message', { kind });

@@ -1,4 +1,4 @@
-/** What the verifier's log says of its readiness: changes, each once. */
+/** Tests the verifier's log lines about readiness: one for each change. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { ReadinessCheck } from '../../../src/enforcement/admin/server.ts';
 import { reportReadiness } from '../../../src/main/verifier/readiness-report.ts';
@@ -32,7 +32,7 @@ function start(first: readonly ReadinessCheck[] = []): void {
   stop = reportReadiness({ readiness: () => checks, extAuthz, logger, leaving: leaving.signal });
 }
 
-/** What the next few looks make of it. */
+/** Log lines after the next few checks. */
 function after(problem: string | undefined, warning?: string): readonly (readonly string[])[] {
   checks = [{ name: 'replay_store', problem, warning }];
   lines = [];

@@ -1,4 +1,4 @@
-/** `--replay memory`: only bundles that are for one verifier, at the start and whenever another one appears. */
+/** Tests `--replay memory`: it accepts only bundles for a single verifier, at start and on each reload. */
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const content = bundleContent(newTestKeys());
 let folder = '';
 const at = (name: string) => join(folder, name);
 
-/** Signs the next revision into a folder of its own. */
+/** Signs the next revision into a separate folder. */
 async function sign(name: string, singleVerifier: boolean, previous?: string): Promise<void> {
   const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
   const written = edited({ ...content, single_verifier: singleVerifier }, ...setBySigning);

@@ -1,4 +1,4 @@
-/** `/readyz` against the steps: what it says of the bundle's freshness is what requests meet. */
+/** Compares `/readyz` with the decision steps: its report of bundle freshness matches the decisions on requests. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { ReadinessCheck } from '../../../src/enforcement/admin/server.ts';
 import { readingOf } from '../../../src/main/verifier/verifier-process.ts';
@@ -25,7 +25,7 @@ afterEach(() => {
 });
 
 const compiled = await compileSite(siteContent(newSiteKeys()));
-/** Issued long ago, and stated to be the latest since. */
+/** Issued long ago, with a recent freshness statement. */
 const snapshot = { ...compiled, issuedAtSeconds: compiled.issuedAtSeconds - 1000 };
 
 const IN_ORDER: ReadinessInputs = {

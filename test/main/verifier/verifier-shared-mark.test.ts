@@ -1,4 +1,4 @@
-/** The mark that verifiers share over a real Redis: written by one, binding the next, reset by an operator. */
+/** Tests the high-water mark that verifiers share in a real Redis: one writes it, the next obeys it, an operator resets it. */
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
   }
 }
 
-/** Runs a verifier while `use` lasts; it is given what says of a check of `/readyz`. */
+/** Runs a verifier for the duration of `use`, which gets a function that reads a check of `/readyz`. */
 async function withVerifier(
   state: string,
   bundle: string,

@@ -1,4 +1,4 @@
-/** The parts of a primary and its workers that need no processes. */
+/** Tests the parts of a primary and its workers that need no processes. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

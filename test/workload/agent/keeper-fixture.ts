@@ -1,4 +1,7 @@
-/** An agent's keeper in the test's own process: real files and HTTP, a clock that the test turns, waits that turn it. */
+/**
+ * An agent's keeper inside the test process: real files and HTTP, and a fake clock that the test and the keeper's waits
+ * advance.
+ */
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,12 +32,12 @@ export class KeeperStand {
   readonly folder: string;
   readonly control: FakeControl;
   readonly events: KeeperEvent[] = [];
-  /** What was waited for between two looks, and within enrolling. */
+  /** Waits between two checks, and within enrollment. */
   readonly waits: number[] = [];
-  /** Added to the real clock. */
+  /** Offset from the real clock. */
   skippedMs = 0;
   stop = new AbortController();
-  /** Called when time is about to pass. */
+  /** Called before a wait advances the clock. */
   onSleep: () => void | Promise<void> = () => {};
   keeper: KeyKeeper;
   pairs: KeyPairs;
@@ -92,7 +95,7 @@ export class KeeperStand {
     return this.#clock.nowMs();
   }
 
-  /** As a kubelet does it: a new folder, and a link that is moved to it. */
+  /** Replaces the token as a kubelet does: a new folder, and a link that moves to it. */
   async renewToken(members: { readonly ttlSeconds?: number; readonly subject?: string } = {}): Promise<void> {
     await this.putToken(await this.control.token(members));
   }
@@ -105,14 +108,14 @@ export class KeeperStand {
     await symlink('..data/token', this.tokenFile).catch(() => undefined);
   }
 
-  /** As if the process had ended and another one begun. */
+  /** Simulates a restart of the process. */
   restart(): void {
     this.stop.abort();
     this.stop = new AbortController();
     [this.pairs, this.keeper] = this.#made();
   }
 
-  /** Looks until it holds; time passes with each look. */
+  /** Runs checks until the condition holds; each check advances the clock. */
   async turnUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
     for (let i = 0; i < MAX_TURNS; i++) {
       if (await holds()) return;
@@ -121,7 +124,7 @@ export class KeeperStand {
     throw new Error(`not within ${MAX_TURNS} looks`);
   }
 
-  /** Turns the clock on without a look. */
+  /** Advances the clock without a check. */
   pass(ms: number): void {
     this.skippedMs += ms;
   }

@@ -1,4 +1,4 @@
-/** The agent against a Control on loopback: what it enrolls, when, what it leaves in place, and what it says of it. */
+/** Tests the agent against a Control on loopback: what it enrolls, when, which files it keeps, and its log. */
 import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { KeeperOptions } from '../../../src/workload/agent/keeper-ports.ts';
@@ -9,13 +9,13 @@ const MINUTE = 60_000;
 let stand: KeeperStand;
 afterEach(() => stand.close());
 
-/** With a folder in order. */
+/** Starts with a valid folder. */
 async function start(control: FakeControlOptions = {}, options: Partial<KeeperOptions> = {}): Promise<void> {
   stand = await KeeperStand.start(control, options);
   await stand.pairs.open();
 }
 
-/** With a key in place. */
+/** Starts with an enrolled key. */
 async function startEnrolled(control: FakeControlOptions = {}): Promise<void> {
   await start(control);
   await stand.turnUntil(() => stand.count('replaced') === 1);
@@ -214,7 +214,7 @@ describe('a token file that', () => {
 
 it('submits anew when the token was replaced between a submission and its lost answer', async () => {
   await start();
-  // Stopped while Control is at it.
+  // Stopped while Control handles the request.
   stand.control.interfere = (_method, path) => {
     if (path === '/v1/enrollments') stand.stop.abort();
     return undefined;

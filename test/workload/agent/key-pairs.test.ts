@@ -1,4 +1,4 @@
-/** The files of the agent: what is replaced at once, what is taken over, and what whoever reads meanwhile finds. */
+/** Tests the agent's files: atomic replacement, reuse of existing keys, and what concurrent readers see. */
 import {
   cp,
   lstat,
@@ -56,7 +56,7 @@ async function openPairs(): Promise<KeyPairs> {
   return pairs;
 }
 
-/** Puts another pair in place. */
+/** Publishes another pair. */
 async function publishAnother(pairs: KeyPairs): Promise<void> {
   await enrollInto(await pairs.nextKeyFile());
   await pairs.publishNext();
@@ -181,7 +181,7 @@ describe('a start', () => {
     await expect(openPairs()).rejects.toMatchObject({ code: 'file_not_written' });
   });
 
-  /** Each name that comes into being while a pair is put in place, as a kill would leave it. */
+  /** Files as a kill leaves them at each step of a publication. */
   it.each([
     ['before anything led to it', [KEY, STATE]],
     ['before the key led to it', [KEY]],
@@ -204,7 +204,7 @@ describe('a start', () => {
     await cp(inFolder(`copy/${STATE}`), inFolder(`keys/.key.pem.1/${STATE}`));
     const pairs = await openPairs();
     expect((await pairs.current())?.record.key.keyId).toBe(control.keyIds[0]);
-    // And between the link and what leads through it.
+    // An interruption between the creation of the link and of the files that point to it.
     for (const name of [KEY, STATE]) {
       await rm(inFolder(`keys/${name}`));
       await cp(inFolder(`copy/${name}`), inFolder(`keys/${name}`));
