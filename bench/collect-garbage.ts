@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collect: unknown = runInNewContext('gc');
 
-/** What this process has allocated so far is not collected while it measures. */
+/** Collects the garbage so far, so that it is not collected while this process measures. */
 export function collectGarbage(): void {
   if (typeof collect === 'function') collect();
 }

@@ -7,7 +7,7 @@ import { cpus } from 'node:os';
 const US_PER_TICK = 10_000;
 const US_PER_MS = 1_000;
 const NS_PER_US = 1_000;
-/** Of the machine, wherever this process may run. */
+/** All cores of the machine, even those on which this process may not run. */
 const CORES = cpus().length;
 
 /**

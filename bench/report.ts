@@ -8,7 +8,7 @@ export interface Figure extends Spread {
   readonly unit: string;
 }
 
-/** A figure that may not be more than so much. */
+/** A figure with an upper bound. */
 export interface Bound {
   readonly name: string;
   readonly value: number;

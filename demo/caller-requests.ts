@@ -33,12 +33,12 @@ export function request(
 /** The program itself refused, before anything was sent; the message begins with its code. */
 export class NotSent extends Error {}
 
-/** With a profile file in which the caller claims what it was not granted. */
+/** Signs with a profile file in which the caller claims more than it was granted. */
 export function requestBeyondGrants(world: World, caller: Caller, sent: DemoRequest): Promise<Answer> {
   return request(world, caller, sent, ['--profile-file', world.files.overreachingProfile(caller)]);
 }
 
-/** What the program says to a caller whose enrollment has no profile for the route. */
+/** The error that a caller gets whose enrollment has no profile for the route. */
 export async function requestWithoutProfile(
   world: World,
   caller: Caller,
@@ -65,12 +65,12 @@ export async function sign(
   await world.cli.runForJson([...args, '--out', world.files.headers(name)]);
 }
 
-/** What another HTTP client would do with the file: `curl -H @FILE`. */
+/** Sends the file as another HTTP client would: `curl -H @FILE`. */
 export async function sendSigned(world: World, sent: DemoRequest, name: string): Promise<Answer> {
   return send(world, sent, await signedHeaders(world, name));
 }
 
-/** What a thief can do who got hold of the passport alone. */
+/** Sends as a thief would who has the passport only. */
 export async function sendPassportAlone(world: World, sent: DemoRequest, name: string): Promise<Answer> {
   const headers = await signedHeaders(world, name);
   return send(
@@ -100,7 +100,7 @@ async function signedHeaders(world: World, name: string): Promise<readonly Heade
   });
 }
 
-/** The flags with which a caller signs: what it enrolled lies beside its key. */
+/** The flags with which a caller signs: its enrollment is in a file beside its key. */
 export function callerFlags({ files }: World, caller: Caller): readonly string[] {
   return ['--key', files.key(caller.name)];
 }

@@ -21,7 +21,7 @@ export type Expectation =
   | { readonly kind: 'allowed'; readonly subject: string }
   | {
       readonly kind: 'denied';
-      /** For people. */
+      /** An explanation for people. */
       readonly why: string;
       readonly status: number;
       readonly reason: string;
@@ -44,7 +44,7 @@ export interface Case {
   /** The specification's name for it. */
   readonly name: string;
   readonly sent: string;
-  /** In order; the case passes when every one does. */
+  /** The steps in order; the case passes when all of them pass. */
   readonly steps: readonly Step[];
   /** Begins before all others, since its requests need time to pass. */
   readonly beginsEarly?: true;

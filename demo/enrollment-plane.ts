@@ -17,7 +17,7 @@ export interface EnrollmentPlane {
   readonly issuer: ServiceAccountIssuer;
   readonly control: Service;
   readonly controlVersion: string;
-  /** As its clients are given it. */
+  /** The URL that clients get. */
   readonly controlUrl: string;
 }
 

@@ -17,7 +17,7 @@ export async function failureLines(world: World, results: readonly StepResult[])
     // An answer without a decision is Envoy's own, such as a 503 because the sidecar was silent.
     ...(decisionIds.length < failed.length ? gatewayTail(world) : []),
     ...tail("sidecar's log", world.verifier.stderrLines),
-    // Each request is in it; what went wrong there stands out.
+    // This log contains every request, so only its warnings are shown.
     ...tail("Control's warnings", world.control.stderrLines.filter(isWarning)),
   ];
   return lines.map((line) => `    ${line}`);

@@ -19,7 +19,7 @@ export class DemoFiles {
     return this.#path('control');
   }
 
-  /** With which the operator begins; Control writes it. */
+  /** The operator's first token, which Control writes. */
   get operatorToken(): string {
     return join(this.controlData, 'bootstrap-token');
   }
@@ -34,7 +34,7 @@ export class DemoFiles {
     return this.#path('pins');
   }
 
-  /** Where `ctl apply` puts the verifier's token. */
+  /** The file into which `ctl apply` writes the verifier's token. */
   get targetTokens(): string {
     return this.directory;
   }
@@ -48,7 +48,7 @@ export class DemoFiles {
     return this.#path('state');
   }
 
-  /** Where Envoy asks the verifier. */
+  /** The socket on which Envoy calls the verifier. */
   get socket(): string {
     return this.#path('verifier.sock');
   }
@@ -63,7 +63,7 @@ export class DemoFiles {
     return this.#path(`${pod}.token`);
   }
 
-  /** Its private key; the enrollment lies beside it. */
+  /** A pod's private key; its enrollment is in a file beside it. */
   key(pod: string): string {
     return this.#path(`${pod}.pem`);
   }

@@ -14,7 +14,7 @@ import { messageOf } from './parts.ts';
 
 const loopback = '127.0.0.1';
 const serviceAccounts = ['billing', 'reporting'];
-/** A token lives an hour, and is replaced long before. */
+/** Token lifetime is an hour; this is well before its end. */
 const renewalMs = 10 * 60_000;
 
 async function main([directory, audience, ...more]: readonly string[]): Promise<number> {

@@ -149,12 +149,12 @@ function commandLine(words: readonly string[]): string {
   return words.map(shellWord).join(' ');
 }
 
-/** A word as a shell reads it back. */
+/** Quotes a word for the shell. */
 function shellWord(text: string): string {
   return /^[\w./:@=,+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Resolves when a part has ended by itself, with a line that says which. */
+/** Resolves when a part ends by itself, with a line that names it. */
 export async function firstEnd({ verifier, control, envoy }: World): Promise<string> {
   return Promise.race([
     verifier.exited.then(() => `the sidecar ended by itself: ${verifier.stderrLines.at(-1) ?? ''}`),

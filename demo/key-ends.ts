@@ -49,11 +49,11 @@ async function said({ ended }: ReturnType<World['cli']['begin']>): Promise<strin
   return `${stdout}${lastErrorOf(stderr)}`;
 }
 
-/** Waits until the key has ended by anybody's clock. @returns when it did, for people */
+/** Waits until the key has expired by every clock. @returns the time, for people */
 export async function afterExpiry({ keys }: World, caller: Caller): Promise<string> {
   const endedAtMs = keys.get(caller)?.expiresAtMs ?? 0;
   const waitMs = endedAtMs + skewSeconds * 1000 - Date.now();
-  // Not what keeps an interrupted demo from ending.
+  // Does not keep an interrupted demo alive.
   if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
   return `ended with its token at ${timeOf(endedAtMs)}; clocks may differ by ${skewSeconds} s`;
 }

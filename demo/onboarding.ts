@@ -12,7 +12,7 @@ import { type Caller, callers, siteId, tokenLifeSeconds, workloadOf } from './si
 /** Takes one step for the report: what was run, what came back. */
 export type Tell = (what: string, cameBack: string) => void;
 
-/** What `proofgate enroll` said of a key. */
+/** What `proofgate enroll` printed about a key. */
 export interface EnrolledKey {
   readonly status: string;
   readonly keyId: string;
@@ -153,7 +153,7 @@ export async function enroll(
   return key;
 }
 
-/** Of the day, UTC. */
+/** The time of day, UTC. */
 export function timeOf(momentMs: number): string {
   return `${new Date(momentMs).toISOString().slice(11, 19)}Z`;
 }
@@ -168,7 +168,7 @@ function enrolledKey(answer: unknown): Omit<EnrolledKey, 'tookMs'> {
   return { keyId, status, expiresAtMs };
 }
 
-/** Until Control says that the sidecar has all that a request of this caller needs. @throws SetupError */
+/** Waits until Control reports that the sidecar has everything for a request of this caller. @throws SetupError */
 export async function awaitReadiness({ cli, files, plane, tell }: Enrolling, caller: Caller): Promise<void> {
   const conditions = await step(`status (${caller.name})`, plane, async () => {
     const deadlineMs = performance.now() + readinessTimeoutMs;

@@ -1,8 +1,8 @@
 /** The started parts, so that all of them are stopped and removed in every case, the last one first. */
 
-/** A part or a step that did not work: one line that says which, why, and what to do. */
+/** A part or step that failed: one line that says which, why, and what to do. */
 export class SetupError extends Error {
-  /** Where the cause may be read: lines of logs. */
+  /** Log lines that may show the cause. */
   readonly lookAt: readonly string[];
 
   constructor(part: string, cause: unknown, advice: string, lookAt: readonly string[] = []) {
@@ -15,7 +15,7 @@ export class SetupError extends Error {
 export interface PartOptions<T> {
   /** Names the part in errors. */
   readonly name: string;
-  /** What a person can do when it does not start; empty when the error itself says so. */
+  /** Advice for a failed start; empty when the error itself contains it. */
   readonly advice?: string;
   readonly start: () => Promise<T>;
   readonly stop: (started: T) => Promise<unknown>;

@@ -62,8 +62,8 @@ export class ProofgateCli {
   }
 
   /**
-   * Runs to a good end, with `--output json`.
-   * @throws with what the program said
+   * Runs a command that must succeed, with `--output json`.
+   * @throws with the program's output
    */
   async runForJson(args: readonly string[]): Promise<unknown> {
     const { exitCode, stdout, stderr } = await this.run([...args, '--output', 'json']);
@@ -77,7 +77,7 @@ export class ProofgateCli {
   }
 }
 
-/** `code: explanation`; all that it said when there is no such line. */
+/** `code: explanation`, or the whole output when there is no such line. */
 export function lastErrorOf(stderr: string): string {
   const errors = stderr.split('\n').map(parseJson).filter(isRecord);
   const found = errors.findLast((line) => typeof line.error === 'string');

@@ -44,12 +44,12 @@ export function siteLines(yaml: string): readonly string[] {
   return ['site.yaml, all that is written by hand:', ...lines.map((line) => `  | ${line}`)];
 }
 
-/** One step of the way to keys: what was run, what came back. */
+/** One step of the onboarding: the command and its result. */
 export function stepLine(what: string, cameBack: string): string {
   return `  ${what.padEnd(24)}${cameBack}`;
 }
 
-/** What `*` stands for. */
+/** The meaning of `*`. */
 export const tableNote =
   "* signed with a profile file that claims the route: the caller's enrollment gave it no profile to sign this with";
 

@@ -13,7 +13,7 @@ import { siteId } from './site.ts';
 export interface Gateway {
   readonly upstream: Upstream;
   readonly envoy: RunningEnvoy;
-  /** Where callers send their requests, and what they sign for. */
+  /** The gateway's origin, to which callers send and for which they sign. */
   readonly origin: string;
 }
 

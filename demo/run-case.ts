@@ -7,7 +7,7 @@ import type { World } from './world.ts';
 export interface StepResult {
   readonly expected: Expectation;
   readonly cameBack: string;
-  /** What differs from the expectation; undefined when nothing does. */
+  /** The difference from the expectation; undefined when there is none. */
   readonly fault: string | undefined;
   /** Names the sidecar's decision, when it refused. */
   readonly decisionId: string | undefined;

@@ -6,11 +6,11 @@ import { stringify } from 'yaml';
 
 export const siteId = 'demo';
 export const targetName = 'gateway';
-/** Of the projected tokens; belongs to the site. */
+/** The audience of the projected tokens; it belongs to the site. */
 export const tokenAudience = 'proofgate-demo';
 /** Clocks may differ by that much: a key's end is certain only then. */
 export const skewSeconds = 1;
-/** As a cluster's default; keys end with it. */
+/** A cluster's default; keys expire with the token. */
 export const tokenLifeSeconds = 3600;
 const sourceName = 'local cluster';
 
@@ -41,7 +41,7 @@ export const callers = {
   reporting: caller('reporting', 'reporting'),
   /** A second pod of billing, whose key gets revoked. */
   spare: caller('spare', 'billing'),
-  /** A third one, whose token, and so its key, lives a few seconds. */
+  /** A third pod, whose token and key live for a few seconds. */
   brief: caller('brief', 'billing'),
 } as const;
 

@@ -6,7 +6,7 @@ export class Failure extends Error {
   }
 }
 
-/** Runs a script's work; a Failure is said in one line, and the exit code is 2 then. */
+/** Runs a script's work; a Failure becomes one line and exit code 2. */
 export async function tellingFailures(work) {
   try {
     await work();

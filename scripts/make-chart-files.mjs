@@ -63,7 +63,7 @@ function memberOf({ key, value }, map) {
   return { key: key.value, comment, value, children: childrenOf(value) };
 }
 
-/** Undefined for what is shown as a whole: no map, an empty one, or one whose members say nothing of themselves. */
+/** Undefined for a value that is shown as a whole: not a map, an empty map, or a map whose members have no comments. */
 function childrenOf(value) {
   if (!isMap(value) || value.flow) return undefined;
   const [first] = value.items;
@@ -81,7 +81,7 @@ function leaves(members, prefix) {
   });
 }
 
-/** The row of a map that has rows for its members says what they are about, and shows none of them. */
+/** The row of a map whose members have rows of their own describes the members and shows no value. */
 function table(members) {
   const rows = members.map(({ key, value, comment, children }) => {
     const shown = children === undefined ? `\`${JSON.stringify(value.toJSON())}\`` : '';

@@ -46,7 +46,7 @@ function yamlFiles(place) {
     .map((name) => path.join(place, name));
 }
 
-/** What every object has may be left out of a definition. */
+/** Definitions may leave out what every object has. */
 function rootSchema(schema) {
   const anyObject = { type: 'object' };
   const properties = {

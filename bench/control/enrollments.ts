@@ -14,7 +14,7 @@ export const ENROLLMENT_ROUNDS = 4;
 export const ROUND_SECONDS = 12;
 const WARM_UP_SECONDS = 5;
 
-/** Of one round. */
+/** Figures of one round. */
 export interface EnrollmentRound {
   /** Share of one core. */
   readonly cpuShare: number;

@@ -78,7 +78,7 @@ function reportSite(name: string, site: SiteFigures): void {
   );
 }
 
-/** What may not grow with the number of keys: medians. */
+/** Medians that must not grow with the number of keys. */
 const COMPARED = {
   CPU: ({ rounds }: SiteFigures) =>
     quantile(

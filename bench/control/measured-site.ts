@@ -30,7 +30,7 @@ export class MeasuredSite {
   readonly stage: ControlStage;
   readonly targets: SimulatedTargets;
   readonly api: ControlApi;
-  /** Of the policy that keys are enrolled under, with automatic approval. */
+  /** The policy under which keys are enrolled, with automatic approval. */
   readonly policy: string;
   readonly #control: Service;
 

@@ -62,7 +62,7 @@ interface Enrolled {
   readonly enrollment: RowOf<'enrollment'>;
 }
 
-/** As one that every target has had for a while. */
+/** Backdates an enrollment, so that every target has had it for a while. */
 function enrolledLike({ key, enrollment }: Pattern, atMs: number): Enrolled {
   const jwk = generateSigningKey('Ed25519').publicKey.jwk;
   const keyId = newId('derivedKey', atMs);

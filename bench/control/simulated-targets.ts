@@ -29,10 +29,10 @@ export class SimulatedTargets {
   readonly #agent: Agent;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>[];
-  /** What each acknowledged last. */
+  /** The revision that each target acknowledged last. */
   readonly #held: number[];
   readonly #faults: unknown[] = [];
-  /** Of answers, headers left out. */
+  /** Bytes of the answers, without headers. */
   #bytes = 0;
 
   constructor(url: string, tokens: readonly string[]) {
@@ -48,7 +48,7 @@ export class SimulatedTargets {
     );
   }
 
-  /** Bytes that one target got on average since this was asked last. @throws what went wrong with any of them */
+  /** Average bytes that one target received since the last call. @throws the error of any target */
   takeBytesPerTarget(): number {
     if (this.#faults.length > 0) throw this.#faults[0];
     const bytes = this.#bytes / this.#held.length;
@@ -93,7 +93,7 @@ export class SimulatedTargets {
     at: Position | undefined,
     etag: string | undefined,
   ): Promise<Polled | undefined> {
-    // A target that has a whole bundle says so; it would not fetch another one in this time.
+    // A target that has a whole bundle reports it, and would not fetch another one in this time.
     const place =
       at === undefined ? '' : `revision=${at.revision}&head=${at.head}&base_revision=${at.revision}&`;
     const url = `${this.#url}${POLL_PATH}?${place}wait_seconds=${WAIT_SECONDS}`;

@@ -45,7 +45,7 @@ export class Spread {
     }
   }
 
-  /** Since when all targets have the delta that first says so of the key. @throws Error after a minute */
+  /** The time since which all targets have the delta that first contains this status of the key. @throws Error after a minute */
   everywhereAt(keyId: string, status: KeyStatus): Promise<number> {
     return this.#awaited(`${keyId} is nowhere near everywhere`, () => {
       const revision = this.#revisionOf.get(`${keyId} ${status}`);

@@ -106,7 +106,7 @@ async function measureVerifier(workspace: Workspace, size: SiteSize): Promise<Me
   };
 }
 
-/** Of processes that are idle beside each other. */
+/** A figure of processes that are idle at the same time. */
 async function idleFigure(
   name: string,
   start: (index: number) => Promise<Stoppable & { readonly pid: number }>,
@@ -125,7 +125,7 @@ async function idleFigure(
   }
 }
 
-/** On SQLite, new. */
+/** A new Control on SQLite. */
 async function startControl({ directory }: Workspace): Promise<Service> {
   const data = await mkdtemp(join(directory, 'control-'));
   return startProofgate(
@@ -144,7 +144,7 @@ async function startControl({ directory }: Workspace): Promise<Service> {
   );
 }
 
-/** With a key, from a Control that answers as one does. */
+/** An agent with a key, from a fake Control. */
 async function measureAgent(workspace: Workspace): Promise<Figure> {
   const control = await FakeControl.start({});
   workspace.started({ stop: () => control.close() });

@@ -79,7 +79,7 @@ async function envoyBefore(authorizer: string): Promise<RunningEnvoy> {
   const verifier: VerifierAddress = { kind: 'tcp', host, port: Number(port) };
   return await startEnvoy(ENVOY_VERSION, {
     verifier,
-    // Never asked: every route is answered by Envoy itself.
+    // Unused: Envoy answers every route itself.
     upstream: { host: '127.0.0.1', port: 9 },
     edits: [
       // While the host has the machine, a check may take longer than any: that is to be seen, not to be a 503.

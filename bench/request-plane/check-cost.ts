@@ -18,7 +18,7 @@ import { type BenchSite, writeSite } from './site.ts';
 import { inWorkspace, type Workspace } from './workspace.ts';
 
 const ROUNDS = 5;
-/** Until V8 has compiled what it will compile. */
+/** Enough for V8 to finish its compilation. */
 const WARM_UP_REQUESTS = 15_000;
 const SLICES = 4;
 const REQUESTS_A_SLICE = 2_500;

@@ -39,7 +39,7 @@ export async function costInTurns(base: () => Load, subject: () => Load): Promis
   };
 }
 
-/** Of each sample to the one beside it. */
+/** The ratio of each sample to its neighbour. */
 export function ratios(subjects: readonly number[], bases: readonly number[]): number[] {
   return subjects.map((subject, pair) => subject / (bases[pair] ?? Number.NaN));
 }

@@ -51,7 +51,7 @@ async function measure(workspace: Workspace): Promise<PartResult> {
         await publisher.begin();
         const latenciesMs = await latenciesAt(verifier, sent, rate);
         perSecondWith.push(await publisher.end());
-        // None is left over for a slice that is to be quiet.
+        // No delta is left over for a quiet slice.
         takenAfterMs.push(await publisher.untilTaken());
         return ascending(latenciesMs);
       };

@@ -16,7 +16,7 @@ import { AUTH_SITE, type BenchSite, contentOf, keyEntry, keyName } from './site.
 export const KEYS = 100_000;
 export const DELTAS_A_SECOND = 30;
 export const KEYS_A_DELTA = 10;
-/** Of the deltas that are due: the last may be on its way when it ends. */
+/** A minimum share of the due deltas: the last one may still be in flight at the end. */
 const LEAST_SHARE = 0.95;
 /** After the end: a verifier that falls behind has not had the load that is measured. */
 const MOST_BEHIND_MS = 5_000;
@@ -27,13 +27,13 @@ const TOKEN = 'bench-target-token';
 type Order = 'begin' | 'end' | 'until_taken' | 'stop';
 type Answer = { readonly value: number | string } | { readonly fault: string };
 
-/** Those who sign make their keys in the measuring thread. */
+/** The site; the signing callers' keys are made in the measuring thread. */
 interface PublishedSite {
   readonly signer: SigningKey;
   readonly callerKeys: readonly PublicJwk[];
 }
 
-/** What the measuring thread sees of it. */
+/** The measuring thread's view of the publisher. */
 export class DeltaPublisher {
   readonly token = TOKEN;
   readonly #worker: Worker;
@@ -94,7 +94,7 @@ class DeltaStream {
   #nextKey = KEYS;
   #oldestKey = KEYS_IN_USE;
   #ready: SignedDelta[] = [];
-  /** Where the last one that is ready leads. */
+  /** The position that the last prepared delta leads to. */
   #end: ChainPosition;
   #timer: NodeJS.Timeout | undefined;
   #startMs = 0;
@@ -166,7 +166,7 @@ function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** With all the keys, published and fresh. */
+/** Starts a Control with all the keys, published and fresh. */
 async function startControl({ callerKeys, signer }: PublishedSite): Promise<FakeControl> {
   const control = await startFakeControl({ authSite: AUTH_SITE, signer, nowSeconds, token: TOKEN });
   const times = { issued_at: formatTime(nowSeconds()), expires_at: formatTime(nowSeconds() + 7200) };

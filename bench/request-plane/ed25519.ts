@@ -16,7 +16,7 @@ import { inWorkspace } from './workspace.ts';
 const ROUNDS = 9;
 const VERIFICATIONS_A_ROUND = Number(process.env.PROOFGATE_BENCH_VERIFICATIONS ?? 10_000);
 const TRANSCRIPTS = 1_000;
-/** As many as checks are under way in the other parts. */
+/** As many as there are concurrent checks in the other parts. */
 const IN_FLIGHT = 64;
 
 interface Signed {
@@ -110,7 +110,7 @@ async function costOfWay(way: Way, inFlight: number, signed: readonly Signed[]):
     while (next < VERIFICATIONS_A_ROUND) {
       const one = signed[next++ % signed.length];
       const answer = one === undefined ? false : way(one);
-      // No turn of the event loop where the answer is there at once.
+      // Does not wait for a turn of the event loop when the answer is synchronous.
       if (!(answer === true || (answer !== false && (await answer)))) {
         throw new Error('void run: a good signature did not verify');
       }

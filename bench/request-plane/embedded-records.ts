@@ -13,7 +13,7 @@ const records = Number(process.argv[2]);
 const store = createMemoryReplayStore({ maxRecords: records, holderQuotaPerMinute: records });
 collectGarbage();
 const beforeMib = residentMib(process.pid);
-// The fence at the start of the store is over by the time that its claims state.
+// The store's start fence ends before the issue time of these claims.
 const nowSeconds = Math.floor(Date.now() / 1000) + 10;
 for (let index = 0; index < records; index++) {
   const outcome = await store.consume(claimOf(index, nowSeconds));

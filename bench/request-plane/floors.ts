@@ -11,7 +11,7 @@ import sodium from 'sodium-native';
 
 const CHECK_PATH = '/envoy.service.auth.v3.Authorization/Check';
 
-/** As many as the requests of a measurement come from. */
+/** As many keys as there are callers in a measurement. */
 const KEYS = 100;
 /** One signature verified again and again would cost some 5 % less than different ones: the processor learns its way. */
 const SIGNATURES = 1_000;

@@ -16,7 +16,7 @@ const WARM_UP_REQUESTS = 5_000;
 const GOOD_REQUESTS = 1_000;
 const SCRAPES = 100;
 const ROUNDS = 5;
-/** As much as the shipped configuration lets Envoy buffer. */
+/** As much as Envoy buffers with the shipped configuration. */
 const BODY = Buffer.alloc(1_048_576, 'b');
 
 interface Flood {

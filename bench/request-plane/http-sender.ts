@@ -91,7 +91,7 @@ class HttpSender {
     this.done.catch(() => undefined);
   }
 
-  /** One after the other, from the first. */
+  /** Sends the requests in order, from the first. */
   send(index: number): void {
     this.#sentMs[index] = performance.now();
     this.#due = index + 1;

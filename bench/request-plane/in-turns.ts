@@ -11,7 +11,7 @@ export interface Pairs<Sample> {
   readonly second: readonly Sample[];
   /** Left out, because the host took the machine away for longer meanwhile than in those that count. */
   readonly leftOut: number;
-  /** Of the machine's time during each pair that counts, 0 to 1. */
+  /** The share of the machine's time that its host took during each counted pair, 0 to 1. */
   readonly stolenShares: readonly number[];
 }
 
@@ -19,7 +19,7 @@ export interface Pairs<Sample> {
 export interface Turns<Sample> {
   readonly first: () => Slice<Sample>;
   readonly second: () => Slice<Sample>;
-  /** So many count. */
+  /** Number of pairs that count. */
   readonly pairs: number;
   /** So many are measured at most until as many were undisturbed; then those that were least disturbed count. */
   readonly mostPairs: number;

@@ -36,7 +36,7 @@ async function measure(): Promise<PartResult> {
   };
 }
 
-/** In a process of its own: what this one did before is not in the way. */
+/** Runs in a process of its own, so that earlier allocations do not distort it. */
 async function bytesInProcess(): Promise<number> {
   const script = fileURLToPath(new URL('embedded-records.js', import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, [script, String(EMBEDDED_RECORDS)]);

@@ -19,7 +19,7 @@ export interface GrpcTarget {
 }
 
 export interface Cost {
-  /** Of the server, for one request. */
+  /** CPU of the server for one request. */
   readonly cpuUs: number;
   readonly perSecond: number;
 }
@@ -78,7 +78,7 @@ export async function byTheClock(
   while (sent < count) {
     const due = Math.min(count, Math.floor(((performance.now() - startMs) / 1000) * perSecond));
     for (; sent < due; sent += 1) send(sent);
-    // Not a busy loop: what is measured needs the cores.
+    // Sleeps instead of spinning: the measured process needs the cores.
     Atomics.wait(nobodyWakesIt, 0, 0, NAP_MS);
     await lookForAnswers();
   }

@@ -25,7 +25,7 @@ const SETTLING_SHARE = 0.4;
 /** Of the memory in an hour: noise of the garbage collector stays below, a leak of a few bytes a request does not. */
 const MOST_SHARE_AN_HOUR = 0.1;
 const LEAST_POINTS = 10;
-/** As the answers say them: of the bad requests, and of those that came too late. */
+/** Reason and detail of the bad requests, and of those past their deadline. */
 const BAD_IS_TOLD = ['request_binding_mismatch', 'target'];
 const OVERLOADED = '"overloaded"';
 const MOST_OVERLOADED_SHARE = 0.001;

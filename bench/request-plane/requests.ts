@@ -31,7 +31,7 @@ export interface RequestPlan {
   readonly transcript?: Partial<Transcript>;
   /** Changes headers after signing; undefined takes one away. */
   readonly headers?: { readonly [name: string]: (value: string) => string | undefined };
-  /** What the request asks for, where that is not what was signed. */
+  /** The path that is sent, if it differs from the signed one. */
   readonly sentPath?: string;
 }
 

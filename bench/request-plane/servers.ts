@@ -99,7 +99,7 @@ export function refusing(target: GrpcTarget, words: readonly string[]): GrpcTarg
   };
 }
 
-/** An allowed answer holds the context headers; a denial holds none of them. */
+/** An allowed answer contains the context headers; a denial contains none of them. */
 export function isAllowed(answer: Buffer): boolean {
   return answer.includes('x-proofgate-decision-id') && !answer.includes('application/problem+json');
 }

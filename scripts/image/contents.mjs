@@ -1,6 +1,6 @@
 /** Lists the contents of an image: a file that is not listed here is not in the image. */
 
-/** Where the program is in the image. */
+/** The program's directory in the image. */
 export const HOME = 'opt/proofgate';
 
 /** Files of ours, below the build's directory; of a folder those with one of the endings. */
@@ -58,7 +58,7 @@ export function isKept(file, nodeCpu) {
 /** The kernel starts the program by its first line, and in the image there is no `env` that would look for node. */
 export const LAUNCHER = { from: 'bin/proofgate', firstLine: '#!/usr/local/bin/node' };
 
-/** What of package.json the program asks for. */
+/** The members of package.json that the program reads. */
 export const PACKAGE_MEMBERS = ['name', 'version', 'license', 'type'];
 
 /** Numbers that helm/proofgate and the Dockerfile have too. */

@@ -54,7 +54,7 @@ function neededBy(bytes, segments) {
     .map(({ value }) => textAt(bytes, namesOffset + value));
 }
 
-/** Where an address of the loaded file is in the file. */
+/** Maps an address of the loaded file to an offset in the file. */
 function offsetOf(segments, address) {
   const segment = segments.find(
     (each) => each.type === PT_LOAD && address >= each.address && address < each.address + each.bytes,

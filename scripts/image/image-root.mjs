@@ -17,7 +17,7 @@ const DIRECTORY = 0o555;
 
 export class ImageRoot {
   #directory;
-  /** By path: what the list says of it. */
+  /** Entries of the list, by path. */
   #entries = new Map();
   #folders = new Set();
 

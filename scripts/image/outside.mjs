@@ -26,7 +26,7 @@ import { copiedBy, parseDockerfile, parseDockerignore } from './dockerfile.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CACHE = join(ROOT, '.cache', 'image');
-/** Of the step's own programs: sh, cp, mkdir. */
+/** Programs that the step itself needs: sh, cp, mkdir. */
 const SYSTEM_PATH = ['/usr/bin', '/bin'];
 /** The stage that builds, and the one that it takes Node.js from. */
 const BUILD = 'build';
@@ -54,7 +54,7 @@ function readArguments() {
   return { cpu, out: resolve(values.out) };
 }
 
-/** What the last stage takes from the one that builds. */
+/** The paths that the last stage copies from the build stage. */
 function builtAt(stages) {
   const copy = stages.at(-1).steps.find(({ flags }) => flags.from === BUILD);
   return copiedBy(copy).sources[0].replace(/\/$/, '');
@@ -113,7 +113,7 @@ function argumentOf({ text }, cpu) {
   return { [name]: name === 'TARGETARCH' ? cpu : (process.env[name] ?? value) };
 }
 
-/** What .dockerignore leaves out is not there to be copied. */
+/** Files that .dockerignore excludes cannot be copied. */
 function copy(step, context) {
   const isIgnored = parseDockerignore(readFileSync(join(ROOT, '.dockerignore'), 'utf8'));
   const { destination, sources } = copiedBy(step);
@@ -124,7 +124,7 @@ function copy(step, context) {
   }
 }
 
-/** Where absolute paths of the Dockerfile are on this machine. */
+/** Maps absolute paths of the Dockerfile to this machine. */
 function placesOf({ flags }, { cpu, image, out }) {
   const target = /(?:^|,)target=([^,]+)/.exec(flags.mount ?? '')?.[1];
   return new Map([[image, out], ...(target === undefined ? [] : [[target, join(CACHE, cpu)]])]);

@@ -101,7 +101,7 @@ export class TestFile {
   }
 }
 
-/** What is run now. */
+/** The unit of work that runs now. */
 let current;
 const idOf = new WeakMap();
 const listeners = { started: () => undefined, ended: () => undefined };

@@ -33,7 +33,7 @@ const HIT_LIMIT_SHARE = 0.1;
 /** What each file took without mutants: the first process writes it, and all read it. */
 const COSTS = new URL('../../.build/mutation-costs.json', import.meta.url);
 
-/** What the instrumented code asks, and tells. */
+/** The interface of the instrumented code. */
 // biome-ignore lint/suspicious/noAssignInExpressions: created here or by instrumented code, whichever runs first
 const instrumented = (globalThis.__stryker__ ??= {});
 
@@ -62,7 +62,7 @@ function coverageListeners() {
 
 class LoadedFile {
   file;
-  /** Of its hooks and all else, and of each test by its ID. */
+  /** Time of hooks and everything else, and of each test by its ID. */
   #cost = { otherMs: 0, testsMs: {} };
   #runs = 0;
   #notices = 0;
@@ -100,7 +100,7 @@ class LoadedFile {
     return durationMs / ((this.#notices + 0.2) / (this.#runs + 1));
   }
 
-  /** For a run with a mutant. */
+  /** The deadline of a run with a mutant. */
   get mostMs() {
     const ofTest = (id) => LEAST_TIMEOUT_MS + TIMEOUT_FACTOR * (this.#cost.testsMs[id] ?? 0);
     return { ofTest, ofHook: LEAST_TIMEOUT_MS + TIMEOUT_FACTOR * this.#cost.otherMs };

@@ -4,7 +4,7 @@
  */
 import { readdirSync } from 'node:fs';
 
-/** What is mutated, see stryker.config.mjs. */
+/** The mutated folders, see stryker.config.mjs. */
 export const MUTATED_FOLDERS = ['src/protocol', 'src/verifier'];
 
 /** Folders with all that is in them. */
@@ -51,7 +51,7 @@ function testsIn(folder) {
     .sort();
 }
 
-/** Tests that take long, and what they are for: other mutants are not put to them, though these reach them. */
+/** Slow tests, and the code that they are for: they do not run for other mutants, even if they reach them. */
 const MEANT_FOR = {
   'test/verifier/audit/': ['src/verifier/audit/'],
   'test/verifier/decision/explain/': ['src/verifier/decision/explain/'],

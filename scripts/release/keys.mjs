@@ -41,7 +41,7 @@ function readKeyFile(file, kind) {
   }
 }
 
-/** What is wrong with a key's text is not repeated: it could hold some of it. */
+/** An error does not repeat the key's text, which may contain part of the key. */
 function parsedAs(kind, file, parse) {
   let key;
   try {

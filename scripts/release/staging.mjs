@@ -46,8 +46,8 @@ export function commitTime(root) {
 }
 
 /**
- * The commit's files, compiled as for the image, with a lock file that is installed with the package. The compiler and all types come from
- * a clean install of the lock file: what lies in the checkout's node_modules may be another.
+ * Stages the commit's files, compiled as for the image, with a lock file that is installed with the package. The compiler and
+ * all types come from a clean install of the lock file, because the checkout's node_modules may differ.
  */
 export function stage(root, directory) {
   mkdirSync(directory);

@@ -53,7 +53,7 @@ function examine(release, key) {
   return { faults, version: versionIn(text) };
 }
 
-/** By the name of the npm package in it. */
+/** The version, from the name of the npm package in the checksums. */
 function versionIn(checksums) {
   return /^[0-9a-f]{64} {2}proofgate-(\d.*)\.tgz$/m.exec(checksums)?.[1];
 }
@@ -107,7 +107,7 @@ function fileFault(release, name, sha256) {
   return [{ code: 'file_changed', text: `${name} is not what was signed` }];
 }
 
-/** One version's files, all of them and no others. */
+/** Checks that a release has one version's files, all of them and no others. */
 function incompleteness(version, listed) {
   const expected = version === undefined ? [] : Object.values(filesOf(version)).sort();
   if (expected.length > 0 && expected.join() === listed.toSorted().join()) return [];

@@ -76,7 +76,7 @@ function hashesOf(integrity) {
   });
 }
 
-/** One identifier of SPDX, or several with operators. */
+/** A single SPDX identifier, or an SPDX expression. */
 export function licensesOf(license) {
   return /^[\w.+-]+$/.test(license) ? [{ license: { id: license } }] : [{ expression: license }];
 }

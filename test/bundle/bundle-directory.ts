@@ -22,7 +22,7 @@ export async function newDirectory(): Promise<string> {
   return path;
 }
 
-/** A `bundle.jws`, sound or not, as its signer would have made it. */
+/** A `bundle.jws` with any content, valid or not, signed as usual. */
 export function bundleDocument(content: BundleContent, key: SigningKey) {
   const payload = Buffer.from(JSON.stringify(content));
   return {

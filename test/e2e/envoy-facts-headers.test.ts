@@ -209,7 +209,7 @@ describe.each(LANE_ENVOYS)('Envoy %s behind another proxy', (version) => {
   });
 });
 
-/** With neither of the settings that keep a caller's word about its scheme out. */
+/** Without either of the settings that overwrite a caller's claim about its scheme. */
 describe.each(LANE_ENVOYS)('Envoy %s that believes x-forwarded-proto', (version) => {
   let stand: Stand;
   beforeAll(async () => {

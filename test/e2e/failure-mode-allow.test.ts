@@ -92,7 +92,7 @@ async function outcome(envoy: RunningEnvoy, request: Request): Promise<string> {
   return `${status} ${reason}/${detail}`;
 }
 
-/** Calls of somebody else, none of them complete, until one more is too many. */
+/** Another client's incomplete calls, until one more is too many. */
 async function fill({ address }: ExtAuthzServer, calls: number): Promise<void> {
   const session = connect(`http://${address}`);
   opened.sessions.push(session);

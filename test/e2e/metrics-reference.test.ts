@@ -71,7 +71,7 @@ it('has each metric of the process, with its type, and no other', async () => {
   const { text } = await verifier.probe('/metrics');
   const shown = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].filter(([, name = '']) => isOurs(name));
   expect(shown.length).toBeGreaterThan(20);
-  // Those of a primary are not this process's: test/e2e/workers/workers.extended.test.ts asks one for them.
+  // Metrics of a primary are not this process's: test/e2e/workers/workers.extended.test.ts covers them.
   const own = [...documented()].filter(([name]) => !/^proofgate_worker/.test(name));
   const types = own.map(([name, { type }]) => `${name} ${type}`);
   expect(types.sort()).toEqual(shown.map(([, name, type]) => `${name} ${type}`).sort());

@@ -114,7 +114,7 @@ async function checksPerSecond(): Promise<number> {
 it('answers every Check of ten times too many, uses nothing of those that it refuses, and goes on', async () => {
   await checksPerSecond();
   const perSecond = await checksPerSecond();
-  // No more than the ext_authz server takes at a time.
+  // At most as many as the ext_authz server accepts at a time.
   const burst = Math.min(8_000, Math.ceil(perSecond * (PATIENCE_MS / 1_000) * 10));
   const before = residentBytes();
   const counts = new Map<string, number>();

@@ -40,7 +40,7 @@ async function verifierWith(options: Partial<VerifierOptions> = {}): Promise<Ver
   return verifier;
 }
 
-/** One way to the verifier: a version of Envoy, and a protocol. */
+/** One path to the verifier: a version of Envoy, and a protocol. */
 interface Way {
   readonly gateway: Gateway;
   readonly client: WireClient;
@@ -91,7 +91,7 @@ describe('a verifier without Redis', () => {
     await traffic.more(100);
     verifier.signal('SIGKILL');
     await verifier.exited;
-    // What was on its way when it died may have been let through before.
+    // Requests in flight when it died may have been allowed before.
     await traffic.more(16);
     const before = traffic.statuses.length;
     await traffic.more(100);
@@ -191,7 +191,7 @@ describe('secrets', () => {
     const ways = await waysTo(verifier);
     for (const { client } of ways) {
       const { headers } = await client.send(signed());
-      // A new verifier takes no bundle before Redis has said how far the site's others are.
+      // A new verifier loads no bundle until Redis has returned the site's shared mark.
       expect(headerValues(headers, 'x-proofgate-reason')).toEqual(['bundle_policy_missing']);
     }
     const readiness = await verifier.probe('/readyz');

@@ -54,7 +54,7 @@ const CONTEXT = [
   'X_PROOFGATE_TRUST_DOMAIN',
 ];
 
-/** Not forwarded, and for what was in it: 503 is for who could not decide. */
+/** Statuses of a rejection for the request's content. 503 means that there was no decision. */
 const REFUSALS = [400, 401, 403];
 
 /** What became of a request: forwarded with nothing but the verifier's own words, refused, or what must not be. */
@@ -191,7 +191,7 @@ it('lets no secret out', async () => {
   expect(await stage.leaks()).toEqual([]);
 });
 
-/** A signed GET with one line of header text as it is. */
+/** The outcome of a signed GET with one raw header line. */
 async function rawFateOf(gateway: Gateway, line: string): Promise<Fate> {
   const { passport, proof } = sign(stage.site, { caller: derivedKeyCaller(stage.site), route: readOrder });
   const text = [

@@ -79,7 +79,7 @@ async function mountSecret(content: Mounted) {
 
 const bothCas = () => there(first).ca.cert + there(second).ca.cert;
 
-/** What an operator fills in: this Envoy's certificate, and whom it trusts. */
+/** The operator's TLS settings: this Envoy's certificate, and the CA that it trusts. */
 async function gatewayTls(client: CertificateFiles): Promise<readonly ConfigEdit[]> {
   const trusted = join(await mkdtemp(join(site.directory, 'ca-')), 'ca.crt');
   await writeFile(trusted, bothCas());
@@ -111,7 +111,7 @@ async function metric(verifier: VerifierProcess, name: string): Promise<number> 
 const RELOADED = 'proofgate_tls_reloads_total{outcome="succeeded"}';
 const NOT_RELOADED = 'proofgate_tls_reloads_total{outcome="failed"}';
 
-/** The issuer of what the verifier shows, or how the handshake went wrong. */
+/** The issuer of the verifier's certificate, or the handshake error. */
 function shakeHands(verifier: VerifierProcess, options: SecureContextOptions): Promise<string> {
   const { address } = verifier;
   if (address.kind !== 'tcp') throw new Error('not on TCP');
@@ -125,7 +125,8 @@ function shakeHands(verifier: VerifierProcess, options: SecureContextOptions): P
       ALPNProtocols: ['h2'],
     });
     const { ca } = there(first);
-    // In TLS 1.3 a client learns after the handshake that it is refused; the server's first frame says that it is not.
+    // In TLS 1.3 a client learns only after the handshake that it was rejected; the server's first frame proves that it was
+    // not.
     socket.once('data', () => {
       const raw = socket.getPeerX509Certificate();
       const isFirst = raw?.verify(new X509Certificate(ca.cert).publicKey);

@@ -23,7 +23,7 @@ export interface AuditCollector {
   readonly url: string;
   /** Every request that came as a whole, whatever the answer. */
   readonly received: readonly CollectedBatch[];
-  /** Those that were taken (2xx). */
+  /** Batches that were accepted (2xx). */
   readonly taken: readonly CollectedBatch[];
   /** How it answers from now on. */
   behave(answer: CollectorAnswer | ((batch: CollectedBatch) => CollectorAnswer)): void;

@@ -10,7 +10,7 @@ export interface AuditWriterSettings {
 }
 
 export interface AuditWriterReport {
-  /** `record` said yes. */
+  /** Number of events that `record` accepted. */
   readonly recorded: number;
   readonly written: number;
   readonly dropped: number;

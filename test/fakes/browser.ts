@@ -9,7 +9,7 @@ export interface Page {
   readonly status: number;
   readonly headers: Response['headers'];
   readonly body: string;
-  /** Where it leads; undefined when it does not. */
+  /** The redirect's location; undefined without one. */
   readonly location: string | undefined;
 }
 
@@ -46,7 +46,7 @@ export class Browser {
     return this.cookies.get(new URL(url).hostname)?.get(name);
   }
 
-  /** One exchange; follows nothing. */
+  /** One exchange, without redirects. */
   async visit(url: string, { method, form, headers }: Visit = { method: 'GET' }): Promise<Page> {
     const { hostname, origin } = new URL(url);
     const cookies = [...(this.cookies.get(hostname) ?? [])].map(([name, value]) => `${name}=${value}`);

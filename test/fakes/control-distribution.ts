@@ -45,7 +45,7 @@ export interface FakeControlOptions {
   readonly port?: number;
 }
 
-/** What to do with the next request of a kind instead of answering it. */
+/** What to do with the next request of a kind instead of a normal answer. */
 export type Fault =
   | { readonly kind: 'status'; readonly status: number; readonly headers?: Record<string, string> }
   | { readonly kind: 'body'; readonly body: Buffer | string; readonly etag?: string }
@@ -87,7 +87,7 @@ export class FakeControl {
   #freshness: string | undefined;
   #faults: { readonly on: RequestKind; readonly fault: Fault }[] = [];
   readonly #waiting = new Set<() => void>();
-  /** As they came in. */
+  /** Acknowledgements as received. */
   readonly acknowledgements: (Acknowledgement & { readonly atMs: number })[] = [];
   readonly polls: PollQuery[] = [];
   /** Names of files that were sent whole. */
@@ -124,14 +124,14 @@ export class FakeControl {
     return `${this.#options.tls === undefined ? 'http' : 'https'}://127.0.0.1:${this.port}`;
   }
 
-  /** Where the chain ends. */
+  /** The end of the chain. */
   get position(): ChainPosition {
     const place = this.#places.at(-1);
     if (place === undefined) throw new Error('nothing is published yet');
     return place.position;
   }
 
-  /** Of the newest whole bundle. */
+  /** Position of the newest whole bundle. */
   get wholePosition(): ChainPosition {
     const whole = this.#wholes.at(-1);
     if (whole === undefined) throw new Error('nothing is published yet');
@@ -156,7 +156,7 @@ export class FakeControl {
     return this.#publishWhole(content, shards, false);
   }
 
-  /** A whole bundle that changes nothing: a link leads there too. */
+  /** Publishes a whole bundle that changes nothing; a link leads to it too. */
   publishLinked(content: Omit<BundleContent, 'revision' | 'previous_head'>, shards = false): ChainPosition {
     return this.#publishWhole(content, shards, true);
   }
@@ -204,7 +204,7 @@ export class FakeControl {
     return signed.position;
   }
 
-  /** A delta that was signed before; it says what it follows. */
+  /** Publishes a delta signed earlier; it names its predecessor. */
   publishSigned({ document, position }: ReturnType<typeof signDelta>): void {
     this.#add(position, asStep('delta', position, document));
   }
@@ -321,7 +321,7 @@ export class FakeControl {
     response.writeHead(200, { 'content-type': 'application/json', etag: this.#etag() }).end(text);
   }
 
-  /** Returns when something changed, or when the time is over. */
+  /** Returns on a change or after the time. */
   #change(mostMs: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {

@@ -64,7 +64,7 @@ export class FakeControl {
   readonly secrets: string[] = [];
   readonly revokedThumbprints = new Set<string>();
   policyProblem: readonly [number, string] | undefined;
-  /** Answers with this instead, when it says something. */
+  /** A result replaces the normal answer. */
   interfere:
     | ((
         method: string,

@@ -4,7 +4,10 @@ import { createServer } from 'node:net';
 import { expect, it } from '@jest/globals';
 import { portsOf } from './free-port.ts';
 
-/** Shares of no test process: a port that is looked at is taken for that moment, and might be one that a program is about to listen on. */
+/**
+ * Shares that no test process uses. A probe occupies a port for a moment, so it must not hit a port that another program is
+ * about to use.
+ */
 const UNUSED = [0, 3] as const;
 
 it('draws no port twice, in one process or in two', async () => {

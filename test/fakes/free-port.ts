@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
  * taken by any connection of any test before the program listens.
  */
 const [LOWEST, HIGHEST] = [20_000, 32_767];
-/** As many as there may be test processes at a time; more share. */
+/** The usual maximum of simultaneous test processes; further ones share. */
 const SHARES = 4;
 const SHARE_PORTS = Math.floor((HIGHEST - LOWEST + 1) / SHARES);
 

@@ -29,7 +29,7 @@ export class OidcProvider {
   readonly accounts = new Map<string, Claims>();
   /** Requests to each path so far. */
   readonly requests = new Map<string, number>();
-  /** In place of the key set that the tokens are signed with. */
+  /** Published instead of the key set that signs the tokens. */
   publishedKeys: object | undefined;
   /** Answers nothing any more: connections end. */
   isDown = false;

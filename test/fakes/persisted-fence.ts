@@ -35,7 +35,7 @@ export class FakeKeptFence implements PersistedFence {
     this.#throughSeconds = this.#target;
   }
 
-  /** It reaches the disk, and then the power goes. */
+  /** The write reaches the disk, and then the power fails. */
   land(): void {
     this.#disk.throughSeconds = this.#target;
   }

@@ -25,7 +25,7 @@ export async function restoreDatabase(server: TestPostgresServer, url: string, f
   await run(programPath('pg_restore'), args, { env: connection(url) });
 }
 
-/** No password stands in arguments. */
+/** The password is not in the arguments. */
 function connection(url: string): NodeJS.ProcessEnv {
   const { hostname, port, username, password, pathname } = new URL(url);
   return {

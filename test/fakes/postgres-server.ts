@@ -17,7 +17,7 @@ import { freePort } from './free-port.ts';
 import { waitUntil } from './redis-server.ts';
 
 const READY_TIMEOUT_MS = 20_000;
-/** Where Debian keeps what it does not put on the path. */
+/** Debian's directory for programs that are not on the path. */
 const DEBIAN_VERSIONS = '/usr/lib/postgresql';
 const USER = 'proofgate';
 const run = promisify(execFile);
@@ -29,7 +29,7 @@ export interface PostgresOptions {
 
 export class TestPostgresServer {
   readonly port: number;
-  /** Of the one user there is. */
+  /** Password of the only user. */
   readonly password: string;
   readonly #directory: string;
   readonly #owner: Owner;
@@ -88,7 +88,7 @@ export class TestPostgresServer {
     }
   }
 
-  /** On the same port, with the data that it had. */
+  /** Restarts on the same port, with its data. */
   async startAgain(): Promise<void> {
     await waitUntil(async () => {
       // A server that was killed leaves its shared memory until the last of its processes has noticed.

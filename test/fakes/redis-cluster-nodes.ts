@@ -62,7 +62,7 @@ function nodeSettings(
   return [
     ...['--cluster-enabled', 'yes', '--cluster-port', `${busPort}`],
     ...['--cluster-node-timeout', `${nodeTimeoutMs}`, '--cluster-replica-validity-factor', '0'],
-    // Which replica is whose is for the test to say.
+    // The test decides which replica follows which primary.
     ...['--cluster-allow-replica-migration', 'no'],
     ...['--cluster-announce-ip', '127.0.0.1', '--cluster-announce-port', `${gatePort}`],
     ...['--cluster-announce-bus-port', `${busGatePort}`, '--bind-source-addr', address],

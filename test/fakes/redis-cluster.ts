@@ -61,7 +61,7 @@ export class TestRedisCluster {
     return Number(await this.nodes[0]?.server.ask('CLUSTER', 'KEYSLOT', key));
   }
 
-  /** Who serves the slot, as a node that runs sees it. */
+  /** The node that serves the slot, as a running node sees it. */
   async ownerOf(slot: number): Promise<ClusterNode> {
     const view = this.nodes.find(({ server }) => server.isRunning);
     const ranges = await view?.server.ask('CLUSTER', 'SLOTS');
@@ -156,7 +156,7 @@ export class TestRedisCluster {
     await waitUntil(async () => (await roleOf(replica)) === 'master', SETTLE_TIMEOUT_MS);
   }
 
-  /** What the primary writes no longer reaches its replica. */
+  /** The primary's writes no longer reach its replica. */
   holdReplication(primary: ClusterNode, replica: ClusterNode): void {
     primary.gate.hold(({ address }) => address === replica.address);
   }
@@ -240,7 +240,7 @@ export class TestRedisCluster {
     return primaries.size === PRIMARY_COUNT && (await this.#isOneView());
   }
 
-  /** News of who serves what, and who follows whom, travel from node to node and take their time. */
+  /** Gossip about slots and roles takes a while to reach every node. */
   async #isOneView(): Promise<boolean> {
     const views = await Promise.all(this.nodes.map(({ server }) => server.ask('CLUSTER', 'SLOTS')));
     const ranges = views.flatMap((view) => (Array.isArray(view) ? view.map(idsOfRange) : []));

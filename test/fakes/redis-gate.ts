@@ -28,7 +28,7 @@ export class RedisGate {
     this.port = (server.address() as AddressInfo).port;
   }
 
-  /** Those who stand inside connect from addresses of their own: each connection goes on from the one it came from. */
+  /** Starts a gate. Nodes inside use addresses of their own, and each forwarded connection keeps its source address. */
   static async start(targetPort: () => number): Promise<RedisGate> {
     const server = createServer({ allowHalfOpen: true });
     server.listen(0, '127.0.0.1');
@@ -44,7 +44,7 @@ export class RedisGate {
     for (const passage of this.#passages) this.#apply(passage);
   }
 
-  /** What was kept back arrives now. */
+  /** Delivers the bytes that were held back. */
   release(): void {
     this.hold(() => false);
   }

@@ -21,7 +21,7 @@ export interface SentinelOptions {
   readonly minReplicasMaxLagSeconds?: number;
   /** How long a primary is silent before Sentinels call it down. Default 500. */
   readonly downAfterMs?: number;
-  /** Default 3,000; a primary that went down is not replaced a second time within twice this long. */
+  /** Default 3,000; Sentinels do not replace a failed primary a second time within twice this long. */
   readonly failoverTimeoutMs?: number;
   /** Further arguments of the servers that hold data. */
   readonly settings?: readonly string[];
@@ -151,7 +151,7 @@ export class TestRedisSentinel {
     }
   }
 
-  /** What the primary writes no longer reaches the replica, which goes on believing that it is connected. */
+  /** The primary's writes no longer reach the replica, which still believes that it is connected. */
   holdReplication(primary: GuardedServer, replica: GuardedServer): void {
     primary.gate.hold(({ address }) => address === replica.address);
   }
@@ -204,7 +204,7 @@ export class TestRedisSentinel {
     await first.server.ask('SENTINEL', 'FAILOVER', PRIMARY_NAME).catch(() => undefined);
   }
 
-  /** Goes up with each promotion: how often Sentinels made somebody primary, by what the first of them knows. */
+  /** The number of promotions, as the first Sentinel knows it. */
   async promotions(): Promise<number> {
     const answer = await this.sentinels[0]?.server.ask('SENTINEL', 'MASTER', PRIMARY_NAME);
     return Number(pairFields(answer ?? null).get('config-epoch'));

@@ -61,7 +61,7 @@ export class TestRedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** On the same port, with nothing remembered. */
+  /** Restarts on the same port, without data. */
   async startAgain(): Promise<void> {
     const kind = this.#options.sentinel === undefined ? [] : [this.#sentinelFile, '--sentinel'];
     const fixed = ['--port', `${this.port}`, '--bind', '127.0.0.1', '--dir', this.#directory];
@@ -80,7 +80,7 @@ export class TestRedisServer {
     }, READY_TIMEOUT_MS);
   }
 
-  /** Where a Sentinel writes what it learns, so that it knows it after a restart. */
+  /** The file in which a Sentinel keeps its state across restarts. */
   get #sentinelFile(): string {
     return join(this.#directory, 'sentinel.conf');
   }
@@ -142,7 +142,7 @@ export class TestRedisServer {
   }
 }
 
-/** A TCP server that is no Redis: `answer` gets each connection. */
+/** A TCP server that is not a Redis: `answer` gets each connection. */
 export async function startImpostor(
   answer: (socket: Socket) => void,
 ): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
@@ -178,7 +178,7 @@ export async function waitUntil(
   }
 }
 
-/** One line, or a bulk string with its length line, as they came. */
+/** Reads one raw answer: a line, or a bulk string with its length line. */
 async function readAnswer(socket: Socket): Promise<string> {
   let text = '';
   for await (const chunk of socket) {

@@ -24,9 +24,9 @@ const OF_THE_CONNECTION: ReadonlyMap<string, string> = new Map([
 
 export class RedisSpeaker {
   readonly port: number;
-  /** What was asked beyond greetings and logins, in order. */
+  /** Commands received, without greetings and logins, in order. */
   readonly asked: (readonly string[])[] = [];
-  /** Replaced when the server is to say something else. */
+  /** Replace it to change the answers. */
   spoken: Spoken;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -53,7 +53,7 @@ export class RedisSpeaker {
     return { host: '127.0.0.1', port: this.port };
   }
 
-  /** How often this was asked, by its first words. */
+  /** Number of commands that begin with these words. */
   countOf(...first: readonly string[]): number {
     return this.asked.filter((words) => first.every((word, at) => words[at] === word)).length;
   }

@@ -3,9 +3,9 @@ import { type Mark, type SharedMark, SharedMarkError } from '../../src/verifier/
 
 export class FakeSharedMark implements SharedMark {
   readonly #marks = new Map<string, Mark | 'unreadable'>();
-  /** Why nothing can be said now; undefined while it answers. */
+  /** Why the mark is unavailable; undefined while it answers. */
   problem: string | undefined;
-  /** Each raise that was tried, in order. */
+  /** Each attempted raise, in order. */
   readonly raised: number[] = [];
   reads = 0;
 
@@ -33,7 +33,7 @@ export class FakeSharedMark implements SharedMark {
     this.problem = 'closed';
   }
 
-  /** For a test: what is there, whatever the port says. */
+  /** Sets the stored mark directly, past the port's rules. */
   put(authSite: string, mark: Mark | 'unreadable'): void {
     this.#marks.set(authSite, mark);
   }

@@ -31,7 +31,7 @@ function makeKeyPair(algorithm: SigningAlgorithm, rsaBits: number) {
   }
 }
 
-/** Signs with the signer's algorithm, whatever the header says. A text stands for itself, so that it may be no JSON. */
+/** Signs with the signer's algorithm, whatever the header says. A text is used unchanged, so that it may be invalid JSON. */
 export function signCompact(header: object | string, payload: object | string, signer: IssuerSigner): string {
   const input = signingInput(header, payload);
   return `${input}.${signBytes(Buffer.from(input), signer).toString('base64url')}`;

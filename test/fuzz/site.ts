@@ -45,7 +45,7 @@ const verifier = createVerifier({
   },
 });
 
-/** What the verifier decides; that it came to a decision of its own must hold. */
+/** The verifier's decision. It must not be an internal error. */
 export function decideAtSite(facts: RequestFacts): Decision {
   const decision = verifier.check(facts);
   mustHold(!(decision instanceof Promise), 'a store that answers at once is answered at once');

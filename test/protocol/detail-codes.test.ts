@@ -12,7 +12,7 @@ it.each<[Denial, string]>([
   [deny('source_subject_mismatch'), ''],
   [deny('missing_provenance', 'image'), ''],
   [deny('context_mismatch', 'team'), ''],
-  // An attribute may have the name of a code.
+  // An attribute may have the same name as a code.
   [deny('missing_context', 'stale'), ''],
   [{ ...deny('jti_replay'), detail: 'constructor' }, ''],
 ])('%j', (denial, label) => {

@@ -130,7 +130,7 @@ function cost(run: () => unknown): number {
   for (let round = 0; round < 12; round++) {
     const start = process.hrtime.bigint();
     let runs = 0;
-    // A millisecond at least, so that the clock's step does not count.
+    // At least a millisecond, so that the clock's resolution does not matter.
     do {
       run();
       runs += 1;
@@ -243,7 +243,7 @@ describe('costs what its length says, at 8 times the length', () => {
 
   it.each(CASES)('%s', (_, make) => {
     const ratio = () => cost(make(7_200)) / cost(make(900));
-    // A second look where the machine was busy during the first.
+    // Measures again when the machine was busy the first time.
     const growth = ratio();
     expect(growth < MOST_GROWTH ? growth : ratio()).toBeLessThan(MOST_GROWTH);
   });

@@ -50,7 +50,7 @@ describe('reasons', () => {
   });
 
   it('leave 403 for the audience to its own reason', () => {
-    // A name from the bundle may be any text.
+    // The name comes from the bundle and may be any text.
     expect(deny('missing_context', 'audience').status).toBe(403);
     expect(deny('verifier_unavailable', 'internal').status).toBe(503);
   });

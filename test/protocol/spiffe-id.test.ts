@@ -28,7 +28,7 @@ const NOT_CANONICAL = [
   'spiffe://[::1]/ns',
   'spiffe://caf\u00e9.example/ns',
   `spiffe://${'d'.repeat(256)}/ns`,
-  // A trust domain is no workload
+  // A trust domain is not a workload.
   'spiffe://shop.example',
   'spiffe://shop.example/',
   // Segments

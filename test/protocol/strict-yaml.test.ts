@@ -48,7 +48,7 @@ describe('parseStrictYaml', () => {
     ]);
   });
 
-  // It grew with their square: 830 KB of them took a minute and a half.
+  // Time once grew with the square of their number: 830 KB took a minute and a half.
   it.each([
     [
       'of a block mapping',

@@ -88,6 +88,6 @@ it('does not keep what has left it, even once it is in the old generation itself
   collect({ type: 'major' });
   const before = oldBytes();
   pass(PASSING);
-  // A Map in its place keeps nearly all of them.
+  // A plain Map in its place would keep nearly all of them.
   expect(oldBytes() - before).toBeLessThan((PASSING * CELLS * 8) / 50);
 });

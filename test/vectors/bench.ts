@@ -31,7 +31,7 @@ const LONG_SECONDS = 1_000_000;
 /** @param nowSeconds of the first request */
 export function storeOf(store: ReplayVector['store'], nowSeconds: number): ReplayStore {
   if (store === null) {
-    // Its memory is taken at once: room for a sequence is enough.
+    // The store allocates its memory at once, so it has room for one sequence only.
     return createMemoryReplayStore({ clockSeconds: () => nowSeconds - LONG_SECONDS, maxRecords: 100 });
   }
   return createMemoryReplayStore({
@@ -89,6 +89,6 @@ function snapshotOf(name: string): Promise<Snapshot> {
 
 function compile(name: string): Promise<Snapshot> {
   const content = asBundleContent(contentOf(name), name);
-  // No decision looks at the head.
+  // No decision uses the head.
   return compileBundle(content, { file: name, head: 'A'.repeat(43) });
 }

@@ -40,7 +40,7 @@ describeVectors('ext_authz over gRPC', async (request, bench) => {
   return await answerWhenHeard(() => client.check(rawCheckRequest(wireRequestOf(request))));
 });
 
-/** A process that was held up says `overloaded`, uses nothing, and wants to be asked again. */
+/** A process that was paused answers `overloaded`, which consumes nothing: the check is repeated. */
 async function answerWhenHeard(check: () => Promise<CheckResponse>): Promise<Answered> {
   for (let triesLeft = 10; ; triesLeft -= 1) {
     const answer = answerOf(await check());

@@ -176,12 +176,12 @@ function quoted(text: string): readonly string[] {
   return [...text.matchAll(/`([a-z_]+)`/g)].map(([, name = '']) => name);
 }
 
-/** Its own broker may not call that route, whomever it speaks for. */
+/** The route's own broker may not call it, for any client. */
 const OTHERWISE_DENIED = [
   'more than the key may say: one broker in the name of another: source_issuer_mismatch 403',
 ];
 
-/** What is wrong with these is who asks for what; there is nothing to take away from them. */
+/** These faults lie in the plan itself: caller and route. No edit could be undone. */
 const WRONG_AS_PLANNED = [
   'who may call what: write without the grant',
   'who may call what: DELETE is write',

@@ -73,7 +73,7 @@ function bodyOf(body: ReceivedRequest['body']): BodyState {
     : { kind: body.state };
 }
 
-/** What a enforcement point answered, in the words of a vector. */
+/** The answer of an enforcement point, in the terms of a vector. */
 export type Answered = Expected | { readonly outcome: 'neither' };
 
 /** Only the vector states `step`; no answer contains it. */

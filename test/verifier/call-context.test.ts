@@ -26,7 +26,7 @@ describe('a request that waited too long to be looked at', () => {
     const { events, store, verifier } = createTestVerifier({ snapshot });
     const decision = checkNow(verifier, facts(), { ...patient, waitedTooLong: true });
     expect([outcomeOf(decision), store.claims]).toEqual([OVERLOADED, []]);
-    // No step of the pipeline has looked at it: not even its route is known.
+    // No step of the pipeline ran: not even its route is known.
     expect(events).toMatchObject([{ outcome: 'denied', caller_verified: false }]);
     expect(events[0]?.route_id).toBeUndefined();
   });

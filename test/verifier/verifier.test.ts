@@ -17,7 +17,7 @@ const read: RequestPlan = { caller: 'billing', route: 'orders-read' };
 const create = (options: TestVerifierOptions) => createTestVerifier({ snapshot: site, ...options });
 const signed = (plan: RequestPlan = read, edits?: RequestEdits) => signRequest(keys, plan, edits);
 
-/** A store whose answers come when the test says so. */
+/** A store that answers when the test says so. */
 function pendingStore(): { store: RecordingReplayStore; answer: (outcome: ReplayOutcome) => void } {
   const waiting: ((outcome: ReplayOutcome) => void)[] = [];
   const store = scriptedReplayStore(() => new Promise((resolve) => waiting.push(resolve)));
@@ -80,7 +80,7 @@ describe('whatever goes wrong denies', () => {
   };
   /** Not an instance of this program's Promise. */
   const foreignPromise: unknown = runInNewContext("Promise.resolve({ kind: 'replayed' })");
-  // What no store should do, but what a faulty one could.
+  // An answer that only a faulty store gives.
   const answering = (answer: unknown) => scriptedReplayStore(() => answer as ReplayOutcome);
   const CASES: readonly [string, TestVerifierOptions, string][] = [
     ['the store throws', { store: scriptedReplayStore(boom) }, internal],

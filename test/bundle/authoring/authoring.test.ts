@@ -23,7 +23,7 @@ import { codeAndPath, rejection } from '../rejection.ts';
 const keys = newTestKeys();
 const stranger = newSigningKey();
 const FILE = 'bundle.yaml';
-/** What people leave out. */
+/** Members that people leave out. */
 const written = edited(bundleContent(keys), { at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' });
 
 function sign(

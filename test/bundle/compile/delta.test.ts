@@ -48,7 +48,7 @@ describe('a delta', () => {
     const first = await start();
     const content = deltaAfter(first, { revision: 9, issued_at: formatTime(NOW_SECONDS + 7) });
     const second = await applied({ ...first, freshAsOfSeconds: NOW_SECONDS + 50 }, content, keys.bundle);
-    // A statement about the revision before says nothing about this one.
+    // A statement about the previous revision does not apply to this one.
     expect(second).toEqual({
       ...first,
       revision: 9,
@@ -196,7 +196,7 @@ describe('a delta is refused whole', () => {
   });
 });
 
-/** What a site holds, and what may happen to it. */
+/** The state of a site and its possible changes. */
 const KEY_IDS = ['k0', 'k1', 'k2', 'k3', 'k4'];
 const CLIENT_IDS = ['c0', 'c1', 'c2'];
 
@@ -213,7 +213,7 @@ interface Wish {
 const wish: fc.Arbitrary<Wish> = fc.record({
   clients: fc.array(fc.constantFrom('keep', 'read', 'write', 'remove'), { minLength: 3, maxLength: 3 }),
   keys: fc.array(
-    // To no client: removed. Beyond them: left alone.
+    // `to` of no client: the key is removed. `to` beyond the clients: it stays unchanged.
     fc.record({
       to: fc.integer({ min: -1, max: 5 }),
       jwk: fc.integer({ min: 0, max: 3 }),

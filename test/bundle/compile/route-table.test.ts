@@ -46,7 +46,7 @@ function segmentsOf(template: string) {
   return parsed.segments;
 }
 
-/** Leaves out routes that conflict with ones before, as long as the tree says so before it changes. */
+/** Builds the tree of the routes. @throws when two of them conflict */
 function tableOf(specs: readonly RouteSpec[]): RouteTree {
   const tree = new RouteTree(SITE);
   for (const one of specs) {

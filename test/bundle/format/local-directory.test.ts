@@ -30,7 +30,7 @@ describe('files', () => {
   it('must be regular', async () => {
     const directory = await newDirectory();
     await mkdir(join(directory, 'freshness.jws'));
-    // Must not wait for somebody to write.
+    // The read must not block until a writer opens the FIFO.
     execFileSync('mkfifo', [join(directory, 'bundle.jws')]);
     expect(await codeAndPath(() => readBundle(directory))).toBe('file_not_regular ');
     expect(await codeAndPath(() => readFreshness(directory))).toBe('file_not_regular ');

@@ -27,7 +27,7 @@ describe('schemas', () => {
     ['link', [], LINK_CONTENT],
     ['freshness', [], FRESHNESS_CONTENT],
     ['target-bundle', [], POLL_ANSWER],
-    // As text, since faults are reported in the order of the members.
+    // Compared as text, because faults are reported in the order of the members.
   ] as const)('%s.schema.json is up to date at %j', (name, path, schema) => {
     expect(JSON.stringify(publishedSchema(name, path))).toBe(JSON.stringify(schema));
   });

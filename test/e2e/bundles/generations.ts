@@ -13,10 +13,10 @@ import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../../fakes/bund
 export const ISSUER = 'https://control.shop.example/sites/shop-eu-1';
 export type Turn = 'odd' | 'even';
 
-/** What a revision decides by. */
+/** The state that a revision decides by. */
 export interface Generation {
   readonly generation: number;
-  /** The key that `dk_turn` stands for. */
+  /** The key that `dk_turn` maps to. */
   readonly turnKey: Turn;
 }
 

@@ -20,7 +20,7 @@ export interface Verdict {
   readonly findings: string[];
 }
 
-/** The credentials were good, and the replay store had to be asked. */
+/** Outcomes for valid credentials, for which the verifier asked the replay store. */
 const PASSING_REASONS: ReadonlySet<string | undefined> = new Set([undefined, 'replay_store_unavailable']);
 const MOST_FINDINGS = 10;
 

@@ -24,11 +24,11 @@ import {
 
 export interface KillFigures {
   kills: number;
-  /** Of these, while the verifier started. */
+  /** Kills among these while the verifier started. */
   killsWhileStarting: number;
-  /** Of these, after which the state directory held half a write. */
+  /** Kills among these after which the state directory held half a write. */
   killsThatLeftSomething: number;
-  /** What was left, by kind. */
+  /** Leftovers by kind. */
   readonly left: Record<string, number>;
   /** Changes of the base that were seen between kills. */
   basesInstalled: number;
@@ -45,7 +45,7 @@ const MOST_REVISIONS = 8;
 const MOST_MOMENT_MS = 40;
 /** Requests that each verifier answers. */
 const LEAST_ANSWERS = 10;
-/** Each so many kills, the verifier is killed once more while it starts. */
+/** After this many kills, the verifier is killed once more while it starts. */
 const START_KILL_EVERY = 4;
 const WAIT_MS = 60_000;
 const LINE_FEED = 0x0a;
@@ -118,7 +118,7 @@ export class KillCampaign {
     await this.#conclude();
   }
 
-  /** Where the mark stands once the verifier has taken all that was published. */
+  /** The mark once the verifier has taken everything that was published. */
   async catchesUp(): Promise<unknown> {
     const { revision } = this.end;
     await waitFor(`revision ${revision}`, WAIT_MS, () =>
@@ -155,7 +155,7 @@ export class KillCampaign {
     return { args, replay: this.#redis.url };
   }
 
-  /** What it begins with is not below anything that a verifier said or served before. */
+  /** A restarted verifier does not begin below any revision that it reported or served before. */
   async #start(): Promise<void> {
     const floor = Math.max(this.#load.highestRevision, this.#publisher.acknowledged);
     const startedMs = performance.now();
@@ -209,7 +209,7 @@ export class KillCampaign {
     await this.#lookAtState();
   }
 
-  /** What writes that were cut off leave behind. */
+  /** Records the leftovers of interrupted writes. */
   async #lookAtState(): Promise<void> {
     const state = join(this.#folder, 'state');
     const current = await readlink(join(state, 'current')).catch(() => '');

@@ -26,7 +26,7 @@ describe(`after ${KILLS} × kill -9 of a verifier that follows Control, under lo
   it('every answer is of one whole revision, and none of an older one than any answer before', () => {
     expect(campaign.verdict?.findings).toEqual([]);
     expect(campaign.failures).toEqual([]);
-    // There was a load, and it met many revisions.
+    // The load was real and met many revisions.
     expect(campaign.figures.allowed).toBeGreaterThan(KILLS);
     expect(campaign.figures.revisionsServed).toBeGreaterThan(KILLS / 4);
   });

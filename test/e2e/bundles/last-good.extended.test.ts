@@ -68,7 +68,7 @@ function freshen(asOfSeconds: number): Promise<void> {
 
 const ALLOWED = 'allowed by 5';
 
-/** Of a request; with the revision where it is allowed. */
+/** The outcome of a request, with the revision where it is allowed. */
 async function outcome(): Promise<string> {
   const response = await client.checkBytes(signer.request('paired'));
   const named = response.ok_response?.headers.find(
@@ -77,7 +77,7 @@ async function outcome(): Promise<string> {
   return named === undefined ? outcomeOfResponse(response) : `allowed by ${named.header.value}`;
 }
 
-/** With a statement of now, a request is allowed by the first revision. */
+/** With a current statement, the first revision allows a request. */
 async function serves(): Promise<void> {
   await freshen(nowSeconds());
   await waitFor('a request to be allowed', 30_000, async () => {

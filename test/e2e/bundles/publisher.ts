@@ -43,12 +43,12 @@ export class Publisher {
     await this.#running;
   }
 
-  /** The revision that the verifier last said is at work. */
+  /** The revision that the verifier last acknowledged as in use. */
   get acknowledged(): number {
     return this.control.acknowledgements.findLast(({ outcome }) => outcome === 'accepted')?.revision ?? 0;
   }
 
-  /** What verifiers refused, and why. */
+  /** Revisions that verifiers rejected, with the reason. */
   get refusals(): readonly string[] {
     return this.control.acknowledgements.flatMap(({ code, detail }) =>
       code === undefined ? [] : `${code}: ${detail}`,

@@ -8,9 +8,9 @@ export interface Answered {
   readonly kind: RequestKind;
   /** `allowed`, or `reason/detail status`. */
   readonly outcome: string;
-  /** As the upstream would see it; undefined for a denial. */
+  /** The revision, as the upstream sees it; undefined for a denial. */
   readonly revision: number | undefined;
-  /** Which of the verifiers, counted from 1. */
+  /** Number of the verifier, from 1. */
   readonly verifier: number;
 }
 

@@ -17,7 +17,7 @@ import { FollowedGateway } from './followed-gateway.ts';
 import type { PolicyName } from './site-declaration.ts';
 
 const ALLOWED = { status: 200, reason: '' };
-/** A look, and what follows from it. */
+/** Time for one look and the renewal that follows. */
 const RENEWAL_TIMEOUT_MS = 30_000;
 
 let stage: ControlStage;
@@ -31,7 +31,7 @@ afterAll(async () => {
   await stage?.stop();
 });
 
-/** What the document's container runs. */
+/** The command of the container in the document. */
 function documentedCommand(): readonly string[] {
   const [deployment] = parseAllDocuments(readText('docs/workload.yaml'));
   const command = deployment?.getIn(['spec', 'template', 'spec', 'initContainers', 0, 'command']);
@@ -49,7 +49,7 @@ it('is the sidecar that Control prints, but for what is marked to be set', async
   const set = ['image', 'command', 'securityContext'];
   const without = (container: object) => Object.entries(container).filter(([name]) => !set.includes(name));
   expect(Object.fromEntries(without(printed))).toEqual(Object.fromEntries(without(documented)));
-  // Here the container says itself what the document says for the whole pod.
+  // The test's container sets itself what the document sets for the whole pod.
   const { runAsNonRoot, seccompProfile } = pod.securityContext;
   expect(printed.securityContext).toEqual({
     ...documented.securityContext,

@@ -22,7 +22,7 @@ export interface ControlStageOptions {
   /** `postgres://…`; without it the embedded database. */
   readonly databaseUrl?: string;
   readonly flags?: readonly string[];
-  /** Where requests will be signed for. */
+  /** The origin that requests will be signed for. */
   readonly origin?: string;
   readonly targets?: readonly string[];
   readonly sourceCapacity?: number;
@@ -38,7 +38,7 @@ export interface TokenWish {
   readonly header?: { readonly [name: string]: unknown };
 }
 
-/** A key file of a workload, with what `enroll` said. */
+/** A key file of a workload, with the output of `enroll`. */
 export interface EnrolledKey {
   readonly keyFile: string;
   readonly keyId: string;
@@ -116,7 +116,7 @@ export class ControlStage {
     this.secrets.add('the bootstrap token', (await readFile(this.tokenFile, 'utf8')).trim());
   }
 
-  /** Of the stage's Control, or of another one beside it. */
+  /** Settings of the fixture's Control, or of another instance beside it. */
   instanceSettings(changes: Partial<InstanceSettings> = {}): InstanceSettings {
     const { flags = [], databaseUrl, controlRelease } = this.#options;
     return {
@@ -205,7 +205,7 @@ export class ControlStage {
     return join(this.directory, this.#nextName('key'));
   }
 
-  /** `proofgate enroll` with a token for the policy, whatever comes of it. */
+  /** Runs `proofgate enroll` with a token for the policy, and returns its result, success or not. */
   async tryEnroll(
     policy: PolicyName,
     options: {
@@ -301,7 +301,7 @@ export class ControlStage {
     return `${kind}-${this.#names}`;
   }
 
-  /** Everything that Control and all commands have said, arguments included. */
+  /** All output of Control and of all commands, including their arguments. */
   outputs(): string {
     const { stderrLines = [], stdoutLines = [] } = this.#control ?? {};
     return [...this.#outputs, ...stderrLines, ...stdoutLines].join('\n');

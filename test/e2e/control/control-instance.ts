@@ -6,7 +6,7 @@ export interface InstanceSettings {
   readonly port: number;
   readonly dataDirectory: string;
   readonly publicUrl: string;
-  /** Of the issuer. */
+  /** CA file of the issuer. */
   readonly caFile: string;
   readonly flags: readonly string[];
   /** Undefined: the embedded database. */
@@ -36,12 +36,12 @@ export function instanceArguments(settings: InstanceSettings): readonly string[]
   ];
 }
 
-/** Not an argument: it holds a password. */
+/** An environment variable instead of an argument, because it contains a password. */
 export function instanceEnvironment({ databaseUrl }: InstanceSettings) {
   return { PROOFGATE_DATABASE_URL: databaseUrl };
 }
 
-/** Undefined before it says where it listens. */
+/** Undefined until the log says where it listens. */
 export function adminUrl(lines: readonly string[], path: string): string | undefined {
   const line = lines.find((each) => each.includes('"msg":"listening"'));
   const parsed = line === undefined ? undefined : parseStrictJson(line);

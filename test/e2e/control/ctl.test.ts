@@ -110,7 +110,7 @@ describe('apply', () => {
       ...Object.keys(POLICIES).map((name) => `change enrollment_policy ${name}`),
     ]);
     expect(stepsOf(await stage.ctl('apply', '-f', file, '--prune'))).toEqual([]);
-    // And back to what was declared first.
+    // Back to the first declaration.
     await stage.applySite();
     expect(stepsOf(await stage.applySite())).toEqual([]);
   });
@@ -132,7 +132,7 @@ describe('apply', () => {
     const [target] = await stage.list('targets');
     await stage.ctl('rotate-target-token', String(target?.target_id), '--out', tokenFile);
     expect(await readFile(tokenFile, 'utf8')).not.toBe(before);
-    // It never comes: sources would wait for it.
+    // This target never connects: sources would wait for it.
     expect(await stage.ctl('detach', String(target?.target_id))).toMatchObject({ state: 'detached' });
     const again = await stage.tryCtl('detach', String(target?.target_id));
     expect([again.exitCode, errorCode(again)]).toEqual([3, 'target_state_conflict']);

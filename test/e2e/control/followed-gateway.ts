@@ -23,7 +23,7 @@ export interface SentRequest {
   readonly body?: string;
 }
 
-/** What the caller got. */
+/** The caller's outcome. */
 export interface Outcome {
   readonly status: number;
   /** Empty when it was allowed. */
@@ -109,7 +109,7 @@ export class FollowedGateway {
     return `http://${this.#adminAddress}/metrics`;
   }
 
-  /** A gauge of the verifier: the revision that it decides from. */
+  /** The verifier's gauge of the revision that it decides from. */
   async revision(): Promise<number> {
     const { text } = await httpGet(this.metricsUrl);
     return Number(/^proofgate_bundle_revision(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0);

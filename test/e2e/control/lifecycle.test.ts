@@ -87,7 +87,7 @@ describe('a key', () => {
     const { keyFile, expiresAt } = await stage.enroll('billing', { tokenFile });
     expect(Date.parse(expiresAt)).toBeLessThan(Date.now() + 13_000);
     await gateway.awaitOutcome(keyFile, ALLOWED);
-    // The client would not sign any more: this asks what the verifier says.
+    // The client would refuse to sign, so this request bypasses it and tests the verifier.
     await waitFor('the key to expire', 20_000, () =>
       Date.now() > Date.parse(expiresAt) + 1500 ? true : undefined,
     );

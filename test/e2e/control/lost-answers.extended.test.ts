@@ -19,14 +19,14 @@ import { type CommandResult, errorCode } from '../harness/proofgate-command.ts';
 import { ControlStage } from './control-fixture.ts';
 import { SITE_ID } from './site-declaration.ts';
 
-/** Where the fault is: at one request, or at each submission. */
+/** Where the fault occurs: at one request, or at each submission. */
 const PLACES = ['challenge', 'submission', 'first poll', 'each submission'] as const;
 type FaultPlace = (typeof PLACES)[number];
 
 /** Runs at a time, each through a proxy of its own. */
 const LANES = 6;
 const TIMEOUT_MS = 90_000;
-/** What `proofgate enroll` says when it is to be run again. */
+/** Errors with which `proofgate enroll` asks to be run again. */
 const CLEAR_ERRORS = [
   'submission_unconfirmed',
   'timed_out',
@@ -161,7 +161,7 @@ describe.each(FAULTS)('%s', (fault) => {
       expect({ place, outcome, known: outcome === 'done' || CLEAR_ERRORS.includes(outcome) }).toMatchObject({
         known: true,
       });
-      // What happens once is overcome by the run itself.
+      // The command itself recovers from a single fault.
       if (place !== 'each submission') expect({ place, outcome }).toEqual({ place, outcome: 'done' });
     }
   });

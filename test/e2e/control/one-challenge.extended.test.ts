@@ -133,7 +133,7 @@ describe.each([
   it(
     'the database has that key alone, once audited',
     async () => {
-      // What SQLite holds can only be read when its process is gone.
+      // SQLite's files can only be read when its process is gone.
       await opened.stage.stopControl();
       const { enrollments, keys, audit } = await opened.database.query({
         enrollments: 'select thumbprint, key_id from enrollment',

@@ -60,7 +60,7 @@ describe.each([
     await gateway.awaitOutcome(kept.keyFile, ALLOWED);
     await waitFor('an acknowledgement', 15_000, async () => (await target()).state === 'current');
     await opened.backups.take(stage);
-    // In place of months.
+    // Stands in for months of revisions.
     await stage.ctl('raise-floor', SITE_ID, '--above', '3000000');
     await waitFor('the verifier', 30_000, async () => (await gateway.revision()) > 3_000_000);
     await stage.stopControl('SIGKILL');
@@ -189,7 +189,7 @@ describe.each([
       const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);
       expect([status.exitCode, JSON.parse(status.stdout).readiness]).toEqual([0, null]);
       expect(status.stderr).toMatch(/enrollment_unknown/);
-      // Its own state says that the key is current; Control does not know it.
+      // The local state says that the key is current, but Control does not know the key.
       const again = await stage.enroll('billing', { keyFile, reuse: true });
       expect(again.keyId).not.toBe(enrolledLater.keyId);
       await gateway.awaitOutcome(keyFile, ALLOWED);

@@ -39,10 +39,10 @@ function expectRecorded(campaign: Campaign, trail: string): void {
   expect(ids.filter((id) => !allowed.has(id))).toEqual([]);
 }
 
-/** On a machine that is busy testing, Envoy does not wait for each answer. */
+/** On a busy test machine, Envoy does not wait for each answer. */
 const NO_ANSWER = 'verifier_unavailable/no_answer';
 
-/** Nothing is let through, and all that is answered says why. */
+/** No request is allowed, and every answer says why. */
 function expectRefused(campaign: Campaign): void {
   const {
     [NOT_RECORDED]: notRecorded = 0,
@@ -167,7 +167,7 @@ it(
     const trail = [...rotated, auditFile].map((file) => readFileSync(file, 'utf8')).join('');
     const { allowed, decisions, lost, torn } = readTrailOf(trail);
     expect([torn, lost]).toEqual([[], 0]);
-    // What was too late for Envoy is recorded all the same.
+    // An answer too late for Envoy is recorded all the same.
     const sent = [...campaign.all().values()].reduce((sum, each) => sum + each, 0);
     const unanswered = campaign.all().get('verifier_unavailable/no_answer') ?? 0;
     expect(decisions).toBeGreaterThanOrEqual(sent - unanswered);

@@ -40,7 +40,7 @@ export interface Campaign {
   send(count: number): Promise<void>;
   /** Sends until so many that met the fault had this outcome: on a machine that is busy testing, Envoy does not wait for each. */
   sendUntilTold(outcome: string, count: number): Promise<void>;
-  /** What is sent from now on is sent during the fault, until {@link healed}. */
+  /** Requests from now on count as sent during the fault, until {@link healed}. */
   failing(): void;
   healed(): void;
   /** Outcomes of what was sent during the fault, and how often. */
@@ -128,10 +128,10 @@ function exchange(client: WireClient, { request }: PlannedRequest): Promise<Wire
 
 const FAILED_CHECKS: readonly string[] = ['no_answer', 'no_decision'] satisfies readonly FailedCheck[];
 const DENIAL_STATUSES = [401, 403, 503];
-/** What a request that may be allowed can be. */
+/** The kinds of requests that may be allowed. */
 const OF_PROOFS: ReadonlySet<RequestKind> = new Set<RequestKind>(['valid', 'replayed']);
 
-/** Every answer is the API's, or says what failed: in a header, and the same in the body. */
+/** Every answer is the API's, or says what failed: in a header and, with the same words, in the body. */
 function outcomeOf(response: WireResponse, { kind, number }: PlannedRequest): string {
   const [reason, ...more] = headerValues(response.headers, 'x-proofgate-reason');
   if (response.status === 200) {
@@ -189,7 +189,7 @@ function count(outcomes: readonly string[]): ReadonlyMap<string, number> {
   return new Map([...counts].sort());
 }
 
-/** That the fault was met by as many requests as the campaign is to have. */
+/** Checks that the fault affected as many requests as the campaign requires. */
 export function expectMet(campaign: Campaign, requests: number): void {
   expect(sum(campaign.duringFault())).toBeGreaterThanOrEqual(requests);
 }

@@ -57,7 +57,7 @@ it.each([[[]], [['--audit-gzip']]])(
     await waitFor('a refused batch', 10_000, () =>
       collector.received.length > collector.taken.length ? true : undefined,
     );
-    // Its readiness does not hang on the collector.
+    // Its readiness does not depend on the collector.
     const { status, text } = await verifier.probe('/readyz');
     expect([status, JSON.parse(text).checks]).toEqual([
       200,
@@ -94,7 +94,7 @@ it(
     expect(Number(/^proofgate_audit_queue_bytes\{sink="http"\} (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(0);
     campaign.reckon();
     expect(campaign.all().get('200')).toBeGreaterThan(0);
-    // Exit code 0, in its time: stop() says otherwise.
+    // stop() fails unless the exit code is 0 and in time.
     await verifier.stop();
     expect(readTrailOf(collector.taken.map(({ text: taken }) => taken).join('')).torn).toEqual([]);
   },

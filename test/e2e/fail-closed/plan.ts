@@ -76,7 +76,7 @@ export class RequestPlan {
 
 const bodyOf = (number: number) => JSON.stringify({ item: number });
 
-/** In each way once. */
+/** The request, tampered with in one of several ways, in turn. */
 function tampered(request: WireRequest, number: number): WireRequest {
   const ways: readonly (() => WireRequest)[] = [
     () => ({ ...request, body: `${request.body} ` }),

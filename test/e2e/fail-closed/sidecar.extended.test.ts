@@ -135,7 +135,7 @@ it(
       const now = campaign.duringFault();
       const grown = [...now].filter(([outcome, times]) => times !== (told.get(outcome) ?? 0));
       const expected = `verifier_unavailable/${rubbish.told ?? 'no_answer'}`;
-      // A connection to the one before may still be in use for a moment.
+      // A connection to the previous impostor may still be in use for a moment.
       expect([rubbish.name, grown.map(([outcome]) => outcome)]).toEqual([
         rubbish.name,
         rubbish.told === undefined ? [NO_ANSWER] : expect.arrayContaining([expected]),

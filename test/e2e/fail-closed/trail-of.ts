@@ -3,7 +3,7 @@ export interface TrailOf {
   /** Decision IDs. */
   readonly allowed: ReadonlySet<string>;
   readonly decisions: number;
-  /** How many decisions it says are missing. */
+  /** Number of decisions that the trail reports as missing. */
   readonly lost: number;
   /** Lines that are no JSON. */
   readonly torn: readonly string[];

@@ -41,7 +41,7 @@ function rendered(file: string): string {
   return text;
 }
 
-/** What is elsewhere on this machine: addresses, and files of certificates. */
+/** Replaces what differs on this machine: addresses, and files of certificates. */
 function here(text: string, { upstream, verifier }: Parties): string {
   const config = parseDocument(text);
   const endpoint = ['load_assignment', 'endpoints', 0, 'lb_endpoints', 0, 'endpoint', 'address'];

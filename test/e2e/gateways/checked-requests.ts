@@ -12,10 +12,10 @@ const { cancelOrder, createOrder, files, readOrder, replaceOrder, tenantOrders, 
 /** Bound, and open to the caller that signs here. */
 const BOUND_ROUTES = [readOrder, files, tenantOrders, whoAmI, cancelOrder, createOrder, replaceOrder];
 const SUBJECT = 'client:billing';
-/** No text: packed bytes alone keep it as it is. */
+/** Not text: only packed bytes preserve it. */
 const NOT_UTF8 = Buffer.of(0x7b, 0xff, 0xc0, 0x80, 0x00, 0x7d);
 
-/** What callers sign for. */
+/** The scheme that callers sign. */
 export type Scheme = 'http' | 'https';
 
 export interface Asked {
@@ -33,7 +33,7 @@ export function signedFor({ scheme, site }: Asked, route: SiteRoute, plan: Parti
   });
 }
 
-/** Signed: passes. Unsigned, sent twice, changed: denied, with the verifier's own word. */
+/** A signed request passes. An unsigned, replayed or changed one is denied, with the verifier's own reason. */
 export async function expectChecked(asked: Asked): Promise<void> {
   for (const protocol of PROTOCOLS) {
     await expectPassing(asked, protocol);
@@ -73,7 +73,7 @@ async function expectPassing(asked: Asked, protocol: Protocol): Promise<void> {
   };
   await passes(readOrder);
   expect((await passes(createOrder, { body: NOT_UTF8 })).body.equals(NOT_UTF8)).toBe(true);
-  // With a comma in it: raw headers alone say that it is one line.
+  // Contains a comma: only raw headers show that it is one line.
   await passes(tenantOrders, { signedHeaders: [{ name: 'x-tenant', value: 'north, south' }] });
   const claiming = withMoreHeaders(signedFor(asked, readOrder), [['x-proofgate-subject', 'client:somebody']]);
   const observed = await observe(gateway, client, claiming);

@@ -29,7 +29,7 @@ interface Case {
   readonly listen: NonNullable<VerifierOptions['listen']>;
   readonly isMutual?: boolean;
   readonly chain?: string;
-  /** By their names in the configuration whose certificates stand for them. */
+  /** Secrets by their names in the configuration, with the certificates that replace them. */
   readonly secrets: { readonly [name: string]: 'towards callers' | 'towards the verifier' };
 }
 

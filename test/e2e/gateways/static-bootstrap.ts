@@ -10,7 +10,7 @@ interface JsonObject {
   readonly [name: string]: Json;
 }
 
-/** What stands for a secret. */
+/** The files that replace a secret. */
 export interface SecretFiles {
   readonly certPath?: string;
   readonly keyPath?: string;
@@ -22,7 +22,7 @@ export interface Placement {
   readonly listener: string;
   /** Name of one of its filter chains, which alone is kept, for any connection: what a sidecar's mutual TLS and redirection choose. */
   readonly chain?: string;
-  /** By their names where they are here. Other clusters are left out. */
+  /** Addresses on this machine, by cluster name. Other clusters are left out. */
   readonly clusters: { readonly [name: string]: VerifierAddress };
   readonly secrets?: { readonly [name: string]: SecretFiles };
 }
@@ -64,7 +64,7 @@ function namesIn(dump: unknown): ByName {
   };
 }
 
-/** Where a connection was going: here there is one place. */
+/** Replaces the destinations of a connection with the single one on this machine. */
 function single(
   { lb_policy: _policy, ...cluster }: JsonObject,
   name: string,
@@ -200,7 +200,7 @@ function placeOf(at: VerifierAddress): Json {
     : { socket_address: { address: at.host, port_value: at.port } };
 }
 
-/** A dump says of each resource what it is; a bootstrap knows. */
+/** A dump states the type of each resource; a bootstrap does not need it. */
 function untyped(bootstrap: Json): Json {
   const isResource = (value: JsonObject) =>
     /\.(?:Listener|RouteConfiguration|Cluster|ClusterLoadAssignment)$/.test(typeOf(value));

@@ -81,7 +81,7 @@ export function startChild(options: ChildOptions): Child {
   };
 }
 
-/** For error messages: how it ended and what it said last. */
+/** For error messages: how the process ended, and its last log lines. */
 export function describeExit(status: ExitStatus, stderrLines: readonly string[]): string {
   const how = status.signal === null ? `exit ${status.code}` : `signal ${status.signal}`;
   return [how, ...stderrLines.slice(-5)].join('\n');

@@ -43,7 +43,7 @@ const http2ProtocolOptions = {
   },
 };
 
-/** Where edits commonly go in the shipped file. */
+/** Places in the shipped file that edits commonly use. */
 export const shipped = {
   verifierCluster: ['static_resources', 'clusters', 0],
   upstreamCluster: ['static_resources', 'clusters', 1],
@@ -64,8 +64,8 @@ export const shipped = {
 } as const satisfies Record<string, ConfigPath>;
 
 /**
- * The shipped bounds are for gateways in service. On a machine that is busy testing, the verifier and the API may be
- * later than that, and what a test finds would then be Envoy's 503 instead of the verifier's word.
+ * The shipped time-outs are for gateways in service. On a busy test machine the verifier and the API may be slower than that,
+ * and a test would then find Envoy's 503 instead of the verifier's answer.
  */
 export const patient: readonly ConfigEdit[] = [
   { path: [...shipped.extAuthz, 'grpc_service', 'timeout'], value: '8s' },
@@ -73,7 +73,7 @@ export const patient: readonly ConfigEdit[] = [
   { path: [...shipped.upstreamCluster, 'connect_timeout'], value: '8s' },
 ];
 
-/** The text of the shipped file, its optional blocks in force when asked for. */
+/** The text of the shipped file, with its optional blocks enabled on request. */
 export function shippedText(optionalBlocks = false, verifierTls = false, healthChecks = false): string {
   const text = readFileSync(checkoutPath('envoy', 'envoy.yaml'), 'utf8');
   const withTls = verifierTls ? text.replace(/^( *)#\+ ?/gm, '$1') : text;

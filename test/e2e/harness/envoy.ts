@@ -26,7 +26,7 @@ export interface RunningEnvoy {
   readonly accessLog: readonly string[];
   /** Warnings and errors. */
   readonly stderrLines: readonly string[];
-  /** Settles when the process has ended, asked or not. Never rejects. */
+  /** Settles when the process has ended, on request or by itself. Never rejects. */
   readonly exited: Promise<ExitStatus>;
   /** A counter or gauge of the admin interface; 0 when Envoy has not made it yet. */
   stat(name: string): Promise<number>;
@@ -55,7 +55,7 @@ export function envoyBinary(version: string): string {
   return binary;
 }
 
-/** `envoy --mode validate`; `undefined` when the configuration is accepted, else what Envoy said. */
+/** `envoy --mode validate`; `undefined` when Envoy accepts the configuration, otherwise its error. */
 export async function validateConfig(version: string, yaml: string): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'pg-envoy-'));
   try {
@@ -79,7 +79,7 @@ export function startEnvoy(version: string, adaptation: EnvoyAdaptation): Promis
 }
 
 export interface EnvoyRun {
-  /** By its name: where callers connect. */
+  /** Name of the listener that callers connect to. */
   readonly listener: string;
   /** Threads that serve. Default 1. */
   readonly concurrency?: number;

@@ -25,14 +25,14 @@ export interface Stand {
   readonly upstream: Upstream;
   readonly http1: WireClient;
   readonly http2: WireClient;
-  /** Sends one request and says what each party saw of it. How the verifier behaves stays as it was. */
+  /** Sends one request and returns what each party saw of it. It does not change the verifier's behaviour. */
   measure(client: WireClient, request: WireRequest): Promise<Measurement>;
   stop(): Promise<void>;
 }
 
 export interface Measurement {
   readonly response: WireResponse;
-  /** What the verifier was asked, in order: one Check, or none when Envoy answered by itself. */
+  /** The Checks that the verifier received, in order: one, or none when Envoy answered by itself. */
   readonly checks: readonly CheckMessage[];
   /** What reached the upstream, in order. */
   readonly forwarded: readonly UpstreamRequest[];
@@ -106,7 +106,7 @@ export function checkedHttp(measurement: Measurement): CheckedHttp {
   return checkOf(measurement).attributes.request.http;
 }
 
-/** What the Check holds of one header: one entry a line. */
+/** The values of one header in the Check: one entry a line. */
 export function checkedValues(measurement: Measurement, name: string): readonly string[] {
   return headerValues(checkedHeaders(checkedHttp(measurement)), name);
 }

@@ -21,8 +21,8 @@ export interface ReadResponse {
 }
 
 /**
- * `undefined` while the response is incomplete. `ended` says that no more bytes will come, which completes a body
- * that has no length. Interim (1xx) responses are passed over.
+ * `undefined` while the response is incomplete. `ended` means that no more bytes will come, which completes a body without a
+ * length. Interim (1xx) responses are skipped.
  */
 export function readResponse(bytes: Buffer, method: string, ended: boolean): ReadResponse | undefined {
   let start = 0;

@@ -47,9 +47,9 @@ function encodeChunks(body: Buffer | undefined, request: WireRequest): Buffer {
 }
 
 /**
- * Any bytes at all on a new connection, and the first response to them.
+ * Sends any bytes on a new connection and reads the first response.
  *
- * @param method what the bytes ask for: a response to HEAD has no body
+ * @param method the method of the bytes: a response to HEAD has no body
  */
 export function sendBytes(
   address: WireAddress,

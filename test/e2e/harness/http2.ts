@@ -78,8 +78,8 @@ function exchange(session: ClientHttp2Session, request: WireRequest): Promise<Wi
 }
 
 /**
- * What Node believes to send. Not the caller's method, from which it would decide by itself whether there is a body; but
- * an answer to HEAD, or an interim one, is only well formed to Node when it thinks that it asked for that.
+ * The request that Node believes it sends. It does not use the caller's method, from which Node would decide whether there is a
+ * body. But Node only accepts an answer to HEAD, or an interim one, when it thinks that it sent HEAD.
  */
 function standIn(request: WireRequest): Record<string, string> {
   const expects = (request.headers ?? []).some(([name]) => name === 'expect');

@@ -8,7 +8,7 @@ import { checkoutPath } from './checkout.ts';
 /** The compiled command-line program: the build's, else the tools' build. */
 export function proofgateMain(): string {
   const given = process.env.PROOFGATE_TEST_PROGRAM;
-  // Where it is seen from another root directory it need not be here.
+  // A path inside another root directory need not exist here.
   if (given !== undefined) return given;
   const candidates = [
     checkoutPath('dist', 'cli', 'main.js'),

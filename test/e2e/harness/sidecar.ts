@@ -45,7 +45,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   };
 }
 
-/** Also `true` when the child has ended: waiting on is pointless, {@link assertRunning} then says why. */
+/** Also `true` when the child has ended: further waiting is pointless, and {@link assertRunning} then says why. */
 async function probe(child: Child, { readyUrl }: ServiceOptions): Promise<true | undefined> {
   if (child.exitStatus() !== undefined) return true;
   const lines = [...child.stdoutLines, ...child.stderrLines];

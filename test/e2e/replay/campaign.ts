@@ -17,7 +17,7 @@ const OLDER_PRESENTED = 250;
 const RESUME_TIMEOUT_MS = 90_000;
 /** Minimum number of proofs that only the primary accepts before it is lost. */
 const LEAST_LOST = 20;
-/** It goes on for 2 s: `min-replicas-max-lag`. */
+/** The primary keeps accepting for 2 s: `min-replicas-max-lag`. */
 const CUT_MS = 6_000;
 const MOST_CUTS = 3;
 const ACCEPTS_BEFORE_A_FAULT = 100;
@@ -26,7 +26,7 @@ const FENCED = 'replay_store_unavailable/fenced 503';
 export interface CampaignOptions {
   readonly source: ProofSource;
   readonly targets: readonly Target[];
-  /** By which callers sign. Default: the system's. */
+  /** The clock by which callers sign. Default: the system's. */
   readonly nowSeconds?: () => number;
   readonly ledger?: AcceptLedger;
 }
@@ -90,9 +90,9 @@ export class ReplayCampaign {
   }
 
   /**
-   * Some are accepted by a primary that is cut off, for as long as it goes on alone. A machine that does other things may keep
-   * them from coming in that time: then it is mended, and cut off once more.
-   * @returns what `cut` did, the last time
+   * Repeats a cut until the isolated primary accepts some proofs while it still may. On a busy machine none may arrive in that
+   * time: then `mend` repairs the network, and the cut is repeated.
+   * @returns the result of the last `cut`
    */
   async acceptsBehindCut<T>(cut: () => Promise<T>, mend: () => Promise<void>): Promise<T> {
     for (let tries = 1; ; tries += 1) {
@@ -173,7 +173,7 @@ export class ReplayCampaign {
     const next = proofs.toReversed().values();
     const presentRest = async () => {
       for (const proof of next) {
-        // A machine that is busy may take until it has expired.
+        // On a busy machine the proof may have expired before this.
         if (this.#isLive(proof)) await Promise.all(this.targets.map((target) => this.#record(proof, target)));
       }
     };

@@ -13,12 +13,12 @@ import { ReplayStage } from './replay-fixture.ts';
 import { naiveTarget } from './targets.ts';
 
 const FENCE_SECONDS = 2 * SKEW_SECONDS + 1;
-/** To notice, and for a machine that does other things too. */
+/** Time to notice, with a margin for a busy machine. */
 const ALLOWANCE_SECONDS = 12;
 const IS_LONG = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1) > 1;
 /** One beyond the time for which anything is kept, one within the life of a proof (`make soak`). */
 const JUMPS_SECONDS = IS_LONG ? [400, 45] : [400];
-/** With a clock that is wrong, or signed by one: refused before the replay store is asked. */
+/** Outcomes with a wrong clock, at the verifier or the signer: it denies before it asks the replay store. */
 const REFUSED_BY_TIME = [
   'invalid_request_proof/passport_expired 401',
   'invalid_request_proof/passport_not_yet_valid 401',

@@ -89,7 +89,7 @@ async function failOver({ redis }: ClusterStage): Promise<void> {
   await redis.settled();
 }
 
-/** The replica misses what the primary goes on accepting, and is promoted by vote when the primary is dead. */
+/** The replica misses the primary's further writes, and is promoted by vote when the primary is dead. */
 async function failOverWithoutWrites({ redis, campaign }: ClusterStage): Promise<void> {
   const { owner } = await ownerAndOther(redis);
   const replica = await redis.replicaOf(owner);
@@ -120,7 +120,7 @@ async function mend(redis: ClusterStage['redis']): Promise<void> {
   await redis.settled();
 }
 
-/** It goes on accepting for as long as it may, while its replica is promoted by the others. */
+/** The primary accepts as long as it may, while the others promote its replica. */
 async function cutOff({ redis, campaign }: ClusterStage): Promise<void> {
   try {
     const replica = await campaign.acceptsBehindCut(

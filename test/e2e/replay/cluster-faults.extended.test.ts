@@ -12,13 +12,13 @@ import { ReplayStage } from './replay-fixture.ts';
 import { naiveTarget } from './targets.ts';
 
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
-/** In short, those in which records are lost. */
+/** By default, only the faults that lose records. */
 const FAULTS = ROUNDS > 1 ? CLUSTER_FAULTS : CLUSTER_FAULTS.filter(({ isLoss }) => isLoss);
 const MAX_LAG_SECONDS = 2;
 const NODE_TIMEOUT_MS = 2_000;
 /** docs/replay.md: F is the largest of `min-replicas-max-lag`, `cluster-node-timeout` and 10 s, + 2 s. */
 const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, NODE_TIMEOUT_MS / 1000, 10) + 2 + 2 * SKEW_SECONDS + 1;
-/** To find the new owner, and for a machine that does other things too. */
+/** Time to find the new owner, with a margin for a busy machine. */
 const ALLOWANCE_SECONDS = 15;
 
 let stage: ReplayStage;

@@ -83,7 +83,7 @@ it(`accepts ${PROOFS} of ${PROOFS} × ${COPIES}`, async () => {
   );
   expect(ledger.doubles).toEqual([]);
   expect(ledger.unknown).toEqual([]);
-  // Each proof has one record: nothing else was consumed, and nothing twice.
+  // Each proof has exactly one record, and there are no other records.
   expect(consumed.toSorted()).toEqual(proofs.map(({ identifier }) => identifier).toSorted());
   // Each lost proof belongs to a caller that got no definite answer.
   expect(lost.filter(({ jti }) => !mayBeLost.has(jti))).toEqual([]);

@@ -16,7 +16,7 @@ export class FakeClock {
   private constructor(directory: string, library: string) {
     this.#directory = directory;
     this.env = {
-      // The C library comes before the allocator that Redis brings, which asks for the time before the library is ready.
+      // The C library must load before Redis' allocator, which asks for the time before the library is ready.
       LD_PRELOAD: `${library} libc.so.6`,
       FAKETIME_TIMESTAMP_FILE: join(directory, 'offset'),
       FAKETIME_NO_CACHE: '1',

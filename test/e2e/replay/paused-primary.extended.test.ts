@@ -14,7 +14,7 @@ import { ReplayStage } from './replay-fixture.ts';
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
 const MAX_LAG_SECONDS = 2;
 const NODE_TIMEOUT_MS = 2_000;
-/** By a verifier that was asked while it stood still. */
+/** The outcome of a verifier that got the call while it was paused. */
 const GIVEN_UP = 'rpc CANCELLED';
 
 let stage: ReplayStage;
@@ -31,7 +31,7 @@ beforeAll(async () => {
   stage.endsWith(() => redis.stop());
   await stage.startTwo(redis.url);
   await newCampaign().untilServing();
-  // A replica that is promoted needs one itself.
+  // A promoted replica needs a replica itself.
   await redis.addReplica(await redis.ownerOf(await redis.slotOf(`{${await callerTag(redis)}}`)));
 }, 120_000);
 afterAll(() => stage?.strike());

@@ -16,7 +16,7 @@ import type { ReplayVerifier } from './verifier-process.ts';
 export interface PauseStage {
   readonly redis: TestRedisCluster;
   readonly campaign: ReplayCampaign;
-  /** On the machine that stands still. */
+  /** The verifier on the paused machine. */
   readonly paused: ReplayVerifier;
   readonly running: ReplayVerifier;
   /** Results of the naive stores, which rely on Redis' own count of replicas, for the same proofs. */
@@ -25,9 +25,9 @@ export interface PauseStage {
 
 export interface Pause {
   readonly name: string;
-  /** Replicas acknowledge after the machine stopped, and before the network was cut: it reads that when it goes on. */
+  /** Replicas acknowledge after the machine paused and before the network was cut: the primary reads that when it resumes. */
   readonly isAcknowledged: boolean;
-  /** Until the others accept; otherwise until one of them was promoted. */
+  /** True: pause until the others accept. False: pause until one of them is promoted. */
   readonly isLong: boolean;
 }
 
@@ -39,7 +39,7 @@ export const PAUSES: readonly Pause[] = [
 
 /** Replicas acknowledge each second. */
 const ACKNOWLEDGED_MS = 1_500;
-/** Longer than a fence is old that matters by itself: 300 s, and three skews. */
+/** Older than any fence that still matters: 300 s, and three skews. */
 const FENCE_AGE_SECONDS = 900;
 const ACCEPTED_BY_OTHERS = 20;
 /**
@@ -71,7 +71,7 @@ export async function standStill(stage: PauseStage, { isAcknowledged, isLong }: 
     redis.partition([primary], [paused.pid]);
     const promoted = await promotedOf(replicas);
     if (isLong) await acceptSome(campaign, running);
-    // It finds them when it goes on, before it finds out that it is alone.
+    // The primary finds these when it resumes, before it notices that it is isolated.
     const accepted = campaign.latest(ACCEPTED_BY_OTHERS);
     const presented = accepted.map((proof) => campaign.presentOne(proof, paused.target));
     const told = tellNaive({ naive, tag, promoted, client }, accepted);
@@ -133,11 +133,14 @@ interface NaiveStores {
   readonly naive: AcceptLedger;
   readonly tag: string;
   readonly promoted: ClusterNode;
-  /** Connected to the primary that stands still. */
+  /** Connected to the paused primary. */
   readonly client: Redis;
 }
 
-/** As a store does that remembers with `SET NX`, on both: what is asked of the one that stands still it finds at once. */
+/**
+ * Presents proofs as a store would that uses `SET NX`, to both primaries. The paused one reads the commands as soon as it
+ * resumes.
+ */
 async function tellNaive({ naive, tag, promoted, client }: NaiveStores, proofs: readonly Proof[]) {
   const tell = async (target: string, jti: string, answer: Promise<unknown>) => {
     const outcome = await answer.then(

@@ -71,7 +71,7 @@ export class ProofSource {
       fileName: 'replay.yaml',
       signingKeys: [bundleSigner],
       outDirectory: source.bundleDirectory,
-      // Also good for a verifier whose clock has been put back.
+      // Also valid for a verifier whose clock was set back.
       nowSeconds: systemSeconds() - 1_800,
     });
     return source;

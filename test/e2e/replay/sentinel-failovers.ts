@@ -38,7 +38,7 @@ async function killPrimary({ redis }: FailoverStage): Promise<void> {
   await redis.settled();
 }
 
-/** One replica misses what the primary goes on accepting, and is promoted. */
+/** One replica misses the primary's further writes, and is promoted. */
 async function promoteWithoutWrites({ redis, campaign }: FailoverStage): Promise<void> {
   const primary = await redis.primary();
   const [replica] = await redis.replicas();

@@ -15,7 +15,7 @@ const FAILOVERS = Number(process.env.PROOFGATE_TEST_FAILOVERS ?? 3);
 const MAX_LAG_SECONDS = 2;
 /** docs/replay.md: F is the larger of `min-replicas-max-lag` and 10 s, + 2 s. */
 const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, 10) + 2 + 2 * SKEW_SECONDS + 1;
-/** To find the new primary, and for a machine that does other things too. */
+/** Time to find the new primary, with a margin for a busy machine. */
 const ALLOWANCE_SECONDS = 12;
 
 let stage: ReplayStage;

@@ -58,7 +58,7 @@ describe.each(FAULTS)('Redis is $name', ({ name, strike, isLoss }) => {
           expect(campaign.ledger.doubles).toEqual([]);
           expect(campaign.ledger.unknown).toEqual([]);
           expect(seconds).toBeLessThan((isLoss ? FENCE_SECONDS : 0) + ALLOWANCE_SECONDS);
-          // What is lost is fenced, and a fence is not put up for nothing.
+          // A loss raises a fence, and nothing else does.
           expect(fenced > 0).toBe(isLoss);
         }
       });

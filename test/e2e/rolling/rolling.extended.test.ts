@@ -94,7 +94,7 @@ async function rollUnderLoad({ bringIn, takeOut }: Roll, rolls = ROLLS): Promise
   expect(replays).toBeGreaterThan(rolls * REQUESTS_BETWEEN);
 }
 
-/** What Envoy says of requests that it refused, when one was that is good. */
+/** Envoy's log about good requests that were denied. */
 function toldOf({ refused }: SteadyLoad): readonly string[] {
   return refused.length === 0 ? [] : stage.envoy.accessLog.filter((line) => JSON.parse(line).status >= 500);
 }
@@ -107,7 +107,7 @@ async function moreOf(load: SteadyLoad): Promise<void> {
 const HEALTHY = 'cluster.proofgate.membership_healthy';
 
 describe('Envoy asks each verifier for its health', () => {
-  /** How many endpoints Envoy takes for healthy. */
+  /** The number of endpoints that Envoy considers healthy. */
   const healthy = (count: number) =>
     waitFor(`${count} healthy`, 30_000, async () =>
       (await stage.envoy.stat(HEALTHY)) === count ? true : undefined,

@@ -7,7 +7,7 @@ const SENDERS = 8;
 const PAUSE_MS = 20;
 
 export class SteadyLoad {
-  /** What each request that did not pass got. */
+  /** The outcome of each request that did not pass. */
   readonly refused: string[] = [];
   /** Allowed, and not presented again yet. */
   readonly #used: Proof[] = [];

@@ -128,7 +128,7 @@ async function outcome(client: CheckClient): Promise<string> {
   );
 }
 
-/** On every connection, so by every worker. */
+/** Checks every connection, and so every worker. */
 async function allBecome(wanted: RegExp): Promise<void> {
   await waitFor(`all to say ${wanted}`, WAIT_MS, async () => {
     const outcomes = await Promise.all(clients.map((client) => outcome(client).catch(() => '')));

@@ -53,7 +53,7 @@ const becomes = (workers: RunningWorkers, status: number) =>
     return answer.status === status ? answer : undefined;
   });
 
-/** What health says on connections of their own, and what a Check gets there. */
+/** Answers of health and of a Check on new connections. */
 async function answersOf(workers: RunningWorkers, connections: number): Promise<readonly string[]> {
   const clients = Array.from({ length: connections }, () => workers.connect());
   try {
@@ -116,7 +116,7 @@ describe.each([1, 3])('%i process(es)', (count) => {
       await load.stop();
       expect(await workers.service.exited).toEqual({ code: 0, signal: null });
       expect(pids.filter(isAlive)).toEqual([]);
-      // A busy machine may have a process say that it is overloaded: that is an answer.
+      // On a busy machine a process may answer that it is overloaded.
       expect(load.answered).not.toContain('no answer');
       expect(load.answered.filter((outcome) => outcome === 'allowed').length).toBeGreaterThan(200);
       const recorded = readFileSync(workers.auditFile, 'utf8').split('\n').filter(Boolean);
@@ -171,7 +171,7 @@ it(
       for (const answer of answers) health.add(answer.split(' ')[0] ?? '');
       return answers.every((answer) => answer === `${NOT_SERVING} allowed`) || undefined;
     });
-    // Neither of them has said yes for a moment.
+    // Neither reported healthy, not even for a moment.
     expect(health).toEqual(new Set([NOT_SERVING]));
     expect((await workers.get('/readyz')).status).toBe(503);
     workers.service.signal('SIGTERM');

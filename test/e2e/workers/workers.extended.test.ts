@@ -28,7 +28,7 @@ const PROOFS = 80;
 const TORN = '{"event":"proofgate.decision","ti';
 const COPIES = 64;
 const WAIT_MS = 60_000;
-/** A busy machine may have a process say that it is overloaded. */
+/** On a busy machine a process may answer that it is overloaded. */
 const REFUSED = ['jti_replay 403', 'verifier_unavailable/overloaded 503'];
 
 let redis: TestRedisServer;

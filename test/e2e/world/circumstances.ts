@@ -5,7 +5,7 @@ import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { newHolder, nowSeconds, type Site } from './site.ts';
 import { startVerifier, type VerifierOptions, type VerifierProcess } from './verifier.ts';
 
-/** What is the matter with a verifier; with the first three, nothing. */
+/** The condition of a verifier; the first three are healthy. */
 export type Circumstance =
   | 'usual'
   | 'redis'

@@ -63,7 +63,7 @@ export const OTHER_AUTHORITIES = [
   '127.0.0.1',
 ];
 
-/** What a transcript can hold of a target; the rest could not even be signed. */
+/** The part of a target that a transcript can contain; anything else could not be signed. */
 export function printable(target: string): string {
   const visible = target.replace(/[^\x21-\x7e]/g, '!');
   return visible.startsWith('/') ? visible : `/${visible}`;

@@ -28,11 +28,11 @@ export interface GatewayOptions {
   readonly tls?: NonNullable<WireAddress['tls']>;
   /** With the shipped file's block of TLS towards the verifier. */
   readonly verifierTls?: boolean;
-  /** Where it is measured what they do. Default false: {@link patient}. */
+  /** Keeps the shipped time-outs, for tests of those. Default false: {@link patient}. */
   readonly shippedTimeouts?: boolean;
 }
 
-/** What a gateway is made of, all of it started. */
+/** The started parts of a gateway. */
 export interface GatewayParts extends Pick<Gateway, 'envoy' | 'upstream' | 'verifier'> {
   readonly tls: WireAddress['tls'] | undefined;
 }

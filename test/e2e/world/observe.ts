@@ -45,7 +45,7 @@ export interface ExpectedDenial {
   readonly reason: Reason;
   readonly detail?: string | undefined;
   readonly routeId?: string | undefined;
-  /** Whether the caller was proven to be who they say before the request was refused. Default false. */
+  /** Whether the caller's identity was verified before the denial. Default false. */
   readonly callerVerified?: boolean;
   /** False where the fault is that nothing can be recorded. Default true. */
   readonly isRecorded?: boolean;

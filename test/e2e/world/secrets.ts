@@ -1,11 +1,11 @@
 /** All secrets that a run used, in each encoding in which they could leak. */
 import type { KeyObject } from 'node:crypto';
 
-/** By this many characters secrets are looked up; shorter ones are none. */
+/** Secrets are looked up by this many leading characters; a shorter text is not a secret. */
 const PREFIX_CHARACTERS = 16;
 
 export class Secrets {
-  /** What each text is, by the text, by its beginning. */
+  /** Descriptions of the secrets, by prefix and text. */
   readonly #byPrefix = new Map<string, Map<string, string>>();
 
   /** @param what names the secret in a finding, without giving it away */
@@ -16,7 +16,7 @@ export class Secrets {
     this.#byPrefix.set(prefix, texts.set(text, what));
   }
 
-  /** As base64, base64url and hex. */
+  /** Adds the bytes as base64, base64url and hex. */
   addBytes(what: string, bytes: Buffer): void {
     for (const encoding of ['base64', 'base64url', 'hex'] as const) {
       this.add(`${what} (${encoding})`, bytes.toString(encoding));

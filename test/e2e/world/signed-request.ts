@@ -52,7 +52,7 @@ export function signedRequest(site: Site, plan: RequestPlan): WireRequest {
   return sign(site, plan).request;
 }
 
-/** With every line of that name replaced by one, or by none. */
+/** Replaces every line of that name with one line, or with none. */
 export function withHeader(request: WireRequest, name: string, value?: string): WireRequest {
   const others = (request.headers ?? []).filter(([key]) => key.toLowerCase() !== name.toLowerCase());
   return { ...request, headers: value === undefined ? others : [...others, [name, value]] };
@@ -149,6 +149,6 @@ function noteSecrets(
   secrets.addBytes("a passport's signature", Buffer.from(signature, 'base64url'));
   secrets.add('a transcript', proof.transcript);
   secrets.addBytes('a proof signature', Buffer.from(proof.signature, 'base64url'));
-  // In every transcript, however it is encoded or broken into lines.
+  // Every transcript contains it, in any encoding or line breaks.
   secrets.add("a proof's jti", transcript.jti);
 }

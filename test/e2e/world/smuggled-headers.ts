@@ -12,7 +12,7 @@ function alternating(name: string): string {
   return [...name].map((letter, at) => (at % 2 === 0 ? letter : letter.toUpperCase())).join('');
 }
 
-/** As some upstreams would take for the same name: `X_PROOFGATE_SUBJECT` in a CGI environment. */
+/** The name that some upstreams treat as equal: `X_PROOFGATE_SUBJECT` in a CGI environment. */
 export function cgiName(name: string): string {
   return name.toUpperCase().replace(/[^A-Z0-9]/g, '_');
 }

@@ -8,7 +8,7 @@ import type { VerifierProcess } from './verifier.ts';
 export interface Stage {
   readonly site: Site;
   verifier(circumstance: Circumstance): VerifierProcess;
-  /** Started when it is first asked for, and kept: by version, circumstance and variant. */
+  /** Started on first use and kept, by version, circumstance and variant. */
   gateway(version: string, circumstance?: Circumstance, variant?: GatewayVariant): Promise<Gateway>;
   /** Which secrets stand where they must not, `a passport in the log`; none is right. */
   leaks(): Promise<readonly string[]>;

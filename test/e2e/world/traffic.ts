@@ -6,7 +6,7 @@ export interface Traffic {
   readonly statuses: readonly number[];
   /** Resolves when that many more answers have come. */
   more(count: number): Promise<void>;
-  /** Resolves when nothing is on its way any more; rejects when a request got no answer at all. */
+  /** Resolves when no request is in flight; rejects when a request got no answer. */
   stop(): Promise<void>;
 }
 

@@ -40,7 +40,7 @@ export interface VerifierProcess {
   signal(signal: NodeJS.Signals): void;
   /** Everything that it has let out, by where. */
   outputs(): Promise<ReadonlyMap<string, string>>;
-  /** SIGTERM and exit 0, unless it was made to end before. */
+  /** SIGTERM, then expects exit 0, unless the process ended earlier. */
   stop(): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export async function startVerifier(site: Site, options: VerifierOptions): Promi
   return verifierProcess(service, auditFile);
 }
 
-/** With the fence of an empty store, on a machine that is busy testing. */
+/** Includes the fence of an empty store on a busy test machine. */
 const READY_TIMEOUT_MS = 60_000;
 
 const AUDIT_FILE: {
@@ -151,7 +151,7 @@ function parseAddress(listen: string): VerifierAddress {
 }
 
 function parseLines(text: string): readonly DecisionEvent[] {
-  // The last line may still be on its way.
+  // The last line may be incomplete.
   const complete = text.split('\n').filter((line) => line.endsWith('}'));
   return complete.map((line): DecisionEvent => JSON.parse(line));
 }

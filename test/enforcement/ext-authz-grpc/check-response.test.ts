@@ -44,7 +44,7 @@ function denied(denial: Denial, routeId?: string): Decision {
 const inboundOf = (...names: string[]) => headersOfLines(names.map((name) => ({ name, value: 'v' })));
 const encoder = () => createResponseEncoder(serializers);
 
-/** What Envoy does: names compare without case, removal comes last. */
+/** Envoy's behaviour: names compare without case, and removal comes last. */
 function upstreamHeaders(response: CheckResponse, inbound: readonly string[]): ReadonlyMap<string, string> {
   const headers = new Map(inbound.map((name) => [name.toLowerCase(), 'from the client']));
   for (const { header } of response.ok_response?.headers ?? []) {

@@ -60,7 +60,7 @@ async function open(
 
 function newSession({ address }: ExtAuthzServer, settings: Settings = {}): ClientHttp2Session {
   const session = connect(`http://${address}`, { settings });
-  // What happens to it is looked at stream by stream.
+  // Each stream reports its own errors.
   session.on('error', () => undefined);
   sessions.push(session);
   return session;

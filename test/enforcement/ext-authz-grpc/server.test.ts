@@ -250,7 +250,7 @@ describe('an address', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     await once(busy.stdout, 'data');
-    // It accepts nothing any more: connections wait until no more may.
+    // It accepts no connections: they queue until the backlog is full.
     busy.kill('SIGSTOP');
     const waiting: Socket[] = [];
     while (!(await isRefusedForNow(socket, waiting))) expect(waiting.length).toBeLessThan(10_000);
@@ -283,7 +283,7 @@ describe('an address', () => {
 
   it('in a folder that is not there is a ListenError', async () => {
     const opened = stand({ listen: `unix:${folder}/none/x.sock` });
-    // And not what the system makes of it: EACCES.
+    // And not the system's error, EACCES.
     await expect(opened).rejects.toThrow(new ListenError(`the folder ${folder}/none does not exist`));
   });
 });

@@ -41,7 +41,7 @@ globalThis.fuzzing = {
 };
 
 export interface Observed {
-  /** Whether an edge was taken for the first time, or as often as never before. */
+  /** Whether an edge is new, or its hit count reached a new bucket. */
   readonly isNew: boolean;
   /** Edges taken, each as often as it was. */
   readonly steps: number;

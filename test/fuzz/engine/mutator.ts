@@ -6,7 +6,7 @@ export interface MutationSources {
   readonly random: Random;
   /** Words of the format. */
   readonly dictionary: readonly Buffer[];
-  /** What the input that is changed was compared with. */
+  /** Values that the changed input was compared with. */
   readonly pairs: readonly ComparedPair[];
   /** Another input that reached something. */
   readonly other: () => Buffer;

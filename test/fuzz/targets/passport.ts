@@ -15,7 +15,7 @@ import { decideAtSite, NOW_SECONDS, SITE_ALLOWED, SITE_CONTENT, SITE_DENIED } fr
 import { type FuzzTarget, mustHold } from '../target.ts';
 
 const AS_IT_STANDS = 0x6a;
-/** Issues and holds; what it may say is the first issuer's entry. */
+/** This key issues and holds; the first issuer's entry limits its claims. */
 const signer = TEST_SITE_KEYS.broker;
 
 function run(input: Buffer): void {

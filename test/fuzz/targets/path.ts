@@ -41,7 +41,7 @@ function run(input: Buffer): void {
   mustHold((found.kind === 'route' ? found.route.pathTemplate : undefined) === expected?.text, 'one route');
 }
 
-/** What no upstream may read in another way. */
+/** Checks that no upstream can read the target differently. */
 function checkCanonical(target: string): void {
   const path = pathOf(target);
   mustHold(path.startsWith('/') && !/[^!-~]|#/.test(target), 'a target is visible and has no fragment');

@@ -80,7 +80,7 @@ function expectedOf(vectorCase: VectorCase, wire: WireRequest): Expected {
   return expectedAllowance(plan.caller, plan.route, { keyBinding: String(attested), alsoRemoved });
 }
 
-/** What the passport that is sent says. */
+/** The claims of the sent passport. */
 function wireClaims({ headers }: WireRequest): { readonly [claim: string]: unknown } {
   const value = headers.find(({ name }) => name === 'authorization')?.value ?? '';
   return JSON.parse(Buffer.from(value.split('.')[1] ?? '', 'base64url').toString('utf8'));

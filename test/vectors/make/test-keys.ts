@@ -44,7 +44,7 @@ export const TEST_SITE_KEYS: SiteKeys = {
   revoked: ed25519('revoked'),
 };
 
-/** In no bundle: holders whom a broker vouches for, and forgers. */
+/** Keys outside of any bundle: holders for whom a broker vouches, and forgers. */
 export const OTHER_TEST_KEYS = {
   stranger: ed25519('stranger'),
   holder: ed25519('holder'),

@@ -13,7 +13,7 @@ import { numberedEvent, RecordingObserver, readTrail, until, upTo } from './trai
 const SELDOM_MS = 3_600_000;
 const DELIVERED: Delivery = { kind: 'delivered' };
 
-/** Answers each batch by the plan's next word, and delivers when there is none. */
+/** Answers each batch with the plan's next result, and delivers when there is none. */
 class PlannedTransport implements AuditTransport {
   readonly plan: (Delivery | 'hold')[];
   /** Numbers of the events of each batch that was given, in order. */
@@ -37,7 +37,7 @@ class PlannedTransport implements AuditTransport {
     this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay);
     const answer = this.plan.shift() ?? DELIVERED;
     const delivery = answer === 'hold' ? await this.#held(signal) : answer;
-    // No transport that writes anything answers in the same turn.
+    // A real transport never answers in the same turn.
     await nextTurn();
     this.underWay -= 1;
     if (delivery.kind === 'delivered') this.delivered.push(batch);

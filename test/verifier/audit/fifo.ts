@@ -11,7 +11,7 @@ export function makeFifo(path: string): string {
 /** Does not wait for a writer. */
 export const openReader = (path: string) => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 
-/** What is in it now. */
+/** The current contents. */
 export function readAvailable(descriptor: number): string {
   const parts: Buffer[] = [];
   for (let part = readOnce(descriptor); part !== undefined; part = readOnce(descriptor)) {

@@ -28,7 +28,7 @@ interface OpenOptions extends Partial<HttpTransportOptions> {
   readonly closeTimeoutMs?: number;
 }
 
-/** As the product makes it, but for the times. */
+/** Opens a sink as production does, except for the times. */
 function open(url: string, options: OpenOptions = {}) {
   const { batchBytes = 2000, closeTimeoutMs = 5000, maxQueueBytes = 1_000_000, ...others } = options;
   const observer = new RecordingObserver();

@@ -33,7 +33,7 @@ function open(destination: string, mode: AuditMode) {
   return { observer, sink: createJsonLinesSink({ destination, mode, observer }) };
 }
 
-/** A folder of its own, so that whatever is in it is of one trail. */
+/** A new folder, whose files all belong to one trail. */
 function newTrail(): { readonly directory: string; readonly file: string } {
   const directory = `${folder.newPath()}.d`;
   mkdirSync(directory);
@@ -115,7 +115,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
       if (number % 500 !== 499) continue;
       await nextTurn();
       if (isThere(file)) renameSync(file, `${file}.${number}`);
-      // One hears of it a while after the other.
+      // The writers notice one after the other.
       for (const { sink } of writers) {
         sink.reopen();
         await nextTurn();

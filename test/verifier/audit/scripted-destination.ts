@@ -6,11 +6,11 @@ export class ScriptedDestination implements Destination {
   descriptor: number | undefined;
   readonly isPipe = false;
   isTorn = false;
-  /** Each call of `follow`, as it was asked. */
+  /** Arguments of each call of `follow`. */
   readonly followed: boolean[] = [];
   /** What `follow` answers. */
   failure: string | undefined;
-  /** What is there after the next `follow`. */
+  /** The descriptor after the next `follow`. */
   next: number | undefined;
   closed = 0;
 

@@ -22,7 +22,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     for (let round = 0; round < 3; round++) {
       first.record(numberedEvent(2 * round));
       await until(() => linesOf(file).length === 3 * round + 1);
-      // As a process that is killed within a write, or a full disk, leaves it.
+      // A process killed within a write, or a full disk, leaves this.
       appendFileSync(file, torn);
       second.record(numberedEvent(2 * round + 1));
       await until(() => linesOf(file).length === 3 * round + 3);

@@ -18,7 +18,7 @@ const PROCESS_TIMEOUT_MS = 60_000;
 
 interface Ended {
   readonly report: AuditWriterReport;
-  /** What a reader finds who comes after its end. */
+  /** The output for a reader that comes after its end. */
   readonly text: string;
 }
 

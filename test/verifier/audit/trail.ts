@@ -12,7 +12,7 @@ export class TrailFolder {
   #files = 0;
 
   newPath(): string {
-    // It was removed, where the same tests ran before.
+    // An earlier run of the same tests removed it.
     mkdirSync(this.path, { recursive: true });
     this.#files += 1;
     return path.join(this.path, `audit-${this.#files}.jsonl`);
@@ -58,7 +58,7 @@ export function numberedEvent(number: number, subject = 'client:billing'): Decis
 export interface Trail {
   /** Numbers of the events, in order. */
   readonly ids: readonly number[];
-  /** How many events each gap's line says are missing, in order. */
+  /** The number of missing events in each gap line, in order. */
   readonly gaps: readonly number[];
   /** Lines that are no JSON. */
   readonly torn: readonly string[];
@@ -90,7 +90,7 @@ function parseLine(text: string): Line | undefined {
   }
 }
 
-/** Every line whole, none missing without a word. @returns numbers of the events */
+/** Checks that every line is whole and that every missing event is reported. @returns numbers of the events */
 export function wholeIds(text: string): readonly number[] {
   const { gaps, ids, torn } = readTrail(text);
   expect({ gaps, torn }).toEqual({ gaps: [], torn: [] });

@@ -18,7 +18,7 @@ interface Answer {
   readonly claimsOnReplayStore: number;
 }
 
-/** What becomes of a request that has all of the faults. */
+/** The answer to a request with all of the faults. */
 async function answerTo(caller: TableCaller, faults: readonly Fault[]): Promise<Answer> {
   const plan: RequestPlan = { caller, route: 'everything' };
   const edits = faults.map(({ request }) => request ?? {}).reduce(bothEdits, {});

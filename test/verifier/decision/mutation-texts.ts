@@ -100,7 +100,7 @@ export const TRANSCRIPT_SPELLINGS: { readonly [name: string]: (text: string, ran
 const set = (change: Partial<TranscriptDraft>) => (draft: TranscriptDraft) =>
   void Object.assign(draft, change);
 
-/** What is bound; `jti` and the times are the holder's to choose. */
+/** Lines that are bound. The holder chooses `jti` and the times. */
 export const TRANSCRIPT_LINE_CHANGES: { readonly [line: string]: (draft: TranscriptDraft) => void } = {
   'auth-site': set({ authSite: 'shop-eu-2' }),
   'key-id': set({ keyId: 'dk_revoked' }),

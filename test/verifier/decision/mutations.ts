@@ -172,7 +172,7 @@ function insertLine(request: WireRequest, line: HeaderLine, random: Random): Wir
   return { ...request, headers: [...request.headers.slice(0, at), line, ...request.headers.slice(at)] };
 }
 
-/** What is signed again, by whom, with which `jti`: the victim's, so that a mistake would burn it. */
+/** Requests signed again, with the victim's `jti`, so that a mistake would consume it. */
 function signedAgain(scene: Scene, edits: RequestEdits): WireRequest {
   const { keys, victim } = scene;
   const transcript = (draft: TranscriptDraft) => {

@@ -170,7 +170,7 @@ const STEP_3: readonly Fault[] = [
   },
 ];
 
-/** Changes what a derived key's entry and client say, and what passports claim, alike. */
+/** Changes the entry of a derived key, its client, and the claims of passports alike. */
 function attributesFault(
   outcome: string,
   kind: 'provenance' | 'context',

@@ -52,7 +52,7 @@ const PLANS: readonly RequestPlan[] = (
   ] as const
 ).map((plan, index) => ({ ...plan, item: `item-${index}`, ...bodyOf(plan.route, index) }));
 
-/** Of its own in every request, so that no request is as good as another. */
+/** A unique body for every request, so that no request equals another. */
 function bodyOf(route: RequestPlan['route'], index: number): { readonly body?: Uint8Array } {
   return ['orders-write', 'everything', 'uploads'].includes(route)
     ? { body: Buffer.from(`{"amount":${index + 1}}`) }
@@ -74,8 +74,8 @@ const DOORS: readonly ((request: WireRequest) => RequestFacts)[] = [
 ];
 
 /**
- * What the protocol says of a request, whatever its spelling: the authority without capitals and without the
- * default port, header values without white space around them, the scheme's name without capitals, no body and an empty one.
+ * The meaning of a request to the protocol, independent of spelling: the authority in lower case without the default port,
+ * header values without surrounding white space, the scheme's name in lower case, and an empty body like no body.
  */
 function meaningOf(request: WireRequest, { plan, signedNames }: Victim): string {
   const { body, headers, method, scheme, target } = request;

@@ -31,7 +31,7 @@ async function siteWith(change: (content: SiteContent) => void): Promise<Snapsho
   return compileSite(content);
 }
 
-/** A verifier that has let the request pass once; replay is out of the way. */
+/** A verifier that has allowed the request once; its replay store does not deny the repetition. */
 function warmVerifier(request: SignedRequest) {
   let snapshot: Snapshot | undefined = site;
   const store = scriptedReplayStore(() => CONSUMED);
@@ -213,7 +213,7 @@ describe('what is remembered', () => {
     expect([uselessAt, uselessAt + 28].map(sizeAfter)).toEqual([2, 2]);
     expect(sizeAfter(uselessAt + 29)).toBe(1);
     passports.remember(first, uselessAt + 29);
-    // A clock that goes back far enough begins a new interval.
+    // A clock that goes back far enough starts a new interval.
     expect(sizeAfter(uselessAt)).toBe(2);
     expect(sizeAfter(uselessAt - 1)).toBe(2);
     passports.remember(first, uselessAt - 1);

@@ -163,7 +163,7 @@ describe('loading', () => {
     expect(loader.snapshot?.revision).toBe(1);
     expect(told.at(-1)).toEqual(['refused', 'refused_by_policy']);
     expect(loader.status().problem?.error.message).toContain('only single_verifier bundles');
-    // A refused bundle leaves no mark: the one before may come again.
+    // A rejected bundle leaves no mark: the previous one may come again.
     await putBundle(directory, revision(2, { single_verifier: true }), keys.bundle);
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(2);

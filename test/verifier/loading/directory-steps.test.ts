@@ -175,11 +175,11 @@ describe('the high-water mark', () => {
     await again.loader.reload();
     expect(again.told).toEqual([['refused', 'revision_lower', 'bundle.jws']]);
     expect(again.loader.snapshot).toBeUndefined();
-    // With another delta in its place it is a fork.
+    // With another delta in its place, the chain forks.
     const fork = await putDelta(directory, position, keyPut('dk_other'));
     await again.loader.reload();
     expect(again.told.at(-1)).toEqual(['refused', 'revision_conflict', 'bundle.jws']);
-    // So is one that leads past the mark.
+    // A fork is also one that leads past the mark.
     await putDelta(directory, fork, keyPut('dk_3'));
     await again.loader.reload();
     expect(again.loader.snapshot).toBeUndefined();

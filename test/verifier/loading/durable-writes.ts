@@ -16,7 +16,7 @@ export function whyNoTrace(): string | undefined {
 }
 
 export interface Trace {
-  /** What was said on standard output, with what was not on the disk then. */
+  /** Lines on standard output, with the writes that were not yet on disk at that time. */
   readonly said: readonly { readonly text: string; readonly unsynced: readonly string[] }[];
   /** Renamed before their bytes were on the disk. */
   readonly renamedUnsynced: readonly string[];

@@ -33,7 +33,7 @@ describe('answers of Control', () => {
     // Ends the poll that waits.
     control.freshen(NOW_SECONDS + 1);
     await until(() => control.faultsLeft === 0);
-    // The first eight may follow one another at once; between the others lies a quarter of a second.
+    // The first eight may follow at once; between the others there is a quarter of a second.
     expect(performance.now() - startedMs).toBeGreaterThan((junk - 10) * 200);
     control.publishDelta({ keys_removed: [] });
     await until(() => loader.position?.revision === 2);

@@ -43,7 +43,7 @@ function mirrored(shared: FakeSharedMark, more: Partial<MirroredMarkOptions> = {
   return { mark, told };
 }
 
-/** A verifier's bundle as far as marks go. */
+/** The part of a verifier's bundle that concerns marks. */
 async function startLoader(directory: string, mark: HighWaterMark, persisted?: PersistedBundle) {
   const refused: string[] = [];
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };

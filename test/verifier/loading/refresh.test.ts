@@ -110,7 +110,7 @@ describe('a verifier that follows Control', () => {
     control.publishDelta({ keys_put: [newKey('dk_1')] });
     await reaches(2);
     control.restoreTo(backup);
-    // What Control offers meanwhile is lower, and refused.
+    // Control meanwhile offers a lower revision, which is rejected.
     await until(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
     expect(control.polls.at(-1)).toMatchObject({ revision: 2, base_revision: 1 });
     expect(loader.snapshot?.revision).toBe(2);

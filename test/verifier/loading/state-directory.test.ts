@@ -46,7 +46,7 @@ afterEach(async () => {
 
 const fileMark = (stateDirectory: string) => new FileMark({ stateDirectory, authSite: AUTH_SITE });
 
-/** A start: what the state directory leads to. */
+/** A start, and the bundle that the state directory leads to. */
 async function start(stateDirectory: string, mark: HighWaterMark = fileMark(stateDirectory)) {
   const refused: string[] = [];
   const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
@@ -72,7 +72,7 @@ async function start(stateDirectory: string, mark: HighWaterMark = fileMark(stat
 
 type Started = Awaited<ReturnType<typeof start>>;
 
-/** A whole bundle as Control would have it fetched. */
+/** A whole bundle as fetched from Control. */
 async function fetched(
   { loader, persisted }: Started,
   whole: BundleContent,

@@ -27,7 +27,7 @@ interface View {
   readonly state?: string;
 }
 
-/** A primary that also knows who has which slots. */
+/** A primary that also reports the slot owners. */
 function nodeSaying({ epoch = 1, slots, state = 'ok' }: View) {
   return primaryOf('cluster', ([command, word]): SpokenReply => {
     if (command !== 'CLUSTER') return new RedisErrorReply('ERR unknown command');
@@ -167,7 +167,7 @@ describe('slots that move', () => {
     await untilServed(primaries, (shard) => (shard < 16 ? first : second));
     expect([primaries.linkOf(0), primaries.linkOf(63)]).toEqual(links);
     expect(links.map((link) => link && primaries.shardsOf(link).length)).toEqual([16, 48]);
-    // Who lost some is not looked at for that.
+    // A node that lost some slots is not examined for that.
     expect(servers.prepared).toEqual([labelOf(second)]);
   });
 

@@ -37,7 +37,7 @@ class Gate {
   });
 }
 
-/** What examination and preparation answer, and how often they were asked. */
+/** Scripted results of examination and preparation, with their call counts. */
 class Plan {
   examination: Examination | Error | object = FIT;
   problem: string | undefined;

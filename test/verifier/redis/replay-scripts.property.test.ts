@@ -11,7 +11,7 @@ import { scriptsFedByKeys, withRedis } from './scripts-fed-by-keys.ts';
 
 const SKEW_SECONDS = 5;
 const START_SECONDS = 1_800_000_000;
-/** How often a verifier looks, whether anybody sends proofs or not. */
+/** Interval of a verifier's looks, with or without proofs. */
 const LOOK_SECONDS = 5;
 const KEYS = replayKeys('0');
 
@@ -45,7 +45,7 @@ class World {
     return this.trueSeconds + this.serverOffset;
   }
 
-  /** As `LatestIssued`: by a clock that no one sets. */
+  /** Like `LatestIssued`: by a clock that is never set. */
   get latestIssuedAt(): number {
     const lately = this.#consumedAt.filter(([at]) => at > this.trueSeconds - 600);
     return Math.max(0, ...lately.map(([, issued]) => issued));
@@ -285,7 +285,7 @@ describe('the replay scripts: one jump each', () => {
     expect(await world.present(proof)).toBe(CONSUME_CODES.fenced);
     await world.pass(16 + 2 * SKEW_SECONDS);
     expect(await world.present(proof)).toBe(CONSUME_CODES.fenced);
-    // Its holder's clock is right: what it signs is good once ours are.
+    // Its holder's clock is right: its proofs are valid once our clocks are right.
     await take(world, { kind: 'both', offset: 0 });
     await world.look();
     await world.pass(2 * SKEW_SECONDS + 1);

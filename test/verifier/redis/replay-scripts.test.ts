@@ -104,7 +104,7 @@ async function watchFromTo(from: number, to: number, skew = SKEW_SECONDS): Promi
   await lookAt(to, { skew });
 }
 
-/** An epoch that began at `START`, whose fence is over. @returns the moment */
+/** An epoch that began at `START`, whose fence has ended. @returns the time */
 async function begin(skew = SKEW_SECONDS): Promise<number> {
   await lookAt(START, { skew });
   const now = START + 2 * skew + 1;
@@ -255,7 +255,7 @@ describe('a hash', () => {
     expect(await bucketsThere()).toHaveLength(1);
     expect((await lookAt(over)).lowestExpiry).toBe(end);
     expect(await bucketsThere()).toEqual([]);
-    // By a clock that has gone back, so that the proof itself would be good.
+    // By a clock that was set back, so that the proof itself would be valid.
     const back = over - SKEW_SECONDS - 2;
     expect(await consumeAt(back, { expires: end - 1, issued: back })).toBe(CONSUME_CODES.fenced);
     expect(await consumeAt(back, { expires: end, issued: back })).toBe(CONSUME_CODES.consumed);
@@ -287,7 +287,7 @@ describe('a hash', () => {
     await redis.set(KEYS.epoch, `${epoch},${numbers.join(',')}`);
     expect(await consumeAt(now, { expires: now + 150 })).toBe(CONSUME_CODES.consumed);
     expect(await consumeAt(now, { expires: now + 250 })).toBe(CONSUME_CODES.clock);
-    // There is room in those that are there.
+    // The existing hashes have room.
     expect(await consumeAt(now, { expires: now + 150 })).toBe(CONSUME_CODES.consumed);
   });
 });

@@ -74,7 +74,7 @@ class Primary {
     return this.#run(prepareLua, [KEYS.epoch], words);
   }
 
-  /** A proof that no fence of before refuses. */
+  /** A proof that no earlier fence denies. */
   consume(issuedAtSeconds = this.seconds): Promise<unknown> {
     const expiresAtSeconds = issuedAtSeconds + 60;
     const bucket = `${KEYS.bucketPrefix}${Math.floor(expiresAtSeconds / 32)}`;
@@ -113,7 +113,7 @@ describe('a primary whose replicas must follow', () => {
     expect(await primary.look()).toBe(NOT_FOLLOWED);
     expect(await beyondFence()).toBe(NOT_FOLLOWED);
     primary.seconds += 1;
-    // Acknowledged before: no sign that anybody is there now.
+    // Acknowledged earlier, which does not prove that a replica is there now.
     expect(await beyondFence()).toBe(NOT_FOLLOWED);
     primary.seconds += 1;
     primary.follow();

@@ -9,7 +9,7 @@ import { type RedisSpeaker, SILENCE, type SpokenReply } from '../../fakes/redis-
 import { primaryOf, TestPrimaries } from './primaries.ts';
 
 const NAME = 'replay';
-/** Sentinels are asked again this often at the latest, whatever the interval of looks. */
+/** Sentinels are asked at least this often, whatever the interval of looks. */
 const LOOK_MS = 1_000;
 const servers = new TestPrimaries();
 afterEach(() => servers.closeAll());
@@ -143,7 +143,7 @@ describe('replicas', () => {
     const [link] = primaries.links();
     sentinel.spoken = viewing({ primary, replicas: 2 });
     if (link !== undefined) primaries.suspect(link);
-    // It writes with one replica, and needs both from now on.
+    // It writes with one replica, and requires both from now on.
     await waitUntil(
       () => link?.isServing === false && link.problem?.includes('min-replicas-to-write') === true,
     );

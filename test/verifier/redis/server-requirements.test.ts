@@ -66,7 +66,7 @@ describe.each(KINDS)('a server given as %s', (kind) => {
     const lines = faults.map((changes) => problemWith(kind, changes));
     expect(new Set(lines).size).toBe(faults.length);
     for (const [at, line] of lines.entries()) {
-      // Those that say the same thing in two ways cannot meet.
+      // Two faults of the Redis version cannot be combined.
       const later = faults.slice(at + 1).filter((changes) => !('redis_version' in changes));
       expect(problemWith(kind, Object.assign({}, ...later, faults[at]))).toBe(line);
     }

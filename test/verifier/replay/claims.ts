@@ -10,7 +10,7 @@ export function randomIdentifier(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** A claim that nothing speaks against, at the given clock. */
+/** A valid claim at the given clock. */
 export function claimAt(nowSeconds: number, changes: Partial<ReplayClaim> = {}): ReplayClaim {
   return {
     identifier: randomIdentifier(),

@@ -18,7 +18,7 @@ afterEach(async () => {
   stores = [];
 });
 
-/** A fence whose writes are on the disk at once, or never; it remembers what it was asked for. */
+/** A fence whose writes complete at once or never; it records its requests. */
 class ScriptedFence implements PersistedFence {
   startsThroughSeconds = 0;
   throughSeconds = 0;
@@ -157,7 +157,7 @@ describe('the fence that is kept', () => {
   it('is written again only when little is left of it, or far too much', async () => {
     const fence = new ScriptedFence();
     const { clock, store } = open({ persistedFence: fence });
-    /** What a claim beyond the fence makes the store ask for, with so much left of it at that moment. */
+    /** What a claim beyond the fence makes the store request, with this much of the fence left. */
     const askedWith = async (leftSeconds: number) => {
       fence.asked.length = 0;
       fence.throughSeconds = clock.seconds + SKEW_SECONDS + leftSeconds;

@@ -156,7 +156,7 @@ describe('a restart', () => {
     before.store.health();
     before.fence.keep(clock.seconds + skewBefore + 8);
     before.fence.settle();
-    // As far ahead as a proof may be issued.
+    // The furthest issue time that a proof may have.
     const proof = proofIssuedAt(clock.seconds + skewBefore);
     expect(before.consume(proof)).toEqual(CONSUMED);
     expect(before.consume(proof)).toEqual(REPLAYED);
@@ -314,7 +314,7 @@ describe('whatever clock, skew and restarts do', () => {
       const old = this.store;
       const survived = this.disk.throughSeconds;
       await old.close();
-      // A process that crashed said no last word.
+      // A crashed process did not write its final state.
       if (how !== 'close') this.disk.throughSeconds = survived;
       this.fence = new FakeKeptFence(this.disk);
       this.store = this.newStore();
@@ -370,7 +370,7 @@ describe('whatever clock, skew and restarts do', () => {
       }),
       { numRuns: 600 },
     );
-    // It is no proof of anything that consumes nothing.
+    // A run that consumes nothing would prove nothing.
     expect(consumedInAll).toBeGreaterThan(1000);
   }, 60_000);
 });

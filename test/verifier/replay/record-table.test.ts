@@ -43,7 +43,7 @@ class Pair {
     return true;
   }
 
-  /** With steps enough for all that is over. */
+  /** Enough steps for all expired records. */
   purge(now: number): void {
     this.table.purge(now, PLENTY);
     for (const [identifier, { cell, keepUntil }] of this.kept) {
@@ -171,7 +171,7 @@ describe('forgetting', () => {
 
   it('takes no more steps than it is given, and goes on where it was', () => {
     const { table } = ofOneSecond(100);
-    // One for the second, one for each record.
+    // One step for the second, one for each record.
     table.purge(START + 1, 8);
     expect(table.size).toBe(93);
     table.purge(START + 1, 8);

@@ -112,7 +112,7 @@ const isLookedAtAgain = async (
   const looks = () => speaker.countOf('INFO') + speaker.countOf('info');
   const before = looks();
   await act();
-  // On one connection what was asked first comes first: with this answered, a look has been asked for or is not wanted.
+  // Redis answers one connection in order: after this answer, a look was either requested or not needed.
   await store.consume(claimAt(NOW));
   return looks() > before;
 };
@@ -231,7 +231,7 @@ describe('a server that forgot the script', () => {
     expect(await store.consume(claimAt(NOW))).toEqual(outcome);
     const [sent] = consumesOf(speaker);
     const full = speaker.asked.filter(([command]) => command?.toUpperCase() === 'EVAL');
-    // The same in every word, the nonce too, and once.
+    // The same arguments, including the nonce, exactly once.
     expect(full.map((words) => words.slice(1))).toEqual([[consume.source, '3', ...(sent ?? [])]]);
   });
 

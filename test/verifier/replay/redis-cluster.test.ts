@@ -43,7 +43,7 @@ function openServing(options: Partial<RedisReplayStoreOptions> = {}): Promise<Re
   return stores.openServing(cluster.url, options, PRIMARY_COUNT);
 }
 
-/** Of a holder whose records lie in this shard. */
+/** A claim of a holder whose records are in this shard. */
 function claimIn(shard: number, changes: Partial<ReplayClaim> = {}): ReplayClaim {
   const holderThumbprint = `${ALPHABET[shard]}${randomIdentifier().slice(1)}`;
   return claimAt(nowSeconds(), { holderThumbprint, ...changes });
@@ -210,7 +210,7 @@ describe('redis as a Cluster: primaries that go away', () => {
     const elsewhere = await shardOnAnotherThan(primary);
     const replica = await cluster.replicaOf(primary);
     const [lost, kept] = [await barelyFresh(0), await barelyFresh(elsewhere)];
-    // A fence that is up already would hide the one that must go up.
+    // An existing fence would hide the one that must be raised.
     await waitUntil(() => nowSeconds() > lost.issuedAtSeconds, PATIENCE_MS);
     cluster.holdReplication(primary, replica);
     const late = { ...lost, issuedAtSeconds: nowSeconds(), nowSeconds: nowSeconds() };

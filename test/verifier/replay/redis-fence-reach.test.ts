@@ -72,7 +72,7 @@ describe('a fence that goes up', () => {
     const { fences, raised } = fencesAfter([[0, {}]], [[0, {}]], [[0, moved]], [[0, moved]]);
     expect(raised).toEqual(['primary_changed']);
     expect(fences.up(0, NOW)?.why).toBe('primary_changed');
-    // It went up after the start: other verifiers could do no more.
+    // It was raised after the start: other verifiers could do no better.
     expect(fences.isStarting(NOW)).toBe(false);
   });
 

@@ -8,7 +8,7 @@ const SKEW_SECONDS = 5;
 const OPEN: Partial<ReplayEpoch> = { momentSeconds: NOW - 1000 };
 
 interface Seen {
-  /** Of each primary, with the shards that it has; a problem says that it does not serve. */
+  /** Shards of each primary; a problem means that it does not serve. */
   readonly links: readonly {
     readonly shards: readonly number[];
     readonly problem?: string;
@@ -33,7 +33,7 @@ function primariesOf({ links, problem, shardCount = 2 }: Seen): SeenPrimaries {
   };
 }
 
-/** Each look finds epochs by shard; what it does not say is as in one that began long ago. */
+/** Each look returns epochs by shard; missing values are those of an epoch that began long ago. */
 function fencesOf(...looks: readonly { readonly [shard: number]: Partial<ReplayEpoch> }[]): RedisFences {
   const fences = new RedisFences(undefined);
   for (const look of looks) {

@@ -66,7 +66,7 @@ async function startAsVersion6() {
     client.on('close', () => upstream.destroy());
     upstream.on('close', () => client.destroy());
     client.pipe(upstream);
-    // As many bytes as before: the answer's length was said already.
+    // Keeps the number of bytes: the answer's length was already sent.
     upstream.on('data', (chunk: Buffer) => {
       client.write(chunk.toString('latin1').replace(/(redis_version:)\d/, '$16'), 'latin1');
     });

@@ -131,7 +131,7 @@ describe('redis under Sentinels: what must not be used', () => {
     try {
       const store = open({ recheckIntervalMs: 50 });
       await waitUntil(() => /min-replicas-to-write 1, and needs 2 at least/.test(problemOf(store)));
-      // With none that may be promoted no primary is ever replaced.
+      // Without a replica that may be promoted, no primary is ever replaced.
       await replicas[0]?.server.ask('CONFIG', 'SET', 'replica-priority', '0');
       await waitUntil(() => servingLinks(store) === 1, PATIENCE_MS);
     } finally {

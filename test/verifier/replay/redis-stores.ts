@@ -14,7 +14,7 @@ export const PATIENCE_MS = 30_000;
 
 export class TestRedisStores {
   readonly #opened: ReplayStore[] = [];
-  /** Why fences went up, in order, as all of the stores saw it. */
+  /** Reasons of all raised fences, in order, from all stores. */
   raised: ReplayFenceReason[] = [];
 
   open(url: string, options: Partial<RedisReplayStoreOptions> = {}): ReplayStore {
@@ -56,7 +56,7 @@ export function problemOf(store: ReplayStore): string {
   return health.ready ? '' : health.problem;
 }
 
-/** Any answer but that the store is gone, asked for again and again until it comes. */
+/** Repeats the call until the answer is something other than an unavailable store. */
 export async function untilAnswered(
   consume: () => ReplayOutcome | Promise<ReplayOutcome>,
 ): Promise<ReplayOutcome> {

@@ -49,7 +49,7 @@ function open(url: string, options: Partial<RedisReplayStoreOptions> = {}): Repl
 
 async function consumesOnce(store: ReplayStore): Promise<void> {
   const claim = claimAt(nowSeconds());
-  // A Cluster takes seconds to come about: the verifier's clock goes on meanwhile.
+  // A Cluster takes seconds to form: the verifier's clock advances meanwhile.
   const consume = () => store.consume({ ...claim, nowSeconds: nowSeconds() });
   const outcome = await untilAnswered(consume).catch((error: unknown) => {
     throw new Error(`${error}: ${problemOf(store)}`);
@@ -93,7 +93,7 @@ describe('redis over TLS', () => {
 
   it('wants the certificate to name the host', async () => {
     const { tlsPort } = await start();
-    // An address of this machine that the certificate does not name.
+    // An address of this machine that is not in the certificate.
     const store = open(`rediss://localhost:${tlsPort}`);
     await waitUntil(() => /ERR_TLS_CERT_ALTNAME_INVALID/.test(problemOf(store)));
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);

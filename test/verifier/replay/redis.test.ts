@@ -141,7 +141,7 @@ describe('redis: the epoch', () => {
     const claim = claimAt(now);
     expect(await store.consume(claim)).toEqual(CONSUMED);
     expect(await server.command('TTL', bucketKey(claim))).toBe(':-1');
-    // Two hashes that are there from before: what may lie in the first is over, in the second not yet.
+    // Two existing hashes: the records of the first have all expired, those of the second have not.
     const over = Math.floor((now - 3 * SKEW_SECONDS - 2) / 32) - 1;
     const numbers = [over, over + 2];
     for (const number of numbers) await server.command('HSET', `${BUCKETS}${number}`, 'identifier', 'nonce');
@@ -168,7 +168,7 @@ describe('redis: what operators see of fences', () => {
     const store = await openServing({
       observer: { fenceRaised: (why) => raised.push(why) },
       expectedSkewSeconds: () => SKEW_SECONDS,
-      // No second look: there the clocks would differ.
+      // No second look, because there the clocks would differ.
       recheckIntervalMs: 60_000,
       clockSeconds: () => Date.now() / 1000 + ahead,
     });
@@ -403,7 +403,7 @@ describe('redis: a server that goes away', () => {
 describe('redis: no answer', () => {
   it('reads back that it won, when the answer was late', async () => {
     const store = await openServing({ timeoutMs: 1_000 });
-    // The script's share of the time-out is 600 ms; the server goes on at 750 ms.
+    // The script's share of the time-out is 600 ms; the server resumes at 750 ms.
     await server.command('CLIENT', 'PAUSE', '750', 'ALL');
     const claim = claimAt(nowSeconds());
     expect(await store.consume(claim)).toEqual(CONSUMED);

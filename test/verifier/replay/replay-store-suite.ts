@@ -20,7 +20,7 @@ export interface ReplayStoreUnderTest {
 }
 
 export interface ReplayStoreFactory {
-  /** A store that serves, with nothing remembered. */
+  /** A serving store without records. */
   readonly create: (options: { readonly holderQuotaPerMinute?: number }) => Promise<ReplayStoreUnderTest>;
   readonly destroy: (store: ReplayStore) => Promise<void>;
 }

@@ -8,7 +8,7 @@ import type { Enrollment } from '../../../../src/client/enroll/control-answers.t
 export interface AcknowledgedEnrollment {
   readonly enrollmentId: string;
   readonly challengeId: string;
-  /** Of the key that enrolled. */
+  /** Thumbprint of the key that enrolled. */
   readonly thumbprint: string;
   /** Undefined until Control has reported that the enrollment is issued. */
   readonly keyId: string | undefined;
@@ -21,7 +21,7 @@ export class Acknowledged {
   /** `client resource` */
   readonly grants = new Set<string>();
   readonly contradictions: string[] = [];
-  /** Answers that said something new. */
+  /** Number of answers with new information. */
   mutations = 0;
   readonly #enrollmentOfChallenge = new Map<string, string>();
 
@@ -40,7 +40,7 @@ export class Acknowledged {
     else if (state !== 'pending_approval') this.contradictions.push(`enrollment ${enrollmentId} is ${state}`);
   }
 
-  /** An operator approved it. */
+  /** Records that an operator approved the enrollment. */
   approval(enrollmentId: string, keyId: string): void {
     this.mutations += 1;
     this.issued(enrollmentId, keyId);

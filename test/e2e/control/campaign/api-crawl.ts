@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject, parseStrictJson } from '../../../../src/
 const VALUES_A_PARAMETER = 3;
 
 export interface CrawledAnswer {
-  /** Of the description, such as `/v1/sites/{site_id}`. */
+  /** The path in the API description, such as `/v1/sites/{site_id}`. */
   readonly template: string;
   readonly status: number;
   readonly text: string;

@@ -20,7 +20,7 @@ export const sqliteBackups: ControlBackups = {
     await stage.startControl();
   },
   async bringBack(stage) {
-    // A log that is left beside an older database would be taken for that database's.
+    // SQLite would take a log beside an older database for that database's own.
     for (const file of await readdir(stage.dataDirectory)) {
       if (file.startsWith(DATABASE_FILE)) await rm(join(stage.dataDirectory, file));
     }
@@ -28,7 +28,7 @@ export const sqliteBackups: ControlBackups = {
   },
 };
 
-/** PostgreSQL is dumped while Control goes on. */
+/** Dumps PostgreSQL while Control keeps running. */
 export function postgresBackups(server: TestPostgresServer, url: string): ControlBackups {
   return {
     async take(stage) {

@@ -44,7 +44,7 @@ export function postgresDatabase(server: TestPostgresServer, url: string): Contr
   return {
     async query(texts) {
       const names = Object.keys(texts) as (keyof typeof texts)[];
-      // One statement sees one moment.
+      // One statement reads one consistent snapshot.
       const parts = names.map(
         (name) => `coalesce((select json_agg(q) from (${texts[name]}) q), '[]') as "${name}"`,
       );

@@ -15,7 +15,7 @@ import { submissionOf, Workload, WorkloadConnection } from './workload.ts';
 
 export interface LoadOptions {
   readonly stage: ControlStage;
-  /** Of policies with automatic and manual approval. */
+  /** Policies with automatic and manual approval. */
   readonly policies: { readonly billing: string; readonly reviewed: string };
   readonly acknowledged: Acknowledged;
 }
@@ -28,7 +28,7 @@ interface Made {
 const ENROLLERS = 5;
 const IDLE_MS = 5;
 const BETWEEN_CLIENTS_MS = 150;
-/** Of so many issued keys one is revoked. */
+/** One of this many issued keys is revoked. */
 const KEYS_A_REVOCATION = 4;
 /** Submissions that are kept to be made again although they were answered. */
 const KEPT_ANSWERED = 3;
@@ -51,7 +51,7 @@ export class EnrollmentLoad {
     this.#options = options;
   }
 
-  /** Until Control is gone, or the signal says stop. */
+  /** Runs until Control is gone or the signal aborts. */
   async run(stop: AbortSignal): Promise<void> {
     const enrollers = Array.from({ length: ENROLLERS }, (_, index) => this.#enroll(index, stop));
     await Promise.all([...enrollers, this.operate(stop)]);
@@ -69,7 +69,7 @@ export class EnrollmentLoad {
     return this.#pending.length + this.#revocable.length === 0;
   }
 
-  /** Makes the submissions again that had no answer, and the last that had one: nothing new may come of these. */
+  /** Repeats the submissions that got no answer, and the last ones that got one: neither may create anything new. */
   async repeat(): Promise<void> {
     const { stage, acknowledged } = this.#options;
     const connection = new WorkloadConnection(stage.controlUrl);
@@ -99,7 +99,7 @@ export class EnrollmentLoad {
     const connection = new WorkloadConnection(stage.controlUrl);
     const second = new WorkloadConnection(stage.controlUrl);
     const policy = index === 0 ? policies.reviewed : policies.billing;
-    // Every other one says it twice at once.
+    // Every other workload sends each request twice at once.
     const connections = index % 2 === 0 ? [connection] : [connection, second];
     while (!stop.aborted && (await this.#enrollOne(policy, connections)));
     await Promise.all([connection.close(), second.close()]);
@@ -174,7 +174,7 @@ export class EnrollmentLoad {
     });
   }
 
-  /** A client and a grant at a time. */
+  /** Adds one client and one grant at a time. */
   #configure(api: ControlApi, stop: AbortSignal): Promise<void> {
     const { acknowledged } = this.#options;
     const path = `/v1/sites/${SITE_ID}/clients`;
@@ -204,7 +204,7 @@ export class EnrollmentLoad {
   }
 }
 
-/** A decision that had been made when its answer was lost is refused the second time: how it stands says what it was. */
+/** When the answer to a decision was lost, its repetition is rejected: the resource's state shows which decision it was. */
 function afterLostAnswer(error: unknown, look: () => Promise<Resource>): Promise<Resource> {
   if (error instanceof OperatorError && error.code.endsWith('_state_conflict')) return look();
   throw error;

@@ -96,7 +96,7 @@ function repeated(what: string, rows: readonly DatabaseRow[], column: string): r
   });
 }
 
-/** What happened has its audit row, once. */
+/** Every change has exactly one audit row. */
 function unaudited({ enrollments, keys, audit }: DatabaseContents): readonly string[] {
   const times = new Map(audit.map((row) => [`${row.kind} ${row.resource_id}`, Number(row.times)]));
   const expectOnce = (verb: string, id: unknown) => {
@@ -121,7 +121,7 @@ function forgottenByPublisher({ keys, changes }: DatabaseContents): readonly str
   });
 }
 
-/** Each document continues the one before; the site stands at the last. */
+/** Each document continues the previous one, and the site is at the last. */
 function brokenChain({ steps, site }: DatabaseContents): readonly string[] {
   const breaks = steps
     .slice(1)

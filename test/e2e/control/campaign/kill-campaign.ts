@@ -24,7 +24,7 @@ export interface KillCampaignOptions {
 
 export interface KillFigures {
   kills: number;
-  /** Of these, while Control started. */
+  /** Kills among these while Control started. */
   killsWhileStarting: number;
   /** Requests that were under way when Control died. */
   submissionsWithoutAnswer: number;
@@ -34,10 +34,10 @@ export interface KillFigures {
   doubled: number;
 }
 
-/** As many new answers, and up to as many more, before Control is killed. */
+/** This many new answers, and up to as many more, arrive before Control is killed. */
 const LEAST_ANSWERS = 4;
 const MORE_ANSWERS = 24;
-/** Each so many kills, Control is killed once more while it starts. */
+/** After this many kills, Control is killed once more while it starts. */
 const START_KILL_EVERY = 4;
 const WAIT_MS = 30_000;
 
@@ -52,7 +52,7 @@ export class KillCampaign {
     lost: 0,
     doubled: 0,
   };
-  /** Everything that went wrong, in words. */
+  /** A description of every fault. */
   readonly findings: string[] = [];
   readonly #options: KillCampaignOptions;
   readonly #load: EnrollmentLoad;
@@ -133,7 +133,7 @@ export class KillCampaign {
     await running;
   }
 
-  /** What SQLite holds can only be read when its process is gone. */
+  /** SQLite's files can only be read when its process is gone. */
   async #atRest(): Promise<DatabaseContents> {
     const { stage, database } = this.#options;
     await stage.stopControl();
@@ -142,7 +142,7 @@ export class KillCampaign {
     return contents;
   }
 
-  /** That the API shows what was acknowledged. @returns what it does not */
+  /** Checks that the API shows what was acknowledged. @returns what is missing */
   async missingInApi(): Promise<readonly string[]> {
     const { acknowledged } = this;
     const [enrollments = [], keys = [], clients = []] = await this.#lists(
@@ -166,7 +166,7 @@ export class KillCampaign {
     ];
   }
 
-  /** What a follower decides from, against what Control says that lives. @returns what differs, though it had time */
+  /** Compares the follower's state with Control's live keys. @returns the differences that remain after a while */
   async differencesTo(follower: SiteFollower): Promise<readonly string[]> {
     const [keys = []] = await this.#lists('derived-keys');
     let differences: readonly string[] = [];
@@ -178,7 +178,7 @@ export class KillCampaign {
     return [...differences, ...follower.refusals.map((code) => `refused ${code}`)];
   }
 
-  /** A target's follower; with a directory of its own it begins with nothing. */
+  /** A target's follower; with a directory of its own it begins empty. */
   follow(directory: string): Promise<SiteFollower> {
     const { stage } = this.#options;
     return SiteFollower.start({

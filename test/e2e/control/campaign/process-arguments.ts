@@ -12,7 +12,7 @@ export class ProcessArguments {
     this.#timer = setInterval(() => this.look(), INTERVAL_MS);
   }
 
-  /** At once, which takes a millisecond or two: looks that wait for one another would come when a short process is over. */
+  /** Reads synchronously, which takes a millisecond or two: asynchronous reads would miss short-lived processes. */
   look(): void {
     for (const pid of readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name))) {
       const text = commandLineOf(pid);

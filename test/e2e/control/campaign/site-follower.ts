@@ -74,7 +74,7 @@ export class SiteFollower {
     return key?.kind === 'derived_key' ? key.status : undefined;
   }
 
-  /** Of all keys, issuers' included. */
+  /** Number of all keys, including issuers' keys. */
   get keyCount(): number {
     return this.loader.snapshot?.keys.size ?? 0;
   }

@@ -46,7 +46,7 @@ export class WorkloadConnection {
 export class Workload {
   readonly policy: string;
   readonly #key = generateSigningKey('Ed25519');
-  /** As it is signed, whichever instance it goes to. */
+  /** The URL that is signed, whichever instance receives the request. */
   readonly #publicUrl: string;
 
   constructor(policy: string, publicUrl: string) {

@@ -36,7 +36,7 @@ const noMatch = (what: string, target: string) =>
 const otherOrigin = (what: string, authority: string) =>
   ({ what, detail: 'origin', provoke: (site: Site) => ({ ...read(site), authority }) }) as const;
 
-/** A passport that says so, well signed: on a route's sources it is judged before its signature is. */
+/** A properly signed passport with this claim: route sources are checked before the signature. */
 const claiming = (claims: { issuer?: string; trustDomain?: string; subject?: string }) => (site: Site) =>
   signedRequest(site, { caller: { ...attestedCaller(site), ...claims }, route: readOrder });
 

@@ -26,7 +26,7 @@ function proofCase(detail: Detail, what: string, provoke: (site: Site) => WireRe
   return { detail, what, routeId: route.route_id, provoke };
 }
 
-/** A good request, mistreated on its way. */
+/** A valid request, altered in transit. */
 function mistreated(detail: Detail, what: string, mistreat: (signed: SignedRequest) => WireRequest): Case {
   return proofCase(detail, what, (site) => mistreat(billing(site)));
 }

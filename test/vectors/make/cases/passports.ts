@@ -179,7 +179,7 @@ const SUBJECTS: readonly VectorCase[] = [
 
 const ODD_SUBJECT = 'spiffe://shop.example/ns/prod//billing';
 
-/** As sites may have them from before: the bundle loads. */
+/** Sites may have such rules from earlier versions: the bundle still loads. */
 const ODD_RULES: BundleVariant = {
   name: 'site, with rules and a client that are no canonical SPIFFE IDs',
   change: (content) => {

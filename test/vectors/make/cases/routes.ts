@@ -32,7 +32,7 @@ function sends(
   };
 }
 
-/** Is received otherwise than it was signed. */
+/** The received request differs from the signed one. */
 function arrives(change: Partial<WireRequest>): RequestEdits {
   return { received: (request) => ({ ...request, ...change }) };
 }
@@ -47,7 +47,7 @@ const REFUSED_TARGETS: readonly VectorCase[] = Object.entries(TARGETS.refused).f
   })),
 );
 
-/** Of those, the ones that the template `/v1/uploads/{name*}` takes. */
+/** The canonical targets that match the template `/v1/uploads/{name*}`. */
 const CANONICAL_TARGETS: readonly VectorCase[] = TARGETS.canonical
   .filter((target) => /^\/[^/?]/.test(target) && !target.split('?')[0]?.endsWith('/'))
   .map((target) => ({

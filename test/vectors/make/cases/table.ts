@@ -14,7 +14,7 @@ const CALLERS: readonly (readonly [TableCaller, string])[] = [
 
 export const TABLE_CASES: readonly VectorCase[] = CALLERS.flatMap(([caller, words]) => [
   { name: `table, ${words}: nothing wrong`, plan: { caller, route: 'everything' }, outcome: 'allowed' },
-  // What the replay store answers is in replay.json.
+  // replay.json covers the answers of the replay store.
   ...faultsOf(caller)
     .filter(({ replay }) => replay === undefined)
     .map((fault): VectorCase => caseOf(caller, words, fault)),

@@ -143,7 +143,7 @@ const LIVES: readonly VectorCase[] = [
 
 const STALE = 'stale_bundle_fail_closed/stale 503';
 
-/** A request made and judged when the bundle has that age. */
+/** A request signed and decided when the bundle has that age. */
 function atAge(
   route: RequestPlan['route'],
   ageSeconds: number,

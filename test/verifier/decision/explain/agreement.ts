@@ -38,7 +38,7 @@ export function explainNow(facts: RequestFacts, snapshot: Snapshot | undefined):
   return explainRequest(facts, snapshot, inputs);
 }
 
-/** Explains the request, and holds every part of the explanation to what `decide` says of it. */
+/** Explains the request, and compares every part of the explanation with the result of `decide`. */
 export function expectAgreement(facts: RequestFacts, snapshot: Snapshot | undefined): Explanation {
   const explanation = explainNow(facts, snapshot);
   const inputs = {
@@ -59,7 +59,7 @@ export function verdictOf(decision: Verified | Denial): string {
   return `${reason}${detail === undefined ? '' : `/${detail}`} ${status}`;
 }
 
-/** One step failed, at the place of its reason; before it all passed, after it nothing is said to have. */
+/** One step failed, at the place of its reason; all earlier steps passed, and no later step is reported as passed. */
 function expectSteps({ decision, steps }: Explanation): void {
   expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6, 7]);
   const failed = steps.filter(({ verdict }) => verdict === 'failed');
@@ -76,7 +76,7 @@ function expectSteps({ decision, steps }: Explanation): void {
   }
 }
 
-/** The parts of a step fail exactly where the step does, and say why as it does. */
+/** The parts of a step fail exactly where the step does, for the same reason. */
 function expectParts({ attributes, freshness, rules, steps, transcript }: Explanation): void {
   const denials = new Map(steps.map(({ step, denial }) => [step, denial]));
   const source = denials.get(2);

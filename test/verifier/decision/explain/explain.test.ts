@@ -16,7 +16,7 @@ const sound = await compileSite(siteContent(keys));
 const CALLERS: readonly TableCaller[] = ['billing', 'broker'];
 // Less where every test is run for each of thousands of mutants.
 const TRIES = Math.min(3000, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 3000));
-/** Of each fault, spread over those that come after it. */
+/** Partners of each fault, spread over the later faults. */
 const PARTNERS = 6;
 
 async function snapshotWith(faults: readonly Fault[]): Promise<Snapshot | undefined> {

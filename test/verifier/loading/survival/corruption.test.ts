@@ -42,7 +42,7 @@ describe.each(STATION_NAMES)('from %s', (name) => {
         const { bytes, kind } = corruption(chain, target, random);
         await trying.offer(bytes, expectedOf(kind), `seed ${seed}, number ${number}, ${kind}`);
       }
-      // The last may have been taken, and nothing was offered since: this is refused, so that it is asked what served then.
+      // The last document may have been taken without a further offer. This invalid one triggers the check of what served then.
       await trying.offer(Buffer.from('{}\n'), () => 'refused', 'no document at all');
       const request = (await trying.station()).request();
       const { findings, offered, refused, taken } = trying.trials;

@@ -46,7 +46,7 @@ function editJson(change: (text: string, random: Random, from: ToCorrupt) => str
 const otherSigned = ({ others }: ToCorrupt, random: Random): Envelope =>
   read(random.pick(others.filter((bytes) => bytes.includes('"signatures"'))));
 
-/** What a strict reader refuses or a signature fails on, whatever the rest says. */
+/** Changes that a strict parser rejects or that invalidate a signature, whatever the rest contains. */
 const REFUSED: { readonly [kind: string]: Corrupt } = {
   payload_of_another: edit((envelope, random, from) => {
     envelope.payload = otherSigned(from, random).payload;
@@ -127,7 +127,7 @@ const REFUSED: { readonly [kind: string]: Corrupt } = {
   }),
   flattened: edit(({ payload, signatures: [first] }) => ({ payload, ...first })),
   in_a_list: edit((envelope) => [envelope]),
-  /** The last sign of 64 bytes has four bits that say nothing: they decode to the same bytes. */
+  /** The last character of 64 bytes has four unused bits: they decode to the same bytes. */
   base64url_not_canonical: edit((envelope, random) => {
     const entry = random.pick(envelope.signatures);
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -156,7 +156,7 @@ const REFUSED: { readonly [kind: string]: Corrupt } = {
   byte_order_mark: editJson((text) => `\ufeff${text}`),
 };
 
-/** What leaves payload, protected headers and enough signatures as they were. */
+/** Changes that keep payload, protected headers and enough signatures. */
 const HARMLESS: { readonly [kind: string]: Corrupt } = {
   signatures_reordered: edit((envelope, random) => {
     envelope.signatures = random.shuffled(envelope.signatures);

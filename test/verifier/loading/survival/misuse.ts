@@ -30,7 +30,7 @@ export interface MisusedStep extends MisusedWhole {
 const strangers = [newSigningKey(), newSigningKey('ES256'), newSigningKey()];
 const OTHER_HEAD = 'A'.repeat(43);
 const OTHER_SITE = 'another-site';
-/** A moment ago, skew included. */
+/** Just expired, skew included. */
 const LAPSED = formatTime(CLOCK_SECONDS - 20);
 
 /** Signers that are not enough, by what is wrong with them. */
@@ -123,10 +123,10 @@ export function misusedSteps(chain: SignedChain): readonly MisusedStep[] {
   ];
 }
 
-/** `code`: of the refusal, or why the statement is not applied; undefined where it says nothing new. */
+/** `code`: of the rejection, or the reason for which the statement is not applied; undefined where it contains nothing new. */
 export type MisusedStatement = Omit<MisusedWhole, 'code'> & { readonly code: string | undefined };
 
-/** All but the first say that it is younger than it is. */
+/** All but the first claim to be younger than they are. */
 export function misusedStatements(chain: SignedChain): readonly MisusedStatement[] {
   const { before, end } = chain;
   const statement = (position: ChainPosition, keys?: readonly SigningKey[], asOfSeconds = CLOCK_SECONDS) =>

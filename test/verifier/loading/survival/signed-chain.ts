@@ -52,7 +52,7 @@ export interface SignedChain {
     readonly content: BundleContent;
   };
   readonly documents: { readonly [T in Target]: Buffer };
-  /** Where the chain stands before each document is taken. */
+  /** The position of the chain before each document. */
   readonly before: { readonly [T in Target]: ChainPosition };
   readonly end: ChainPosition;
   /** Content of revision 2, its keys among it. */
@@ -129,7 +129,7 @@ function firstContent({ broker: _, billing: derived }: SiteKeys): BundleContent 
   };
 }
 
-/** Its keys are in a shard, one more than before. */
+/** Its keys are in a shard, with one more than before. */
 function secondContent(first: BundleContent, previous: ChainPosition, more: SigningKey) {
   const { derived_keys: derivedKeys = [], ...others } = first;
   const [shard] = makeShards([...derivedKeys, keyNamed('dk_shard', 'billing', more.publicKey.jwk)]);

@@ -4,7 +4,7 @@ import type { Loaded } from './loaded.ts';
 import type { SignedChain, Target } from './signed-chain.ts';
 import type { OpenStation, Station } from './stations/station.ts';
 
-/** What may become of a document beside being refused. */
+/** The possible results of a document besides rejection. */
 export type Expected = 'refused' | 'taken' | 'either';
 
 export interface Trials {
@@ -12,7 +12,7 @@ export interface Trials {
   refused: number;
   /** Documents that held just what was signed, and were taken. */
   taken: number;
-  /** In words, for each that ended as it must not. */
+  /** A description of each offer with a wrong result. */
   readonly findings: string[];
 }
 

@@ -24,7 +24,7 @@ describe.each(STATION_NAMES)('from %s', (name) => {
       const whole = chain.documents[target];
       for (let length = 0; length < whole.length && !trying.isOver; length++) {
         if (length % STRIDE !== 0 && length < whole.length - LAST_BYTES) continue;
-        // Without the line feed at its end the JSON is whole, and says the same.
+        // Without its final line feed the JSON is complete and means the same.
         const expected = (isAsSigned: boolean) => (isAsSigned ? 'taken' : 'refused');
         await trying.offer(whole.subarray(0, length), expected, `the first ${length} bytes`);
       }

@@ -56,7 +56,8 @@ export class ControlScript {
     const files = new Map<string, Buffer>();
     for (const name of ['bundle.jws', SHARD] as const)
       files.set(name, documents.get(name) ?? Buffer.alloc(0));
-    // A shard is fetched when it is said to be the one that the bundle names: it says so, or tells the truth.
+    // The verifier fetches a shard only when its stated hash is the one in the bundle: the answer states that hash, or the true
+    // one.
     const claimed = new Map(files).set(SHARD, this.#chain.documents[SHARD]);
     this.#claims += 1;
     const named = this.#control.offering(files, this.#claims % 2 === 0 ? files : claimed);
@@ -65,7 +66,7 @@ export class ControlScript {
     return { ...this.#answer(position), whole };
   }
 
-  /** A step to where it stands; when that is refused it asks for the whole, which has the same step. */
+  /** A step to the current position. When the verifier rejects it, it requests the whole bundle, which has the same step. */
   stepThenWhole(documents: Documents, steps: DistributedStep[], stepsOfWhole: DistributedStep[]): Answering {
     const left: (() => PollAnswer)[] = [
       () => ({ ...this.#answer(newPosition()), steps }),
@@ -78,7 +79,7 @@ export class ControlScript {
     return once({ ...this.#answer(this.#standing), freshness: text });
   }
 
-  /** A sound statement about what is loaded. */
+  /** A valid statement about the loaded bundle. */
   soundStatement(): Answering {
     return once(this.#answer(this.#standing));
   }

@@ -45,7 +45,7 @@ export async function openControlStation(chain: SignedChain, target: Target): Pr
   };
 }
 
-/** What sound statements change beside is not looked at. */
+/** Ignores what valid statements change besides. */
 function withoutAge(loaded: Loaded, target: Target): Loaded {
   if (loaded === undefined || target === 'freshness.jws') return loaded;
   const { freshAsOfSeconds: _, ...others } = loaded;

@@ -55,7 +55,7 @@ export function newWriter(directory: string) {
   };
 }
 
-/** What a verifier comes to that never saw anything but the sound documents. */
+/** The state of a verifier that only received the valid documents. */
 export async function loadedAfter(chain: SignedChain, target: Target) {
   const directory = await newDirectory();
   const put = newWriter(directory);

@@ -12,7 +12,7 @@ import type {
 } from '../../../../../src/bundle/format/distribution-contract.ts';
 import { ACK_PATH, POLL_PATH } from '../../../../../src/bundle/format/distribution-limits.ts';
 
-/** An answer to a poll; undefined when there is nothing more to say: then the poll waits. */
+/** An answer to a poll; undefined at the end of the script: then the poll waits. */
 export type Answering = (isAskedForWhole: boolean) => PollAnswer | undefined;
 
 const FILES_PATH = '/v1/targets/self/bundles/1/';
@@ -38,7 +38,7 @@ export class HostileControl {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Answers polls so until there is nothing more to say, and returns when the verifier asks once more. */
+  /** Answers polls until the script ends, and returns when the verifier polls once more. */
   async say(answering: Answering): Promise<void> {
     this.#answering = answering;
     const silence = new Promise<void>((resolve) => {

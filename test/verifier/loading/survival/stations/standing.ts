@@ -13,7 +13,7 @@ import { baseOf, newStateDirectory, withStarted } from './state-station.ts';
 import { newLoader } from './station.ts';
 
 export interface Standing {
-  /** Each returns when the document has been looked at. */
+  /** Each resolves when the verifier has processed the document. */
   whole(bytes: Buffer): Promise<BundleLoader>;
   step(step: Pick<MisusedStep, 'bytes' | 'kind' | 'revision'>): Promise<BundleLoader>;
   statement(bytes: Buffer): Promise<BundleLoader>;

@@ -19,17 +19,17 @@ import type { Loaded } from '../loaded.ts';
 import { CLOCK_SECONDS, type SignedChain, type Target } from '../signed-chain.ts';
 
 export interface Station {
-  /** What is loaded while only sound documents came. */
+  /** The state while only valid documents came. */
   readonly before: Loaded;
-  /** What is loaded once the sound document has come. */
+  /** The state after the valid document. */
   readonly after: Loaded;
-  /** What has to be done before each offer. */
+  /** Preparation before each offer. */
   prepare?(): Promise<void>;
   /** Whether bytes, as this way carries them, hold just what was signed. */
   isAsSigned(bytes: Buffer): boolean;
   /** Returns what is loaded when the document has been looked at. */
   offer(bytes: Buffer): Promise<Loaded>;
-  /** What becomes of a sound request, decided from what is loaded. @param nowSeconds default: the tests' clock */
+  /** The outcome of a valid request by the loaded bundle. @param nowSeconds default: the tests' clock */
   request(nowSeconds?: number): string;
   close(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export function newLoader(chain: SignedChain, { stateDirectory, ...more }: Loade
     freshnessSigners: chain.freshnessSigners,
     mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
     nowSeconds: () => CLOCK_SECONDS,
-    // Nothing is looked at before it is asked for.
+    // No poll without a trigger.
     pollIntervalMs: 3_600_000,
     ...more,
   });
