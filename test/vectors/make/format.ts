@@ -9,7 +9,7 @@ export type BodyVector =
   | { readonly state: 'none' }
   | { readonly state: 'unknown' };
 
-/** A request as a enforcement point sees it. */
+/** A request as an enforcement point sees it. */
 export interface ReceivedRequest {
   readonly method: string;
   readonly scheme: string;
