@@ -94,7 +94,7 @@ lint: node_modules/.installed ## format and lint (writes nothing)
 	@npm run --silent lint
 
 .PHONY: format
-format: node_modules/.installed ## mend format and what lint can mend by itself
+format: node_modules/.installed ## fix formatting and what lint can fix
 	@npm run --silent format
 
 .PHONY: types

@@ -14,9 +14,9 @@ export default {
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
   testTimeout: 30_000,
-  // Both cores: most tests wait for processes, not for a processor.
-  maxWorkers: 2,
-  // Modules of files that are done are not let go of: a worker that has grown is replaced.
+  // One more than the two cores: most tests wait for processes, not for a processor.
+  maxWorkers: 3,
+  // A worker keeps the modules of finished files, so one that has grown is replaced.
   workerIdleMemoryLimit: '1GB',
   reporters: ['default', '<rootDir>/scripts/jest-totals.mjs'],
 };
