@@ -136,7 +136,7 @@ export async function enroll(
   const { subject } = workloadOf(caller);
   await projectToken(plane.issuer, files, { caller, pod: name, expiresInSeconds: tokenSeconds });
   const startedAtMs = performance.now();
-  const told = await step(`enroll (${name})`, plane, async () =>
+  const enrolled = await step(`enroll (${name})`, plane, async () =>
     enrolledKey(
       await cli.runForJson([
         ...['enroll', '--control-url', plane.controlUrl, '--policy', reference],
@@ -144,7 +144,7 @@ export async function enroll(
       ]),
     ),
   );
-  const key = { ...told, tookMs: performance.now() - startedAtMs };
+  const key = { ...enrolled, tookMs: performance.now() - startedAtMs };
   const life = tokenSeconds === tokenLifeSeconds ? '' : ` with its token of ${tokenSeconds} s`;
   tell(
     `enroll (pod ${name})`,
@@ -163,7 +163,7 @@ function enrolledKey(answer: unknown): Omit<EnrolledKey, 'tookMs'> {
   const status = stringMember(answer, 'status');
   const expiresAtMs = Date.parse(stringMember(answer, 'expires_at') ?? '');
   if (keyId === undefined || status === undefined || Number.isNaN(expiresAtMs)) {
-    throw new Error('enroll told no key ID, status or expiry');
+    throw new Error('enroll printed no key ID, status or expiry');
   }
   return { keyId, status, expiresAtMs };
 }

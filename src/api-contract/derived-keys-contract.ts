@@ -23,7 +23,7 @@ export const DERIVED_KEY = object(
     expires_at: moment('The key is of no use from this moment on.'),
     verified_issuer: identifier("The workload token's iss."),
     verified_subject: identifier("The workload token's sub."),
-    provenance: Type.Record(Type.String(), Type.String(), { description: 'What else the token told.' }),
+    provenance: Type.Record(Type.String(), Type.String(), { description: 'Other claims of the token.' }),
     revoked_at: Type.Optional(moment('When it was revoked.')),
     revoked_by: Type.Optional(Type.String({ description: 'By whom.' })),
     revoked_reason: Type.Optional(Type.String({ description: 'Why.' })),

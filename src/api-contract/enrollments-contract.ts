@@ -20,11 +20,11 @@ export const ENROLLMENT = object(
     fingerprint: givenId('Of the public key: RFC 7638 thumbprint, SHA-256, base64url.'),
     verified_issuer: identifier("The workload token's iss."),
     verified_subject: identifier("The workload token's sub."),
-    provenance: Type.Record(Type.String(), Type.String(), { description: 'What else the token told.' }),
+    provenance: Type.Record(Type.String(), Type.String(), { description: 'Other claims of the token.' }),
     key_expires_at: moment('When the key ends; fixed when the submission was accepted.'),
     denial_code: Type.Optional(givenId('Why it was denied; stable.')),
     decided_by: Type.Optional(
-      Type.String({ description: 'Who decided; control itself where nobody had to.' }),
+      Type.String({ description: 'Operator who decided, or control when no approval was needed.' }),
     ),
     decided_at: Type.Optional(moment('When it was decided.')),
     key_id: Type.Optional(givenId('The key that was issued.')),

@@ -60,14 +60,14 @@ export class SpanQueue implements SpanProcessor {
     this.#exporting = new Promise<void>((resolve) => {
       this.#options.exporter.export(batch, ({ code, error }) => {
         this.#exporting = undefined;
-        this.#told(batch.length, code === SUCCESS, error);
+        this.#recordResult(batch.length, code === SUCCESS, error);
         resolve();
       });
     });
     return this.#exporting;
   }
 
-  #told(count: number, isSuccess: boolean, error: Error | undefined): void {
+  #recordResult(count: number, isSuccess: boolean, error: Error | undefined): void {
     this.#options.onSpans(isSuccess ? 'exported' : 'failed', count);
     if (!isSuccess && !this.#isFailing) this.#options.onFailure(codeOf(error));
     this.#isFailing = !isSuccess;

@@ -51,7 +51,7 @@
 {{- fail "verifier.trust.bundleKeyFiles and freshnessKeyFiles name keys of verifier.trust.existingConfigMap: name that ConfigMap, too." -}}
 {{- end -}}
 {{- if not (or $trust.bundleKeys $trust.bundleKeyFiles) -}}
-{{- fail "verifier.trust needs at least one bundle key (bundleKeys, or existingConfigMap with bundleKeyFiles): a verifier takes no bundle that nobody it knows has signed." -}}
+{{- fail "verifier.trust needs at least one bundle key (bundleKeys, or existingConfigMap with bundleKeyFiles): a verifier loads only bundles that a known key signed." -}}
 {{- end -}}
 {{- range $name, $content := $trust.freshnessKeys -}}
 {{- if and (hasKey $trust.bundleKeys $name) (ne (index $trust.bundleKeys $name) $content) -}}
@@ -298,7 +298,7 @@
 {{- range $component := list "verifier" "control" -}}
 {{- $values := index $.Values $component -}}
 {{- if and $values.enabled (ne (default "" $values.mode) "sidecar") $values.networkPolicy.enabled (not $values.networkPolicy.metricsFrom) -}}
-{{- fail (printf "monitoring.serviceMonitor is enabled, and %s.networkPolicy lets nobody scrape: name Prometheus' pods in %s.networkPolicy.metricsFrom." $component $component) -}}
+{{- fail (printf "monitoring.serviceMonitor is enabled, and %s.networkPolicy allows no scraper: name Prometheus' pods in %s.networkPolicy.metricsFrom." $component $component) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

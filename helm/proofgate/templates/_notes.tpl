@@ -57,7 +57,7 @@ The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $
      Envoy Gateway: envoy-gateway-system), name them in verifier.networkPolicy.from.
   {{- end }}
   {{- if not (include "proofgate.caGiven" .Values.verifier.tls.clientCa) }}
-  WARNING: whoever reaches the port may ask it. Set verifier.tls.clientCa and clientSans, so that gateways alone may.
+  WARNING: any client that reaches the port can send Checks. Set verifier.tls.clientCa and clientSans, so that gateways alone may.
   {{- end }}
 {{- end }}
 {{- if .Values.verifier.envoy.enabled }}

@@ -51,7 +51,7 @@
 {{- $name := .name -}}
 {{- range $file, $content := .keys -}}
 {{- if regexMatch `PRIVATE KEY|"d"\s*:` (toString $content) -}}
-{{- fail (printf "%s holds a private key as %s: a verifier has public keys alone (keygen --public-out); whoever has seen this one may sign bundles, so make another." $name $file) -}}
+{{- fail (printf "%s holds a private key as %s: a verifier has public keys alone (keygen --public-out); anyone who has seen this one can sign bundles, so make another." $name $file) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -84,10 +84,10 @@ URL may have no scheme. Takes a text, a list of texts, or anything else.
 {{- $service := .Values.verifier.service -}}
 {{- if and (ne $service.type "ClusterIP") (not $service.allowUnauthenticated) -}}
 {{- if not (include "proofgate.verifier.tlsGiven" .) -}}
-{{- fail (printf "verifier.service.type is %s without TLS: passports would leave the cluster in the clear, and whoever is in between could let requests in; set verifier.tls, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
+{{- fail (printf "verifier.service.type is %s without TLS: passports would leave the cluster in the clear, and an attacker on the path could allow requests; set verifier.tls, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
 {{- end -}}
 {{- if not (include "proofgate.caGiven" .Values.verifier.tls.clientCa) -}}
-{{- fail (printf "verifier.service.type is %s without verifier.tls.clientCa: whoever reaches the port could ask, and use up proofs and quotas; set it, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
+{{- fail (printf "verifier.service.type is %s without verifier.tls.clientCa: any client that reaches the port could send Checks, and use up proofs and quotas; set it, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -95,6 +95,6 @@ URL may have no scheme. Takes a text, a list of texts, or anything else.
 {{- define "proofgate.checks.controlDoor" -}}
 {{- $service := .Values.control.service -}}
 {{- if and (ne $service.type "ClusterIP") (eq .Values.control.tls.mode "none") (not $service.allowPlainHttp) -}}
-{{- fail (printf "control.service.type is %s without TLS: tokens would enter the cluster in the clear; set control.tls, or control.service.allowPlainHttp where the proxy in front of it has TLS and nobody else reaches the port." $service.type) -}}
+{{- fail (printf "control.service.type is %s without TLS: tokens would enter the cluster in the clear; set control.tls, or control.service.allowPlainHttp where the proxy in front of it has TLS and no other client reaches the port." $service.type) -}}
 {{- end -}}
 {{- end -}}

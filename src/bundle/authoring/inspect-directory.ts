@@ -101,7 +101,7 @@ export function inspectBundle(options: InspectOptions): Promise<BundleSummary> {
     const content = await contentOfChain(chain);
     const freshness = await chain.files.readFreshness();
     const { head } = chain.position;
-    const { keys } = signers ?? NOBODY;
+    const { keys } = signers ?? NO_SIGNERS;
     const statement = freshness && summarizeFreshness(freshness, head, options.nowSeconds, keys);
     return {
       ...summarizeChain(chain, content, options),
@@ -118,12 +118,12 @@ export function inspectBundle(options: InspectOptions): Promise<BundleSummary> {
   });
 }
 
-const NOBODY: Signers = { keys: [], threshold: 1 };
+const NO_SIGNERS: Signers = { keys: [], threshold: 1 };
 
 function summarizeChain(
   { bundle, position, refused, steps }: ChainOnDisk,
   { bundle: content }: SiteContent,
-  { nowSeconds, signers: { keys } = NOBODY }: InspectOptions,
+  { nowSeconds, signers: { keys } = NO_SIGNERS }: InspectOptions,
 ) {
   const last = steps.at(-1) ?? bundle;
   return {

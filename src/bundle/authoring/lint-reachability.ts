@@ -59,7 +59,7 @@ function lintSources(
     findings.push(warning('source_unreachable', `${path}/allowed_sources/${index}`, text));
   }
   if (findings.length === entry.allowed_sources.length) {
-    const text = `${showValue(route.route_id)}: nobody can call this route`;
+    const text = `${showValue(route.route_id)}: no caller can call this route`;
     findings.push(warning('route_unreachable', `${path}/allowed_sources`, text));
   }
   return findings;

@@ -26,7 +26,7 @@ async function explain(settings: ExplainSettings, { output }: CliContext): Promi
   if (report.bundle.signatures === 'not_checked') {
     output.note(
       'signatures_not_checked',
-      'signatures were not checked: whoever wrote the files decides what is explained',
+      'signatures were not checked: the result is only as trustworthy as the files',
     );
   }
   output.result(linesOf(report), report);

@@ -27,7 +27,7 @@ export const STATUS_SETTINGS = {
     }),
     '5m',
   ),
-  offline: toggle('--offline', 'ask nobody', false),
+  offline: toggle('--offline', 'do not ask Control', false),
 };
 type Values = SettingValues<typeof STATUS_SETTINGS>;
 

@@ -86,8 +86,8 @@ function describeKey(record: EnrolledKeyRecord, around: StatusCircumstances): St
 
 /** Control's answer takes precedence, because the state file does not contain a revocation. */
 function statusNow(key: IssuedKey, { nowMs, readiness }: StatusCircumstances): KeyStatus {
-  const told = readiness?.conditions.find(({ condition }) => condition === 'derived_key')?.state;
-  if (told === 'revoked') return told;
+  const state = readiness?.conditions.find(({ condition }) => condition === 'derived_key')?.state;
+  if (state === 'revoked') return state;
   return key.status === 'active' && nowMs >= key.expiresAtMs ? 'expired' : key.status;
 }
 

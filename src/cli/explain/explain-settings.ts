@@ -17,7 +17,7 @@ export const EXPLAIN_SETTINGS = {
   ...FRESHNESS_SIGNERS,
   unverifiedBundle: toggle(
     '--unverified-bundle',
-    'explain by a bundle whose signatures nobody checks',
+    'explain with a bundle whose signatures are not checked',
     false,
   ),
   at: optional(

@@ -38,7 +38,7 @@ function headline({ decision }: ExplainReport): string {
   if (decision.outcome === 'denied') {
     return `DENIED  ${named(decision)}, status ${decision.status}`;
   }
-  return 'ALLOWED  if the jti has not been used: explaining consumes nothing, so nobody looked';
+  return 'ALLOWED  if the jti has not been used: explain does not look it up';
 }
 
 interface Named {

@@ -54,7 +54,7 @@ export function denied(denialCode: string): EnrollError {
 }
 
 export function expiredEnrollment(): EnrollError {
-  const text = 'nobody approved the enrollment before its token expired: run again to enroll anew';
+  const text = 'no operator approved the enrollment before its token expired: run again to enroll anew';
   return new EnrollError('refused', 'enrollment_expired', text);
 }
 

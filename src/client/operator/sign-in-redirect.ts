@@ -32,7 +32,7 @@ export class SignInRedirect {
   readonly #answer: Promise<SignInAnswer>;
   #settle: (answer: SignInAnswer) => void = () => {};
   #isAnswered = false;
-  #hasToldOfStray = false;
+  #hasReportedStray = false;
 
   private constructor(server: Server, options: SignInRedirectOptions) {
     this.#server = server;
@@ -108,8 +108,8 @@ export class SignInRedirect {
     if (this.#isAnswered) return 'answered';
     const answer = readAnswer(new URLSearchParams(query), this.#options.state);
     if (answer !== undefined) return answer;
-    if (!this.#hasToldOfStray) this.#options.onStrayAnswer();
-    this.#hasToldOfStray = true;
+    if (!this.#hasReportedStray) this.#options.onStrayAnswer();
+    this.#hasReportedStray = true;
     return 'stray';
   }
 }

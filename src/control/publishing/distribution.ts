@@ -102,26 +102,26 @@ export class Distribution {
   }
 
   /** Requests a publication that the target can accept, if nothing published continues from its position. */
-  async #reconcile(feed: SiteFeed, target: KnownTarget, told: ChainPosition | undefined): Promise<void> {
-    const isOnChain = told === undefined || (await this.#leadsOn(feed, told));
+  async #reconcile(feed: SiteFeed, target: KnownTarget, reported: ChainPosition | undefined): Promise<void> {
+    const isOnChain = reported === undefined || (await this.#leadsOn(feed, reported));
     this.#acknowledgements.saw(target, isOnChain);
     if (isOnChain) return;
     const { store, nowMs } = this.#options;
     const { targetId } = target;
     const now = nowMs();
-    await raiseFloor(store, target, told, now, {
+    await raiseFloor(store, target, reported, now, {
       mayRaise: () => this.#floorRaises.take(targetId, now),
       mayNote: () => this.#aheadNotes.take(targetId, now),
     });
   }
 
   /** Whether something published continues from the target's position. */
-  async #leadsOn(feed: SiteFeed, told: ChainPosition): Promise<boolean> {
+  async #leadsOn(feed: SiteFeed, reported: ChainPosition): Promise<boolean> {
     const known = await feed.state();
     // Another instance may have just published a revision that this one has not read yet.
-    const state = told.revision > known.revision ? await feed.refresh() : known;
-    if ((state.base?.revision ?? 0) > told.revision) return true;
-    return (await feed.stepsFrom(state, told)) !== undefined;
+    const state = reported.revision > known.revision ? await feed.refresh() : known;
+    if ((state.base?.revision ?? 0) > reported.revision) return true;
+    return (await feed.stepsFrom(state, reported)) !== undefined;
   }
 
   #answer(feed: SiteFeed, state: SiteState, query: PollQuery): Promise<PollAnswer | undefined> {

@@ -30,7 +30,7 @@ export interface RaiseAllowances {
 export async function raiseFloor(
   store: ControlStore,
   { siteId, targetId }: { readonly siteId: string; readonly targetId: string },
-  told: ChainPosition,
+  reported: ChainPosition,
   nowMs: number,
   { mayRaise, mayNote }: RaiseAllowances,
 ): Promise<void> {
@@ -38,13 +38,17 @@ export async function raiseFloor(
     const site = await tx.sites.find(siteId);
     const target = await tx.targets.find(targetId);
     if (site === undefined || target === undefined) throw new Refusal('not_found');
-    if (!(await isAhead(tx, site, told))) return false;
-    if (target.aheadRevision === null || (target.aheadRevision !== told.revision && mayNote())) {
+    if (!(await isAhead(tx, site, reported))) return false;
+    if (target.aheadRevision === null || (target.aheadRevision !== reported.revision && mayNote())) {
       const aheadSinceMs = target.aheadSinceMs ?? nowMs;
-      await tx.targets.note(targetId, { aheadRevision: told.revision, aheadSinceMs, lastSeenAtMs: nowMs });
+      await tx.targets.note(targetId, {
+        aheadRevision: reported.revision,
+        aheadSinceMs,
+        lastSeenAtMs: nowMs,
+      });
     }
-    if (isComing(site, told)) return false;
-    const floorRevision = Math.max(site.floorRevision, told.revision);
+    if (isComing(site, reported)) return false;
+    const floorRevision = Math.max(site.floorRevision, reported.revision);
     // A whole bundle always uses at least one revision.
     const raisedBy = Math.max(1, floorRevision - Math.max(site.revision, site.floorRevision));
     if (target.raisedRevisions + raisedBy > MAX_RAISED_BY_TARGET) return true;
@@ -63,14 +67,14 @@ export async function raiseFloor(
 }
 
 /** Whether nothing published continues from the target's position. */
-async function isAhead(tx: Transaction, site: RowOf<'site'>, told: ChainPosition): Promise<boolean> {
-  if (told.revision > site.revision) return true;
-  const step = await tx.distribution.step(site.id, told.revision);
+async function isAhead(tx: Transaction, site: RowOf<'site'>, reported: ChainPosition): Promise<boolean> {
+  if (reported.revision > site.revision) return true;
+  const step = await tx.distribution.step(site.id, reported.revision);
   // A verifier accepts a whole bundle of a higher revision from any chain.
-  return step?.head !== told.head && site.baseRevision <= told.revision;
+  return step?.head !== reported.head && site.baseRevision <= reported.revision;
 }
 
 /** Whether the next publication will be one that the target accepts. */
-function isComing({ revision, floorRevision, wholeNeeded }: RowOf<'site'>, told: ChainPosition): boolean {
-  return wholeNeeded === 1 && Math.max(revision, floorRevision) >= told.revision;
+function isComing({ revision, floorRevision, wholeNeeded }: RowOf<'site'>, reported: ChainPosition): boolean {
+  return wholeNeeded === 1 && Math.max(revision, floorRevision) >= reported.revision;
 }

@@ -151,13 +151,13 @@ function createGrpcServer({ maxMessageBytes }: ExtAuthzServerOptions, calls: Ope
 
 /** @returns sets the status and notifies watchers when it changes */
 function addHealth(server: Server): (serving: boolean) => void {
-  let told = 'NOT_SERVING' as 'SERVING' | 'NOT_SERVING';
-  const health = new HealthImplementation({ '': told, [AUTHORIZATION_SERVICE]: told });
+  let reported = 'NOT_SERVING' as 'SERVING' | 'NOT_SERVING';
+  const health = new HealthImplementation({ '': reported, [AUTHORIZATION_SERVICE]: reported });
   health.addToServer(server);
   return (serving) => {
     const status = serving ? 'SERVING' : 'NOT_SERVING';
-    if (status === told) return;
-    told = status;
+    if (status === reported) return;
+    reported = status;
     health.setStatus('', status);
     health.setStatus(AUTHORIZATION_SERVICE, status);
   };

@@ -69,7 +69,7 @@ export function reportRefused({ logger }: Reports, refused: RefusedEnrollment): 
 
 export function reportIdentityProvider({ logger }: Reports, error: unknown): void {
   const detail = error instanceof Refusal ? error.message : faultName(error);
-  logger.warn({ event: 'identity_provider', detail }, 'nobody can sign in with OpenID Connect');
+  logger.warn({ event: 'identity_provider', detail }, 'OpenID Connect sign-in is unavailable');
 }
 
 /** The system code or class name of an error. A message or stack trace could contain request data. */

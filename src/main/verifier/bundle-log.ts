@@ -25,7 +25,7 @@ export function logBundleEvents(
       countSteps(refreshMetrics, steps);
       logger.debug(
         { revision, head, steps: steps.length, keys: keys.size, duration_ms: Math.round(durationMs) },
-        'bundle carried on',
+        'bundle updated',
       );
     },
     refused(error, source) {

@@ -31,14 +31,14 @@ export function reportReadiness({ extAuthz, leaving, logger, readiness }: Report
 }
 
 /** What was last logged about a check. A shape is the text without its numbers, which count down, as in "for another 3 s". */
-interface Told {
+interface ReportedCondition {
   readonly kind: 'problem' | 'warning';
   readonly shape: string;
 }
 
 class ReadinessLog {
   readonly #logger: Logger;
-  readonly #told = new Map<string, Told>();
+  readonly #reported = new Map<string, ReportedCondition>();
   /** Warnings seen once. They are logged when seen twice, which skips the moment between two files of a publication. */
   readonly #seenOnce = new Map<string, string>();
 
@@ -47,13 +47,13 @@ class ReadinessLog {
   }
 
   note({ name, problem, warning }: ReadinessCheck): void {
-    const before = this.#told.get(name);
+    const before = this.#reported.get(name);
     const shape = (problem ?? warning)?.replace(/\d+/g, '#');
     const isSeenAgain = problem === undefined && this.#seenOnce.get(name) === shape;
     this.#seenOnce.delete(name);
     if (shape === undefined) {
       if (before !== undefined) this.#logger.info({ check: name }, 'in order');
-      this.#told.delete(name);
+      this.#reported.delete(name);
       return;
     }
     const kind = problem === undefined ? 'warning' : 'problem';
@@ -62,7 +62,7 @@ class ReadinessLog {
       this.#seenOnce.set(name, shape);
       return;
     }
-    this.#told.set(name, { kind, shape });
+    this.#reported.set(name, { kind, shape });
     if (kind === 'problem') this.#logger.warn({ check: name }, `not ready: ${problem}`);
     else this.#logger.warn({ check: name }, `ready, with a warning: ${warning}`);
   }

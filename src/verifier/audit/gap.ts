@@ -27,7 +27,7 @@ export class AuditGap {
   }
 
   /** The line has been written. */
-  told(): void {
+  markReported(): void {
     this.#lost = 0;
   }
 }

@@ -10,7 +10,7 @@ export interface LineBatch {
   readonly bytes: Buffer;
   readonly events: number;
   /** Number of lost events that a line in the batch reports. */
-  readonly lostTold: number;
+  readonly reportedLost: number;
 }
 
 export interface LineQueueOptions {
@@ -26,7 +26,7 @@ export class LineQueue {
   #sealedBytes = 0;
   #text = '';
   #events = 0;
-  #lostTold = 0;
+  #reportedLost = 0;
 
   constructor(options: LineQueueOptions) {
     this.#options = options;
@@ -68,7 +68,7 @@ export class LineQueue {
   /** Drops the first batch and counts its events as lost. */
   loseFirst(): void {
     const [batch] = this.#sealed;
-    if (batch !== undefined) this.#gap.lose(batch.events + batch.lostTold);
+    if (batch !== undefined) this.#gap.lose(batch.events + batch.reportedLost);
     this.removeFirst();
   }
 
@@ -88,16 +88,16 @@ export class LineQueue {
     return true;
   }
 
-  #replaceFirst({ bytes, events, lostTold }: LineBatch, at: number): void {
+  #replaceFirst({ bytes, events, reportedLost }: LineBatch, at: number): void {
     const [head, tail] = [bytes.subarray(0, at), bytes.subarray(at)];
     // A gap line is the first of its batch, so it stays with the head.
-    const gapLines = lostTold > 0 ? 1 : 0;
+    const gapLines = reportedLost > 0 ? 1 : 0;
     const headEvents = countLines(head) - gapLines;
     this.#sealed.splice(
       0,
       1,
-      { bytes: head, events: headEvents, lostTold },
-      { bytes: tail, events: events - headEvents, lostTold: 0 },
+      { bytes: head, events: headEvents, reportedLost },
+      { bytes: tail, events: events - headEvents, reportedLost: 0 },
     );
   }
 
@@ -105,8 +105,8 @@ export class LineQueue {
   #tellGap(): void {
     this.#seal();
     this.#text = this.#gap.line();
-    this.#lostTold = this.#gap.lost;
-    this.#gap.told();
+    this.#reportedLost = this.#gap.lost;
+    this.#gap.markReported();
   }
 
   #append(line: string): void {
@@ -119,11 +119,11 @@ export class LineQueue {
   #seal(): void {
     if (this.#text === '') return;
     const bytes = Buffer.from(this.#text);
-    this.#sealed.push({ bytes, events: this.#events, lostTold: this.#lostTold });
+    this.#sealed.push({ bytes, events: this.#events, reportedLost: this.#reportedLost });
     this.#sealedBytes += bytes.byteLength;
     this.#text = '';
     this.#events = 0;
-    this.#lostTold = 0;
+    this.#reportedLost = 0;
   }
 }
 

@@ -71,7 +71,7 @@ export class WriteThroughSink implements OperatedAuditSink {
     const { failure, written } = writeNow(destination, bytes);
     if (written > 0) {
       destination.isTorn = bytes[written - 1] !== 0x0a;
-      if (written >= Buffer.byteLength(before)) this.#gap.told();
+      if (written >= Buffer.byteLength(before)) this.#gap.markReported();
     }
     if (failure !== undefined) this.#observer.failed(failure);
     return failure === undefined;

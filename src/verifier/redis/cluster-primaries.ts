@@ -61,7 +61,7 @@ class ClusterPrimaries implements Primaries {
   problem(): string | undefined {
     const served = this.#linkOfShard.filter((link) => link !== undefined).length;
     if (served === CLUSTER_TAGS.length) return undefined;
-    return served === 0 ? this.#problem : 'some slots of the Cluster are served by nobody';
+    return served === 0 ? this.#problem : 'some slots of the Cluster have no primary';
   }
 
   suspect(link: RedisLink): void {

@@ -110,7 +110,7 @@ local function raise(epoch, why)
   epoch.why, epoch.raised, epoch.changed = why, true, true
 end
 
--- The clock jumped, or nobody looked for a while, which cannot be told apart: data may have been lost under a clock that
+-- The clock jumped, or no verifier looked for a while; the two look the same: data may have been lost under a clock that
 -- was wrong, the server may have been put back to what it knew then, or others took its place. Hence F.
 local function lookAtClock(epoch, margin)
   local passed = seconds - epoch.seen
@@ -160,7 +160,7 @@ local function lookAtData(epoch, info, prefix, skew, margin, latest)
   end
 end
 
--- Once in a second. Whoever acknowledges more than was sent before a moment followed us after it, however long the
+-- Once in a second. A replica that acknowledges more than was sent before a moment followed us after it, however long the
 -- acknowledgement was under way and however long we stood still. (What Redis and INFO tell of a replica's lag is reckoned
 -- from when its word was read, and Redis' own count of replicas is a second old.)
 local function lookAtReplicas(epoch, info, needed)
@@ -181,7 +181,7 @@ local function isFollowed(epoch, needed)
   return needed == 0 or (epoch.followed and seconds - epoch.followed <= ${FOLLOWED_SECONDS})
 end
 
--- The lower end is raised by whoever deletes, in the same step, and is written first.
+-- The lower end is raised by the verifier that deletes, in the same step, and is written first.
 local function forget(epoch, prefix)
   epoch.forgotten = {}
   if not epoch.isLater or seconds < epoch.held then return end
@@ -282,7 +282,7 @@ local skew, margin, latest, needed = tonumber(ARGV[4]), tonumber(ARGV[5]), tonum
 if not (math.abs(seconds - now) <= apart) then return { seconds, 0, 0, 'clock', 0 } end
 local epoch = look(KEYS[1], prefix, skew, margin, latest, needed)
 save(KEYS[1], epoch)
--- Whoever may not delete shall hear of it now, not when the first hash is over. (Last: after a write that needs no memory
+-- A user without permission to delete gets the error now, not when the first hash expires. (Last: after a write that needs no memory
 -- Redis lets a script write more, though it is full.)
 redis.call('UNLINK', prefix .. 'none')
 if not isFollowed(epoch, needed) then return ${NOT_FOLLOWED} end

@@ -103,8 +103,8 @@ class SentinelPrimary implements Primaries {
     if (this.#look.isStopped) return;
     const latest = latestView(views);
     if (latest === undefined) {
-      const told = this.#sentinels.find(({ problem }) => problem !== undefined)?.problem;
-      this.#problem = `no Sentinel names the primary ${this.#primaryName}${told === undefined ? '' : `: ${told}`}`;
+      const cause = this.#sentinels.find(({ problem }) => problem !== undefined)?.problem;
+      this.#problem = `no Sentinel names the primary ${this.#primaryName}${cause === undefined ? '' : `: ${cause}`}`;
     } else {
       this.#take(latest);
     }

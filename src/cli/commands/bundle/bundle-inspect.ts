@@ -65,7 +65,7 @@ function baseText({ base, steps }: BundleSummary): string {
   const verdicts = new Set(steps.flatMap(({ signers }) => signers.map(({ verdict }) => VERDICTS[verdict])));
   const deltas = steps.filter(({ kind }) => kind === 'delta').length;
   const parts = `${deltas} deltas and ${steps.length - deltas} links`;
-  return `revision ${base.revision}, carried on by ${parts} (${[...verdicts].join(', ')})`;
+  return `revision ${base.revision}, updated by ${parts} (${[...verdicts].join(', ')})`;
 }
 
 const VERDICTS: { readonly [V in SignerSummary['verdict']]: string } = {

@@ -180,10 +180,10 @@ const TELL_EVERY_MS = 5000;
 
 /** Shows progress: one line that is overwritten in a terminal, elsewhere a line every few seconds. */
 function tellNowAndThen(output: CliContext['output']): (text: string) => void {
-  let toldMs = performance.now();
+  let reportedAtMs = performance.now();
   return (text) => {
-    if (output.progress(text) || performance.now() - toldMs < TELL_EVERY_MS) return;
-    toldMs = performance.now();
+    if (output.progress(text) || performance.now() - reportedAtMs < TELL_EVERY_MS) return;
+    reportedAtMs = performance.now();
     output.note('waiting', text);
   };
 }

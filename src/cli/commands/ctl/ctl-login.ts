@@ -100,7 +100,7 @@ function report(
   { output }: CliContext,
 ): void {
   if (roles.length === 0) {
-    output.note('no_roles', 'Nobody has granted you a role yet: an admin does, with POST /v1/role-grants');
+    output.note('no_roles', 'You have no role yet: an admin grants one with POST /v1/role-grants');
   }
   // Escape names, because another user's name could send commands to the terminal.
   output.result([oneLine(`signed in as ${displayName} (${actor}) until ${expiresAt}`)], {

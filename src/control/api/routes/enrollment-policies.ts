@@ -87,7 +87,7 @@ export function registerEnrollmentPolicyRoutes(
   registerAction(app, BASICS, {
     verb: 'deactivate',
     operationId: 'deactivateEnrollmentPolicy',
-    summary: 'Let nobody in; who waits for approval is denied',
+    summary: 'Deactivate the policy; pending enrollments are denied',
     problems: ['policy_state_conflict'],
     run: (operation, { policy_id: id }) => policies.deactivate(id, operation),
   });

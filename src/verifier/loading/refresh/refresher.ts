@@ -165,9 +165,9 @@ export class Refresher {
     // When nothing is loaded, the query states the mark, so that Control publishes above it. While the mark cannot be
     // read, nothing can be loaded, so nothing is fetched either.
     const standing = loader.position ?? (await mark.position());
-    const told = this.#needsWhole ? undefined : standing;
+    const sentPosition = this.#needsWhole ? undefined : standing;
     const query: PollQuery = {
-      ...told,
+      ...sentPosition,
       ...this.#baseRevision(),
       wait_seconds: this.#etag === undefined ? 0 : waitSeconds,
     };
@@ -176,7 +176,7 @@ export class Refresher {
     this.#succeeded('poll');
     listener?.polled?.(result.kind === 'answer' ? 'changed' : 'unchanged');
     if (result.kind === 'unchanged') return true;
-    return this.#take(result.answer, result.etag, told);
+    return this.#take(result.answer, result.etag, sentPosition);
   }
 
   #baseRevision(): Pick<PollQuery, 'base_revision'> {
@@ -187,7 +187,7 @@ export class Refresher {
   async #take(
     answer: PollAnswer,
     etag: string | undefined,
-    told: ChainPosition | undefined,
+    sentPosition: ChainPosition | undefined,
   ): Promise<boolean> {
     const { authSite, loader } = this.#options;
     if (answer.auth_site !== authSite) {
@@ -195,7 +195,7 @@ export class Refresher {
     }
     const before = loader.position;
     // Another source may have changed the bundle during the poll.
-    const isStale = before !== undefined && !this.#needsWhole && !isSame(before, told);
+    const isStale = before !== undefined && !this.#needsWhole && !isSame(before, sentPosition);
     const isNew = !isStale && !isSame(answer, before) && !isSame(answer, this.#refusedEnd);
     const isRefused = isNew && (await this.#follow(answer, before));
     const after = loader.position;

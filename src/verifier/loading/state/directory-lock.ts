@@ -66,12 +66,12 @@ async function isAnswered(directory: string, isMeant: (name: string) => boolean)
     await place.close();
     // Removed only when no process listens: a full queue, or a missing permission, belongs to a process that does.
     if (answer === 'answered') return true;
-    if (answer === 'nobody') await unlink(join(directory, name)).catch(() => undefined);
+    if (answer === 'no_listener') await unlink(join(directory, name)).catch(() => undefined);
   }
   return false;
 }
 
-async function ask(path: string): Promise<'answered' | 'nobody' | 'gone'> {
+async function ask(path: string): Promise<'answered' | 'no_listener' | 'gone'> {
   return new Promise((resolve) => {
     const socket = connect(path);
     socket.once('connect', () => {
@@ -79,7 +79,7 @@ async function ask(path: string): Promise<'answered' | 'nobody' | 'gone'> {
       resolve('answered');
     });
     socket.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED') resolve('nobody');
+      if (error.code === 'ECONNREFUSED') resolve('no_listener');
       else resolve(error.code === 'ENOENT' ? 'gone' : 'answered');
     });
   });
