@@ -99,7 +99,7 @@ describe('diff', () => {
     expect(stderr).toMatch(new RegExp(`^error: ${code}: `));
   });
 
-  it('shows no control character of a file that nobody signed', async () => {
+  it('shows no control character of an unsigned file', async () => {
     await putHostileOrigin();
     for (const format of ['text', 'json']) {
       const { exitCode, stdout } = await run('diff', at('out'), at('bundle.yaml'), '--output', format);
@@ -111,7 +111,7 @@ describe('diff', () => {
 });
 
 describe('inspect', () => {
-  it('shows no control character of a file that nobody signed', async () => {
+  it('shows no control character of an unsigned file', async () => {
     await putHostileOrigin();
     for (const format of ['text', 'json']) {
       const { exitCode, stdout } = await run('inspect', at('out'), '--output', format);

@@ -39,9 +39,9 @@ describe('a sign-in', () => {
     expect(await child.exited).toEqual({ code: 0, signal: null });
     const token = (await readFile(stage.sessionFile, 'utf8')).trim();
     expect(await stage.call({ path: '/v1/session', token })).toMatchObject({ status: 200 });
-    for (const told of [commandLine, ...child.stdoutLines, ...child.stderrLines]) {
-      expect(told).not.toContain(token);
-      expect(told).not.toContain('pgs_');
+    for (const line of [commandLine, ...child.stdoutLines, ...child.stderrLines]) {
+      expect(line).not.toContain(token);
+      expect(line).not.toContain('pgs_');
     }
     expect(commandLine).toContain(stage.world.url);
   });

@@ -71,9 +71,9 @@ describe('login', () => {
     expect(await modeOf(dirname(stage.sessionFile))).toBe(0o700);
     expect(await readdir(dirname(stage.sessionFile))).toHaveLength(1);
     const code = new URL(back).searchParams.get('code') ?? 'none';
-    for (const told of [ended.stdout, ended.stderr, page.body, stage.world.log.join('')]) {
-      expect(told).not.toContain(token);
-      expect(told).not.toContain(code);
+    for (const output of [ended.stdout, ended.stderr, page.body, stage.world.log.join('')]) {
+      expect(output).not.toContain(token);
+      expect(output).not.toContain(code);
     }
   });
 
@@ -145,7 +145,7 @@ describe('no session', () => {
     await expectNothingKept();
   });
 
-  it('when nobody comes', async () => {
+  it('when no browser calls back', async () => {
     const run = await stage.login('--timeout', '1s').ended;
     expectLoginError(run, 'sign_in_timed_out', 4);
     await expectNothingKept();
@@ -228,7 +228,7 @@ describe('before anybody is asked', () => {
     expect(await readFile(file, 'utf8')).toBe(before);
   });
 
-  it('a port that another program has is told', async () => {
+  it('reports a port that another program has', async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();
@@ -260,22 +260,22 @@ describe('the browser', () => {
     stage.env = { ...stage.env, ...env };
     const run = stage.startWithBrowser();
     const shown = await stage.shown(run);
-    const told =
+    const openedUrls =
       opened === undefined
         ? ''
         : await waitFor('the browser to be opened', 20_000, () => readFile(opened, 'utf8'));
     const browser = stage.world.browser();
     await browser.visit(await stage.decided(browser, shown, 'deny'));
     expectLoginError(await run.ended, 'sign_in_denied', 3);
-    return { shown, told };
+    return { shown, openedUrls };
   }
 
   it('is given the page, as one argument and without a shell', async () => {
     const bin = await openerIn(record);
     const opened = join(stage.configHome, 'opened');
     const path = `${bin}:${process.env.PATH}`;
-    const { shown, told } = await deniedRun({ PATH: path, DISPLAY: ':7', OPENED: opened }, opened);
-    expect(told).toBe(`1\n${shown.url}\n`);
+    const { shown, openedUrls } = await deniedRun({ PATH: path, DISPLAY: ':7', OPENED: opened }, opened);
+    expect(openedUrls).toBe(`1\n${shown.url}\n`);
   });
 
   it('may fail: the page was shown', async () => {
@@ -297,7 +297,7 @@ describe('other commands', () => {
     expectCliError(await runInProcess(elsewhere, stage.env), 'not_signed_in', 2);
   });
 
-  it('go with the token file that is named, whoever is signed in', async () => {
+  it('go with the token file that is named, not with the session', async () => {
     await stage.signIn();
     expectCliError(await stage.ctl('get', 'environments', 'env_none'), 'not_found', 3);
     const file = join(stage.configHome, 'wrong-token');

@@ -96,7 +96,7 @@ describe('proofgate enroll', () => {
     expect(control.submissions).toHaveLength(1);
   });
 
-  it('enrolls again when told so: a new key ID for the same key', async () => {
+  it('enrolls again on request: a new key ID for the same key', async () => {
     await start();
     await enroll();
     const before = await readFile(inFolder(KEY));
@@ -106,7 +106,7 @@ describe('proofgate enroll', () => {
     expect(JSON.parse((await status('--output', 'json')).stdout).derived_key.key_id).toBe(control.keyIds[1]);
   });
 
-  it('enrolls a key that is there, and a second key beside it when told so', async () => {
+  it('enrolls a key that is there, and a second key beside it on request', async () => {
     await start();
     await runInProcess(['keygen', '--out', inFolder('own.pem')]);
     const own = await runInProcess(enrollArgs('--private-key-file', inFolder('own.pem')));
@@ -135,7 +135,7 @@ describe('proofgate enroll', () => {
     expect(run).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
-  it('is told everything by a file', async () => {
+  it('reads all settings from a file', async () => {
     await start();
     const lines = {
       control_url: control.url,
@@ -205,7 +205,7 @@ describe('proofgate enroll', () => {
     expect(control.submissions).toHaveLength(1);
   });
 
-  it('makes a new key where the one of an earlier run is gone: nobody can sign with that', async () => {
+  it('makes a new key where the one of an earlier run is gone', async () => {
     await start();
     await enroll();
     await rm(inFolder(KEY));
@@ -379,7 +379,7 @@ describe('proofgate status', () => {
     });
   });
 
-  it('works offline, with a note when it was not told so', async () => {
+  it('works offline, with a note when that was not requested', async () => {
     await start();
     await enroll();
     const asked = control.requests.length;

@@ -36,7 +36,7 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-it('freshens again and again, outlives a failure, and ends when it is told to', async () => {
+it('freshens again and again, outlives a failure, and ends on a signal', async () => {
   const args = ['bundle', 'freshen', inFolder('out'), '--key', inFolder('key.pem'), '--every', '1s'];
   const running = startInProcess(args);
   await until(() => running.stdout().includes('revision 1'));

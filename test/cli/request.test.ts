@@ -144,7 +144,7 @@ describe('proofgate request', () => {
     expectCliError(run, 'http_status', 3);
   });
 
-  it('ends with 4 when time is up, and with 5 when nobody answers', async () => {
+  it('ends with 4 when time is up, and with 5 without an answer', async () => {
     const { port } = await serve(() => {});
     expectCliError(await request(port, 'GET', URL, '--timeout', '200ms'), 'timed_out', 4);
     await server?.close();

@@ -114,7 +114,7 @@ describe('sendRequest over HTTP', () => {
     await expect(send(requestTo(server, { method }))).rejects.toMatchObject({ code: 'method_invalid' });
   });
 
-  it('is unreachable where nobody listens, and where the connection ends without an answer', async () => {
+  it('is unreachable when the connection is refused, and where the connection ends without an answer', async () => {
     const server = await serve((_seen, _response, socket) => socket.destroy());
     await expect(send(requestTo(server))).rejects.toMatchObject({ code: 'unreachable' });
     await server.close();
@@ -139,7 +139,7 @@ describe('sendRequest over HTTP', () => {
     await expect(send(requestTo(slow, { timeoutMs: 300 }))).rejects.toMatchObject({ code: 'timed_out' });
   });
 
-  it('lets an error of whoever reads the answer pass', async () => {
+  it('passes on an error of the response reader', async () => {
     const server = await serve(OK);
     const failing = sendRequest(requestTo(server), async () => {
       throw new Error('enough');
@@ -169,7 +169,7 @@ describe('sendRequest over HTTPS', () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  it('trusts nobody whom it does not know', async () => {
+  it('trusts no unknown authority', async () => {
     const server = await serve(OK, identity);
     const connectTo = { host: '127.0.0.1', port: server.port };
     const url = parseRequestUrl('https://api.shop.example/v1');

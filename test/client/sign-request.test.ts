@@ -150,7 +150,7 @@ describe('signRequest', () => {
     expect(codeOf(() => signRequest(requestOf({ url }), signerOf()))).toBe('credentials_too_large');
   });
 
-  it('shows the credentials to nobody who does not ask for them', () => {
+  it('shows the credentials only on request', () => {
     const { credentials } = signRequest(requestOf(), signerOf());
     expect(String(credentials)).toBe('[redacted]');
     expect(JSON.stringify({ credentials })).toBe('{"credentials":"[redacted]"}');

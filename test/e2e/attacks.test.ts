@@ -40,7 +40,7 @@ async function attempt(gateway: Gateway, send: () => Promise<{ status: number }>
       throw error;
     },
   );
-  if (status === 503) throw new Error('nobody decided: 503');
+  if (status === 503) throw new Error('no decision: 503');
   const arrived = gateway.upstream.requests.map(({ method, url, headers, body }) => [
     method,
     headers.find(([name]) => name === ':authority' || name.toLowerCase() === 'host')?.[1] ?? '',
@@ -198,7 +198,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       ],
       ['a second method', (lines) => [[':method', 'DELETE'], ...lines]],
       ['a second authority', (lines) => [[':authority', 'api.other.example'], ...lines]],
-      ['a pseudo header that nobody knows', (lines) => [[':subject', 'root'], ...lines]],
+      ['an unknown pseudo header', (lines) => [[':subject', 'root'], ...lines]],
       ['a status', (lines) => [[':status', '200'], ...lines]],
       ['an extended CONNECT', (lines) => [[':protocol', 'websocket'], ...lines]],
       ['a line break in a value', (lines) => [...lines, evil]],

@@ -138,7 +138,7 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
   });
 
   /** Against the documentation; `proofgate envoy lint` is what finds it. */
-  describe('bound, where Envoy was told to show no body', () => {
+  describe('bound, where Envoy shows no body', () => {
     it('refuses every body that is announced', async () => {
       const added = { body: json, framing: 'length' } as const;
       await isDenied({ ...signed({ route: readUnseen }), ...added }, readUnseen, 'body_unavailable');
@@ -153,7 +153,7 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
       await isAllowed({ ...signed({ route: createUnseen }), ...added }, createUnseen);
     });
 
-    it('refuses bound routes altogether once the verifier is told so', async () => {
+    it('refuses bound routes altogether once the verifier is configured so', async () => {
       const gateway = await stage.gateway(version, 'bodies_unseen', UNBUFFERED);
       for (const [route, plan] of [
         [readOrder, {}],

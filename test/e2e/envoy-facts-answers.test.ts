@@ -54,7 +54,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       expect(headerValues(headers, 'x-a')).toEqual(['ours']);
     });
 
-    it('appends when told to, and then leaves theirs standing', async () => {
+    it('appends on request, and then keeps theirs', async () => {
       const headers = await forwardedWith(
         { headers: [option('x-a', 'ours', { append: { value: true } })] },
         inbound,
@@ -85,7 +85,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     it.each([
       ['a line break', 'x-a', 'a\r\nx-admin: 1'],
       ['a name that is none', 'x a', 'b'],
-    ])('with %s in a header is a 503 that says so, forwarded to nobody', async (_what, name, value) => {
+    ])('with %s in a header is a 503 that says so, not forwarded', async (_what, name, value) => {
       stand.authz.behave(allowWith({ headers: [option(name, value, overwrite)] }));
       const measured = await stand.measure(stand.http1, get);
       expect([measured.response.status, measured.forwarded.length]).toEqual([503, 0]);
@@ -153,15 +153,12 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   });
 
   describe('no answer', () => {
-    it.each(['fault', 'silence'] as const)(
-      '(%s) is a 503 after one Check, forwarded to nobody',
-      async (how) => {
-        stand.authz.behave(how);
-        const { response, checks, forwarded } = await stand.measure(stand.http1, get);
-        expect([response.status, checks.length, forwarded.length]).toEqual([503, 1, 0]);
-        expectFailedCheck(response, 'no_answer');
-      },
-    );
+    it.each(['fault', 'silence'] as const)('(%s) is a 503 after one Check, not forwarded', async (how) => {
+      stand.authz.behave(how);
+      const { response, checks, forwarded } = await stand.measure(stand.http1, get);
+      expect([response.status, checks.length, forwarded.length]).toEqual([503, 1, 0]);
+      expectFailedCheck(response, 'no_answer');
+    });
 
     it('but an allow that is no decision, such as an empty message, is a 503 that says so', async () => {
       for (const client of [stand.http1, stand.http2]) {

@@ -59,7 +59,7 @@ describe.each(LANE_ENVOYS)('Envoy %s with the optional blocks', (version) => {
     expect(decodeURIComponent(source.certificate)).toBe(cert);
   });
 
-  it('opens a path without a check, and even there nobody passes for verified', async () => {
+  it('opens a path without a check, and even there no request counts as verified', async () => {
     const names = Object.values(CONTEXT_HEADERS);
     const headers = names.map((name) => [name, 'mine'] as const);
     for (const client of clients()) {

@@ -55,7 +55,7 @@ describe.each(['HTTP/1.1', 'h2c'] as const)('client and upstream over %s', (prot
     expect([answer.status, answer.body.length]).toEqual([200, 0]);
   });
 
-  it('say so when nobody answers', async () => {
+  it('say so without an answer', async () => {
     const { client, upstream } = await connected();
     await upstream.stop();
     const sent = client.send({ method: 'GET', target: '/', authority: 'api.example' });
@@ -64,7 +64,7 @@ describe.each(['HTTP/1.1', 'h2c'] as const)('client and upstream over %s', (prot
 });
 
 describe('HTTP/1.1 bytes', () => {
-  it('are exactly as told', () => {
+  it('are sent exactly as given', () => {
     const request = { method: 'GET', target: '//a\\b', authority: 'H', headers: [['X_y', ' v']] } as const;
     expect(encodeHttp1(request).toString('latin1')).toBe('GET //a\\b HTTP/1.1\r\nHost: H\r\nX_y:  v\r\n\r\n');
   });

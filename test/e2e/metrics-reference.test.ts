@@ -79,8 +79,8 @@ it('has each metric of the process, with its type, and no other', async () => {
 
 it('has the labels that each is declared with, and none names a caller, a key or a proof', async () => {
   const declared = await declaredLabels();
-  const told = new Map([...documented()].map(([name, { labels }]) => [name, labels]));
-  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(declared));
+  const documentedLabels = new Map([...documented()].map(([name, { labels }]) => [name, labels]));
+  expect(Object.fromEntries(documentedLabels)).toEqual(Object.fromEntries(declared));
   const all = new Set([...declared.values()].flat());
   const known =
     'outcome reason detail route_id freshness_class step why state code check sink kind activity grpc_type grpc_service grpc_method grpc_code';

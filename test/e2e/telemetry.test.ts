@@ -92,6 +92,6 @@ it('--otlp-endpoint and --grpc-reflection', async () => {
   expect(site.secrets.foundIn(JSON.stringify(collector.spans))).toEqual([]);
 }, 120_000);
 
-it('without them tells nobody of its services', async () => {
+it('without them does not list its services', async () => {
   expect(await askForServices(await verifierWith([]))).toBe('UNIMPLEMENTED');
 }, 120_000);

@@ -244,7 +244,7 @@ it('only clients with a certificate that is wanted get as far as HTTP/2', async 
   }
 });
 
-it('files that do not fit leave what was there in use, and are told of', async () => {
+it('invalid files leave the former ones in use, and are reported', async () => {
   await withVerifier(usual(), async (verifier, swap) => {
     const expiry = await metric(verifier, 'proofgate_tls_certificate_expiry_timestamp_seconds');
     expect(expiry).toBeGreaterThan(Date.now() / 1000);

@@ -46,11 +46,7 @@ it.each([
     'permissions: [{ and',
     'checked_condition: {}\n                            permissions: [{ and',
   ],
-  [
-    'a member that nobody knows',
-    'permissions: [{ and',
-    'more: {}\n                            permissions: [{ and',
-  ],
+  ['an unknown member', 'permissions: [{ and', 'more: {}\n                            permissions: [{ and'],
   ['another condition beside `any`', 'rules: [{ any: true }]', 'rules: [{ any: true, url_path: {} }]'],
 ])('does not hold with %s', (_what, passage, by) => {
   expect(rulesIn(exchanged(good, passage, by))).toEqual(['check-conditional']);

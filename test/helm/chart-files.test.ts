@@ -85,7 +85,7 @@ describe('metrics', () => {
     },
   );
 
-  it('a name that nobody has would be noticed', () => {
+  it('an unused name would be noticed', () => {
     expect(['proofgate_decisions', 'proofgate_decisions_total'].map(isThere)).toEqual([false, true]);
   });
 

@@ -126,7 +126,7 @@ describeChart('the chart', () => {
     );
   });
 
-  it('keeps the claim of Control when the release goes, unless told otherwise', () => {
+  it('keeps the claim of Control when the release goes, by default', () => {
     const keptBy = (values: Values) =>
       objectOf(render(values), 'PersistentVolumeClaim', 'rel-proofgate-control').metadata.annotations ?? {};
     expect(keptBy({ file: 'control-sqlite' })).toEqual({ 'helm.sh/resource-policy': 'keep' });
@@ -345,7 +345,7 @@ describeChart('the notes say what to do next', () => {
       'everything',
       ['helm test rel -n gateway', 'system:serviceaccount:gateway:rel-proofgate-test', 'bootstrap-token'],
     ],
-    ['verifier-memory', ['single_verifier: true', 'whoever reaches the port may ask it']],
+    ['verifier-memory', ['single_verifier: true', 'any client that reaches the port can send Checks']],
     ['control-postgresql', ['in your Secret control-bootstrap']],
     ['verifier-redis', ['rel-proofgate-verifier.gateway.svc:9191, with TLS', 'set test.enabled']],
   ])('%s', (file, words) => {

@@ -5,7 +5,7 @@ import { describeChart, objectOf, render, type Values } from './chart.ts';
 describeChart('the network policy', () => {
   const policyOf = (values: Values, name: string) => objectOf(render(values), 'NetworkPolicy', name).spec;
 
-  it('lets pods of the namespace ask, and nobody scrape, until told otherwise', () => {
+  it('by default allows Checks from pods of the namespace, and no scraping', () => {
     expect(policyOf({ file: 'verifier-redis' }, 'rel-proofgate-verifier')).toMatchObject({
       policyTypes: ['Ingress'],
       ingress: [{ from: [{ podSelector: {} }], ports: [{ port: 9191, protocol: 'TCP' }] }],

@@ -65,7 +65,7 @@ describeChart('of', () => {
       expect(resources).toMatchObject({ limits: { memory: expect.anything() } });
     });
 
-    it('nobody gets a token of the API server, or variables of Services', () => {
+    it('no pod gets a token of the API server, or variables of Services', () => {
       if (!isOurs) return;
       expect(spec).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
       expect(spec.securityContext).toMatchObject({

@@ -134,7 +134,7 @@ const REFUSALS: readonly Refusal[] = [
     'verifier.service.type is LoadBalancer without TLS',
   ],
   [
-    'a port of every node for whoever asks',
+    'a port of every node for any client',
     'verifier-redis',
     { verifier: { service: { type: 'NodePort' }, tls: { clientCa: { configMap: '' }, clientSans: [] } } },
     'verifier.service.type is NodePort without verifier.tls.clientCa',
@@ -174,7 +174,7 @@ describeChart('takes', () => {
       { file: 'control-sqlite', also: { control: { service: { type: 'LoadBalancer' } } } },
     ],
     [
-      'a variable from a Secret, and one with an address that names nobody',
+      'a variable from a Secret, and one with an address that names no host',
       {
         file: 'verifier-audited',
         also: { verifier: { extraEnv: [{ name: 'NO_PROXY', value: 'https://host.example/@v1' }] } },

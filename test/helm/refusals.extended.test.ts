@@ -129,7 +129,7 @@ const VERIFIER: readonly Refusal[] = [
     ['verifier.settings.maxReplayRecords'],
   ],
   [
-    'TLS that nobody decided about',
+    'TLS without a decision',
     { file: 'verifier-redis', also: { verifier: { tls: { mode: '' } } } },
     ['verifier.tls.mode is required'],
   ],
@@ -139,7 +139,7 @@ const VERIFIER: readonly Refusal[] = [
     ['verifier.tls.secretName is required'],
   ],
   [
-    'a certificate of nobody',
+    'a certificate without a name',
     { file: 'verifier-redis', also: { verifier: { tls: { issuerRef: { name: '' } } } } },
     ['verifier.tls.issuerRef.name is required'],
   ],
@@ -276,7 +276,7 @@ const CONTROL: readonly Refusal[] = [
     ['control.publicUrls is required'],
   ],
   [
-    'TLS that nobody decided about',
+    'TLS without a decision',
     { file: 'control-sqlite', also: { control: { tls: { mode: '' } } } },
     ['control.tls.mode is required'],
   ],
@@ -317,14 +317,14 @@ const REST: readonly Refusal[] = [
     ['control.httpRoute serves control.shop.example', 'has a path'],
   ],
   [
-    'scraping that nobody is let in for',
+    'scraping without an allowed scraper',
     { file: 'verifier-redis', also: { monitoring: { serviceMonitor: { enabled: true } } } },
-    ['verifier.networkPolicy lets nobody scrape'],
+    ['verifier.networkPolicy allows no scraper'],
   ],
   [
     'the same of Control',
     { file: 'control-sqlite', also: { monitoring: { serviceMonitor: { enabled: true } } } },
-    ['control.networkPolicy lets nobody scrape'],
+    ['control.networkPolicy allows no scraper'],
   ],
   [
     'a PodMonitor for what has a Service',
@@ -379,7 +379,7 @@ function named(prefix: string): (refusal: Refusal) => Refusal {
 
 describeChart('the schema of the values refuses', () => {
   it.each<readonly [string, object, string]>([
-    ['a key that nobody knows', { verifer: {} }, "'verifer' not allowed"],
+    ['an unknown key', { verifer: {} }, "'verifer' not allowed"],
     ['one below', { verifier: { replica: 2 } }, "'replica' not allowed"],
     ['one in a list', { imagePullSecrets: [{ nam: 'x' }] }, "'nam' not allowed"],
     [

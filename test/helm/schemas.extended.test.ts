@@ -52,7 +52,7 @@ describeChart('what is rendered', () => {
     expect(misfits(kubernetes, filesFor(kubernetes))).toBe('');
   });
 
-  it('would not pass with a member that nobody knows, in what is ours and what is a custom resource', async () => {
+  it('would not pass with an unknown member, in what is ours and what is a custom resource', async () => {
     const [control] = objectsIn(renderText({ file: 'control-sqlite' })).filter(
       ({ kind }) => kind === 'Deployment',
     );

@@ -99,7 +99,7 @@ export function containerTests(image: () => BuiltImage): void {
   );
 
   it(
-    'is a verifier that gets ready as process 1, and ends when it is told to',
+    'is a verifier that gets ready as process 1, and ends on a signal',
     async () => {
       const at = (name: string) => join(volume, name);
       mkdirSync(at('state'), { mode: 0o777 });
@@ -120,7 +120,7 @@ export function containerTests(image: () => BuiltImage): void {
   );
 
   it(
-    'is a Control on SQLite that gets ready as process 1, and ends when it is told to',
+    'is a Control on SQLite that gets ready as process 1, and ends on a signal',
     async () => {
       const data = join(volume, 'control');
       mkdirSync(data, { mode: 0o700 });

@@ -66,7 +66,7 @@ describe('steps', () => {
     expect([copy?.flags.from, copy?.text, others.length]).toEqual(['build', '/image/ /', 0]);
   });
 
-  it('are told the time of all files', () => {
+  it('get the time of all files', () => {
     const declared = stepsOf(build, 'ARG').map(({ text }) => text.split('=', 1)[0]);
     expect(declared).toEqual(['TARGETARCH', 'SOURCE_DATE_EPOCH']);
   });

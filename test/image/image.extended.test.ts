@@ -109,7 +109,7 @@ describeImage('two builds', () => {
   });
 
   it(
-    'are the same, wherever and whenever they are made, but for the time that they are told',
+    'are the same, wherever and whenever they are made, but for the time that they are given',
     async () => {
       await buildImage('amd64', root, {
         SOURCE_DATE_EPOCH: '1700000000',

@@ -11,7 +11,7 @@ user=$3
 shared=$4
 shift 4
 
-# A folder that is there on every machine, and that nothing in the root asks for: no other has to be made, which nobody would remove.
+# A folder that is there on every machine, and that nothing in the root asks for: no other has to be made and removed.
 above=/sys
 mount -t tmpfs -o mode=755 none "$above"
 for folder in "$root"/*; do

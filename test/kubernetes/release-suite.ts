@@ -138,7 +138,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
     expect(said).toMatch(/ gateway +current +\d/);
   });
 
-  follows('8. The gateway, which lets nobody in who does not sign', async () => {
+  follows('8. The gateway, which rejects unsigned requests', async () => {
     await paste('8. The gateway');
     await stage.startApi();
     await stage.startGateway();

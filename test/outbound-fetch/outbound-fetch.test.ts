@@ -123,7 +123,7 @@ describe('rebinding', () => {
 });
 
 describe('connections that fail', () => {
-  it('name the reason: nobody listens', async () => {
+  it('name the reason: connection refused', async () => {
     const trap = await Trap.listen(0, GOOD_ADDRESS);
     const url = `https://${GOOD_ADDRESS}:${trap.port}/`;
     await trap.close();

@@ -209,7 +209,7 @@ describe('errors', () => {
     expect(oneLine('x'.repeat(5000))).toHaveLength(2001);
   });
 
-  it('are internal when nobody foresaw them', () => {
+  it('are internal when unexpected', () => {
     expect(toCliError(new TypeError('x is not\na function'))).toMatchObject({
       code: 'internal',
       message: 'x is not a function',

@@ -71,7 +71,7 @@ describe('reasons', () => {
     expect(neverCalled).toBeInstanceOf(Function);
   });
 
-  it('are told from other results by their kind', () => {
+  it('are distinguished from other results by their kind', () => {
     expect(isDenial(deny('jti_replay'))).toBe(true);
     expect([{}, { kind: 'verified' }, { reason: 'jti_replay' }].map(isDenial)).toEqual([false, false, false]);
   });

@@ -64,7 +64,7 @@ describe('like a Map', () => {
     expect(table.size).toBe(0);
   });
 
-  it('knows nobody by the number of the session itself', () => {
+  it('finds no stream by the number of the session itself', () => {
     const table = new StreamTable<number>();
     expect([table.has(0), table.get(0), table.delete(0)]).toEqual([false, undefined, false]);
     table.set(1, 1);

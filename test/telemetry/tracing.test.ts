@@ -129,7 +129,7 @@ describe('the parent', () => {
 });
 
 describe('a collector', () => {
-  it('that is away costs spans and nothing else, and is told of once', async () => {
+  it('that is away costs spans and nothing else, and is reported once', async () => {
     const { stop, url } = await startCollector();
     await stop();
     stops.splice(0);
@@ -151,7 +151,7 @@ describe('a collector', () => {
     expect((await count('failed')) + (await count('dropped'))).toBe(6_000);
   });
 
-  it('that refuses is told of with its status', async () => {
+  it('that refuses is reported with its status', async () => {
     const { url } = await startCollector((response) => response.writeHead(400).end('{"secret":1}'));
     const { count, failures, tracer } = open(url);
     decide(tracer, SAMPLED);

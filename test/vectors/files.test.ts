@@ -39,7 +39,7 @@ describe('the files', () => {
     },
   );
 
-  it.each(FILE_NAMES)('%s fits the schema, and with a member that nobody knows it does not', (name) => {
+  it.each(FILE_NAMES)('%s fits the schema, and with an unknown member it does not', (name) => {
     const value = readVectors(name);
     const places = objectsIn(value).filter((place) => !isFree(place));
     expect(places.length).toBeGreaterThan(0);

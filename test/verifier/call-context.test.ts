@@ -43,7 +43,7 @@ describe('an asker that is gone', () => {
     expect(outcomeOf(checkNow(verifier, wanted, patient))).toBe('jti_replay 403');
   });
 
-  it('is told of a fault that was found all the same', () => {
+  it('gets a fault that was found all the same', () => {
     const { verifier } = createTestVerifier({ snapshot });
     const decision = checkNow(verifier, { ...facts(), target: '/' }, gone);
     expect(outcomeOf(decision)).toBe('bundle_route_missing/no_match 403');

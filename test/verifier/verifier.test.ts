@@ -99,7 +99,7 @@ describe('whatever goes wrong denies', () => {
     expect(outcomeOf(await verifier.check(signed().facts))).toBe(expected);
   });
 
-  it('the store answers what nobody knows', async () => {
+  it('the store answers something unknown', async () => {
     const { verifier } = create({ store: answering({ kind: 'perhaps' }) });
     expect((await verifier.check(signed().facts)).kind).toBe('denied');
   });
@@ -111,7 +111,7 @@ describe('whatever goes wrong denies', () => {
     expect(internalErrors).toEqual([new Error('boom')]);
   });
 
-  it('and is told to whoever looks after the verifier', async () => {
+  it('and is reported to the operator', async () => {
     const { events, internalErrors, verifier } = create({
       store: scriptedReplayStore(() => Promise.reject(new Error('boom'))),
     });

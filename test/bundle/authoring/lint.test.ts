@@ -110,7 +110,7 @@ describe('lint', () => {
       found: ['warning source_unreachable /route_sources/0/allowed_sources/1'],
     },
     {
-      name: 'a route that nobody can call: the client was not granted enough',
+      name: 'a route that no caller can call: the client was not granted enough',
       edits: [{ at: '/clients/0/grants/0/access', put: 'read' }],
       found: [
         'warning source_unreachable /route_sources/1/allowed_sources/0',

@@ -37,7 +37,7 @@ describe('keys that lapsed', () => {
     expect(snapshot.keys.get('a')?.keyId).toBe('a');
   });
 
-  it('are not taken up by a load that is told to forget them', async () => {
+  it('are not reused by a load without them', async () => {
     const { compileBundle } = await import('../../../src/bundle/compile/compile.ts');
     const content = { ...bundleContent(keys), derived_keys: [lapsingAt('a', 1000), lapsingAt('b', 2000)] };
     const options = { file: 'bundle.jws', head: 'h', forgetBeforeSeconds: 2000 };

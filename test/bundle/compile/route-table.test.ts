@@ -133,7 +133,7 @@ describe('matching', () => {
     ['/v1/%40admin', '/v1/@admin'],
     ['/v1/caf%c3%a9', '/v1/caf%C3%A9'],
     ['/v1/%40admin', '/v1/%40Admin'],
-  ])('gives %s to nobody beside %s: an upstream may decode it', (path, literal) => {
+  ])('gives %s to no route beside %s: an upstream may decode it', (path, literal) => {
     const routes = tableOf([spec(literal), spec('/v1/{name}')]);
     expect(answer(routes.match('GET', A, path))).toBe('no_match');
     expect(answer(routes.match('GET', A, literal))).toBe(literal);

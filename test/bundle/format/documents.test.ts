@@ -143,7 +143,7 @@ describe('a document that does not hold', () => {
       error: 'document_type /signatures/0/protected',
     })),
     {
-      name: 'another typ in a signature that nobody asked for',
+      name: 'another typ in an extra signature',
       bytes: envelope(sound, signature({ ...header, kid: 'x', typ: DOCUMENT_TYPES.freshness }, stranger)),
       error: 'document_type /signatures/1/protected',
     },

@@ -91,7 +91,7 @@ describe('what was recorded', () => {
     expect(report.recorded).toMatchObject({ comparison: 'beyond', reason: 'jti_replay' });
   });
 
-  it('another outcome, and another proof, are told', async () => {
+  it('reports another outcome and another proof', async () => {
     const signed = stage.sign(read);
     const other = stage.sign({ ...read, caller: 'reporting' });
     const { report } = await stage.report(

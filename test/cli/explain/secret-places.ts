@@ -61,7 +61,7 @@ const inCheckRequest = (place: string, change: (http: HttpDraft, secret: string)
 });
 
 const requests: readonly SecretPlace[] = [
-  received('a header that nobody signed', (wire, secret) => withLines(wire, ['x-other', secret])),
+  received('an unsigned header', (wire, secret) => withLines(wire, ['x-other', secret])),
   received('the name of a header', (wire, secret) => withLines(wire, [secret.replaceAll(/\W/g, '-'), 'x'])),
   received('a header that is signed', (wire, secret) => ({
     ...wire,

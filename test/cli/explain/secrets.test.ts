@@ -76,7 +76,7 @@ describe('a secret, and no 8 characters of it, nor its hash, in', () => {
   });
 });
 
-describe('what the request was authenticated with, whoever asks to see values, in', () => {
+describe('the credentials of the request, even with --show-values, in', () => {
   it.each(SECRET_PLACES)('$place', async ({ capture }) => {
     const { jti, jws, signature, transcriptText } = stage.sign({ caller: 'billing', route: 'orders-read' });
     const transcript = Buffer.from(transcriptText, 'latin1').toString('base64url');

@@ -124,7 +124,7 @@ describe('an exchange', () => {
     expect(reply).toEqual({ kind: 'no_answer', cause: 'stopped' });
   });
 
-  it('says that nothing was sent where nobody listens', async () => {
+  it('says that nothing was sent when the connection is refused', async () => {
     const server = await serve(() => {});
     const { port } = server;
     await server.close();

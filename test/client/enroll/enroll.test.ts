@@ -167,7 +167,7 @@ describe('manual approval', () => {
     expect(events.filter(({ kind }) => kind === 'waiting')).toHaveLength(waits.length);
   });
 
-  it('is not waited for when told so; the next run asks for the same', async () => {
+  it('is not awaited with --no-wait; the next run asks for the same', async () => {
     await start({ approval: 'manual' });
     expect(await outcomeOf(run({ waitsForActivation: false }))).toBe('enrollment_pending');
     expect(await outcomeOf(run({ waitsForActivation: false }))).toBe('enrollment_pending');
@@ -403,7 +403,7 @@ describe('a Control that cannot answer', () => {
     },
   );
 
-  it('is told from one that throttles', async () => {
+  it('is distinguished from one that throttles', async () => {
     await start();
     control.interfere = () => ({ status: 429, code: 'rate_limited', retryAfterSeconds: 20 });
     const { ended, waits } = begin();
@@ -411,7 +411,7 @@ describe('a Control that cannot answer', () => {
     expect(waits.every((waitMs) => waitMs >= 20_000)).toBe(true);
   });
 
-  it('is told from one that is not there', async () => {
+  it('is distinguished from one that is not there', async () => {
     await start();
     const controlUrl = control.url;
     await control.close();

@@ -138,7 +138,7 @@ describe("Control's answers", () => {
   });
 
   it.each([
-    ['a state nobody knows', { ...ISSUED, state: 'approved' }],
+    ['an unknown state', { ...ISSUED, state: 'approved' }],
     ['issued without a key', { ...ISSUED, derived_key: undefined }],
     ['issued without profiles', { ...ISSUED, signing_profiles: undefined }],
     ['an enrollment ID with a slash', { ...ISSUED, enrollment_id: '../x' }],

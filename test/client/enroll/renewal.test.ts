@@ -76,7 +76,7 @@ describe('a key in place', () => {
     ],
     ['is enrolled when the token changes', { token: SECOND_TOKEN }, 48 * MINUTE, { cause: 'token_changed' }],
     [
-      'is not, when nobody knows with which token it was enrolled',
+      'is not, when the token that it was enrolled with is unknown',
       { token: SECOND_TOKEN, enrolledWithDigest: undefined },
       48 * MINUTE,
       { kind: 'wait', why: undefined },

@@ -70,7 +70,7 @@ describe('the answer', () => {
     expect(page.body).not.toContain(STATE);
   });
 
-  test('is the first one; whoever comes after it changes nothing', async () => {
+  test('is the first one; later ones change nothing', async () => {
     await visit(`?code=${CODE}&state=${STATE}`);
     expect((await visit(`?code=another&state=${STATE}`)).status).toBe(410);
     expect((await visit(`?error=access_denied&state=${STATE}`)).status).toBe(410);

@@ -26,7 +26,7 @@ describe.each(databaseKinds())('$name', (kind) => {
   }
 
   describe('clients and grants', () => {
-    test('are made, changed and taken away, each time told to the publisher', async () => {
+    test('are made, changed and taken away, and the publisher is notified each time', async () => {
       const { siteId } = await world.shop('clients');
       const base = `/v1/sites/${siteId}/clients`;
       const made = await world.expect(201, 'POST', base, {

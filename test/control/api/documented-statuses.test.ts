@@ -96,7 +96,7 @@ const REQUESTS: {
   'a large body': { text: ' '.repeat(3 * 1024 * 1024), headers: { 'content-type': 'application/json' } },
   'an outdated version': { headers: { 'if-match': '"7"' } },
   'large header fields': { headers: { 'x-large': 'x'.repeat(40 * 1024) } },
-  'no credentials': { headers: { authorization: 'Bearer nobody' } },
+  'no credentials': { headers: { authorization: 'Bearer unknown' } },
 };
 
 async function ask({ method, path }: Operation, what: string): Promise<number | undefined> {

@@ -171,7 +171,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       environment: world.operator('env', 'viewer', { kind: 'environment', id: shop.environmentId }),
       fleet: world.operator('flt', 'viewer', { kind: 'fleet', id: shop.fleetId }),
       site: world.operator('site', 'viewer', siteScope(shop.siteId)),
-      nobody: world.operators.add('nobody', []),
+      withoutRole: world.operators.add('unknown', []),
     });
 
     test('environments and sites', async () => {
@@ -185,7 +185,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       for (const token of [by.environment, by.fleet, by.site]) {
         expect(await ids('/v1/sites', 'site_id', token)).toEqual(['ours']);
       }
-      expect(await ids('/v1/sites', 'site_id', by.nobody)).toEqual([]);
+      expect(await ids('/v1/sites', 'site_id', by.withoutRole)).toEqual([]);
     });
 
     test('role grants and access tokens', async () => {
@@ -217,7 +217,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         expect(await seen(by.environment)).toEqual([false, true, true, true, false]);
         expect(await seen(by.fleet)).toEqual([false, false, true, true, false]);
         expect(await seen(by.site)).toEqual([false, false, false, true, false]);
-        expect(await seen(by.nobody)).toEqual([false, false, false, false, false]);
+        expect(await seen(by.withoutRole)).toEqual([false, false, false, false, false]);
       }
     });
 
@@ -229,7 +229,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(await places(by.site)).toEqual(new Set(['ours']));
       expect(await places(by.fleet)).toEqual(new Set(['ours', undefined]));
       expect((await places(by.all)).has('theirs')).toBe(true);
-      expect(await places(by.nobody)).toEqual(new Set());
+      expect(await places(by.withoutRole)).toEqual(new Set());
       const token = world.operator('gone', 'viewer', { kind: 'environment', id: gone.environmentId });
       const kinds = await ids('/v1/audit-events', 'kind', token);
       expect(kinds).toContain('proofgate.control.site.delete');

@@ -129,7 +129,7 @@ function wanted(
   return `${status} ${code}`;
 }
 
-function told({ status, code }: Answer): string {
+function outcomeOf({ status, code }: Answer): string {
   return code === undefined ? String(status) : `${status} ${code}`;
 }
 
@@ -148,28 +148,28 @@ test('HEAD asks for what GET asks', () => {
 
 describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
   test('without a token', async () => {
-    const answer = told(await ask(route, { token: '' }));
+    const answer = outcomeOf(await ask(route, { token: '' }));
     const isOpen = expected.kind === 'public' || expected.kind === 'workload';
     expect(answer).toBe(isOpen ? String(ALLOWED) : '401 authentication_required');
   });
 
   if (expected.kind === 'target') {
     test('with a target’s token, and with an operator’s', async () => {
-      expect(told(await ask(route, { token: TARGET_TOKEN }))).toBe(String(ALLOWED));
-      expect(told(await ask(route, {}))).toBe('401 authentication_required');
+      expect(outcomeOf(await ask(route, { token: TARGET_TOKEN }))).toBe(String(ALLOWED));
+      expect(outcomeOf(await ask(route, {}))).toBe('401 authentication_required');
     });
   }
   if (expected.kind === 'signed_in') {
     test('for anybody who is signed in, and for no target', async () => {
-      const token = world.operator('nobody', 'viewer', { kind: 'site', id: 'nowhere' });
-      expect(told(await ask(route, { token }))).toBe(String(ALLOWED));
-      expect(told(await ask(route, { token: TARGET_TOKEN }))).toBe('401 authentication_required');
+      const token = world.operator('unknown', 'viewer', { kind: 'site', id: 'nowhere' });
+      expect(outcomeOf(await ask(route, { token }))).toBe(String(ALLOWED));
+      expect(outcomeOf(await ask(route, { token: TARGET_TOKEN }))).toBe('401 authentication_required');
     });
   }
   if (expected.kind === 'operator' && expected.orWorkload) {
     test('with a workload’s own word', async () => {
       const headers = { authorization: 'Proofgate-Key 1.x' };
-      expect(told(await ask(route, { token: '', headers }))).toBe(String(ALLOWED));
+      expect(outcomeOf(await ask(route, { token: '', headers }))).toBe(String(ALLOWED));
     });
   }
   if (expected.kind === 'operator') {
@@ -178,7 +178,7 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
       for (const role of ROLES) {
         for (const { name, scope, covers } of scopes) {
           const token = world.operator(`${role} of ${name}`.replaceAll(' ', '-'), role, scope);
-          const answer = told(await ask(route, { token }));
+          const answer = outcomeOf(await ask(route, { token }));
           const right = wanted(expected, role, covers);
           if (answer !== right) differences.push(`${role} of ${name}: ${answer} instead of ${right}`);
         }
@@ -195,7 +195,7 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
       const absent = await ask(route, { token: outsider }, nowhere);
       const shape = ({ json }: Answer) => ({ ...json, request_id: '' });
       expect(shape(hidden)).toEqual(shape(absent));
-      expect(told(await ask(route, {}, nowhere))).toBe('404 not_found');
+      expect(outcomeOf(await ask(route, {}, nowhere))).toBe('404 not_found');
     });
   }
 });
@@ -209,15 +209,15 @@ test('a role that is granted at a scope of the body is looked for there', async 
       token: asker,
       headers: PROBE,
     });
-  expect(told(await grant({ kind: 'site', id: 'inside' }, token))).toBe(String(ALLOWED));
-  expect(told(await grant({ kind: 'site', id: 'sibling' }, token))).toBe('422 scope_invalid');
-  expect(told(await grant({ kind: 'site', id: 'nowhere' }, token))).toBe('422 scope_invalid');
-  expect(told(await grant({ kind: 'installation' }, token))).toBe('403 permission_denied');
-  expect(told(await grant({ kind: 'installation', id: 'x' }, token))).toBe('422 scope_invalid');
-  expect(told(await grant({ kind: 'site' }, token))).toBe('422 scope_invalid');
-  expect(told(await grant({ kind: 'site', id: 'inside' }, viewer))).toBe('403 permission_denied');
+  expect(outcomeOf(await grant({ kind: 'site', id: 'inside' }, token))).toBe(String(ALLOWED));
+  expect(outcomeOf(await grant({ kind: 'site', id: 'sibling' }, token))).toBe('422 scope_invalid');
+  expect(outcomeOf(await grant({ kind: 'site', id: 'nowhere' }, token))).toBe('422 scope_invalid');
+  expect(outcomeOf(await grant({ kind: 'installation' }, token))).toBe('403 permission_denied');
+  expect(outcomeOf(await grant({ kind: 'installation', id: 'x' }, token))).toBe('422 scope_invalid');
+  expect(outcomeOf(await grant({ kind: 'site' }, token))).toBe('422 scope_invalid');
+  expect(outcomeOf(await grant({ kind: 'site', id: 'inside' }, viewer))).toBe('403 permission_denied');
   const fleet = String(names.fleet_id);
-  expect(told(await grant({ kind: 'fleet', id: fleet }, token))).toBe('422 scope_invalid');
+  expect(outcomeOf(await grant({ kind: 'fleet', id: fleet }, token))).toBe('422 scope_invalid');
 });
 
 test('a route that declares no access keeps the app from starting', async () => {

@@ -52,7 +52,7 @@ describe('limits', () => {
     expect(refused[0]?.headers['retry-after']).toBe('1');
   });
 
-  test('a policy, whoever asks; another policy is not held up', async () => {
+  test('a policy, for every client; another policy is not held up', async () => {
     const world = await openWorld({ app: { limits: { enrollmentsPerSecondPerPolicy: 3 } }, extend });
     const [one, other] = await Promise.all([
       repeat(BURST, () => world.call('POST', '/test/enroll/one', { token: '' })),
@@ -96,7 +96,7 @@ describe('limits', () => {
     expect((await world.call('GET', '/test/self', { token: 'guess-6' })).status).toBe(429);
   });
 
-  test('X-Forwarded-For is believed of nobody, unless they are named', async () => {
+  test('X-Forwarded-For is ignored, except from configured proxies', async () => {
     const limits = { workloadRequestsPerSecondPerAddress: 2 };
     const ask = (world: ApiWorld) => {
       let index = 0;

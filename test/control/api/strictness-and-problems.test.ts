@@ -242,7 +242,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(answer.headers['x-request-id']).not.toBe('mine');
     });
 
-    test('what nobody foresaw says nothing of itself, nor does the log', async () => {
+    test('an unexpected error says nothing of itself, nor does the log', async () => {
       const answer = await world.call('GET', '/test/fault');
       expect(answer).toMatchObject({ status: 500, code: 'internal' });
       expect(answer.text).not.toContain('hunter2');
@@ -279,10 +279,10 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(world.log.some((line) => line.includes('"answer_faults":[{"pointer":"/secret"'))).toBe(true);
     });
 
-    test('no token, one that nobody has, another scheme: 401 with how to do better', async () => {
+    test('no token, an unknown token, another scheme: 401 with how to do better', async () => {
       for (const headers of [
         {},
-        { authorization: 'Bearer nobody' },
+        { authorization: 'Bearer unknown' },
         { authorization: 'Basic cm9vdDpyb290' },
       ]) {
         const answer = await world.call('GET', '/v1/sites', { token: '', headers });
@@ -291,7 +291,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       }
     });
 
-    test('who is not known is not told what is wrong with their body', async () => {
+    test('an unauthenticated caller does not learn what is wrong with the body', async () => {
       const answer = await world.call('POST', ENVIRONMENTS, { token: '', text: '{' });
       expect(answer).toMatchObject({ status: 401, code: 'authentication_required' });
     });

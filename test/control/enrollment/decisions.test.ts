@@ -394,7 +394,7 @@ describe('revocation', () => {
     expect(expired.map(({ key_id: id }) => id)).toContain(keyId);
     const active = await world.keys.ofSite(SITE, { status: 'active' }, page);
     expect(active.map(({ key_id: id }) => id)).not.toContain(keyId);
-    expect(await world.keys.ofSite(SITE, { clientId: 'nobody' }, page)).toEqual([]);
+    expect(await world.keys.ofSite(SITE, { clientId: 'unknown' }, page)).toEqual([]);
   });
 
   test('subject_blocked until it is let in again', async () => {
@@ -509,7 +509,7 @@ describe('jobs', () => {
     expect(world.faults).toEqual([]);
   });
 
-  test('what nobody needs any more goes, in the order of its references; what is refused for ever stays', async () => {
+  test('removes what is no longer needed, in the order of its references; what is refused for ever stays', async () => {
     const policy = await world.policy(source);
     const gone = await world.enroll(world.workload(policy), world.token({ expiresInSeconds: 600 }));
     await world.policies.delete(policy.policy_id, 1, BY);

@@ -99,7 +99,7 @@ describe('creation', () => {
       world.policy({ ...source, revision: 9 }),
       world.policy({ sourceId: 'tas_none', revision: 1 }),
       world.policy(elsewhere),
-      world.policy(source, { client_id: 'nobody' }),
+      world.policy(source, { client_id: 'unknown' }),
     ];
     for (const attempt of unknown) expect(await refusalOf(attempt)).toBe('reference_unknown');
   });
@@ -318,7 +318,7 @@ describe('the Enrollment Command Generator', () => {
     }
   });
 
-  test('policy_not_active for one that lets nobody in', async () => {
+  test('policy_not_active for an inactive policy', async () => {
     const { policy_id: id } = await world.policy(source);
     await world.policies.deactivate(id, BY);
     expect(await refusalOf(generator().commandOf(id))).toBe('policy_not_active');

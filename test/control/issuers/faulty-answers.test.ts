@@ -144,7 +144,7 @@ const FAULTS: readonly FaultCase[] = [
 ];
 
 describe.each(['discovery', 'keys'] as const)(
-  'a draft fails, and nobody else is connected to, when %s is answered with',
+  'a draft fails, and no other host is connected to, when %s is answered with',
   (document) => {
     it.each(FAULTS)('$what', async ({ fault, code, timeoutMs }) => {
       issuer.setFault(document, fault);

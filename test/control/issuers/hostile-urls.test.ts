@@ -56,7 +56,7 @@ it('trap and record see a connection where one is allowed', async () => {
   socket.destroy();
 });
 
-describe('a hostile issuer fails its draft and nobody is connected to', () => {
+describe('a hostile issuer fails its draft and no connection is made', () => {
   it.each(HOSTILE_URLS.map((hostile) => [JSON.stringify(hostile.url), hostile] as const))(
     '%s',
     async (_, hostile) => {

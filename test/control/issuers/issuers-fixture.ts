@@ -32,7 +32,7 @@ export class IssuerWorld {
   }
 
   static async start(): Promise<IssuerWorld> {
-    return new IssuerWorld(await makeCertificates(GOOD_HOST, 'urn:nobody', [GOOD_ADDRESS, '127.0.0.1']));
+    return new IssuerWorld(await makeCertificates(GOOD_HOST, 'urn:unknown', [GOOD_ADDRESS, '127.0.0.1']));
   }
 
   get caPem(): string {

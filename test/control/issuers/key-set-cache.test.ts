@@ -287,7 +287,7 @@ describe('the schedule', () => {
     expect(rounds).toBe(roundsBefore);
   });
 
-  it('forgets a source when told so', async () => {
+  it('forgets a source on request', async () => {
     const cache = newCache();
     await ask(cache, issuer.signer.kid);
     cache.forget(source);

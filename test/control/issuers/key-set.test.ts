@@ -37,7 +37,7 @@ describe('usable is', () => {
   it.each<[string, Jwk]>([
     ['with key_ops', { ...without(rsa.jwk, 'use'), key_ops: ['verify'] }],
     ['with a certificate, which is not looked at', { ...rsa.jwk, x5c: ['AAAA'], x5t: 'AAAA' }],
-    ['with members that nobody knows', { ...ec.jwk, 'example.com/x': 1 }],
+    ['with unknown members', { ...ec.jwk, 'example.com/x': 1 }],
     ['with 3072 bits', makeSigner('RS256', 3072).jwk],
   ])('%s', (_, jwk) => {
     expect(usable(jwk)).toBe(1);
@@ -135,7 +135,7 @@ describe('a token’s key', () => {
     });
     expect(findIssuerKey(keys, rsa.kid, 'PS256')).toEqual({ kind: 'other_algorithm' });
     expect(findIssuerKey(keys, ed.kid, 'ES256')).toEqual({ kind: 'other_algorithm' });
-    expect(findIssuerKey(keys, 'nobody', 'RS256')).toEqual({ kind: 'unknown' });
+    expect(findIssuerKey(keys, 'unknown', 'RS256')).toEqual({ kind: 'unknown' });
   });
 
   it('is none of two with one name', () => {

@@ -208,7 +208,7 @@ const KEYS: readonly TokenCase[] = [
   withHeader('a kid that is a path', 'token_key_unknown', { kid: '../../../dev/null' }),
   withHeader('a kid of __proto__', 'token_key_unknown', { kid: '__proto__' }),
   withHeader('a kid with a space behind', 'token_key_unknown', { kid: 'a ' }),
-  withHeader('the kid of nobody', 'token_key_unknown', { kid: stranger.kid }),
+  withHeader('an unknown kid', 'token_key_unknown', { kid: stranger.kid }),
   { what: 'a stranger’s key', code: 'token_key_unknown', make: (w) => good(w, { signer: stranger }) },
   { what: 'a stranger’s P-256 key', code: 'token_key_unknown', make: (w) => good(w, { signer: strangerEc }) },
 ];

@@ -138,7 +138,7 @@ describe('a draft is invalid', () => {
     expect(issuer.requests.discovery).toBe(1);
   });
 
-  it('when nobody is there', async () => {
+  it('when the issuer is unreachable', async () => {
     const gone = await world.issuer();
     const coordinates = { issuer: gone.issuer, jwksUri: gone.jwksUri };
     await gone.close();

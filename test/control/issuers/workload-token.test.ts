@@ -88,7 +88,7 @@ describe('a cluster’s token is verified', () => {
     ['the type JWT', { header: { typ: 'JWT' } }],
     ['the type jwt', { header: { typ: 'jwt' } }],
     ['a thumbprint of a certificate', { header: { x5t: 'AAAA' } }],
-    ['members that nobody knows', { header: { 'example.com/x': 1 }, claims: { 'example.com/y': {} } }],
+    ['unknown members', { header: { 'example.com/x': 1 }, claims: { 'example.com/y': {} } }],
     ['no iat', { claims: { iat: undefined } }],
     ['no nbf', { claims: { nbf: undefined } }],
     ['no cluster claims', { claims: { 'kubernetes.io': undefined } }],

@@ -103,7 +103,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       expect(await readdir(folder)).toEqual(['bootstrap-token']);
     });
 
-    test('a file with another token is told and not touched', async () => {
+    test('reports a file with another token and does not touch it', async () => {
       await establishBootstrapToken(store, file(), false);
       await writeFile(file('other').path, `pgb_${'y'.repeat(43)}\n`, { mode: 0o600 });
       expect(await establishBootstrapToken(store, file('other'), false)).toBe('stale');
@@ -111,7 +111,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       await expectHeld(file());
     });
 
-    test('disabled it stays, until a start is told to reset it', async () => {
+    test('disabled it stays, until a start with --reset', async () => {
       await establishBootstrapToken(store, file(), false);
       await disableBootstrapToken(store, { actor: 'token:at_1', requestId: 'req_1' });
       expect(await establishBootstrapToken(store, file(), false)).toBe('disabled');
@@ -132,7 +132,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       await expectHeld(file());
     });
 
-    test('one master key seals the database; of first starts at the same time the others are told', async () => {
+    test('one master key seals the database; of first starts at the same time, the others fail', async () => {
       const files = Array.from({ length: 4 }, (_, i) => file(`key-${i}`));
       const results = await Promise.allSettled(files.map((one) => establishMasterKey(store, one)));
       const made = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []));

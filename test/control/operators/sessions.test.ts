@@ -121,7 +121,7 @@ describe('a session', () => {
     world.aheadMs = 0;
   });
 
-  test('that was left is over, for whoever has a copy of its token too', async () => {
+  test('that was ended is invalid, also for a copy of its token', async () => {
     await world.signIn(browser, 'ada');
     const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
     const left = await browser.visit(`${world.url}/auth/logout`, { method: 'POST' });
@@ -140,7 +140,7 @@ describe('a session', () => {
     expect((await sessionPage()).status).toBe(200);
   });
 
-  test('is told in the audit trail when it begins and ends, without its token', async () => {
+  test('is audited when it begins and ends, without its token', async () => {
     await world.signIn(browser, 'ada');
     const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
     await browser.visit(`${world.url}/auth/logout`, { method: 'POST' });

@@ -164,7 +164,7 @@ describe('a sign-in is refused, and no session begins', () => {
     await expectRefused(await visitAsProgram(browser, callback), 403, 'sign_in_refused', CODE);
   });
 
-  test('with a code of nobody', async () => {
+  test('with an unknown code', async () => {
     const callback = new URL(await world.callbackUrl(browser, 'ada'));
     callback.searchParams.set('code', 'not-a-code');
     await expectRefused(await visitAsProgram(browser, callback.href), 403, 'sign_in_refused', CODE);
@@ -186,7 +186,7 @@ describe('a sign-in is refused, and no session begins', () => {
     await expectRefused(page, 403, 'sign_in_refused', 'it answered access_denied');
   });
 
-  test('a person is told in a page, which holds no script and nothing of the query', async () => {
+  test('the user sees a page, which holds no script and nothing of the query', async () => {
     const page = await browser.visit(`${world.url}/auth/callback?state=x&error=%3Cscript%3E`);
     expect(page.status).toBe(400);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -197,7 +197,7 @@ describe('a sign-in is refused, and no session begins', () => {
 });
 
 describe('the provider', () => {
-  test('that does not answer is told apart from one that refuses', async () => {
+  test('that does not answer is distinguished from one that refuses', async () => {
     const begun = await browser.visit(`${world.url}/auth/login`);
     const callback = await world.throughProvider(browser, begun, 'ada');
     world.provider.isDown = true;
@@ -218,9 +218,9 @@ describe('the provider', () => {
     await browser.visit(callback.href);
     const log = world.log.join('');
     expect(log).toContain('/auth/callback');
-    const told = secrets.filter((secret) => secret.length > 20 && secret !== world.provider.issuer);
-    expect(told.length).toBeGreaterThan(4);
-    for (const secret of told) expect(log).not.toContain(secret);
+    const longSecrets = secrets.filter((secret) => secret.length > 20 && secret !== world.provider.issuer);
+    expect(longSecrets.length).toBeGreaterThan(4);
+    for (const secret of longSecrets) expect(log).not.toContain(secret);
   });
 });
 

@@ -64,7 +64,7 @@ describe('who asks', () => {
     });
   });
 
-  it('is nobody any more from the moment that it is detached', async () => {
+  it('is unknown from the moment that it is detached', async () => {
     expect(await bearer(target.token)).toBe(target.id);
     await detach(world, target.id);
     await expect(bearer(target.token)).rejects.toMatchObject({ code: 'authentication_required' });
@@ -272,7 +272,7 @@ describe('a target that is elsewhere', () => {
     expect(await shown()).toEqual({ state: 'current', behind_revisions: 0 });
   });
 
-  it('may be told by an acknowledgement as well, which then acknowledges nothing of ours', async () => {
+  it('may also come with an acknowledgement, which then acknowledges nothing of ours', async () => {
     await publish();
     await distribution.acknowledge(target.id, { revision: 9, head: OTHER_HEAD, outcome: 'accepted' });
     expect((await world.site()).floorRevision).toBe(9);

@@ -37,7 +37,7 @@ it('the first change goes out by itself, and those that come soon after share a 
   expect((await steps(2)).length).toBeLessThan(10);
 });
 
-it('is told of no change and finds it all the same', async () => {
+it('finds a change without a notification', async () => {
   const { clock } = world;
   await world.store.housekeep({ kind: 'site', siteId: SITE }, (tx) =>
     tx.changes.record(SITE, { kind: 'policy' }, clock.ms),
@@ -46,7 +46,7 @@ it('is told of no change and finds it all the same', async () => {
   expect((await steps(1)).map(({ kind }) => kind)).toEqual(['bundle']);
 });
 
-it('a fault is told and tried again, and what was published stays one chain', async () => {
+it('a fault is reported and retried, and what was published stays one chain', async () => {
   const housekeep = world.store.housekeep.bind(world.store);
   // The first locked transaction is the change itself; the next two are publications.
   let transactions = 0;

@@ -226,7 +226,7 @@ describe('profiles and grants', () => {
     expect(profiles[2]).toMatchObject({ body: 'unbound', blocked_by: expect.stringMatching(/no source/) });
   });
 
-  it('a workload is told those that it can use, in the shape of its contract', async () => {
+  it('a workload gets those that it can use, in the shape of its contract', async () => {
     const profiles = await world.read((tx) => enrolledProfiles(tx, SITE, 'billing'));
     expect(profiles.map(({ route_id }) => route_id)).toEqual(['orders-read']);
     for (const profile of profiles) expect(enrolledShape.Check(profile)).toBe(true);
@@ -240,7 +240,7 @@ describe('profiles and grants', () => {
       'orders-write write read inactive',
       'stock read write active',
     ]);
-    expect(await world.read((tx) => keyGrants(tx, { siteId: SITE, clientId: 'nobody' }))).toEqual([]);
+    expect(await world.read((tx) => keyGrants(tx, { siteId: SITE, clientId: 'unknown' }))).toEqual([]);
   });
 
   it('of a site come page by page, each once', async () => {

@@ -37,14 +37,14 @@ interface Verifier {
   readonly directory: string;
   readonly loader: BundleLoader;
   /** Events of the bundle loader. */
-  readonly told: string[];
+  readonly events: string[];
   stop(): Promise<void>;
 }
 
 async function startVerifier(target: TestTarget, directory?: string): Promise<Verifier> {
   const stateDirectory = directory ?? (await mkdtemp(join(tmpdir(), 'proofgate-target-')));
   if (directory === undefined) closing.push(() => rm(stateDirectory, { recursive: true }));
-  const told: string[] = [];
+  const events: string[] = [];
   const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
   const mark = new FileMark({ stateDirectory, authSite: SITE });
   const nowSeconds = () => world.clock.seconds;
@@ -57,10 +57,10 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
     mark,
     nowSeconds,
     listener: {
-      loaded: ({ revision }) => told.push(`loaded ${revision}`),
-      advanced: ({ revision }) => told.push(`advanced ${revision}`),
-      refused: ({ code }) => told.push(`refused ${code}`),
-      freshnessRefused: ({ code }) => told.push(`freshness refused ${code}`),
+      loaded: ({ revision }) => events.push(`loaded ${revision}`),
+      advanced: ({ revision }) => events.push(`advanced ${revision}`),
+      refused: ({ code }) => events.push(`refused ${code}`),
+      freshnessRefused: ({ code }) => events.push(`freshness refused ${code}`),
     },
   });
   await loader.start();
@@ -86,7 +86,7 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
     return stopped;
   };
   closing.push(stop);
-  return { directory: stateDirectory, loader, told, stop };
+  return { directory: stateDirectory, loader, events, stop };
 }
 
 const statusIn = ({ loader }: Verifier, keyId: string): string | undefined => {
@@ -109,7 +109,7 @@ it('a key, its revocation, a route: each comes to the verifier and is acknowledg
   await eventually(() => verifier.loader.snapshot?.routes.size === 1);
   await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
   expect(statusIn(verifier, key)).toBe('revoked');
-  expect(verifier.told.filter((event) => event.includes('refused'))).toEqual([]);
+  expect(verifier.events.filter((event) => event.includes('refused'))).toEqual([]);
   expect(control.faults).toEqual([]);
 });
 
@@ -134,7 +134,7 @@ it('freshness goes on while nothing changes, and stops at a change that cannot b
   await eventually(() => freshAsOf() === stuckSinceSeconds);
   expect(world.clock.seconds - freshAsOf()).toBe(60);
   // A revocation is still published.
-  expect(verifier.told.filter((event) => event.includes('refused'))).toEqual([]);
+  expect(verifier.events.filter((event) => event.includes('refused'))).toEqual([]);
 });
 
 it('a verifier that knew a later revision takes what a restored Control publishes above it', async () => {
@@ -149,17 +149,17 @@ it('a verifier that knew a later revision takes what a restored Control publishe
   const lost = [await world.addKey('billing'), await world.addKey('billing')];
   await eventually(() => lost.every((key) => statusIn(verifier, key) === 'active'));
   await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
-  const { revision: told } = await world.site();
+  const { revision: acknowledged } = await world.site();
   await verifier.stop();
   await control.close();
   await world.restore(backup);
-  expect((await world.site()).revision).toBeLessThan(told);
+  expect((await world.site()).revision).toBeLessThan(acknowledged);
   control = await ControlServer.start(world, control.port);
   const again = await startVerifier(target, verifier.directory);
-  expect(again.loader.position?.revision).toBe(told);
-  await eventually(() => (again.loader.position?.revision ?? 0) > told);
+  expect(again.loader.position?.revision).toBe(acknowledged);
+  await eventually(() => (again.loader.position?.revision ?? 0) > acknowledged);
   for (const key of lost) expect(statusIn(again, key)).toBeUndefined();
   expect(statusIn(again, persisted)).toBe('active');
-  await eventually(async () => (await ackedRevision(target)) > told);
-  expect(again.told.filter((event) => event.includes('refused'))).toEqual([]);
+  await eventually(async () => (await ackedRevision(target)) > acknowledged);
+  expect(again.events.filter((event) => event.includes('refused'))).toEqual([]);
 });

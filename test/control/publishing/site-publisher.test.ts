@@ -210,7 +210,7 @@ describe('freshness', () => {
 });
 
 describe('two that believe to lead', () => {
-  it('make one chain, whoever comes first', async () => {
+  it('make one chain, in any order', async () => {
     const [first, second] = [newPublisher(), newPublisher()];
     const follower = new Follower(world);
     await world.putClient('billing');

@@ -101,7 +101,7 @@ describe('challenges', () => {
   });
 });
 
-it('a master key is named without being told, and printed nowhere', () => {
+it('a master key is named without being shown, and printed nowhere', () => {
   expect(new MasterKey(Buffer.from(bytes)).id).toBe(key.id);
   expect(new MasterKey(MasterKey.random()).id).not.toBe(key.id);
   const lines: string[] = [];

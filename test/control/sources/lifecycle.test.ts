@@ -209,7 +209,7 @@ describe('Trust Anchor Sources', () => {
     await lost.activation.settled();
   });
 
-  test('whoever leads makes it again without being asked', async () => {
+  test('the leader makes it again by itself', async () => {
     const name = await world.validated();
     world.issuer.setFault('discovery', { kind: 'delay', delayMs: 1_000 });
     await world.sources.activation.activate(name, world.scope, BY);
@@ -253,7 +253,7 @@ describe('Trust Anchor Sources', () => {
     const taken = names.filter((_, index) => outcomes[index] === 'not refused');
     const [first] = taken;
     const waiting = names.find((_, index) => outcomes[index] !== 'not refused');
-    if (first === undefined || waiting === undefined) throw new Error('nobody has a slot');
+    if (first === undefined || waiting === undefined) throw new Error('no source has a slot');
     await world.acknowledge(first);
     await world.sources.lifecycle.suspend(first, BY);
     expect(await refusalOf(world.activate(waiting))).toBe('source_capacity_exhausted');

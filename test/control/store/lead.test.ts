@@ -56,7 +56,7 @@ async function nextLeader(...before: readonly string[]): Promise<string> {
     )?.instance;
     return entries.filter(({ instance, event }) => instance === found && event === 'leads').length > 20;
   }, WAIT_MS);
-  if (found === undefined) throw new Error('nobody leads');
+  if (found === undefined) throw new Error('no instance leads');
   return found;
 }
 

@@ -112,7 +112,7 @@ describe.each(databaseKinds())('$name', (database) => {
       await expect(inUse).rejects.toMatchObject({ name: 'ConstraintError', kind: 'reference' });
     });
 
-    it('that nobody foresaw keep their code and nothing of their values', async () => {
+    it('that are unexpected keep their code and nothing of their values', async () => {
       const bad = { ...siteRow(ground.fleetId, 'x'), displayName: null as unknown as string };
       const failing = store.housekeep(INSTALLATION, (tx) =>
         tx.sites.add({ ...bad, trustDomain: 'confidential.example' }),
@@ -246,7 +246,7 @@ describe.each(databaseKinds())('$name', (database) => {
   });
 
   describe('notices', () => {
-    it('are told once, after the commit, and never when there is none', async () => {
+    it('are notified once, after the commit, and never when there is none', async () => {
       const { siteId } = await addGround(store);
       const heard: Notice[] = [];
       let committed = false;
@@ -408,7 +408,7 @@ describe.each(databaseKinds())('$name', (database) => {
         if (runs === 1) throw new Error('failed');
         if (runs === 2) return;
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
-        throw new Error('told to stop');
+        throw new Error('stopped by the test');
       });
       await waitUntil(() => runs === 3);
       await stop();

@@ -9,7 +9,7 @@ const USUAL =
   /^(?:docker|podman|buildah|istioctl|egctl|argocd|flux|kind|k3d|minikube|kustomize|oras|crane|skopeo|cosign|node|npx|npm|yarn|pnpm|go|git|python3?|pip|psql|pg_dump|pg_restore|redis-cli|redis-server|systemctl|curl|wget|openssl|ssh|jq|yq|apt-get)$/;
 
 /** Log texts that look like a command of ours. */
-const NO_COMMAND = /^bundle (?:carried on|updated|loaded|refused:|rejected:)$/;
+const NO_COMMAND = /^bundle (?:updated|loaded|refused:|rejected:)$/;
 
 const OPERAND_OR_FLAG = /(?:^|\s)\[?(?:[A-Z][A-Z_]+\b|--?[a-z])/;
 

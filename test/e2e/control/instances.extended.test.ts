@@ -206,7 +206,7 @@ describe('one instance', () => {
     'killed: another publishes, keeps fresh, and continues the chain',
     async () => {
       const leader = instances.find((each) => publishedBy(each) > 0);
-      if (leader === undefined) throw new Error('nobody publishes');
+      if (leader === undefined) throw new Error('no instance publishes');
       const [first] = instances;
       if (leader === first) await stage.stopControl('SIGKILL');
       else {
@@ -216,7 +216,7 @@ describe('one instance', () => {
       const survivors = living();
       expect(survivors).toHaveLength(INSTANCES - 1);
       const [one, other] = survivors;
-      if (one === undefined || other === undefined) throw new Error('nobody is left');
+      if (one === undefined || other === undefined) throw new Error('no instance is left');
       const freshBefore = other.follower.loader.snapshot?.freshAsOfSeconds ?? 0;
       const keyId = await enroll(one, other);
       for (const each of survivors) await seen(keyId, each);

@@ -103,7 +103,7 @@ describe('a key', () => {
 });
 
 describe('enrolling again', () => {
-  it('does nothing while the key is current, and makes another key ID when told to', async () => {
+  it('does nothing while the key is current, and makes another key ID on request', async () => {
     const first = await stage.enroll('billing');
     const before = await keyCount();
     const second = await stage.enroll('billing', { keyFile: first.keyFile, reuse: true });
@@ -204,7 +204,7 @@ describe('the source', () => {
 });
 
 describe('propagation', () => {
-  it('is told by readiness: each condition, and all of them in the end', async () => {
+  it('is reported by readiness: each condition, and all of them in the end', async () => {
     const { keyFile, keyId } = await stage.enroll('billing');
     const ready = await waitFor('the key to be ready', 15_000, async () => {
       const readiness = await stage.ctl('get', 'readiness', keyId);

@@ -178,7 +178,7 @@ describe.each(FAULTS)('%s', (fault) => {
   });
 });
 
-it('nobody decided anything else', () => {
+it('no other decision was made', () => {
   expect(decisionFaults).toEqual([]);
   expect(keys).toHaveLength(runs.length);
   expect(enrollments).toHaveLength(runs.length);

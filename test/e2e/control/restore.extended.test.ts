@@ -112,7 +112,7 @@ describe.each([
   let revokedLater: EnrolledKey;
   let enrolledLater: EnrolledKey;
   /** The last revision that the verifier had loaded and acknowledged when Control was lost. */
-  let toldRevision = 0;
+  let acknowledgedBefore = 0;
 
   beforeAll(async () => {
     opened = await open();
@@ -125,7 +125,7 @@ describe.each([
     await stage.ctl('revoke', revokedLater.keyId);
     await gateway.awaitOutcome(enrolledLater.keyFile, ALLOWED);
     await gateway.awaitOutcome(revokedLater.keyFile, REVOKED);
-    toldRevision = await waitFor('an acknowledgement', 15_000, acknowledgedRevision);
+    acknowledgedBefore = await waitFor('an acknowledgement', 15_000, acknowledgedRevision);
     await stage.stopControl('SIGKILL');
     await opened.backups.bringBack(stage);
     await stage.startControl();
@@ -148,9 +148,9 @@ describe.each([
     async () => {
       const revision = await waitFor('the verifier to move on', 30_000, async () => {
         const now = await gateway.revision();
-        return now > toldRevision ? now : undefined;
+        return now > acknowledgedBefore ? now : undefined;
       });
-      expect(revision).toBeGreaterThan(toldRevision);
+      expect(revision).toBeGreaterThan(acknowledgedBefore);
       await waitFor('an acknowledgement', 15_000, acknowledgedRevision);
       const { items } = await stage.ctl('get', 'audit');
       const kinds = (Array.isArray(items) ? items : []).map(({ kind }: JsonObject) => kind);
@@ -183,7 +183,7 @@ describe.each([
   );
 
   it(
-    'a workload whose key is gone is told so, and enrolls anew',
+    'a workload whose key is gone learns so, and enrolls anew',
     async () => {
       const { keyFile } = enrolledLater;
       const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);

@@ -240,7 +240,7 @@ describe.each([
   });
 
   it(
-    'stands in no answer to whoever may read everything, audit events included',
+    'is in no answer to an operator who may read everything, audit events included',
     async () => {
       const crawled = await crawlApi(stage.controlUrl, bearerTokens[0] ?? '');
       const read = new Set(crawled.filter(({ status }) => status === 200).map(({ template }) => template));

@@ -54,7 +54,7 @@ function expectRefused(campaign: Campaign): void {
 }
 
 /** The gaps count every denial for that reason, and at most those requests besides that got no answer. */
-function expectGapsTold(campaign: Campaign, trail: string): void {
+function expectGapsReported(campaign: Campaign, trail: string): void {
   const { lost } = readTrailOf(trail);
   const notRecorded = campaign.all().get(NOT_RECORDED) ?? 0;
   expect(lost).toBeGreaterThanOrEqual(notRecorded);
@@ -90,7 +90,7 @@ const disk = mountSmallDisk(64 + 2 * OTHER_REQUESTS, 'a full disk under --audit 
     });
     await campaign.send(64);
     campaign.failing();
-    await campaign.sendUntilTold(NOT_RECORDED, OTHER_REQUESTS);
+    await campaign.sendUntilReported(NOT_RECORDED, OTHER_REQUESTS);
     expectRefused(campaign);
     await expectNotReady(verifier, campaign, 'enospc');
     const before = readFileSync(auditFile, 'utf8');
@@ -103,14 +103,14 @@ const disk = mountSmallDisk(64 + 2 * OTHER_REQUESTS, 'a full disk under --audit 
     const after = readFileSync(auditFile, 'utf8');
     expect(after.startsWith(before)).toBe(true);
     expectRecorded(campaign, after);
-    expectGapsTold(campaign, after);
+    expectGapsReported(campaign, after);
     tell('the disk is full', campaign);
   },
   CAMPAIGN_TIMEOUT_MS,
 );
 
 it(
-  'a FIFO that nobody reads any more',
+  'a FIFO without a reader',
   async () => {
     const fifo = join(stage.site.directory, 'audit.fifo');
     execFileSync('mkfifo', [fifo]);
@@ -124,7 +124,7 @@ it(
     });
     await campaign.send(64);
     campaign.failing();
-    await campaign.sendUntilTold(NOT_RECORDED, OTHER_REQUESTS);
+    await campaign.sendUntilReported(NOT_RECORDED, OTHER_REQUESTS);
     expectRefused(campaign);
     await expectNotReady(verifier, campaign, 'eagain');
     reader.resume();
@@ -135,8 +135,8 @@ it(
     await verifier.stop();
     await reader.ended;
     expectRecorded(campaign, reader.text);
-    expectGapsTold(campaign, reader.text);
-    tell('a FIFO that nobody reads', campaign);
+    expectGapsReported(campaign, reader.text);
+    tell('a FIFO without a reader', campaign);
   },
   CAMPAIGN_TIMEOUT_MS,
 );

@@ -39,7 +39,7 @@ export interface Campaign {
   /** Sends them and comes back when all are answered. */
   send(count: number): Promise<void>;
   /** Sends until so many that met the fault had this outcome: on a machine that is busy testing, Envoy does not wait for each. */
-  sendUntilTold(outcome: string, count: number): Promise<void>;
+  sendUntilReported(outcome: string, count: number): Promise<void>;
   /** Requests from now on count as sent during the fault, until {@link healed}. */
   failing(): void;
   healed(): void;
@@ -87,11 +87,11 @@ export async function startCampaign(site: Site, verifier: VerifierProcess): Prom
   return {
     gateways,
     send,
-    async sendUntilTold(outcome, total) {
+    async sendUntilReported(outcome, total) {
       const deadlineMs = performance.now() + CAMPAIGN_TIMEOUT_MS / 2;
       const missing = () => total - (duringFault().get(outcome) ?? 0);
       while (missing() > 0) {
-        if (performance.now() > deadlineMs) throw new Error(`only told: ${describe(duringFault())}`);
+        if (performance.now() > deadlineMs) throw new Error(`only seen: ${describe(duringFault())}`);
         await send(missing());
       }
     },

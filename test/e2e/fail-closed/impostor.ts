@@ -16,7 +16,7 @@ import type { FailedCheck } from '../harness/failed-check.ts';
 interface Rubbish {
   readonly name: string;
   /** The failure that callers see. Default `no_answer`. */
-  readonly told?: FailedCheck;
+  readonly failure?: FailedCheck;
 }
 
 interface RawRubbish extends Rubbish {
@@ -83,11 +83,11 @@ const raw = (name: string, onConnection: RawRubbish['onConnection']): RawRubbish
   name,
   onConnection,
 });
-const stream = (name: string, onStream: StreamRubbish['onStream'], told?: FailedCheck): StreamRubbish => ({
+const stream = (name: string, onStream: StreamRubbish['onStream'], failure?: FailedCheck): StreamRubbish => ({
   kind: 'stream',
   name,
   onStream,
-  ...(told === undefined ? {} : { told }),
+  ...(failure === undefined ? {} : { failure }),
 });
 
 const OK = { 'grpc-status': '0' };

@@ -92,7 +92,7 @@ it.each(Object.entries(FAULTS))(
     await fault.begin(redis.server, command);
     await underWay;
     campaign.failing();
-    await campaign.sendUntilTold(STORE, OTHER_REQUESTS);
+    await campaign.sendUntilReported(STORE, OTHER_REQUESTS);
     const outcomes = campaign.duringFault();
     expect([...outcomes.keys()].filter((outcome) => !MAY_BE.test(outcome))).toEqual([]);
     await fault.end(redis.server, command);

@@ -126,21 +126,21 @@ it(
     verifier.signal('SIGKILL');
     await verifier.exited;
     campaign.failing();
-    let told = campaign.duringFault();
+    let outcomesBefore = campaign.duringFault();
     for (const rubbish of RUBBISH) {
       const impostor = await startImpostor(pathOf(verifier), rubbish);
       stage.onEnd(impostor.stop);
       await campaign.send(Math.ceil(SIDECAR_REQUESTS / RUBBISH.length));
       await impostor.stop();
       const now = campaign.duringFault();
-      const grown = [...now].filter(([outcome, times]) => times !== (told.get(outcome) ?? 0));
-      const expected = `verifier_unavailable/${rubbish.told ?? 'no_answer'}`;
+      const grown = [...now].filter(([outcome, times]) => times !== (outcomesBefore.get(outcome) ?? 0));
+      const expected = `verifier_unavailable/${rubbish.failure ?? 'no_answer'}`;
       // A connection to the previous impostor may still be in use for a moment.
       expect([rubbish.name, grown.map(([outcome]) => outcome)]).toEqual([
         rubbish.name,
-        rubbish.told === undefined ? [NO_ANSWER] : expect.arrayContaining([expected]),
+        rubbish.failure === undefined ? [NO_ANSWER] : expect.arrayContaining([expected]),
       ]);
-      told = now;
+      outcomesBefore = now;
     }
     campaign.reckon();
     await successor(verifier);

@@ -112,7 +112,7 @@ describeChart('Envoy, configured by', () => {
   const all = envoyVersions.flatMap((version) => CASES.map((one) => ({ ...one, version })));
 
   it.each(all)(
-    '$name, $version: asks about every request, and lets none through when nobody answers',
+    '$name, $version: asks about every request, and allows none without an answer',
     async (one) => {
       const { isMutual = false, listen, scheme, text, version } = one;
       const verifier = await startVerifier(site, {

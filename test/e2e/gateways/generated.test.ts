@@ -160,7 +160,7 @@ it.each(CASES)('$dump: the linter would find what a patch that was not applied l
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it.each(CASES)(
-    '$dump: asks about every request, and lets none through when nobody answers',
+    '$dump: asks about every request, and allows none without an answer',
     async (one) => {
       const { isMutual = false, listen, scheme } = one;
       const { ca, server } = towardsVerifier;

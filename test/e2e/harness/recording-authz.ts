@@ -95,7 +95,7 @@ export async function startRecordingAuthz(): Promise<RecordingAuthz> {
       respond: (error: Partial<ServiceError> | null, answer?: unknown) => void,
     ) => {
       checks.push(call.request);
-      if (behaviour === 'fault') respond({ code: status.INTERNAL, details: 'told to fail' });
+      if (behaviour === 'fault') respond({ code: status.INTERNAL, details: 'fault requested' });
       else if (behaviour !== 'silence') respond(null, withDecisionId(behaviour));
     },
   });

@@ -74,10 +74,10 @@ export async function standStill(stage: PauseStage, { isAcknowledged, isLong }: 
     // The primary finds these when it resumes, before it notices that it is isolated.
     const accepted = campaign.latest(ACCEPTED_BY_OTHERS);
     const presented = accepted.map((proof) => campaign.presentOne(proof, paused.target));
-    const told = tellNaive({ naive, tag, promoted, client }, accepted);
+    const naivePresented = tellNaive({ naive, tag, promoted, client }, accepted);
     primary.server.thaw();
     process.kill(paused.pid, 'SIGCONT');
-    await Promise.all([...presented, told, presentWhileAlone(campaign)]);
+    await Promise.all([...presented, naivePresented, presentWhileAlone(campaign)]);
   } finally {
     primary.server.thaw();
     process.kill(paused.pid, 'SIGCONT');

@@ -90,12 +90,12 @@ async function rollUnderLoad({ bringIn, takeOut }: Roll, rolls = ROLLS): Promise
   process.stdout.write(
     `${rolls} rolls: ${load.sent} requests, ${load.refused.length} refused, ${replays} replays refused\n`,
   );
-  expect({ refused: load.refused, told: toldOf(load) }).toEqual({ refused: [], told: [] });
+  expect({ refused: load.refused, logged: serverErrorLines(load) }).toEqual({ refused: [], logged: [] });
   expect(replays).toBeGreaterThan(rolls * REQUESTS_BETWEEN);
 }
 
 /** Envoy's log about good requests that were denied. */
-function toldOf({ refused }: SteadyLoad): readonly string[] {
+function serverErrorLines({ refused }: SteadyLoad): readonly string[] {
   return refused.length === 0 ? [] : stage.envoy.accessLog.filter((line) => JSON.parse(line).status >= 500);
 }
 

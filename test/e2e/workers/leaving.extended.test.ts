@@ -127,7 +127,7 @@ describe.each([1, 3])('%i process(es)', (count) => {
   );
 
   it(
-    'say no to whoever asks for their health, answer on, and end at once at the second signal',
+    'report not serving, answer pending Checks, and end at once at the second signal',
     async () => {
       const workers = await start(count, ['--drain-delay', '1h']);
       const pids = workers.workerPids();

@@ -116,8 +116,8 @@ describe('one address, several processes', () => {
   it('each says once that it listens, the primary where', async () => {
     const said = workers.service.stderrLines.map((line) => JSON.parse(line));
     const started = said.filter(({ msg }) => /^(?:worker )?listening$/.test(msg));
-    const told = started.map(({ admin_listen, msg, worker }) => [msg, worker, typeof admin_listen]);
-    expect(told.toSorted()).toEqual([
+    const lines = started.map(({ admin_listen, msg, worker }) => [msg, worker, typeof admin_listen]);
+    expect(lines.toSorted()).toEqual([
       ['listening', undefined, 'string'],
       ['worker listening', 1, 'undefined'],
       ['worker listening', 2, 'undefined'],

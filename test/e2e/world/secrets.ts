@@ -10,7 +10,7 @@ export class Secrets {
 
   /** @param what names the secret in a finding, without giving it away */
   add(what: string, text: string): void {
-    if (text.length < PREFIX_CHARACTERS) throw new Error(`${what} is too short to be told from other text`);
+    if (text.length < PREFIX_CHARACTERS) throw new Error(`${what} is too short to tell from other text`);
     const prefix = text.slice(0, PREFIX_CHARACTERS);
     const texts = this.#byPrefix.get(prefix) ?? new Map<string, string>();
     this.#byPrefix.set(prefix, texts.set(text, what));

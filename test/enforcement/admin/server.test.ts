@@ -122,7 +122,7 @@ describe('anything else', () => {
 });
 
 describe('its address', () => {
-  it('is told with the real port, IPv6 in brackets', async () => {
+  it('is reported with the real port, IPv6 in brackets', async () => {
     expect((await open()).address).toMatch(/^127\.0\.0\.1:[1-9]\d*$/);
     const six = await open({ host: '::1' });
     expect(six.address).toMatch(/^\[::1\]:[1-9]\d*$/);

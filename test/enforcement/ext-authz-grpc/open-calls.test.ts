@@ -171,7 +171,7 @@ describe('a request that stays incomplete', () => {
     expect(await checked(newSession(extAuthz))).toBe('allowed');
   });
 
-  it('is let go of when its deadline has passed, though its client goes on', async () => {
+  it('is ended when its deadline has passed, though its client goes on', async () => {
     const extAuthz = await open();
     const before = await handled('DEADLINE_EXCEEDED');
     const stream = begin(newSession(extAuthz), CHECK_PATH, '50m');
@@ -366,13 +366,13 @@ describe('who has gone', () => {
 describe('a traced Check', () => {
   it('has the trace of the call first, then that of the request', async () => {
     const begun: (readonly (string | undefined)[])[] = [];
-    const told: string[] = [];
+    const observed: string[] = [];
     const tracer: DecisionTracer = {
       begin: (...parents) => {
         begun.push(parents);
         return {
-          stepTook: (step) => told.push(step),
-          decided: ({ outcome, routeId }) => told.push(`${outcome} ${routeId}`),
+          stepTook: (step) => observed.push(step),
+          decided: ({ outcome, routeId }) => observed.push(`${outcome} ${routeId}`),
         };
       },
       close: async () => undefined,
@@ -395,7 +395,7 @@ describe('a traced Check', () => {
       [undefined, 'of the request'],
       [undefined, undefined],
     ]);
-    expect(told.slice(0, 3)).toEqual(['pipeline', 'replay', 'allowed everything']);
+    expect(observed.slice(0, 3)).toEqual(['pipeline', 'replay', 'allowed everything']);
   });
 
   it('is recorded with the trace of the call where the request has none', async () => {
@@ -440,9 +440,9 @@ it('health tells who watches only of changes', async () => {
   const seen: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => seen.push(chunk));
   stream.end(framed(Buffer.alloc(0)));
-  const told = () => Buffer.concat(seen).toString('hex');
+  const received = () => Buffer.concat(seen).toString('hex');
   const [notServing, serving] = [framed(Buffer.from([8, 2])), framed(Buffer.from([8, 1]))];
-  const until = (text: string) => waitFor(text, WAIT_MS, () => (told() === text ? true : undefined));
+  const until = (text: string) => waitFor(text, WAIT_MS, () => (received() === text ? true : undefined));
   await until(notServing.toString('hex'));
   for (const isServing of [false, true, true, true, false]) extAuthz.setServing(isServing);
   await until(Buffer.concat([notServing, serving, notServing]).toString('hex'));

@@ -197,14 +197,17 @@ describe('health and reflection', () => {
   const SERVING = Buffer.from([0x08, 1]);
   const NOT_SERVING = Buffer.from([0x08, 2]);
 
-  it.each(['', 'envoy.service.auth.v3.Authorization'])('says of %j what it was told', async (service) => {
-    const { client, extAuthz } = await stand();
-    expect(await client.call(HEALTH, asked(service))).toEqual(NOT_SERVING);
-    extAuthz.setServing(true);
-    expect(await client.call(HEALTH, asked(service))).toEqual(SERVING);
-    extAuthz.setServing(false);
-    expect(await client.call(HEALTH, asked(service))).toEqual(NOT_SERVING);
-  });
+  it.each(['', 'envoy.service.auth.v3.Authorization'])(
+    'reports for %j the configured status',
+    async (service) => {
+      const { client, extAuthz } = await stand();
+      expect(await client.call(HEALTH, asked(service))).toEqual(NOT_SERVING);
+      extAuthz.setServing(true);
+      expect(await client.call(HEALTH, asked(service))).toEqual(SERVING);
+      extAuthz.setServing(false);
+      expect(await client.call(HEALTH, asked(service))).toEqual(NOT_SERVING);
+    },
+  );
 
   it('knows no other service', async () => {
     const { client } = await stand();

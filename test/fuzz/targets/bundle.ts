@@ -1,7 +1,7 @@
 /**
  * Fuzzes signed documents of a bundle. `d…`: bytes as a file or the network gives them, opened as each kind of document; no
  * unsigned document opens. The other inputs are payloads signed with the pinned key: `b…` a bundle, which is compiled, `s…` a
- * delta, which is applied, `f…` a freshness statement, `y…` a bundle as a person writes it. Whoever signs them, the result is a
+ * delta, which is applied, `f…` a freshness statement, `y…` a bundle as a person writes it. Signed or not, the result is a
  * snapshot or a BundleError.
  */
 import { hash } from 'node:crypto';

@@ -64,7 +64,7 @@ func meshOf(t *testing.T, values string) *meshconfig.MeshConfig {
 	return config
 }
 
-// Of those clusters whose endpoints an Envoy is told apart from them.
+// Of those clusters whose endpoints an Envoy is configured separately from them.
 func endpointsOf(generator *core.ConfigGenTest, proxy *model.Proxy, clusters []*clusterv3.Cluster) []*endpointv3.ClusterLoadAssignment {
 	var assignments []*endpointv3.ClusterLoadAssignment
 	for _, one := range clusters {

@@ -102,7 +102,7 @@ it('enrolls, answers probes, renews with the next token, and ends at once', asyn
     expect(said).not.toContain(secret);
 }, 60_000);
 
-it('told [::] answers on every address, also of a machine that has no IPv6', async () => {
+it('with [::] it answers on every address, also of a machine that has no IPv6', async () => {
   await start();
   const everywhere = args().map((arg) => (arg === '127.0.0.1:0' ? '[::]:0' : arg));
   const dual = [process.execPath, LAUNCHER];

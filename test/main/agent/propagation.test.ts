@@ -65,7 +65,7 @@ describe('propagation', () => {
 });
 
 describe('revocation', () => {
-  it('is noticed, told, and answered with a new key', async () => {
+  it('is noticed, reported, and answered with a new key', async () => {
     await startEnrolled();
     const derivedKey = { condition: 'derived_key', state: 'revoked', satisfied: false };
     stand.control.readiness = { ready: false, conditions: [derivedKey] };

@@ -104,7 +104,7 @@ async function bundleOf(targetToken: string, atLeast: number): Promise<Followed>
   });
 }
 
-it('leads from an issuer to a key that targets are told of', async () => {
+it('leads from an issuer to a key that targets receive', async () => {
   const target = await post(`/v1/sites/${SITE}/targets`, { name: 'gateway' });
   expect(target).toMatchObject({ status: 201 });
   const before = await bundleOf(String(target.body.token), 1);

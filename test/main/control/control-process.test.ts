@@ -86,20 +86,20 @@ describe('from nothing', () => {
     const masterKey = (await readFile(join(data, 'master-key'), 'utf8')).trim();
     await makeSite(program, token);
     const metrics = (await httpGet(`${program.adminUrl}/metrics`)).text;
-    const { body } = await program.call({ path: '/v1/audit-events?limit=200', token });
+    const { body } = await program.call({ path: '/v1/audit-output?limit=200', token });
     await stop(program);
-    const told = [
+    const output = [
       ...program.child.stderrLines,
       ...program.child.stdoutLines,
       metrics,
       JSON.stringify(body),
     ].join('\n');
-    expect(told).toContain('/v1/fleets/:fleet_id/sites');
-    expect(told).not.toContain(token);
-    expect(told).not.toContain(masterKey);
+    expect(output).toContain('/v1/fleets/:fleet_id/sites');
+    expect(output).not.toContain(token);
+    expect(output).not.toContain(masterKey);
   });
 
-  it('refuses whoever has no token, and one that is nearly right', async () => {
+  it('refuses a request without a token, and one that is nearly right', async () => {
     const program = await start();
     const token = await readBootstrapToken(data);
     const nearly = `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`;
@@ -228,7 +228,7 @@ describe('the database', () => {
     await expectStartError([], 'database_unavailable', 5);
   });
 
-  it('of a newer version is told from one that cannot be reached', async () => {
+  it('of a newer version is distinguished from one that cannot be reached', async () => {
     await stop(await start());
     const database = new LibsqlDatabase(join(data, 'control.sqlite'));
     database.exec("insert into kysely_migration (name, timestamp) values ('9999-more', '2030-01-01')");
@@ -236,7 +236,7 @@ describe('the database', () => {
     await expectStartError([], 'database_newer', 2);
   });
 
-  it('that cannot be reached is told without its password, from flag and file', async () => {
+  it('that cannot be reached is reported without its password, from flag and file', async () => {
     const port = await freePort();
     const url = `postgres://proofgate:hunter2-secret@127.0.0.1:${port}/control`;
     const file = join(folder, 'database-url');
@@ -269,7 +269,7 @@ describe('addresses', () => {
 });
 
 describe('operators', () => {
-  it('an identity provider that does not answer is told at the start, and keeps nobody with a token out', async () => {
+  it('an identity provider that does not answer is reported at the start, and tokens still work', async () => {
     const issuer = `https://127.0.0.1:${await freePort()}`;
     const program = await start({ flags: ['--oidc-issuer', issuer, '--oidc-client-id', 'proofgate'] });
     await program.child.waitForLine(/"event":"identity_provider"/);
@@ -291,7 +291,7 @@ describe('operators', () => {
 });
 
 describe('behind a proxy', () => {
-  it('serves plain HTTP when told so, under its public URLs, and believes that proxy alone about addresses', async () => {
+  it('serves plain HTTP when configured so, under its public URLs, and takes addresses from the configured proxy only', async () => {
     const proxied = ['--allow-plain-http', '--public-url', 'https://control.shop.example/proofgate/'];
     const program = await start({ flags: [...proxied, '--trusted-proxy', '127.0.0.0/8'] });
     const headers = { 'x-forwarded-for': '203.0.113.7' };

@@ -105,7 +105,7 @@ function openChannel() {
   return { departure: new WorkerChannel(end).departure, tell };
 }
 
-it('asked to end while it starts, it opens nothing, and waits for nobody', async () => {
+it('asked to end while it starts, it opens nothing, and does not wait', async () => {
   const stop = new AbortController();
   const departure = departBySignal(stop.signal, HOUR_MS);
   await runVerifier(settings, context, roleWith(departure, { atStart: () => stop.abort() }));
@@ -121,20 +121,20 @@ it('collects for the start alone, before anybody can ask, where that gives memor
   expect(collections.filter((atMs) => atMs >= openedMs)).toEqual([]);
 });
 
-it('a worker that is told to close does so without a delay, whatever the settings say', async () => {
+it('a worker that is asked to close does so without a delay, whatever the settings say', async () => {
   const patient = { ...settings, drainDelayMs: HOUR_MS };
   const { departure, tell } = openChannel();
   await runVerifier(patient, context, roleWith(departure, { onceOpen: () => tell('close') }));
   expect(events).toEqual(['listeners opened', 'said so']);
 });
 
-it('a worker that is told to close while it starts opens nothing', async () => {
+it('a worker that is asked to close while it starts opens nothing', async () => {
   const { departure, tell } = openChannel();
   await runVerifier(settings, context, roleWith(departure, { atStart: () => tell('close') }));
   expect(events).toEqual([]);
 });
 
-it('a worker that is told to leave while it starts stands in for another until it is told to close', async () => {
+it('a worker that is asked to leave while it starts stands in for another until it is asked to close', async () => {
   const { departure, tell } = openChannel();
   const moments = { atStart: () => tell('leave'), onceOpen: () => tell('close') };
   await runVerifier(settings, context, roleWith(departure, moments));

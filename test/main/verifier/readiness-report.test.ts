@@ -37,10 +37,10 @@ function after(problem: string | undefined, warning?: string): readonly (readonl
   checks = [{ name: 'replay_store', problem, warning }];
   lines = [];
   jest.advanceTimersByTime(1000);
-  return told();
+  return logged();
 }
 
-function told(): readonly (readonly string[])[] {
+function logged(): readonly (readonly string[])[] {
   return lines.map((line) => {
     const { check, level, msg } = JSON.parse(line);
     return [level, check, msg];
@@ -63,7 +63,7 @@ it('has a warning when it begins, when it becomes another, and when it is over',
 
 it('has a problem at once, and what becomes of it', () => {
   start([{ name: 'bundle', problem: 'none' }]);
-  expect([isServing, told()]).toEqual([false, [['warn', 'bundle', 'not ready: none']]]);
+  expect([isServing, logged()]).toEqual([false, [['warn', 'bundle', 'not ready: none']]]);
   expect(after('Redis is away')).toEqual([['warn', 'replay_store', 'not ready: Redis is away']]);
   expect(after(undefined, 'Redis is away')).toEqual([
     ['warn', 'replay_store', 'ready, with a warning: Redis is away'],
@@ -82,10 +82,10 @@ it('leaves out a warning that is over by the next look', () => {
     checks = [{ name: 'freshness', problem: undefined }];
     jest.advanceTimersByTime(200);
   }
-  expect(told()).toEqual([]);
+  expect(logged()).toEqual([]);
   checks = warned;
   jest.advanceTimersByTime(400);
-  expect(told()).toEqual([['warn', 'freshness', 'ready, with a warning: other_revision']]);
+  expect(logged()).toEqual([['warn', 'freshness', 'ready, with a warning: other_revision']]);
 });
 
 it('says no at once when the verifier leaves, and goes on to say what becomes of the rest', () => {

@@ -70,7 +70,7 @@ it('lines of several never mix, and one without an end is ended', async () => {
   ]);
 });
 
-it('while nobody reads, workers are not read either', async () => {
+it('while no one reads, workers are not read either', async () => {
   const from = new PassThrough({ highWaterMark: 1 });
   const out = new PassThrough({ highWaterMark: 1 });
   relayLines(from, out);

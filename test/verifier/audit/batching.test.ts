@@ -124,7 +124,7 @@ describe('events', () => {
 });
 
 describe('a transport that fails', () => {
-  it('is given the same batch until it delivers, and what it said is told', async () => {
+  it('is given the same batch until it delivers, and its message is reported', async () => {
     const failed: Delivery = { kind: 'failed', code: 'http_503' };
     const { transport, observer, sink } = open([failed, { kind: 'failed', code: 'econnreset' }], {
       intervalMs: SELDOM_MS,

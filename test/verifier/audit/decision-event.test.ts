@@ -143,7 +143,7 @@ describe('an event', () => {
     [trace, traced],
     [traceOfCheck, {}],
     [traceOfCheck, { received: withTraceparent('x') }],
-  ])('has the trace %s: of the request, or else of whoever asks', (traceId, edits: RequestEdits) => {
+  ])('has the trace %s: of the request, or else of the caller', (traceId, edits: RequestEdits) => {
     const call: CallContext = {
       waitedTooLong: false,
       trace: undefined,

@@ -33,7 +33,7 @@ function openFifo() {
   return { reader, writer: kept(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)) };
 }
 
-const batchOf = (text: string): LineBatch => ({ bytes: Buffer.from(text), events: 1, lostTold: 0 });
+const batchOf = (text: string): LineBatch => ({ bytes: Buffer.from(text), events: 1, reportedLost: 0 });
 /** More than a pipe holds. */
 const LONG_LINE = `${'x'.repeat(200_000)}\n`;
 
@@ -87,7 +87,7 @@ describe('a file', () => {
     expect([destination.followed, failures]).toEqual([[true], []]);
   });
 
-  it('that cannot be opened anew is told of, and the old one written to', async () => {
+  it('that cannot be opened anew is reported, and the old one written to', async () => {
     const file = openFile();
     const destination = new ScriptedDestination(file.descriptor);
     const { transport, failures } = transportTo(destination);

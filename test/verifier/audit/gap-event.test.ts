@@ -10,7 +10,7 @@ const schema = JSON.parse(
   readFileSync(new URL('../../../docs/schema/audit-gap-event.schema.json', import.meta.url), 'utf8'),
 );
 
-it('is what its schema says, and counts until it is told', () => {
+it('is what its schema says, and counts until it is reported', () => {
   const gap = new AuditGap();
   expect(gap.line()).toBe('');
   gap.lose(2);
@@ -18,14 +18,14 @@ it('is what its schema says, and counts until it is told', () => {
   const event = JSON.parse(gap.line());
   expect(Schema.Errors(schema, event)).toEqual([true, []]);
   expect([event.event, event.lost, event.since <= event.time]).toEqual(['proofgate.audit_gap', 5, true]);
-  gap.told();
+  gap.markReported();
   expect([gap.line(), gap.lost]).toEqual(['', 0]);
   for (const other of [{}, { ...event, lost: 0 }, { ...event, event: 'proofgate.decision' }]) {
     expect(Schema.Check(schema, other)).toBe(false);
   }
 });
 
-it('counts again what a batch that is lost had told', () => {
+it('counts again what a lost batch had reported', () => {
   const line = `${JSON.stringify(numberedEvent(0))}\n`.length;
   const queue = new LineQueue({ maxBytes: 2 * line, batchBytes: line });
   expect([0, 1, 2, 3].map((number) => queue.add(numberedEvent(number)))).toEqual([true, true, false, false]);

@@ -202,7 +202,7 @@ describe('a collector that answers', () => {
 });
 
 describe('a collector that is away', () => {
-  it('is missed by so many bytes; the rest is counted, and told when it is back', async () => {
+  it('is missed by so many bytes; the rest is counted, and reported when it is back', async () => {
     const collector = await newCollector();
     collector.behave({ status: 503 });
     const { observer, sink } = open(collector.url, { maxQueueBytes: 20_000 });

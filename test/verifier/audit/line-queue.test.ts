@@ -23,9 +23,9 @@ function drain(queue: LineQueue) {
   const batches: { ids: readonly number[]; gaps: readonly number[] }[] = [];
   for (let batch = queue.first(); batch !== undefined; batch = queue.first()) {
     const { gaps, ids, torn } = trailOf(batch);
-    expect({ events: batch.events, lostTold: batch.lostTold, torn }).toEqual({
+    expect({ events: batch.events, reportedLost: batch.reportedLost, torn }).toEqual({
       events: ids.length,
-      lostTold: gaps.reduce((sum, lost) => sum + lost, 0),
+      reportedLost: gaps.reduce((sum, lost) => sum + lost, 0),
       torn: [],
     });
     batches.push({ ids, gaps });
@@ -123,7 +123,7 @@ describe('what waits', () => {
 });
 
 describe('a batch that is left out', () => {
-  it('is told of in front of the next event, with what it had told itself', () => {
+  it('is reported in front of the next event, with what it had reported itself', () => {
     const queue = queueWith([0, 1], { maxLines: 2 });
     queue.add(numberedEvent(2));
     queue.first();

@@ -18,7 +18,7 @@ function open(destination: string, mode: AuditMode, maxQueueBytes?: number) {
 }
 
 describe('required, into a FIFO', () => {
-  it('refuses while nobody reads, and records as soon as somebody does', async () => {
+  it('refuses without a reader, and records as soon as there is one', async () => {
     const path = newFifo();
     const { observer, sink } = open(path, 'required');
     expect(upTo(3).map((number) => sink.record(numberedEvent(number)))).toEqual([false, false, false]);
@@ -46,8 +46,8 @@ describe('required, into a FIFO', () => {
     expect(sink.record(numberedEvent(2000))).toBe(true);
     const second = readTrail(readAvailable(reader));
     expect(second.ids).toEqual([2000]);
-    const told = [...first.gaps, ...second.gaps].reduce((sum, lost) => sum + lost, 0);
-    expect(told).toBe(observer.droppedEvents);
+    const reported = [...first.gaps, ...second.gaps].reduce((sum, lost) => sum + lost, 0);
+    expect(reported).toBe(observer.droppedEvents);
     await sink.close();
     closeSync(reader);
   });
@@ -101,7 +101,7 @@ describe('best effort, into a FIFO', () => {
     closeSync(reader);
   });
 
-  it('ends although nobody reads, and counts what that costs', async () => {
+  it('ends without a reader, and counts what that costs', async () => {
     const path = newFifo();
     const reader = openReader(path);
     const { observer, sink } = open(path, 'best_effort');

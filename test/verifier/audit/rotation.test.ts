@@ -74,7 +74,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
         appendFileSync(file, '');
       },
     ],
-  ])('%s, and nobody says so', async (_what, move) => {
+  ])('%s, without a signal', async (_what, move) => {
     const { file } = newTrail();
     const { sink } = open(file, mode);
     sink.record(numberedEvent(0));
@@ -91,7 +91,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     if (isThere(`${file}.1`)) expect([...idsOf(`${file}.1`), ...after]).toEqual(upTo(number));
   });
 
-  it('what cannot be opened leaves the old file at work, and is told', async () => {
+  it('what cannot be opened leaves the old file in use, and is reported', async () => {
     const { directory, file } = newTrail();
     const { observer, sink } = open(file, mode);
     sink.record(numberedEvent(0));

@@ -62,7 +62,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s, with a collector besi
   });
 });
 
-it('a collector gets what is not recorded only where that refuses nobody', () => {
+it('a collector gets what is not recorded only when no request is refused for it', () => {
   const handed = (mode: AuditMode) => {
     const { shipper, sink } = open(false, true, mode);
     sink.record(numberedEvent(1));

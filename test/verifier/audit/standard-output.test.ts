@@ -51,7 +51,7 @@ const KINDS: { readonly [kind: string]: (mode: AuditMode) => Promise<Ended> } = 
     // Paused, or it would read ahead as much as its own buffer holds.
     const reader = connect(path).pause();
     const [writer]: Socket[] = await once(server, 'connection');
-    if (writer === undefined) throw new Error('nobody connected');
+    if (writer === undefined) throw new Error('no connection');
     const report = await reportOf(start(mode, writer));
     writer.destroy();
     const text = await textOf(reader);
@@ -81,7 +81,7 @@ function readToEnd(descriptor: number): string {
   }
 }
 
-describe.each(Object.entries(KINDS))('%s that nobody reads', (_kind, run) => {
+describe.each(Object.entries(KINDS))('%s without a reader', (_kind, run) => {
   it(
     'required: refuses, and what was recorded is there',
     async () => {

@@ -41,7 +41,7 @@ describe('a file that is there', () => {
     expect([destination.followed, observer.writtenEvents, observer.codes]).toEqual([[], 2, []]);
   });
 
-  it('is looked for now and then, and nothing is told where nothing is missing', async () => {
+  it('is checked now and then, and nothing is reported when nothing is missing', async () => {
     const file = openFile();
     const destination = new ScriptedDestination(file.descriptor);
     const { observer } = open(destination, 2);
@@ -73,14 +73,14 @@ describe('a file that is there', () => {
 });
 
 describe('a file that is not there', () => {
-  it('is looked for at the start, and why it is not there is told', () => {
+  it('is checked at the start, and its absence is reported with the reason', () => {
     const destination = new ScriptedDestination();
     destination.failure = 'eacces';
     const { observer } = open(destination);
     expect([destination.followed, observer.codes]).toEqual([[false], ['eacces']]);
   });
 
-  it('records nothing, and what is missing is told without being asked once it comes', async () => {
+  it('records nothing, and the gap is reported by itself once it comes back', async () => {
     const file = openFile();
     const destination = new ScriptedDestination();
     const { observer, sink } = open(destination, 2);
@@ -94,7 +94,7 @@ describe('a file that is not there', () => {
 });
 
 describe('a file that takes nothing', () => {
-  it('records nothing, and what is missing is told in front of the next event', () => {
+  it('records nothing, and the gap is reported in front of the next event', () => {
     const file = openFile();
     const destination = new ScriptedDestination();
     const { observer, sink } = open(destination);

@@ -186,7 +186,7 @@ describe('how old the bundle may be', () => {
     }
   });
 
-  it('makes no difference to a class that nobody knows', async () => {
+  it('makes no difference to an unknown class', async () => {
     expect(await outcomeAtAge('future', 0, 10)).toBe('bundle_freshness_unknown 503');
   });
 });

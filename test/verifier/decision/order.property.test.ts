@@ -167,7 +167,7 @@ describe('no change of one thing in a valid request is allowed', () => {
 
   function victimOf(caller: RequestPlan['caller']): Victim {
     const found = victims.find(({ plan }) => plan.caller === caller);
-    if (found === undefined) throw new Error(`nobody calls as ${caller}`);
+    if (found === undefined) throw new Error(`no caller ${caller}`);
     return found;
   }
 });

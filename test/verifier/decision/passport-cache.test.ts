@@ -130,7 +130,7 @@ describe('what is remembered', () => {
       'invalid_request_proof/passport_malformed',
     ],
     [
-      'a passport of a key that nobody knows',
+      'a passport of an unknown key',
       { joseHeader: (header) => void Object.assign(header, { kid: 'nobody' }) },
       'invalid_request_proof/key_unknown',
     ],
@@ -171,7 +171,7 @@ describe('what is remembered', () => {
     expect(remembered).toHaveLength(1);
   });
 
-  it('is let go of once it has expired under any skew', () => {
+  it('is removed once it has expired under any skew', () => {
     const passports = createPassportCache();
     const rememberAt = (request: SignedRequest, nowSeconds: number) => {
       expect(decideWith(passports, request)).toBe('verified');
@@ -196,7 +196,7 @@ describe('what is remembered', () => {
     expect(passports.size).toBe(1);
   });
 
-  it('is looked at every 30 seconds, and then let go of from the second on in which no skew can save it', () => {
+  it('is looked at every 30 seconds, and removed from the second on in which no skew makes it valid', () => {
     const passports = createPassportCache();
     const [first, second] = [signRequest(keys, read), signRequest(keys, read)].map((request) => {
       expect(decideWith(passports, request)).toBe('verified');

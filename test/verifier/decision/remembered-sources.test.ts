@@ -17,8 +17,8 @@ function contentWithManyRules(): SiteContent {
   const [first] = rules;
   if (first === undefined) throw new Error('no rule to go by');
   const { subject_prefix: _, ...exact } = first;
-  const nobodys = Array.from({ length: 30 }, (_, i) => ({ ...exact, subject_exact: `client:nobody-${i}` }));
-  rules.unshift(...nobodys);
+  const unmatched = Array.from({ length: 30 }, (_, i) => ({ ...exact, subject_exact: `client:nobody-${i}` }));
+  rules.unshift(...unmatched);
   return content;
 }
 

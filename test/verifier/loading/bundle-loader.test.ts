@@ -40,10 +40,10 @@ afterEach(() => {
   for (const loader of loaders.splice(0)) loader.close();
 });
 
-type Told = [event: string, detail: unknown];
+type RecordedEvent = [event: string, detail: unknown];
 
 function newLoader(directory: string, more: Partial<BundleLoaderOptions> = {}) {
-  const told: Told[] = [];
+  const events: RecordedEvent[] = [];
   const clock = { nowSeconds: NOW_SECONDS };
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
   const loader = new BundleLoader({
@@ -54,16 +54,16 @@ function newLoader(directory: string, more: Partial<BundleLoaderOptions> = {}) {
     mark: new MemoryMark(),
     nowSeconds: () => clock.nowSeconds,
     listener: {
-      loaded: (snapshot) => told.push(['loaded', snapshot.revision]),
-      freshened: (snapshot) => told.push(['freshened', snapshot.freshAsOfSeconds]),
-      refused: ({ code }) => told.push(['refused', code]),
-      freshnessRefused: ({ code }) => told.push(['freshnessRefused', code]),
-      freshnessIgnored: (why) => told.push(['freshnessIgnored', why]),
+      loaded: (snapshot) => events.push(['loaded', snapshot.revision]),
+      freshened: (snapshot) => events.push(['freshened', snapshot.freshAsOfSeconds]),
+      refused: ({ code }) => events.push(['refused', code]),
+      freshnessRefused: ({ code }) => events.push(['freshnessRefused', code]),
+      freshnessIgnored: (why) => events.push(['freshnessIgnored', why]),
     },
     ...more,
   });
   loaders.push(loader);
-  return { loader, told, clock };
+  return { loader, events, clock };
 }
 
 async function putFreshness(directory: string, head: string, asOfSeconds: number, number = 1): Promise<void> {
@@ -75,7 +75,7 @@ describe('loading', () => {
   it('takes a bundle, and looks again without loading again', async () => {
     const directory = await newDirectory();
     const { head } = await putBundle(directory, revision(1), keys.bundle);
-    const { loader, told } = newLoader(directory);
+    const { loader, events } = newLoader(directory);
     await loader.reload();
     const { snapshot } = loader;
     expect(snapshot).toMatchObject({ revision: 1, head, freshAsOfSeconds: NOW_SECONDS });
@@ -84,13 +84,13 @@ describe('loading', () => {
     await putBundle(directory, revision(1), keys.bundle);
     await loader.reload();
     expect(loader.snapshot).toBe(snapshot);
-    expect(told).toEqual([['loaded', 1]]);
+    expect(events).toEqual([['loaded', 1]]);
     expect(loader.status()).toMatchObject({ loadedAtSeconds: NOW_SECONDS, problem: undefined });
   });
 
   it('has nothing where there is nothing, says so once, and recovers', async () => {
     const directory = join(await newDirectory(), 'later');
-    const { loader, told } = newLoader(directory);
+    const { loader, events } = newLoader(directory);
     await loader.reload();
     await loader.reload();
     expect(loader.snapshot).toBeUndefined();
@@ -100,8 +100,8 @@ describe('loading', () => {
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(1);
     expect(loader.status().problem).toBeUndefined();
-    expect(told).toContainEqual(['loaded', 1]);
-    expect(told.filter(([event]) => event === 'refused')).toHaveLength(1);
+    expect(events).toContainEqual(['loaded', 1]);
+    expect(events.filter(([event]) => event === 'refused')).toHaveLength(1);
   });
 
   it('swaps to a higher revision and leaves the old snapshot to those who hold it', async () => {
@@ -122,7 +122,7 @@ describe('loading', () => {
   it('keeps the last good one whatever comes, and clears the problem when it is back', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(2), keys.bundle);
-    const { loader, told, clock } = newLoader(directory);
+    const { loader, events, clock } = newLoader(directory);
     await loader.reload();
     const good = loader.snapshot;
     const bad: readonly [code: string, put: () => Promise<unknown>][] = [
@@ -140,7 +140,7 @@ describe('loading', () => {
       clock.nowSeconds++;
       await put();
       await loader.reload();
-      expect(told.at(-1)).toEqual(['refused', code]);
+      expect(events.at(-1)).toEqual(['refused', code]);
       expect(loader.status().problem?.sinceSeconds).toBe(clock.nowSeconds);
       expect(loader.snapshot).toBe(good);
     }
@@ -154,14 +154,14 @@ describe('loading', () => {
   it('asks the verifier’s own conditions at every load', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1, { single_verifier: true }), keys.bundle);
-    const { loader, told } = newLoader(directory, {
+    const { loader, events } = newLoader(directory, {
       acceptSnapshot: ({ singleVerifier }) => (singleVerifier ? undefined : 'only single_verifier bundles'),
     });
     await loader.reload();
     await putBundle(directory, revision(2), keys.bundle);
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(1);
-    expect(told.at(-1)).toEqual(['refused', 'refused_by_policy']);
+    expect(events.at(-1)).toEqual(['refused', 'refused_by_policy']);
     expect(loader.status().problem?.error.message).toContain('only single_verifier bundles');
     // A rejected bundle leaves no mark: the previous one may come again.
     await putBundle(directory, revision(2, { single_verifier: true }), keys.bundle);
@@ -175,13 +175,13 @@ describe('loading', () => {
     const [shard] = makeShards(derivedKeys);
     if (shard === undefined) throw new Error('no shard');
     await putBundle(directory, { ...rest, key_shards: [shard.entry] }, keys.bundle);
-    const { loader, told } = newLoader(directory);
+    const { loader, events } = newLoader(directory);
     await loader.reload();
     await writeFile(join(directory, shard.entry.file), Buffer.concat([shard.bytes, Buffer.from(' ')]));
     await loader.reload();
     await writeFile(join(directory, shard.entry.file), shard.bytes);
     await loader.reload();
-    expect(told).toEqual([
+    expect(events).toEqual([
       ['refused', 'file_missing'],
       ['refused', 'shard_mismatch'],
       ['loaded', 1],
@@ -195,7 +195,7 @@ describe('freshness', () => {
     const directory = await newDirectory();
     const { head } = await putBundle(directory, revision(1), keys.bundle);
     await putFreshness(directory, head, NOW_SECONDS + 10);
-    const { loader, told, clock } = newLoader(directory);
+    const { loader, events, clock } = newLoader(directory);
     clock.nowSeconds = NOW_SECONDS + 10;
     await loader.reload();
     const first = loader.snapshot;
@@ -205,7 +205,7 @@ describe('freshness', () => {
     expect(loader.snapshot).toEqual({ ...first, freshAsOfSeconds: NOW_SECONDS + 13 });
     expect(loader.snapshot?.routes).toBe(first?.routes);
     expect(loader.snapshot?.keys).toBe(first?.keys);
-    expect(told).toEqual([
+    expect(events).toEqual([
       ['loaded', 1],
       ['freshened', NOW_SECONDS + 13],
     ]);
@@ -234,12 +234,12 @@ describe('freshness', () => {
     const { head } = await putBundle(directory, revision(1), keys.bundle);
     const otherHead = Buffer.alloc(32, 1).toString('base64url');
     await putFreshness(directory, aheadSeconds > 0 ? head : otherHead, NOW_SECONDS + aheadSeconds, number);
-    const { loader, told } = newLoader(directory);
+    const { loader, events } = newLoader(directory);
     await loader.reload();
     await loader.reload();
     expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS);
     expect(loader.status().freshnessIgnored).toBe(why);
-    expect(told.filter(([event]) => event === 'freshnessIgnored')).toEqual([['freshnessIgnored', why]]);
+    expect(events.filter(([event]) => event === 'freshnessIgnored')).toEqual([['freshnessIgnored', why]]);
   });
 
   it('is applied once the clock, or the bundle, has caught up', async () => {
@@ -265,7 +265,7 @@ describe('freshness', () => {
     const directory = await newDirectory();
     const position = await putBundle(directory, revision(1), keys.bundle);
     await putFreshness(directory, position.head, NOW_SECONDS + 3);
-    const { loader, told } = newLoader(directory);
+    const { loader, events } = newLoader(directory);
     await loader.reload();
     const statement = { authSite: AUTH_SITE, ...position, asOfSeconds: NOW_SECONDS + 4 };
     await writeFile(join(directory, 'freshness.jws'), freshnessDocument(statement, stranger));
@@ -276,7 +276,7 @@ describe('freshness', () => {
     await loader.reload();
     expect(loader.status().freshnessProblem?.error.code).toBe('document_type');
     expect(loader.status().problem).toBeUndefined();
-    expect(told.filter(([event]) => event === 'freshnessRefused')).toHaveLength(2);
+    expect(events.filter(([event]) => event === 'freshnessRefused')).toHaveLength(2);
   });
 
   it('has keys of its own where they are pinned', async () => {
@@ -305,16 +305,16 @@ describe('the high-water mark', () => {
 
     const again = newLoader(directory, { mark: fileMark(state) });
     await again.loader.reload();
-    expect(again.told).toEqual([['loaded', 5]]);
+    expect(again.events).toEqual([['loaded', 5]]);
 
     for (const [content, code] of [
       [revision(4), 'revision_lower'],
       [revision(5, { skew_seconds: 7 }), 'revision_conflict'],
     ] as const) {
       await putBundle(directory, content, keys.bundle);
-      const { loader, told } = newLoader(directory, { mark: fileMark(state) });
+      const { loader, events } = newLoader(directory, { mark: fileMark(state) });
       await loader.reload();
-      expect(told).toEqual([['refused', code]]);
+      expect(events).toEqual([['refused', code]]);
       expect(loader.snapshot).toBeUndefined();
     }
   });
@@ -334,9 +334,9 @@ describe('the high-water mark', () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(5), keys.bundle);
     await writeFile(join(state, MARK_FILE), text);
-    const { loader, told } = newLoader(directory, { mark: fileMark(state) });
+    const { loader, events } = newLoader(directory, { mark: fileMark(state) });
     await loader.reload();
-    expect(told).toEqual([['refused', code]]);
+    expect(events).toEqual([['refused', code]]);
     expect(loader.snapshot).toBeUndefined();
     // Restored by an operator, without a restart.
     await unlink(join(state, MARK_FILE));
@@ -352,13 +352,13 @@ describe('the high-water mark', () => {
   it('that cannot be written keeps the old bundle', async () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(1), keys.bundle);
-    const { loader, told } = newLoader(directory, { mark: fileMark(state) });
+    const { loader, events } = newLoader(directory, { mark: fileMark(state) });
     await loader.reload();
     await rm(state, { recursive: true });
     await putBundle(directory, revision(2), keys.bundle);
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(1);
-    expect(told.at(-1)).toEqual(['refused', 'file_not_written']);
+    expect(events.at(-1)).toEqual(['refused', 'file_not_written']);
     await mkdir(state);
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(2);
@@ -394,9 +394,9 @@ describe('the high-water mark', () => {
   it('is not that of a verifier whose state directory is missing', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1), keys.bundle);
-    const { loader, told } = newLoader(directory, { mark: fileMark(join(directory, 'not-mounted')) });
+    const { loader, events } = newLoader(directory, { mark: fileMark(join(directory, 'not-mounted')) });
     await loader.reload();
-    expect(told).toEqual([['refused', 'file_not_written']]);
+    expect(events).toEqual([['refused', 'file_not_written']]);
     expect(loader.snapshot).toBeUndefined();
   });
 });
@@ -430,7 +430,7 @@ describe('watching', () => {
       await publish(volume, 1);
       await symlink(join('..data', 'bundle.jws'), join(volume, 'bundle.jws'));
       await symlink(join('..data', 'freshness.jws'), join(volume, 'freshness.jws'));
-      const { loader, told } = newLoader(volume, { pollIntervalMs });
+      const { loader, events } = newLoader(volume, { pollIntervalMs });
       await loader.start();
       expect(loader.snapshot).toMatchObject({ revision: 1, freshAsOfSeconds: NOW_SECONDS + 1 });
       for (const number of [2, 3, 4]) {
@@ -438,7 +438,7 @@ describe('watching', () => {
         await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + number);
         expect(loader.snapshot?.revision).toBe(number);
       }
-      expect(told.filter(([event]) => event.endsWith('efused'))).toEqual([]);
+      expect(events.filter(([event]) => event.endsWith('efused'))).toEqual([]);
     },
   );
 
@@ -468,14 +468,14 @@ describe('watching', () => {
   it('ends', async () => {
     const directory = await newDirectory();
     await putBundle(directory, revision(1), keys.bundle);
-    const { loader, told } = newLoader(directory, { pollIntervalMs: 10 });
+    const { loader, events } = newLoader(directory, { pollIntervalMs: 10 });
     await loader.start();
     loader.close();
     const other = newLoader(directory, { pollIntervalMs: 50 }).loader;
     await other.start();
     await putBundle(directory, revision(2), keys.bundle);
     await until(() => other.snapshot?.revision === 2);
-    expect(told).toEqual([['loaded', 1]]);
+    expect(events).toEqual([['loaded', 1]]);
   });
 
   it('keeps applying statements while a bundle is being compiled', async () => {

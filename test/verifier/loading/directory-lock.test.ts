@@ -26,7 +26,7 @@ async function locked(prefix?: string): Promise<DirectoryLock> {
   return lock;
 }
 
-it('is shared with whoever is at the same work', async () => {
+it('is shared with a process of the same purpose', async () => {
   const first = await locked('.key.pem.agent-');
   expect(await first.isHeldByOthers()).toBe(false);
   await locked('.other.pem.agent-');

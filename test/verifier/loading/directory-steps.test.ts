@@ -38,7 +38,7 @@ afterEach(() => {
 });
 
 function newLoader(directory: string, stateDirectory: string) {
-  const told: (readonly unknown[])[] = [];
+  const events: (readonly unknown[])[] = [];
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
   const loader = new BundleLoader({
     authSite: AUTH_SITE,
@@ -48,13 +48,13 @@ function newLoader(directory: string, stateDirectory: string) {
     mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
     nowSeconds: () => NOW_SECONDS,
     listener: {
-      loaded: ({ revision }) => told.push(['loaded', revision]),
-      advanced: ({ revision }, steps) => told.push(['advanced', revision, ...steps]),
-      refused: ({ code, file }) => told.push(['refused', code, file]),
+      loaded: ({ revision }) => events.push(['loaded', revision]),
+      advanced: ({ revision }, steps) => events.push(['advanced', revision, ...steps]),
+      refused: ({ code, file }) => events.push(['refused', code, file]),
     },
   });
   loaders.push(loader);
-  return { loader, told };
+  return { loader, events };
 }
 
 /** A directory with a bundle of revision 1, and a holder that has not looked yet. */
@@ -77,8 +77,8 @@ async function putDelta(
 }
 
 describe('a directory with deltas and links', () => {
-  it('is loaded to its end, and carried on by what is added', async () => {
-    const { directory, loader, position, told } = await world();
+  it('is loaded to its end, and updated by what is added', async () => {
+    const { directory, loader, position, events } = await world();
     const second = await putDelta(directory, position, keyPut('dk_1'));
     const third = await putDelta(directory, second, { keys_removed: ['dk_billing'] });
     await writeFile(
@@ -92,7 +92,7 @@ describe('a directory with deltas and links', () => {
     await putDelta(directory, fourth, keyPut('dk_5'));
     await loader.reload();
     await loader.reload();
-    expect(told).toEqual([
+    expect(events).toEqual([
       ['loaded', 3],
       ['advanced', 5, 'delta', 'delta'],
     ]);
@@ -106,7 +106,7 @@ describe('a directory with deltas and links', () => {
   });
 
   it('knows the whole bundle that a link stood for', async () => {
-    const { directory, loader, position, told } = await world();
+    const { directory, loader, position, events } = await world();
     await loader.reload();
     const whole = content({ revision: 2, previous_head: position.head });
     const signed = signWholeBundle(whole, [keys.bundle]);
@@ -117,7 +117,7 @@ describe('a directory with deltas and links', () => {
     await writeFile(join(directory, 'bundle.jws'), signed.document);
     await unlink(join(directory, stepFile('link', 2)));
     await loader.reload();
-    expect(told).toEqual([
+    expect(events).toEqual([
       ['loaded', 1],
       ['advanced', 2, 'link'],
     ]);
@@ -125,12 +125,12 @@ describe('a directory with deltas and links', () => {
   });
 
   it('passes over steps that a newer bundle left behind', async () => {
-    const { directory, loader, position, told } = await world();
+    const { directory, loader, position, events } = await world();
     await putDelta(directory, position, keyPut('dk_1'));
     const newer = await putBundle(directory, content({ revision: 7 }), keys.bundle);
     await putDelta(directory, newer, keyPut('dk_8'));
     await loader.reload();
-    expect(told).toEqual([['loaded', 8]]);
+    expect(events).toEqual([['loaded', 8]]);
     expect(loader.snapshot?.keys.get('dk_1')).toBeUndefined();
   });
 
@@ -147,13 +147,13 @@ describe('a directory with deltas and links', () => {
     'stops before a delta %s (%s), says so once, and goes on when it is replaced',
     async (_what, code, put) => {
       for (const isLoadedBefore of [true, false]) {
-        const { directory, loader, position, told } = await world();
+        const { directory, loader, position, events } = await world();
         if (isLoadedBefore) await loader.reload();
         const second = await putDelta(directory, position, keyPut('dk_1'));
         await put(directory, second);
         await loader.reload();
         await loader.reload();
-        expect(told.filter(([event]) => event === 'refused')).toEqual([['refused', code, 'delta-3.jws']]);
+        expect(events.filter(([event]) => event === 'refused')).toEqual([['refused', code, 'delta-3.jws']]);
         expect(loader.snapshot).toMatchObject(second);
         expect(loader.status().problem?.error.code).toBe(code);
         const third = await putDelta(directory, second, keyPut('dk_3'));
@@ -173,12 +173,12 @@ describe('the high-water mark', () => {
     await rm(join(directory, 'delta-2.jws'));
     const again = newLoader(directory, stateDirectory);
     await again.loader.reload();
-    expect(again.told).toEqual([['refused', 'revision_lower', 'bundle.jws']]);
+    expect(again.events).toEqual([['refused', 'revision_lower', 'bundle.jws']]);
     expect(again.loader.snapshot).toBeUndefined();
     // With another delta in its place, the chain forks.
     const fork = await putDelta(directory, position, keyPut('dk_other'));
     await again.loader.reload();
-    expect(again.told.at(-1)).toEqual(['refused', 'revision_conflict', 'bundle.jws']);
+    expect(again.events.at(-1)).toEqual(['refused', 'revision_conflict', 'bundle.jws']);
     // A fork is also one that leads past the mark.
     await putDelta(directory, fork, keyPut('dk_3'));
     await again.loader.reload();

@@ -25,22 +25,22 @@ afterEach(async () => {
 });
 
 function mirrored(shared: FakeSharedMark, more: Partial<MirroredMarkOptions> = {}) {
-  const told: unknown[][] = [];
+  const events: unknown[][] = [];
   const mark = new MirroredMark({
     own: new MemoryMark(),
     shared,
     authSite: AUTH_SITE,
     raiseIntervalMs: 5,
     listener: {
-      bound: (position) => told.push(['bound', position.revision]),
-      raiseFailed: ({ fault }) => told.push(['raiseFailed', fault]),
-      raiseWorksAgain: () => told.push(['raiseWorksAgain']),
-      disagrees: (own, other) => told.push(['disagrees', own.head, other.head]),
+      bound: (position) => events.push(['bound', position.revision]),
+      raiseFailed: ({ fault }) => events.push(['raiseFailed', fault]),
+      raiseWorksAgain: () => events.push(['raiseWorksAgain']),
+      disagrees: (own, other) => events.push(['disagrees', own.head, other.head]),
     },
     ...more,
   });
   closing.push(() => mark.close());
-  return { mark, told };
+  return { mark, events };
 }
 
 /** The part of a verifier's bundle that concerns marks. */
@@ -76,7 +76,7 @@ describe('a verifier without a mark of its own', () => {
       const one = mirrored(shared);
       const { loader, refused } = await startLoader(directory, one.mark);
       expect([loader.snapshot, refused]).toEqual([undefined, [`directory ${code}`]]);
-      expect(one.told).toEqual([['bound', mark.revision]]);
+      expect(one.events).toEqual([['bound', mark.revision]]);
     }
   });
 
@@ -181,7 +181,7 @@ describe('the shared mark', () => {
     expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5));
   });
 
-  it('never keeps a load waiting, and of many steps is told the last', async () => {
+  it('never keeps a load waiting, and of many steps gets the last', async () => {
     const shared = new FakeSharedMark();
     const { mark } = mirrored(shared, { raiseIntervalMs: 50 });
     for (let number = 1; number <= 30; number++) await mark.raise(at(number));
@@ -190,30 +190,30 @@ describe('the shared mark', () => {
     expect(shared.raised.length).toBeLessThanOrEqual(3);
   });
 
-  it('is raised once it can be, told once as a problem and once as over', async () => {
+  it('is raised once it can be, reported once as a problem and once as over', async () => {
     const shared = new FakeSharedMark();
     shared.problem = 'connection refused';
-    const { mark, told } = mirrored(shared);
+    const { mark, events } = mirrored(shared);
     await mark.raise(at(5));
     await until(() => shared.raised.length > 2);
     shared.problem = undefined;
-    await until(() => told.length === 2);
-    expect(told).toEqual([['raiseFailed', 'unavailable'], ['raiseWorksAgain']]);
+    await until(() => events.length === 2);
+    expect(events).toEqual([['raiseFailed', 'unavailable'], ['raiseWorksAgain']]);
     expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5));
   });
 
-  it('does not fall, and another content of the same revision is told', async () => {
+  it('does not fall, and another content of the same revision is reported', async () => {
     const shared = new FakeSharedMark();
     shared.put(AUTH_SITE, at(5, 'B'));
-    const { mark, told } = mirrored(shared);
+    const { mark, events } = mirrored(shared);
     await mark.raise(at(4));
     await mark.raise(at(5));
-    await until(() => told.length > 0);
-    expect(told).toEqual([['disagrees', at(5).head, at(5, 'B').head]]);
+    await until(() => events.length > 0);
+    expect(events).toEqual([['disagrees', at(5).head, at(5, 'B').head]]);
     expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5, 'B'));
   });
 
-  it('is told the last step when the verifier ends', async () => {
+  it('gets the last step when the verifier ends', async () => {
     const shared = new FakeSharedMark();
     const { mark } = mirrored(shared, { raiseIntervalMs: 3_600_000 });
     await mark.raise(at(1));

@@ -32,13 +32,13 @@ export async function newControl(): Promise<FakeControl> {
   return control;
 }
 
-export type Told = readonly [event: string, ...details: unknown[]];
+export type RecordedEvent = readonly [event: string, ...details: unknown[]];
 
 export interface Follower {
   readonly loader: BundleLoader;
   readonly refresher: Refresher;
   readonly persisted: PersistedBundle;
-  readonly told: Told[];
+  readonly events: RecordedEvent[];
   /** Ends it, as a stop of its process would. */
   stop(): Promise<void>;
 }
@@ -52,7 +52,7 @@ export interface FollowerOptions extends Partial<BundleLoaderOptions> {
 /** Starts a holder from its state directory, and a refresher. */
 export async function startFollower(options: FollowerOptions): Promise<Follower> {
   const { stateDirectory, url, readToken = async () => 'target-token', ...more } = options;
-  const told: Told[] = [];
+  const events: RecordedEvent[] = [];
   const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
   const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
@@ -66,10 +66,10 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     mark,
     nowSeconds,
     listener: {
-      loaded: ({ revision }, { source }) => told.push(['loaded', revision, source]),
-      advanced: ({ revision }, steps) => told.push(['advanced', revision, ...steps]),
-      refused: ({ code }, source) => told.push(['refused', code, source]),
-      freshnessRefused: ({ code }) => told.push(['freshnessRefused', code]),
+      loaded: ({ revision }, { source }) => events.push(['loaded', revision, source]),
+      advanced: ({ revision }, steps) => events.push(['advanced', revision, ...steps]),
+      refused: ({ code }, source) => events.push(['refused', code, source]),
+      freshnessRefused: ({ code }) => events.push(['freshnessRefused', code]),
     },
     ...more,
   });
@@ -84,9 +84,9 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     retryFirstMs: 10,
     retryMaxMs: 100,
     listener: {
-      failed: (activity, code) => activity !== 'acknowledge' && told.push(['failed', code]),
-      recovered: (activity) => activity !== 'acknowledge' && told.push(['recovered']),
-      rebased: (revision) => told.push(['rebased', revision]),
+      failed: (activity, code) => activity !== 'acknowledge' && events.push(['failed', code]),
+      recovered: (activity) => activity !== 'acknowledge' && events.push(['recovered']),
+      rebased: (revision) => events.push(['rebased', revision]),
     },
   });
   refresher.start();
@@ -99,5 +99,5 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     return stopped;
   };
   closing.push(stop);
-  return { loader, refresher, persisted, told, stop };
+  return { loader, refresher, persisted, events, stop };
 }

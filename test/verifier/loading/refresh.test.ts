@@ -26,7 +26,7 @@ async function following(more: Parameters<typeof startFollower>[0] | object = {}
 
 describe('a verifier that follows Control', () => {
   it('takes the whole bundle, then deltas, links and statements, and acknowledges each', async () => {
-    const { control, loader, reaches, told } = await following();
+    const { control, loader, reaches, events } = await following();
     control.publishDelta({ keys_put: [newKey('dk_1')], clients_put: [clientNamed('reporting')] });
     await reaches(2);
     expect(loader.snapshot?.keys.get('dk_1')).toMatchObject({ status: 'active' });
@@ -38,7 +38,7 @@ describe('a verifier that follows Control', () => {
     control.freshen(NOW_SECONDS + 4);
     await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 4);
     expect(loader.position).toEqual(control.position);
-    expect(told).toEqual([
+    expect(events).toEqual([
       ['loaded', 1, 'control'],
       ['advanced', 2, 'delta'],
       ['advanced', 3, 'link'],
@@ -96,7 +96,7 @@ describe('a verifier that follows Control', () => {
     await first.control.listen(port);
     await first.reaches(3);
     expect(again.loader.snapshot?.keys.get('dk_1')).toBeUndefined();
-    expect(again.told).toEqual([
+    expect(again.events).toEqual([
       ['loaded', 2, 'state'],
       ['failed', 'control_unreachable'],
       ['recovered'],
@@ -105,7 +105,7 @@ describe('a verifier that follows Control', () => {
   });
 
   it('accepts a whole bundle above its revision from a Control that was restored', async () => {
-    const { control, loader, reaches, told } = await following();
+    const { control, loader, reaches, events } = await following();
     const backup = control.position;
     control.publishDelta({ keys_put: [newKey('dk_1')] });
     await reaches(2);
@@ -118,7 +118,7 @@ describe('a verifier that follows Control', () => {
     control.publishWhole(siteContent());
     await reaches(3);
     expect(loader.snapshot?.keys.get('dk_1')).toBeUndefined();
-    expect(told.at(-1)).toEqual(['loaded', 3, 'control']);
+    expect(events.at(-1)).toEqual(['loaded', 3, 'control']);
   });
 
   it('replaces its base in the background when its steps have become many, and nothing waits for it', async () => {
@@ -137,7 +137,7 @@ describe('a verifier that follows Control', () => {
     const [base] = await readdir(bases);
     expect(base).toMatch(/^3-/);
     const again = await startFollower({ stateDirectory, url: control.url });
-    expect(again.told[0]).toEqual(['loaded', 5, 'state']);
+    expect(again.events[0]).toEqual(['loaded', 5, 'state']);
     expect(again.loader.position).toEqual(loader.position);
     expect(again.loader.snapshot?.keys.size).toBe(4);
   });
@@ -175,13 +175,13 @@ describe('a verifier that follows Control', () => {
 });
 
 it('a base that is unsound is not taken for the one that is kept, nor fetched again', async () => {
-  const { control, loader, reaches, stateDirectory, told } = await following();
+  const { control, loader, reaches, stateDirectory, events } = await following();
   control.publishDelta({ clients_put: Array.from({ length: 40 }, (_, index) => clientNamed(`c${index}`)) });
   await reaches(2);
   control.publishLinked(siteContent({ routes: [] }));
   await reaches(3);
-  await until(() => told.some(([event]) => event === 'failed'));
-  expect(told.find(([event]) => event === 'failed')).toEqual(['failed', 'route_unknown']);
+  await until(() => events.some(([event]) => event === 'failed'));
+  expect(events.find(([event]) => event === 'failed')).toEqual(['failed', 'route_unknown']);
   for (const revision of [4, 5]) {
     control.publishDelta({});
     await reaches(revision);
@@ -197,9 +197,9 @@ it('a mark that cannot be read lets nothing be fetched, and says so', async () =
   control.publishWhole(siteContent());
   const stateDirectory = await newDirectory();
   await writeFile(join(stateDirectory, 'high-water-mark.json'), '{');
-  const { loader, told } = await startFollower({ stateDirectory, url: control.url });
-  await until(() => told.some(([event]) => event === 'failed'));
-  expect(told).toEqual([['failed', 'mark_corrupt']]);
+  const { loader, events } = await startFollower({ stateDirectory, url: control.url });
+  await until(() => events.some(([event]) => event === 'failed'));
+  expect(events).toEqual([['failed', 'mark_corrupt']]);
   expect([loader.snapshot, control.filesSent]).toEqual([undefined, []]);
 });
 
@@ -232,7 +232,7 @@ describe('what Control sends is refused', () => {
       (control) => control.publishWhole(siteContent({ routes: [] })),
     ],
   ])('%s: %s', async (_what, code, publish) => {
-    const { control, loader, reaches, told } = await following();
+    const { control, loader, reaches, events } = await following();
     const good = loader.snapshot;
     publish(control);
     await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
@@ -240,7 +240,7 @@ describe('what Control sends is refused', () => {
       ...control.position,
       code,
     });
-    expect(told).toContainEqual(['refused', code, 'control']);
+    expect(events).toContainEqual(['refused', code, 'control']);
     expect(loader.snapshot).toBe(good);
     expect(loader.status().problem?.error.code).toBeDefined();
     control.publishWhole(siteContent());
@@ -262,15 +262,15 @@ describe('what Control sends is refused', () => {
   });
 
   it('a statement by a stranger', async () => {
-    const { control, loader, told } = await following();
+    const { control, loader, events } = await following();
     control.freshen(NOW_SECONDS + 2);
     await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 2);
     const statement = JSON.parse(control.freshness ?? '');
     const [signature] = statement.signatures;
     signature.signature = `A${signature.signature.slice(1)}`;
     control.sendFreshness(JSON.stringify(statement));
-    await until(() => told.some(([event]) => event === 'freshnessRefused'));
-    expect(told.at(-1)).toEqual(['freshnessRefused', 'signature_invalid']);
+    await until(() => events.some(([event]) => event === 'freshnessRefused'));
+    expect(events.at(-1)).toEqual(['freshnessRefused', 'signature_invalid']);
     expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
   });
 });
@@ -334,16 +334,16 @@ describe('what can go wrong on the way', () => {
       { kind: 'body', body: whole([{ ...file, path: '/v1/targets/self/bundles/1/bundle.jws' }]) },
     ],
   ])('%s: %s', async (_what, code, fault) => {
-    const { control, loader, reaches, stateDirectory, told } = await following();
+    const { control, loader, reaches, stateDirectory, events } = await following();
     control.failNext('poll', fault);
     // Ends the poll that waits.
     control.freshen(NOW_SECONDS + 1);
-    await until(() => told.some(([event]) => event === 'failed'));
-    expect(told.filter(([event]) => event === 'failed')).toEqual([['failed', code]]);
+    await until(() => events.some(([event]) => event === 'failed'));
+    expect(events.filter(([event]) => event === 'failed')).toEqual([['failed', code]]);
     expect(loader.snapshot?.revision).toBe(1);
     control.publishDelta({ keys_put: [newKey('dk_1')] });
     await reaches(2);
-    expect(told).toContainEqual(['recovered']);
+    expect(events).toContainEqual(['recovered']);
     expect(await readdir(join(stateDirectory, 'bases'))).toHaveLength(1);
   });
 
@@ -357,14 +357,14 @@ describe('what can go wrong on the way', () => {
 
   it('a token is read anew for each request, and shown nowhere', async () => {
     let token = 'target-token';
-    const { control, reaches, told } = await following({ readToken: async () => token });
+    const { control, reaches, events } = await following({ readToken: async () => token });
     control.token = 'rotated-token';
     control.freshen(NOW_SECONDS + 1);
-    await until(() => told.some(([event]) => event === 'failed'));
+    await until(() => events.some(([event]) => event === 'failed'));
     token = 'rotated-token';
     control.publishDelta({});
     await reaches(2);
-    expect(JSON.stringify(told)).not.toMatch(/(target|rotated)-token/);
+    expect(JSON.stringify(events)).not.toMatch(/(target|rotated)-token/);
   });
 
   it('a Control that answers at once, whatever it is asked, is not asked without pause', async () => {

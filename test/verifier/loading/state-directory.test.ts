@@ -214,7 +214,7 @@ describe('a base', () => {
     expect(JSON.parse(await readFile(join(stateDirectory, MARK_FILE), 'utf8'))).toMatchObject(position);
   });
 
-  it('that is gone, or that the link does not lead to, is told; Control’s next one heals it', async () => {
+  it('that is gone, or that the link does not lead to, is reported; Control’s next one heals it', async () => {
     const outside = await newDirectory();
     await writeFile(join(outside, 'precious'), 'x');
     for (const [target, code] of [

@@ -118,8 +118,8 @@ describe('the primaries of a Cluster', () => {
   });
 });
 
-describe('slots that nobody serves', () => {
-  it('have no link, and that is told', async () => {
+describe('slots without a primary', () => {
+  it('have no link, and that is reported', async () => {
     const node = await speaking();
     say({ slots: [[0, MIDDLE - 1, node]] }, node);
     const primaries = open(node);
@@ -130,7 +130,7 @@ describe('slots that nobody serves', () => {
     expect(primaries.problem()).not.toBe(whileAsking);
   });
 
-  it('are all of them before anybody was asked, and while nobody answers, with the code', async () => {
+  it('are all of them before any node was asked, and while none answers, with the code', async () => {
     const port = await freePort();
     const primaries = open({ port });
     expect(primaries.problem()).toEqual(expect.stringMatching(/./));
@@ -139,7 +139,7 @@ describe('slots that nobody serves', () => {
     expect(primaries.problem()).toContain(labelOf({ port }));
   });
 
-  it('are told of with where nobody answers in time', async () => {
+  it('are reported when no node answers in time', async () => {
     const hanging = await servers.speaker(() => SILENCE);
     const primaries = open(hanging);
     await waitUntil(() => primaries.problem()?.includes(labelOf(hanging)) === true);
@@ -212,7 +212,7 @@ describe('slots that move', () => {
 });
 
 describe('a primary that goes away', () => {
-  it('is replaced by whoever the others name', async () => {
+  it('is replaced by the node that the others name', async () => {
     const { first, primaries, second } = await openHalves();
     const promoted = await speaking();
     say({ slots: halves(first, promoted), epoch: 2 }, first, promoted);

@@ -64,7 +64,7 @@ describe('the answer to CLUSTER SLOTS', () => {
     expect(parseClusterSlots([[0, 16_383, '10.0.0.1:7001']], ASKED)?.[0]).toBeUndefined();
   });
 
-  it('leaves out what nobody serves', () => {
+  it('leaves out slots without a primary', () => {
     expect(parseClusterSlots([], ASKED)).toEqual(CLUSTER_TAGS.map(() => undefined));
   });
 

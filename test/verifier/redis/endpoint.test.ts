@@ -8,14 +8,14 @@ function parsed(url: string) {
   return { ...rest, username: login.username, password: login.revealPassword() };
 }
 
-const NOBODY = { username: undefined, password: undefined };
+const NO_LOGIN = { username: undefined, password: undefined };
 const SOMEBODY = { username: 'us:er', password: 'p@ss/wo,rd' };
 const CREDENTIALS = 'us%3Aer:p%40ss%2Fwo%2Crd@';
 
 describe('the URL of Redis', () => {
   it('names one server', () => {
     const address = { host: 'redis.example', port: 6379 };
-    const single = { kind: 'single', tls: false, address, databaseNumber: 0, ...NOBODY };
+    const single = { kind: 'single', tls: false, address, databaseNumber: 0, ...NO_LOGIN };
     expect(parsed('redis://redis.example')).toEqual(single);
     expect(parsed('redis://redis.example/')).toEqual(single);
     expect(parsed(`rediss://${CREDENTIALS}[2001:db8::1]:6380/15`)).toEqual({
@@ -39,7 +39,7 @@ describe('the URL of Redis', () => {
       ],
       primaryName: 'my-primary.1',
       databaseNumber: 0,
-      ...NOBODY,
+      ...NO_LOGIN,
     });
     const whole = parsed(`rediss-sentinel://${CREDENTIALS}one.example:1/replay/3`);
     expect(whole).toMatchObject({ tls: true, primaryName: 'replay', databaseNumber: 3, ...SOMEBODY });
@@ -53,7 +53,7 @@ describe('the URL of Redis', () => {
         { host: 'one.example', port: 6379 },
         { host: 'two.example', port: 7001 },
       ],
-      ...NOBODY,
+      ...NO_LOGIN,
     });
     expect(parsed(`rediss-cluster://${CREDENTIALS}one.example/`)).toMatchObject({ tls: true, ...SOMEBODY });
     expect(parsed('redis-cluster://:only-a-password@one.example')).toMatchObject({
@@ -142,7 +142,7 @@ describe('the URL of Redis', () => {
     for (const line of lines) expect(line).toMatch(/^RedisSettingError: .{10}/);
   });
 
-  it('hides its password from whoever prints it', () => {
+  it('hides its password when printed', () => {
     for (const url of [
       'redis://:verysecret@host',
       'redis-sentinel://:verysecret@host/n',

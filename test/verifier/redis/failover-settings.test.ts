@@ -8,10 +8,10 @@ import {
 const LABEL = 'redis.example:6379';
 const NAMES = ['min-replicas-to-write', 'min-replicas-max-lag', 'cluster-node-timeout'] as const;
 
-type Told = { readonly [N in (typeof NAMES)[number]]?: string };
+type RecordedEvent = { readonly [N in (typeof NAMES)[number]]?: string };
 
 /** A server that answers `CONFIG GET` with its settings, as RESP2 does. */
-function telling(settings: Told): ExaminedLink {
+function telling(settings: RecordedEvent): ExaminedLink {
   return {
     label: LABEL,
     call: async (command, ...words) => {
@@ -29,7 +29,7 @@ function rejecting(error: unknown): ExaminedLink {
 
 const FORBIDDEN = { name: 'ReplyError', message: 'NOPERM this user has no permissions' };
 const MUTE = new Error('Command timed out');
-const SOUND: Told = {
+const SOUND: RecordedEvent = {
   'min-replicas-to-write': '2',
   'min-replicas-max-lag': '10',
   'cluster-node-timeout': '15000',
@@ -87,7 +87,7 @@ describe('the replicas that a primary must have to write', () => {
     expect(await examine('0', 'sentinel', 0)).toEqual(fitWith(12, 0));
   });
 
-  it('are one where nobody knows how many there are, and on a Cluster', async () => {
+  it('are one when their number is unknown, and on a Cluster', async () => {
     for (const kind of ['sentinel', 'cluster'] as const) {
       expect(await examine('0', kind, undefined)).toEqual(unfitNaming(LABEL));
       expect(await examine('1', kind, undefined)).toMatchObject({ kind: 'fit' });
@@ -105,7 +105,7 @@ describe('the replicas that a primary must have to write', () => {
     expect(await examineFailover(telling(least), 'sentinel', {}, 1)).toEqual(fitWith(12, 2));
   });
 
-  it('are told of otherwise than a lag that switches them off', async () => {
+  it('are reported differently from a lag that switches them off', async () => {
     const few = await examine('0', 'sentinel', 1);
     const off = await examineFailover(telling({ ...SOUND, 'min-replicas-max-lag': '0' }), 'sentinel', {}, 1);
     expect(few).not.toEqual(off);
@@ -140,8 +140,8 @@ describe('a server that does not tell', () => {
   it('is asked itself where it tells something, whatever the operator says', async () => {
     for (const name of NAMES) {
       const settings = { ...SOUND, [name]: undefined };
-      const told = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
-      expect(await examineFailover(telling(told), 'cluster', DECLARED, undefined)).toMatchObject({
+      const events = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+      expect(await examineFailover(telling(events), 'cluster', DECLARED, undefined)).toMatchObject({
         kind: 'unfit',
       });
     }

@@ -77,7 +77,7 @@ describe('a connection that failed', () => {
     [replyError(`WRONGPASS ${SECRET}`), 'WRONGPASS'],
     [replyError(`NOAUTH ${SECRET}`), 'NOAUTH'],
     [replyError(`${SECRET}`), 'ERR'],
-  ])('is told with where and the code: %#', (error, code) => {
+  ])('is reported with address and code: %#', (error, code) => {
     const line = describeConnectionError(error, LABEL);
     expect(line).toContain(LABEL);
     expect(line).toContain(`(${code})`);
@@ -96,7 +96,7 @@ describe('a connection that failed', () => {
     [Object.assign(new Error(SECRET), { code: `E${'X'.repeat(64)}` })],
     [null],
     [SECRET],
-  ])('is told as silence without a code of the system: %#', (error) => {
+  ])('is reported as silence without a code of the system: %#', (error) => {
     expect(describeConnectionError(error, LABEL)).toBe(describeSilence(LABEL));
     expect(describeSilence(LABEL)).toContain(LABEL);
   });

@@ -67,7 +67,7 @@ describe('a server is spoken to', () => {
   });
 });
 
-describe('a server is cut off, and told nothing more,', () => {
+describe('a server is cut off, and gets no further command,', () => {
   it.each([
     ['that speaks HTTP', ['HTTP/1.1 400 Bad Request\r\n']],
     ['that says a line of its own', ['220 ready\n']],

@@ -128,7 +128,7 @@ describe('a link', () => {
 });
 
 describe('a server that is unfit', () => {
-  it('is not served from, told of, and looked at again by itself', async () => {
+  it('is not served from, is reported, and is checked again by itself', async () => {
     const plan = new Plan();
     plan.examination = UNFIT;
     const link = open(plan);
@@ -148,7 +148,7 @@ describe('a server that is unfit', () => {
     expect(link.isServing).toBe(false);
   });
 
-  it('may refuse what is asked, which is told with the code', async () => {
+  it('may reject the command, which is reported with the code', async () => {
     const plan = new Plan();
     plan.examination = { name: 'ReplyError', message: 'NOPERM no permissions' };
     const link = open(plan);
@@ -242,7 +242,7 @@ describe('a connection that is lost', () => {
     expect(link.isServing).toBe(false);
   });
 
-  it('is told of with the code of the system when nobody is there any more, and served again when somebody is', async () => {
+  it('is reported with the code of the system when it is gone, and served again when it is back', async () => {
     const own = await TestRedisServer.start();
     try {
       const link = await openServing(new Plan(), { port: own.port });
@@ -256,7 +256,7 @@ describe('a connection that is lost', () => {
     }
   });
 
-  it('is told of with the code of the system while nobody is there', async () => {
+  it('is reported with the code of the system while it is away', async () => {
     const link = open(new Plan(), { port: await freePort() });
     await waitUntil(() => link.problem?.includes('(ECONNREFUSED)') === true);
     expect([link.isServing, link.isConnected]).toEqual([false, false]);

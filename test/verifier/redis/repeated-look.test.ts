@@ -101,7 +101,7 @@ describe('a look that is repeated', () => {
     expect(state).toMatchObject({ begun: 2, mostUnderWay: 1 });
   });
 
-  it('ends when it is told to, after the look that is under way', async () => {
+  it('ends when stopped, after the look that is under way', async () => {
     const { look, state } = heldLooks(1);
     await waitUntil(() => state.begun === 1);
     let hasStopped = false;

@@ -364,7 +364,7 @@ describe('the replay scripts: service after a jump', () => {
   });
 
   it.each([0, 700])(
-    'fences whoever comes after %i s and a quiet night, for twice the skew',
+    'fences a verifier that comes after %i s and a quiet night, for twice the skew',
     async (seconds) => {
       const world = await readyWorld();
       await world.pass(seconds);

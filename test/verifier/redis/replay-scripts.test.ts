@@ -90,8 +90,8 @@ async function lookAt(seconds: number, changes: Partial<Call> = {}): Promise<Epo
     latest,
     0,
   );
-  const [told, moment, largest, why, lowestExpiry] = Array.isArray(reply) ? reply : [];
-  expect(told).toBe(seconds);
+  const [events, moment, largest, why, lowestExpiry] = Array.isArray(reply) ? reply : [];
+  expect(events).toBe(seconds);
   return { moment, largest, why, lowestExpiry };
 }
 
@@ -228,7 +228,7 @@ describe('a larger skew', () => {
     expect(await lookAt(now + 1, { skew: 5 })).toMatchObject({ moment: now, largest: 6 });
   });
 
-  it('raises none where nobody has shown a skew yet', async () => {
+  it('raises none before any verifier has stated a skew', async () => {
     await lookAt(START, { skew: 0 });
     expect(await lookAt(START + 1, { skew: 60 })).toMatchObject({
       moment: START,

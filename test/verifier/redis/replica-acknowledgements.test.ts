@@ -121,7 +121,7 @@ describe('a primary whose replicas must follow', () => {
     expect(await primary.look()).toContain(primary.seconds);
   });
 
-  it('needs as many as it is told, and counts none that is being filled', async () => {
+  it('needs as many as configured, and counts none that is being filled', async () => {
     const primary = await servingPrimary(2);
     primary.acknowledged[1] = undefined;
     await primary.pass(FOLLOWED_SECONDS + 1);
@@ -139,7 +139,7 @@ describe('a primary whose replicas must follow', () => {
     expect(await redis.get(KEYS.epoch)).toMatch(/ epoch_missing \d+$/);
   });
 
-  it('serves on where nobody asks but a verifier that looks each 5 s, or a late one each 9 s', async () => {
+  it('serves on when the only verifier looks each 5 s, or a late one each 9 s', async () => {
     const primary = await servingPrimary();
     for (const lookSeconds of [5, 9]) {
       for (let round = 0; round < 10; round += 1) {

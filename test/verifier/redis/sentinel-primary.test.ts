@@ -63,7 +63,7 @@ describe('the primary that Sentinels name', () => {
     expect(servers.prepared).toEqual([labelOf(primary)]);
   });
 
-  it('is named by whoever knows of the latest failover, in whichever order they answer', async () => {
+  it('is named by the Sentinel that knows of the latest failover, in whichever order they answer', async () => {
     const [old, latest] = [await newPrimary(), await newPrimary()];
     const views = [
       viewing({ primary: old, epoch: 4 }),
@@ -169,30 +169,30 @@ describe('replicas', () => {
 });
 
 describe('while no Sentinel names a primary', () => {
-  const problemOf = async (sentinels: readonly { readonly port: number }[], told: string) => {
+  const problemOf = async (sentinels: readonly { readonly port: number }[], events: string) => {
     const primaries = open(sentinels);
-    await waitUntil(() => primaries.problem()?.includes(told) === true);
+    await waitUntil(() => primaries.problem()?.includes(events) === true);
     expect(primaries.problem()).toContain(NAME);
     expect(primaries.linkOf(0)).toBeUndefined();
     return primaries.problem();
   };
 
-  it('it is told that one is away, with its address and the code of the system', async () => {
+  it('it is reported that one is away, with its address and the code of the system', async () => {
     const port = await freePort();
     expect(await problemOf([{ port }], '(ECONNREFUSED)')).toContain(labelOf({ port }));
   });
 
-  it('it is told that one does not answer', async () => {
+  it('it is reported that one does not answer', async () => {
     const hanging = await servers.speaker(() => SILENCE);
     await problemOf([hanging], labelOf(hanging));
   });
 
-  it('it is told that one refuses, with the code', async () => {
+  it('it is reported that one refuses, with the code', async () => {
     const refusing = await servers.speaker(() => new RedisErrorReply('NOPERM no permissions'));
     expect(await problemOf([refusing], '(NOPERM)')).toContain(labelOf(refusing));
   });
 
-  it('it is told that one is none, or knows no such name: otherwise than that one does not answer', async () => {
+  it('it is reported that one is no Sentinel, or knows no such name: differently from that one does not answer', async () => {
     const ignorant = await servers.speaker(() => new RedisErrorReply('ERR No such master with that name'));
     const hanging = await servers.speaker(() => SILENCE);
     const lines = [
@@ -203,7 +203,7 @@ describe('while no Sentinel names a primary', () => {
     expect(first).not.toBe(second);
   });
 
-  it('nothing is told of one that has answered since', async () => {
+  it('one that has answered since is not reported', async () => {
     const sentinel = await servers.speaker(() => new RedisErrorReply('NOPERM no permissions'));
     const primaries = open([sentinel]);
     await waitUntil(() => primaries.problem()?.includes('(NOPERM)') === true);

@@ -87,7 +87,7 @@ it('a server that is given as the only one and has replicas is warned of, and no
   expect(warningWith('cluster', '1')).toBeUndefined();
 });
 
-it('a replica is told of in a way of its own for each kind', () => {
+it('a replica is reported differently for each kind', () => {
   const lines = KINDS.map((kind) => problemWith(kind, { role: 'slave' }));
   expect(new Set(lines).size).toBe(KINDS.length);
 });

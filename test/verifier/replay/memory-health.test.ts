@@ -169,7 +169,7 @@ describe('the fence that is kept', () => {
     expect(counts).toEqual([1, 0, 0, 1]);
   });
 
-  it('is told at the end what was issued last', async () => {
+  it('gets at the end what was issued last', async () => {
     const fence = new ScriptedFence();
     const { store } = open({ persistedFence: fence });
     for (const ahead of [7, 9, 8]) {

@@ -9,7 +9,7 @@ const PLENTY = 5_000;
 /** One turn of its wheel. */
 const WHEEL_SECONDS = 1_024;
 /** Characters of an identifier that tell records apart. */
-const TOLD_APART = 20;
+const DISTINCT = 20;
 
 interface Kept {
   readonly keepUntil: number;
@@ -126,7 +126,7 @@ describe('the table', () => {
     const pair = new Pair(10);
     const identifier = randomIdentifier();
     pair.add(START + 60, identifier);
-    for (let at = 0; at < TOLD_APART; at += 1) {
+    for (let at = 0; at < DISTINCT; at += 1) {
       const other = identifier[at] === 'A' ? 'B' : 'A';
       expect(pair.table.has(identifier.slice(0, at) + other + identifier.slice(at + 1))).toBe(false);
     }

@@ -91,7 +91,7 @@ describe('redis: a server that cannot write', () => {
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
   });
 
-  it('may not delete, which it does only when a hash is over: it is told at the start', async () => {
+  it('may not delete, which it does only when a hash expires: it is reported at the start', async () => {
     await server.ask('ACL', 'SETUSER', 'keeper', 'on', '>a-secret', '~proofgate:*', '+@all', '-unlink');
     const store = stores.open(server.url.replace('://', '://keeper:a-secret@'));
     await waitUntil(() => /\(NOPERM\)/.test(problemOf(store)));

@@ -61,13 +61,13 @@ describe('the fence of a shard', () => {
 });
 
 describe('a fence that goes up', () => {
-  it('is told once at the first look, if it is up then', () => {
+  it('is reported once at the first look, if it is up then', () => {
     const last = { momentSeconds: NOW - 2 * SKEW_SECONDS };
     expect(fencesAfter([[0, last]]).raised).toEqual(['epoch_missing']);
     expect(fencesAfter([[0, { momentSeconds: last.momentSeconds - 1 }]]).raised).toEqual([]);
   });
 
-  it('is told when its moment moves, and not when it stays', () => {
+  it('is reported when its moment moves, and not when it stays', () => {
     const moved = { momentSeconds: NOW, why: 'primary_changed' } as const;
     const { fences, raised } = fencesAfter([[0, {}]], [[0, {}]], [[0, moved]], [[0, moved]]);
     expect(raised).toEqual(['primary_changed']);
@@ -76,20 +76,20 @@ describe('a fence that goes up', () => {
     expect(fences.isStarting(NOW)).toBe(false);
   });
 
-  it('is told when it moves while it is up, for whichever reason', () => {
+  it('is reported when it moves while it is up, for whichever reason', () => {
     for (const why of ['epoch_missing', 'primary_changed'] as const) {
       const { raised } = fencesAfter([[0, { momentSeconds: NOW }]], [[0, { momentSeconds: NOW + 3, why }]]);
       expect(raised).toEqual(['epoch_missing', why]);
     }
   });
 
-  it('is not told again when only what was deleted moves on below it', () => {
+  it('is not reported again when only what was deleted moves on below it', () => {
     const up = { momentSeconds: NOW };
     const { raised } = fencesAfter([[0, up]], [[0, { ...up, lowestExpirySeconds: NOW + 32 }]]);
     expect(raised).toEqual(['epoch_missing']);
   });
 
-  it('is told once for all shards of a look that have it in common', () => {
+  it('is reported once for all shards of a look that have it in common', () => {
     const up = { momentSeconds: NOW } as const;
     expect(fencesAfter([0, 1, 2].map((shard) => [shard, up])).raised).toEqual(['epoch_missing']);
     const apart: readonly (readonly [number, Partial<ReplayEpoch>])[] = [
@@ -99,7 +99,7 @@ describe('a fence that goes up', () => {
     expect(fencesAfter([...apart]).raised).toEqual(['epoch_missing', 'skew_raised']);
   });
 
-  it('needs nobody to tell', () => {
+  it('needs no listener', () => {
     const fences = new RedisFences(undefined);
     fences.note(new Map([[0, epochWith({ momentSeconds: NOW })]]), SKEW_SECONDS);
     expect(fences.isKnown(0)).toBe(true);
@@ -149,7 +149,7 @@ describe('the answer of the prepare script', () => {
     }
   });
 
-  it('is none with a reason that nobody knows', () => {
+  it('is none with an unknown reason', () => {
     for (const word of ['', 'clocks', 3, undefined]) {
       expect(parseEpoch(REPLY.map((was, index) => (index === 3 ? word : was)))).toBeUndefined();
     }

@@ -113,10 +113,10 @@ describe('a part of the holders', () => {
       'it is away',
     ],
     [
-      'nobody has it',
-      { links: [{ shards: [0] }], problem: 'some are served by nobody' },
+      'it has no primary',
+      { links: [{ shards: [0] }], problem: 'some have no primary' },
       [],
-      'served by nobody',
+      'have no primary',
     ],
     ['its primary refuses it', BOTH, [[1, 'MOVED']], '(MOVED)'],
   ])('is warned of while %s', (_what, seen, refused, why) => {
@@ -168,7 +168,7 @@ describe('a fence', () => {
     expect(health.fence).toEqual(FENCE);
   });
 
-  it.each(REPLAY_FENCE_REASONS)('(%s) is told beside what is not served, with its code', (why) => {
+  it.each(REPLAY_FENCE_REASONS)('(%s) is reported beside what is not served, with its code', (why) => {
     const fences = fencesOf({ 0: OPEN, 1: OPEN }, { 0: { ...UP, why }, 1: OPEN });
     const seen: Seen = { links: [{ shards: [0] }, { shards: [1], problem: 'it is away' }] };
     expect(healthOf(seen, fences)).toMatchObject({

@@ -158,7 +158,7 @@ describe('redis under Sentinels: what must not be used', () => {
     await group.settled();
   }, 60_000);
 
-  it('says which name the Sentinels do not know, and that nobody answers', async () => {
+  it('says which name the Sentinels do not know, and that none answers', async () => {
     const [port] = group.sentinelPorts([0]);
     const stranger = open({}, `redis-sentinel://127.0.0.1:${port}/other`);
     await waitUntil(() =>

@@ -64,7 +64,7 @@ describe('redis over TLS', () => {
     await consumesOnce(open(`rediss://127.0.0.1:${tlsPort}`));
   });
 
-  it('trusts nobody but the authorities given', async () => {
+  it('trusts only the authorities given', async () => {
     const { server, tlsPort } = await start(['--requirepass', 'verysecret']);
     const other = await makeCertificates('redis.test', 'spiffe://example.test/other');
     try {
@@ -79,7 +79,7 @@ describe('redis over TLS', () => {
     }
   });
 
-  it('trusts nobody else when the environment says to trust everybody', async () => {
+  it('trusts no other when the environment disables verification', async () => {
     const { tlsPort } = await start();
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {

@@ -31,7 +31,7 @@ describe('enrolling', () => {
     expect(stand.waits).toEqual([]);
   });
 
-  it('asks nobody anything while the key is young', async () => {
+  it('sends no request while the key is young', async () => {
     await startEnrolled();
     const asked = stand.control.requests.length;
     const until = stand.nowMs + 5 * MINUTE;
@@ -73,7 +73,7 @@ describe('enrolling', () => {
     expect(stand.trouble).toBeUndefined();
   });
 
-  it('begins with a new key when it is told to', async () => {
+  it('begins with a new key on request', async () => {
     await start({}, { startsAnew: true });
     await stand.turnUntil(() => stand.count('replaced') === 1);
     stand.restart();
@@ -192,7 +192,7 @@ describe('a token file that', () => {
   it.each([
     ['is empty', '', 'workload_token_malformed'],
     ['holds something else', 'no token', 'workload_token_malformed'],
-  ])('%s is told, and looked at again', async (_what, text, code) => {
+  ])('%s is reported, and checked again', async (_what, text, code) => {
     await start();
     await stand.putToken(text);
     await stand.turnUntil(() => stand.trouble === code);

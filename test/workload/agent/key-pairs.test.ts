@@ -79,7 +79,7 @@ describe('a pair that is put in place', () => {
     expect(await keyIdInPlace()).toBe(control.keyIds[0]);
   });
 
-  it('leaves the one before for whoever is just reading it, and no older one', async () => {
+  it('leaves the one before for a concurrent reader, and no older one', async () => {
     const pairs = await openPairs();
     await publishAnother(pairs);
     const first = await settledKeyFile(keyFile());
@@ -98,7 +98,7 @@ describe('a pair that is put in place', () => {
     expect((await readdir(inFolder('keys/.key.pem.1'))).sort()).toEqual([KEY, STATE]);
   });
 
-  it('signs and shows, and nobody who reads at any moment finds halves of two', async () => {
+  it('signs and shows, and no reader at any moment finds halves of two', async () => {
     const pairs = await openPairs();
     await publishAnother(pairs);
     let reads = 0;

@@ -70,7 +70,7 @@ export function operatorCases({ read, write, ground }: Bench): void {
         ({ id }) => id,
       );
       expect(paged.flat()).toEqual(everything.map(({ id }) => id));
-      expect(await operators.grantsOf(['group:nobody', principal])).toHaveLength(scopes.length);
+      expect(await operators.grantsOf(['group:unknown', principal])).toHaveLength(scopes.length);
       expect(await operators.grantsOf([])).toEqual([]);
       expect(await operators.hasGrant(grantRow(principal, { kind: 'site', id: siteId }))).toBe(true);
       expect(await operators.hasGrant(grantRow(principal, { kind: 'site', id: siteId }, 'admin'))).toBe(

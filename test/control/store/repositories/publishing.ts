@@ -113,10 +113,10 @@ export function publicationCases({ read, write, ground }: Bench): void {
       string,
     ];
     const ended = keyRow(siteId, { expiresAtSeconds: NOW_SECONDS });
-    const ofNobody = keyRow(siteId, { clientId: 'gone' });
+    const ofMissingClient = keyRow(siteId, { clientId: 'gone' });
     await write(async ({ clients, keys }) => {
       await clients.add(clientRow(siteId, 'billing'));
-      for (const row of [...rows, ended, ofNobody]) await keys.add(row);
+      for (const row of [...rows, ended, ofMissingClient]) await keys.add(row);
       await keys.noteRevision([first, second], { listedRevision: 5 });
       await keys.noteRevision([second], { revokedRevision: 7 });
       await keys.noteRevision([third], { listedRevision: 8 });
@@ -132,10 +132,10 @@ export function publicationCases({ read, write, ground }: Bench): void {
       );
       expect(listed).toEqual([[first, second, third], [fourth]]);
       expect(ids(await publication.keysIn(siteId, part, NOW_SECONDS, ALL))).toEqual([second, third]);
-      const some = [third, first, ended.keyId, ofNobody.keyId];
+      const some = [third, first, ended.keyId, ofMissingClient.keyId];
       expect(ids(await publication.keys(siteId, some, NOW_SECONDS))).toEqual([first, third]);
       expect(await publication.keys(siteId, [], NOW_SECONDS)).toEqual([]);
-      expect(await publication.keyIdsOfClient(siteId, 'gone', NOW_SECONDS)).toEqual([ofNobody.keyId]);
+      expect(await publication.keyIdsOfClient(siteId, 'gone', NOW_SECONDS)).toEqual([ofMissingClient.keyId]);
       expect(await publication.countKeysIn(siteId, whole, NOW_SECONDS)).toBe(5);
       expect(await publication.countKeysIn(siteId, part, NOW_SECONDS)).toBe(2);
       expect(await publication.keyIdsPublishedAfter(siteId, 5, '', 9)).toEqual([second, third]);
@@ -159,7 +159,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
       }
     });
     await read(async ({ publication }) => {
-      const some = await publication.clients(siteId, ['c', 'a', 'nobody']);
+      const some = await publication.clients(siteId, ['c', 'a', 'unknown']);
       expect(some.map(({ clientId }) => clientId)).toEqual(['a', 'c']);
       expect(await publication.clients(siteId, [])).toEqual([]);
       expect(await publication.grantsOf(siteId, ['b'])).toEqual([grant('b')]);

@@ -55,7 +55,7 @@ export function sourceCases({ read, write, ground }: Bench): void {
     await write((tx) => tx.sources.claimAudience(audience, a.siteId));
     await write((tx) => tx.sources.claimAudience(audience, b.siteId));
     expect(await read((tx) => tx.sources.ownerOfAudience(audience))).toBe(a.siteId);
-    expect(await read((tx) => tx.sources.ownerOfAudience('nobody'))).toBeUndefined();
+    expect(await read((tx) => tx.sources.ownerOfAudience('unknown'))).toBeUndefined();
   });
 
   it('of two key sets the later fetched one stays', async () => {

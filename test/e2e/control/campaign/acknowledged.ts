@@ -48,7 +48,7 @@ export class Acknowledged {
 
   issued(enrollmentId: string, keyId: string): void {
     const known = this.enrollments.get(enrollmentId);
-    if (known === undefined) throw new Error(`nobody submitted ${enrollmentId}`);
+    if (known === undefined) throw new Error(`no submission of ${enrollmentId}`);
     if (known.keyId !== undefined && known.keyId !== keyId) {
       this.contradictions.push(`enrollment ${enrollmentId} issued ${known.keyId} and ${keyId}`);
     }

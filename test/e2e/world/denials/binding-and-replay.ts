@@ -136,7 +136,7 @@ const BINDING: readonly Case[] = [
   wrongLine('header.x-tenant', { headers: [tenant] }),
   ...CHANGED,
   {
-    what: 'a body that Envoy was told to keep to itself',
+    what: 'a body that Envoy does not send',
     detail: 'body_unavailable',
     routeId: createUnseen.route_id,
     provoke: (site) => signed(site, { route: createUnseen, body: order, framing: 'length' }),

@@ -125,7 +125,7 @@ export const POLICY_DENIALS: DenialCases<PolicyReason> = {
   ],
   bundle_freshness_unknown: [
     {
-      what: 'a freshness class that nobody knows',
+      what: 'an unknown freshness class',
       detail: undefined,
       routeId: forecast.route_id,
       provoke: byDerivedKey('dk_billing', forecast),
