@@ -8,8 +8,7 @@ import { join } from 'node:path';
 import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
 import { BundleLoader } from '../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../src/verifier/loading/state/persisted-bundle.ts';
 import { deltaAfter } from '../bundle/deltas.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from './bundle-content.ts';
 import { scriptSettings } from './run-typescript.ts';
@@ -23,7 +22,7 @@ export interface StateWriterSettings {
 const { bundleDirectory, deltas, stateDirectory } = scriptSettings<StateWriterSettings>();
 const keys = newTestKeys();
 const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
+const persisted = new PersistedBundle(stateDirectory);
 const use = ({ revision }: { readonly revision: number }) => void writeSync(1, `used ${revision}\n`);
 const loader = new BundleLoader({
   authSite: AUTH_SITE,

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { CURRENT_LINK } from '../../bundle/format/file-names.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { MARK_FILE } from '../../verifier/loading/high-water-mark.ts';
-import { BASES_FOLDER } from '../../verifier/loading/state/state-directory.ts';
+import { BASES_FOLDER } from '../../verifier/loading/state/persisted-bundle.ts';
 
 const ATTEMPTS = 5;
 

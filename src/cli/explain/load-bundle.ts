@@ -9,8 +9,7 @@ import { usageError } from '../../program/errors.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
 import { FileMark, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
 import { readBundleKeys, readTrustedSigners } from '../bundle/bundle-flags.ts';
 import { copyStateDirectory } from './copy-state.ts';
 import type { ExplainSettings } from './explain-settings.ts';
@@ -60,7 +59,7 @@ async function loadVerified({
     keys: freshnessKeys.length > 0 ? freshnessKeys : signers.keys,
     threshold: settings.freshnessThreshold,
   };
-  const persisted = stateCopy === undefined ? undefined : new PersistedBundle(new StateDirectory(stateCopy));
+  const persisted = stateCopy === undefined ? undefined : new PersistedBundle(stateCopy);
   const loader = new BundleLoader({
     authSite,
     directory: settings.bundle,

@@ -11,12 +11,11 @@ import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
 import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../verifier/loading/high-water-mark.ts';
-import { MirroredMark } from '../../verifier/loading/mirrored-mark.ts';
 import type { ControlConnection } from '../../verifier/loading/refresh/control-connection.ts';
 import { Refresher, type RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
+import { MirroredMark } from '../../verifier/loading/shared-mark.ts';
 import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/directory-lock.ts';
-import { PersistedBundle } from '../../verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
 import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import { openControlConnection } from './follow-control.ts';
 import { openSharedMark, usesEmbeddedReplay } from './open-replay-store.ts';
@@ -44,7 +43,7 @@ export async function createVerifierBundle(
   }
   await assertStateDirectory(stateDirectory);
   const connection = await openControlConnection(settings);
-  const persisted = connection && new PersistedBundle(new StateDirectory(stateDirectory));
+  const persisted = connection && new PersistedBundle(stateDirectory);
   const shared = await openSharedMark(settings);
   const own = new FileMark({ stateDirectory, authSite });
   const mirrored = shared && new MirroredMark({ own, shared, authSite, listener: logSharedMark(logger) });

@@ -11,16 +11,24 @@ import { reusingKeysOf } from '../../bundle/compile/compile-keys.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { asBundleError, type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
 import { type ChainPosition, judgeChain } from '../../bundle/format/chain.ts';
-import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import { BUNDLE_FILE, type StepKind } from '../../bundle/format/file-names.ts';
 import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
 import { type OpenedBundle, openBundleInSteps } from '../../bundle/format/open-bundle.ts';
 import type { OpenedStep, StepDocument } from '../../bundle/format/open-step.ts';
 import { TimeSlice } from '../../bundle/format/time-slice.ts';
 import { importPublicKey } from '../../protocol/public-key.ts';
-import { type ChainTrust, cutWalk, openNext, type Walk, walkChain } from './chain-walk.ts';
-import { beforeExpiry, judgeExpiry } from './expiry-rule.ts';
-import type { BundleChange, BundleSource, FoundChain, LoadOutcome, StepRecord } from './found-chain.ts';
+import {
+  type BundleSource,
+  beforeExpiry,
+  type ChainTrust,
+  type FoundChain,
+  judgeExpiry,
+  openNext,
+  type Walk,
+  walkChain,
+} from './found-chain.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
+import type { PersistedBundle } from './state/persisted-bundle.ts';
 
 export interface ActiveBundleOptions extends ChainTrust {
   readonly mark: HighWaterMark;
@@ -29,9 +37,18 @@ export interface ActiveBundleOptions extends ChainTrust {
   /** The verifier's own conditions, checked at every load: a reason rejects the snapshot, undefined accepts it. */
   readonly acceptSnapshot?: ((snapshot: Snapshot) => string | undefined) | undefined;
   /** Where steps are recorded before they are used. Without it only the mark remembers them. */
-  readonly stepRecord?: StepRecord | undefined;
+  readonly persisted?: PersistedBundle | undefined;
   /** Called after each change. Must not throw. */
   readonly onChange: (change: BundleChange) => void;
+}
+
+/** A change of the loaded bundle. */
+export interface BundleChange {
+  readonly source: BundleSource;
+  /** From the first byte of the file to the swap. */
+  readonly durationMs: number;
+  /** Kinds of the steps that were applied; undefined when a whole bundle was loaded. */
+  readonly steps?: readonly StepKind[];
 }
 
 /** Expired derived keys are kept for five minutes, so that `key_expired` differs from `key_unknown`. */
@@ -76,36 +93,44 @@ export class ActiveBundle {
     return this.#options.nowSeconds() - LAPSED_KEYS_KEPT_SECONDS;
   }
 
-  /** @throws BundleError when nothing of the chain is accepted */
-  async load(found: FoundChain): Promise<LoadOutcome> {
+  /** Verifies a whole bundle. @throws BundleError */
+  open(bytes: Buffer): Promise<OpenedBundle> {
+    const { authSite, bundleSigners: signers } = this.#options;
+    return new TimeSlice().run(openBundleInSteps(bytes, { file: BUNDLE_FILE, signers, authSite }));
+  }
+
+  /**
+   * @returns why the steps after the last applied one were rejected
+   * @throws BundleError when nothing of the chain is accepted
+   */
+  async load(found: FoundChain): Promise<BundleError | undefined> {
     const startedMs = performance.now();
-    const { authSite, bundleSigners, mark } = this.#options;
+    const { mark } = this.#options;
     // Nothing can be loaded while the mark cannot be read, so fail before the work.
     if (this.#snapshot === undefined) await mark.position();
     const bytes = await found.files.readBundle();
-    const opened = await new TimeSlice().run(
-      openBundleInSteps(bytes, { file: BUNDLE_FILE, signers: bundleSigners, authSite }),
-    );
+    const opened = await this.open(bytes);
     const walk = await walkChain(opened.position, found, this.#options);
     const known = this.#placeOf(walk, found.source);
-    if (known !== undefined) return known === 'superseded' ? superseded() : this.#goOn(found, walk, known);
-    await this.#judge(walk, walk.refused);
+    // Valid, but older than what another source delivered.
+    if (known === 'superseded') return undefined;
+    if (known !== undefined) return this.#goOn(found, walk, known);
+    await this.#judge(walk.positions, walk.refused);
     const compiled = await this.compile(opened, found.files);
     const { snapshot, taken, refused } = await this.#applySteps(compiled, walk, found);
-    if (taken < walk.positions.length - 1) await this.#judge(cutWalk(walk, taken), refused);
-    const expired = judgeExpiry(this.#snapshot, snapshot, this.#options.nowSeconds(), BUNDLE_FILE);
+    const [base, ...steps] = walk.positions;
+    if (taken < steps.length) await this.#judge([base, ...steps.slice(0, taken)], refused);
+    const expired = judgeExpiry(this.#snapshot, snapshot, this.#options.nowSeconds());
     if (expired !== undefined) throw refused ?? expired;
-    await found.keep?.({ opened, bytes, positions: walk.positions.slice(1, taken + 1) });
+    await found.keep?.({ opened, bytes, positions: steps.slice(0, taken) });
     // Before the swap: a bundle that requests were decided from must be in the mark.
     await mark.raise(snapshot);
     this.#acceptedKeys = new AcceptedKeys();
     this.#snapshot = snapshot;
     this.#source = found.source;
     this.#loadedAtSeconds = this.#options.nowSeconds();
-    const { signers } = opened;
-    const durationMs = performance.now() - startedMs;
-    this.#options.onChange({ kind: 'loaded', snapshot, source: found.source, durationMs, signers });
-    return { kind: 'loaded', refused };
+    this.#options.onChange({ source: found.source, durationMs: performance.now() - startedMs });
+    return refused;
   }
 
   /** Applies every rule to a whole bundle and changes nothing. @throws BundleError */
@@ -137,20 +162,19 @@ export class ActiveBundle {
     return isOlder && source === 'directory' && source !== this.#source ? 'superseded' : undefined;
   }
 
-  async #goOn(found: FoundChain, walk: Walk, from: number): Promise<LoadOutcome> {
+  async #goOn(found: FoundChain, walk: Walk, from: number): Promise<BundleError | undefined> {
     const documents: StepDocument[] = [];
     let index = 0;
     for await (const document of found.steps(walk.positions[0].revision)) {
       if (index >= from && index < walk.positions.length - 1) documents.push(document);
       index++;
     }
-    if (documents.length === 0) return { kind: 'nothing_to_do', refused: walk.refused };
-    const refused = await this.advance(documents, found.source);
-    return { kind: 'advanced', refused: refused ?? walk.refused };
+    const refused = documents.length === 0 ? undefined : await this.advance(documents, found.source);
+    return refused ?? walk.refused;
   }
 
   /** @throws BundleError when the mark forbids the chain; prefers the error that cut the chain short */
-  async #judge({ positions }: Walk, cutBy: BundleError | undefined): Promise<void> {
+  async #judge(positions: Walk['positions'], cutBy: BundleError | undefined): Promise<void> {
     const verdict = judgeChain(await this.#options.mark.position(), positions, BUNDLE_FILE);
     if (verdict.kind === 'refuse') throw cutBy ?? verdict.error;
   }
@@ -194,12 +218,11 @@ export class ActiveBundle {
     const { steps: opened, refused: notOpened } = this.#openAll(before, documents);
     const { steps, refused: expired } = beforeExpiry(before, opened, this.#options.nowSeconds());
     const { taken, refused: notTaken } = await this.#take(steps);
-    const snapshot = this.#snapshot;
-    if (taken > 0 && snapshot !== undefined) {
+    if (taken > 0) {
       this.#source = source;
       const kinds = steps.slice(0, taken).map(({ step }) => step.kind);
       const durationMs = performance.now() - startedMs;
-      this.#options.onChange({ kind: 'advanced', snapshot, source, durationMs, steps: kinds });
+      this.#options.onChange({ source, durationMs, steps: kinds });
     }
     return notTaken ?? expired ?? notOpened;
   }
@@ -222,14 +245,12 @@ export class ActiveBundle {
   async #take(
     steps: readonly OpenedDocument[],
   ): Promise<{ taken: number; refused: BundleError | undefined }> {
-    const { mark, stepRecord } = this.#options;
+    const { mark, persisted } = this.#options;
     let taken = 0;
     let recorded = 0;
     try {
-      await stepRecord?.append(
-        steps.map(({ step, bytes }) => ({ document: bytes, position: step.position })),
-      );
-      recorded = stepRecord === undefined ? 0 : steps.length;
+      await persisted?.append(steps.map(({ step, bytes }) => ({ document: bytes, position: step.position })));
+      recorded = persisted === undefined ? 0 : steps.length;
       const slice = new TimeSlice();
       for (const { step } of steps) {
         const snapshot = this.#snapshot;
@@ -250,10 +271,10 @@ export class ActiveBundle {
 
   /** A step that cannot be dropped is rejected again at the next start. */
   async #undoRecord(count: number): Promise<void> {
-    const { mark, stepRecord } = this.#options;
+    const { mark, persisted } = this.#options;
     if (count <= 0 || this.#snapshot === undefined) return;
     try {
-      await stepRecord?.dropLast(count);
+      await persisted?.dropLast(count);
       await mark.raise(this.#snapshot);
     } catch {
       // Report the step's own error rather than this one.
@@ -264,8 +285,4 @@ export class ActiveBundle {
 interface OpenedDocument {
   readonly step: OpenedStep;
   readonly bytes: Buffer;
-}
-
-function superseded(): LoadOutcome {
-  return { kind: 'superseded', refused: undefined };
 }

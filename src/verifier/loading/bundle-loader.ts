@@ -4,30 +4,23 @@
  * Source: docs/bundle.md "Life in the verifier" and "Freshness".
  */
 
+import type { FreshnessIgnored, FreshnessStatement } from '../../bundle/compile/freshness-statement.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { asBundleError, type BundleError } from '../../bundle/format/bundle-error.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
-import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
-import { LocalDirectory, ResolvedDirectory } from '../../bundle/format/local-directory.ts';
-import { openBundleInSteps } from '../../bundle/format/open-bundle.ts';
+import { BUNDLE_FILE, type StepKind } from '../../bundle/format/file-names.ts';
+import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
+import type { OpenedBundle } from '../../bundle/format/open-bundle.ts';
 import type { StepDocument } from '../../bundle/format/open-step.ts';
-import { TimeSlice } from '../../bundle/format/time-slice.ts';
-import { ActiveBundle } from './active-bundle.ts';
-import type { BundleListener, BundleStatus } from './bundle-loader-events.ts';
-import { Coalesced } from './coalesced.ts';
+import { ActiveBundle, type BundleChange } from './active-bundle.ts';
 import { DirectorySource } from './directory-source.ts';
-import { DirectoryWatch } from './directory-watch.ts';
-import type { BundleChange, BundleSource, FoundChain, LoadOutcome } from './found-chain.ts';
+import type { BundleSource, FoundChain } from './found-chain.ts';
+import { FreshnessStatements } from './freshness-statements.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
-import { OneAtATime } from './one-at-a-time.ts';
-import { ProblemRecord } from './problem-record.ts';
-import type { PersistedBundle } from './state/persisted-chain.ts';
-import type { IncomingBase } from './state/state-directory.ts';
-import { Statements } from './statements.ts';
-
-export type { BundleListener, BundleLoad, BundleStatus } from './bundle-loader-events.ts';
-export type { BundleProblem } from './problem-record.ts';
+import { type Problem, ProblemRecord } from './problem-record.ts';
+import { Coalesced, OneAtATime } from './serial-tasks.ts';
+import type { PersistedBundle } from './state/persisted-bundle.ts';
 
 export interface BundleLoaderOptions {
   readonly authSite: string;
@@ -43,16 +36,35 @@ export interface BundleLoaderOptions {
   /** Clock that freshness statements are compared with; default: `nowSeconds`. */
   readonly statementNowSeconds?: () => number;
   /** The verifier's own conditions, checked at every load: a reason rejects the snapshot, undefined accepts it. */
-  readonly acceptSnapshot?: (snapshot: Snapshot) => string | undefined;
+  readonly acceptSnapshot?: ((snapshot: Snapshot) => string | undefined) | undefined;
   readonly listener?: BundleListener;
   /** Default 1000. */
   readonly pollIntervalMs?: number;
 }
 
-const DEFAULT_POLL_INTERVAL_MS = 1000;
-/** Maximum wait between attempts to load unchanged files. */
-const MAX_RETRY_INTERVAL_MS = 60_000;
-/** Interval of periodic work. */
+/** Each is called once for each change, not at every poll. Must not throw. */
+export interface BundleListener {
+  loaded?(snapshot: Snapshot, change: BundleChange): void;
+  /** Deltas and links were applied. */
+  advanced?(snapshot: Snapshot, steps: readonly StepKind[], durationMs: number): void;
+  freshened?(snapshot: Snapshot): void;
+  /** A document was rejected; the loaded bundle stays. */
+  refused?(error: BundleError, source: BundleSource): void;
+  freshnessRefused?(error: BundleError): void;
+  freshnessIgnored?(why: FreshnessIgnored, statement: FreshnessStatement): void;
+}
+
+export interface BundleStatus {
+  readonly snapshot: Snapshot | undefined;
+  readonly loadedAtSeconds: number | undefined;
+  /** Why the newest documents found are not loaded; undefined when they are. */
+  readonly problem: Problem<BundleError> | undefined;
+  readonly freshnessProblem: Problem<BundleError> | undefined;
+  /** Why the validly signed freshness statement does not apply. */
+  readonly freshnessIgnored: FreshnessIgnored | undefined;
+}
+
+/** Interval of periodic work, and of polls by default. */
 const ROUND_INTERVAL_MS = 1000;
 /** Maximum number of expired keys to remove at once: well below a millisecond. */
 const FORGET_AT_A_TIME = 500;
@@ -60,20 +72,18 @@ const FORGET_AT_A_TIME = 500;
 export class BundleLoader {
   readonly #options: BundleLoaderOptions;
   readonly #active: ActiveBundle;
-  readonly #directory: LocalDirectory | undefined;
-  readonly #source: DirectorySource | undefined;
+  readonly #directory: DirectorySource | undefined;
   readonly #problems: { readonly [S in BundleSource]: ProblemRecord };
-  readonly #statements: Statements;
+  readonly #statements: FreshnessStatements;
   /** Serializes everything that changes the loaded bundle. */
   readonly #changes = new OneAtATime();
-  readonly #bundlePass = new Coalesced(() => this.#runBundlePass());
+  readonly #bundlePass = new Coalesced(() => this.#changes.run(async () => this.#directory?.look()));
   readonly #freshnessPass = new Coalesced(() => this.#runFreshnessPass());
-  #watch: DirectoryWatch | undefined;
   #rounds: NodeJS.Timeout | undefined;
   #startingAgain: Promise<void> | undefined;
 
   constructor(options: BundleLoaderOptions) {
-    const { listener, nowSeconds } = options;
+    const { directory, listener, nowSeconds, persisted } = options;
     this.#options = options;
     const problemOf = (source: BundleSource) =>
       new ProblemRecord(nowSeconds, (error) => listener?.refused?.(error, source));
@@ -82,40 +92,19 @@ export class BundleLoader {
       state: problemOf('state'),
       control: problemOf('control'),
     };
-    this.#active = new ActiveBundle({
-      ...options,
-      stepRecord: options.persisted,
-      onChange: (change) => this.#changed(change),
-    });
-    this.#statements = new Statements(this.#active, {
+    this.#active = new ActiveBundle({ ...options, onChange: (change) => this.#changed(change) });
+    this.#statements = new FreshnessStatements(this.#active, {
       ...options,
       nowSeconds: options.statementNowSeconds ?? nowSeconds,
-      hasDirectory: options.directory !== undefined,
+      hasDirectory: directory !== undefined,
+      onRefused: (error) => listener?.freshnessRefused?.(error),
+      onIgnored: (why, statement) => listener?.freshnessIgnored?.(why, statement),
     });
-    if (options.directory !== undefined) {
-      this.#directory = new LocalDirectory(options.directory);
-      this.#source = this.#newSource(this.#directory, options.persisted);
+    if (directory !== undefined) {
+      const { pollIntervalMs = ROUND_INTERVAL_MS } = options;
+      const [active, problem] = [this.#active, this.#problems.directory];
+      this.#directory = new DirectorySource({ directory, active, problem, pollIntervalMs, persisted });
     }
-  }
-
-  #newSource(directory: LocalDirectory, persisted: PersistedBundle | undefined): DirectorySource {
-    return new DirectorySource({
-      directory,
-      active: this.#active,
-      problem: this.#problems.directory,
-      retry: { firstMs: this.#pollIntervalMs, maxMs: MAX_RETRY_INTERVAL_MS },
-      keep: persisted && ((files, steps) => (chain) => persisted.keepCopy(files, steps, chain)),
-    });
-  }
-
-  get #pollIntervalMs(): number {
-    return this.#options.pollIntervalMs ?? DEFAULT_POLL_INTERVAL_MS;
-  }
-
-  /** The signers and the site that this loader accepts bundles of. */
-  get bundleTrust() {
-    const { bundleSigners: signers, authSite } = this.#options;
-    return { signers, authSite };
   }
 
   /** The current snapshot. A request keeps the one that it began with. */
@@ -144,19 +133,13 @@ export class BundleLoader {
   async start(): Promise<void> {
     if (this.#options.persisted !== undefined) await this.#changes.run(() => this.#loadPersisted());
     this.#rounds ??= setInterval(() => this.#goRound(), ROUND_INTERVAL_MS).unref();
-    if (this.#options.directory !== undefined) {
-      this.#watch ??= new DirectoryWatch({
-        directory: this.#options.directory,
-        pollIntervalMs: this.#pollIntervalMs,
-        onTick: () => void this.#look(),
-      });
-    }
+    this.#directory?.watch(() => void this.#look());
     await this.#look();
   }
 
   /** Checks the files now, including those that failed a moment ago. Never rejects. */
   async reload(): Promise<void> {
-    this.#source?.retryNow();
+    this.#directory?.retryNow();
     await this.#look();
   }
 
@@ -167,8 +150,7 @@ export class BundleLoader {
   }
 
   close(): void {
-    this.#watch?.close();
-    this.#watch = undefined;
+    this.#directory?.close();
     clearInterval(this.#rounds);
     this.#rounds = undefined;
   }
@@ -194,64 +176,41 @@ export class BundleLoader {
 
   async #loadPersisted(): Promise<void> {
     const { persisted } = this.#options;
-    if (this.#active.snapshot !== undefined) return;
+    if (persisted === undefined || this.#active.snapshot !== undefined) return;
     try {
-      const found = await persisted?.found();
+      const found = await persisted.found();
       if (found === undefined) return;
-      const { control: keeper } = this.#statements;
-      await persisted?.freshness().then(
-        (bytes) => keeper.offer(bytes),
-        (error: unknown) => keeper.fail(error),
-      );
-      const { refused } = await this.#active.load(found);
-      this.#problems.state.settle(refused);
+      await this.#statements.offerRead('control', persisted.freshness());
+      this.#problems.state.settle(await this.#active.load(found));
     } catch (error) {
       this.#problems.state.set(asBundleError(error, BUNDLE_FILE));
     }
   }
 
-  async #runBundlePass(): Promise<void> {
-    const [directory, source] = [this.#directory, this.#source];
-    if (directory === undefined || source === undefined) return;
-    await this.#changes.run(async () => {
-      try {
-        await directory.read(async (files) => {
-          this.#watch?.follow(files.path);
-          await source.look(files);
-        });
-      } catch (error) {
-        this.#problems.directory.set(asBundleError(error, BUNDLE_FILE));
-      }
-    });
-  }
-
   async #runFreshnessPass(): Promise<void> {
     if (this.#directory !== undefined) {
-      const { directory: keeper } = this.#statements;
-      await this.#directory
-        .read((files) => files.readFreshness())
-        .then(
-          (bytes) => keeper.offer(bytes),
-          (error: unknown) => keeper.fail(error),
-        );
+      await this.#statements.offerRead('directory', this.#directory.readFreshness());
     }
-    if (this.#statements.apply()) this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
+    this.#applyStatements();
+  }
+
+  /** @returns whether the loaded bundle became fresher */
+  #applyStatements(): boolean {
+    const isFresher = this.#statements.apply();
+    const { snapshot } = this.#active;
+    if (isFresher && snapshot !== undefined) this.#options.listener?.freshened?.(snapshot);
+    return isFresher;
   }
 
   #changed(change: BundleChange): void {
     this.#statements.apply();
     // The persisted bundle has been replaced or updated.
     if (change.source !== 'state') this.#problems.state.clear();
-    this.#tell((listener, snapshot) => {
-      if (change.kind === 'loaded') listener.loaded?.(snapshot, change);
-      else listener.advanced?.(snapshot, change.steps, change.durationMs);
-    });
-  }
-
-  #tell(tell: (listener: BundleListener, snapshot: Snapshot) => void): void {
+    const { listener } = this.#options;
     const { snapshot } = this.#active;
-    if (this.#options.listener !== undefined && snapshot !== undefined)
-      tell(this.#options.listener, snapshot);
+    if (snapshot === undefined) return;
+    if (change.steps === undefined) listener?.loaded?.(snapshot, change);
+    else listener?.advanced?.(snapshot, change.steps, change.durationMs);
   }
 
   /** Applies steps from Control that continue the loaded bundle. @returns why they were not all applied */
@@ -267,22 +226,26 @@ export class BundleLoader {
    * Loads a whole bundle from Control and the steps after it.
    * @returns why it was rejected, or some of its steps were
    */
-  replace(incoming: IncomingBase, documents: readonly StepDocument[]): Promise<BundleError | undefined> {
+  replace(files: ResolvedDirectory, documents: readonly StepDocument[]): Promise<BundleError | undefined> {
     const { persisted } = this.#options;
     const found: FoundChain = {
       source: 'control',
-      files: new ResolvedDirectory(incoming.path),
+      files,
       steps: () => documents,
-      keep: persisted && ((chain) => persisted.keepDownloaded(incoming, chain, documents)),
+      keep: persisted && ((chain) => persisted.keepDownloaded(files, chain, documents)),
     };
     return this.#changes.run(async () => {
-      const refused = await this.#active.load(found).then(
-        (outcome: LoadOutcome) => outcome.refused,
-        (error: unknown) => asBundleError(error, BUNDLE_FILE),
-      );
+      const refused = await this.#active
+        .load(found)
+        .catch((error: unknown) => asBundleError(error, BUNDLE_FILE));
       this.#problems.control.settle(refused);
       return refused;
     });
+  }
+
+  /** Verifies a whole bundle and changes nothing. @throws BundleError */
+  open(bytes: Buffer): Promise<OpenedBundle> {
+    return this.#active.open(bytes);
   }
 
   /**
@@ -291,22 +254,19 @@ export class BundleLoader {
    * @returns false when it is not on the loaded chain
    * @throws BundleError when it is rejected or cannot be persisted
    */
-  async rebase(incoming: IncomingBase): Promise<boolean> {
-    const { authSite, bundleSigners: signers, persisted } = this.#options;
+  async rebase(files: ResolvedDirectory): Promise<boolean> {
+    const { persisted } = this.#options;
     if (persisted === undefined) return false;
-    const files = new ResolvedDirectory(incoming.path);
-    const slice = new TimeSlice();
-    const bytes = await files.readBundle();
-    const opened = await slice.run(openBundleInSteps(bytes, { file: BUNDLE_FILE, signers, authSite }));
+    const opened = await this.#active.open(await files.readBundle());
     await this.#active.compile(opened, files);
-    return this.#changes.run(() => persisted.rebase(incoming, opened));
+    return this.#changes.run(() => persisted.rebase(files, opened));
   }
 
   /** Handles a statement from Control; persists it when it makes the loaded bundle fresher. Never rejects. */
   async offerStatement(bytes: Buffer): Promise<void> {
-    const { control: keeper } = this.#statements;
-    if (!keeper.offer(bytes) || !this.#statements.apply()) return;
-    this.#tell((listener, snapshot) => listener.freshened?.(snapshot));
-    await this.#options.persisted?.keepFreshness(bytes).catch((error: unknown) => keeper.fail(error));
+    if (!this.#statements.offer('control', bytes) || !this.#applyStatements()) return;
+    await this.#options.persisted
+      ?.keepFreshness(bytes)
+      .catch((error: unknown) => this.#statements.fail('control', error));
   }
 }

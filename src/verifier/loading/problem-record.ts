@@ -1,5 +1,5 @@
 /** Records the current problem of one activity and since when. Reports each change once, not at every attempt. */
-import type { BundleError } from '../../bundle/format/bundle-error.ts';
+import type { BundleError, BundleErrorCode } from '../../bundle/format/bundle-error.ts';
 
 export interface Problem<E> {
   readonly error: E;
@@ -7,17 +7,27 @@ export interface Problem<E> {
   readonly sinceSeconds: number;
 }
 
-export type BundleProblem = Problem<BundleError>;
+/** Error codes that stem from this machine, not from a document: retrying the same document may succeed later. */
+export const PASSING: ReadonlySet<BundleErrorCode> = new Set([
+  'file_unreadable',
+  'file_not_written',
+  'mark_corrupt',
+  'mark_unavailable',
+  'mark_of_another_site',
+  // The clock may have been ahead.
+  'expired',
+  'internal',
+]);
 
 export class ProblemRecord<E extends { readonly code: string; readonly message: string } = BundleError> {
   readonly #nowSeconds: () => number;
-  readonly #tell: (error: E) => void;
+  readonly #onChange: (error: E) => void;
   #current: Problem<E> | undefined;
 
-  /** @param tell called for each new problem; must not throw */
-  constructor(nowSeconds: () => number, tell: (error: E) => void) {
+  /** @param onChange called for each new problem; must not throw */
+  constructor(nowSeconds: () => number, onChange: (error: E) => void) {
     this.#nowSeconds = nowSeconds;
-    this.#tell = tell;
+    this.#onChange = onChange;
   }
 
   get current(): Problem<E> | undefined {
@@ -28,7 +38,7 @@ export class ProblemRecord<E extends { readonly code: string; readonly message: 
     const before = this.#current?.error;
     if (error.code === before?.code && error.message === before.message) return;
     this.#current = { error, sinceSeconds: this.#nowSeconds() };
-    this.#tell(error);
+    this.#onChange(error);
   }
 
   /** @returns whether there was a problem */

@@ -6,8 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { signDelta } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { putBundle } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
 import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
@@ -196,7 +195,7 @@ async function stateDirectoryWithDelta(): Promise<string> {
   const position = await putBundle(source, siteContent(keys), bundleKey);
   const { document } = signDelta(deltaAfter(position, { keys_removed: ['dk_billing'] }), [bundleKey]);
   await writeFile(join(source, 'delta-8.jws'), document);
-  const persisted = new PersistedBundle(new StateDirectory(state));
+  const persisted = new PersistedBundle(state);
   const signers = { keys: [bundleKey.publicKey], threshold: 1 };
   const loader = new BundleLoader({
     authSite: AUTH_SITE,

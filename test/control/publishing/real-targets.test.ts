@@ -8,8 +8,7 @@ import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { addTarget, ControlServer, eventually, type TestTarget } from './control-server.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
@@ -45,7 +44,7 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
   const stateDirectory = directory ?? (await mkdtemp(join(tmpdir(), 'proofgate-target-')));
   if (directory === undefined) closing.push(() => rm(stateDirectory, { recursive: true }));
   const events: string[] = [];
-  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(stateDirectory);
   const mark = new FileMark({ stateDirectory, authSite: SITE });
   const nowSeconds = () => world.clock.seconds;
   const loader = new BundleLoader({

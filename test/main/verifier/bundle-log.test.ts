@@ -16,7 +16,7 @@ it('names each rule that matches nothing, after the bundle', async () => {
   const metrics = createVerifierMetrics(() => undefined);
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => undefined);
   const listener = logBundleEvents(logger, metrics, refreshMetrics);
-  listener.loaded?.(await compileSite(content), { source: 'directory', durationMs: 1, signers: [] });
+  listener.loaded?.(await compileSite(content), { source: 'directory', durationMs: 1 });
   expect(lines.map((line) => JSON.parse(line))).toEqual([
     expect.objectContaining({ level: 'info', msg: 'bundle loaded' }),
     expect.objectContaining({

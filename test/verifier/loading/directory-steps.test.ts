@@ -10,7 +10,6 @@ import {
 } from '../../../src/bundle/authoring/publishing-documents.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import { stepFile } from '../../../src/bundle/format/file-names.ts';
-import { LocalDirectory, ResolvedDirectory } from '../../../src/bundle/format/local-directory.ts';
 import type { BundleContent, DeltaContent } from '../../../src/bundle/format/schema.ts';
 import { ActiveBundle } from '../../../src/verifier/loading/active-bundle.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
@@ -218,20 +217,20 @@ describe('a directory that changes while it is read', () => {
       onChange: () => undefined,
     });
     const source = new DirectorySource({
-      directory: new LocalDirectory(directory),
+      directory,
       active,
       problem: new ProblemRecord(
         () => NOW_SECONDS,
         () => undefined,
       ),
-      // What is taken, is taken because it changed.
-      retry: { firstMs: 3_600_000, maxMs: 3_600_000 },
+      // A file that is loaded has changed.
+      pollIntervalMs: 3_600_000,
     });
     return {
       directory,
       position,
       look: async () => {
-        await source.look(new ResolvedDirectory(directory));
+        await source.look();
         return active.snapshot?.revision;
       },
       once: (happens: () => Promise<unknown>) => {

@@ -1,6 +1,6 @@
 /** Tests a hostile Control, or an impostor, that tries to keep a verifier busy. It has no signing key. */
 import { describe, expect, it } from '@jest/globals';
-import { hasAtMostParts } from '../../../src/verifier/loading/refresh/answer-structure.ts';
+import { hasAtMostParts } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { newDirectory, until } from '../../bundle/bundle-directory.ts';
 import { keyNamed } from '../../bundle/deltas.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';

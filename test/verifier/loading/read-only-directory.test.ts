@@ -7,8 +7,7 @@ import { afterAll, afterEach, expect, it } from '@jest/globals';
 import { signDelta, signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { freshnessDocument, newDirectory, until } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
@@ -70,7 +69,7 @@ async function start(path: string, persisted: PersistedBundle | undefined, state
   const stateDirectory = await newDirectory();
   const whole = signWholeBundle(bundleContent(keys), [keys.bundle]);
   await put('bundle.jws', whole.document);
-  const persisted = keeps ? new PersistedBundle(new StateDirectory(stateDirectory)) : undefined;
+  const persisted = keeps ? new PersistedBundle(stateDirectory) : undefined;
   const { loader, refused } = await start(path, persisted, stateDirectory);
   expect(loader.position).toEqual(whole.position);
   const delta = signDelta(deltaAfter(whole.position, {}), [keys.bundle]);

@@ -5,8 +5,7 @@ import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/lo
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
 import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
 
@@ -53,7 +52,7 @@ export interface FollowerOptions extends Partial<BundleLoaderOptions> {
 export async function startFollower(options: FollowerOptions): Promise<Follower> {
   const { stateDirectory, url, readToken = async () => 'target-token', ...more } = options;
   const events: RecordedEvent[] = [];
-  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(stateDirectory);
   const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
   const nowSeconds = () => NOW_SECONDS;

@@ -14,8 +14,7 @@ import { formatTime } from '../../../src/bundle/format/times.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
 import {
@@ -50,7 +49,7 @@ async function start(
   pinned: Pinned,
 ) {
   const refused: string[] = [];
-  const persisted = new PersistedBundle(new StateDirectory(places.state));
+  const persisted = new PersistedBundle(places.state);
   const loader = new BundleLoader({
     authSite: AUTH_SITE,
     directory: places.directory,

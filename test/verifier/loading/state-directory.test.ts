@@ -25,8 +25,7 @@ import {
   MARK_FILE,
   MemoryMark,
 } from '../../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
@@ -49,7 +48,7 @@ const fileMark = (stateDirectory: string) => new FileMark({ stateDirectory, auth
 /** A start, and the bundle that the state directory leads to. */
 async function start(stateDirectory: string, mark: HighWaterMark = fileMark(stateDirectory)) {
   const refused: string[] = [];
-  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(stateDirectory);
   const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
   const loader = new BundleLoader({
     authSite: AUTH_SITE,
@@ -164,7 +163,7 @@ describe('the log of steps', () => {
     const before = await readFile(log);
     const started = await start(stateDirectory);
     const good = delta(end);
-    const bad = delta(good.position, { clients_removed: ['nobody'] });
+    const bad = delta(good.position, { clients_removed: ['unknown'] });
     const after = delta(bad.position);
     expect((await started.loader.advance([good, bad, after]))?.code).toBe('client_unknown');
     expect(started.loader.position).toEqual(good.position);

@@ -10,7 +10,7 @@ import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
 import { type StepDocument, stepKindOf } from '../../../bundle/format/open-step.ts';
 import { STEP_LOG_FILE } from '../../../bundle/format/step-log.ts';
 import type { BundleLoader } from '../../../verifier/loading/bundle-loader.ts';
-import { Coalesced } from '../../../verifier/loading/coalesced.ts';
+import { Coalesced } from '../../../verifier/loading/serial-tasks.ts';
 
 const POLL_INTERVAL_MS = 100;
 const MAX_RETRY_INTERVAL_MS = 10_000;
@@ -75,7 +75,7 @@ export class StateFollower {
     this.#offset = 0;
     this.#steps = 0;
     const documents = await this.#nextSteps(path);
-    const refused = await this.#loader.replace({ path }, documents);
+    const refused = await this.#loader.replace(new ResolvedDirectory(path), documents);
     if (refused === undefined) {
       this.#base = target;
       this.#retryMs = 0;

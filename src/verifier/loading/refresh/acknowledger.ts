@@ -9,7 +9,7 @@ import type { ControlConnection } from './control-connection.ts';
 import { retryAfterOf } from './control-failure.ts';
 
 export interface AcknowledgerOptions {
-  readonly connection: Pick<ControlConnection, 'acknowledge'>;
+  readonly connection: ControlConnection;
   readonly signal: AbortSignal;
   readonly onFailure: (error: unknown) => void;
   readonly onSent: (acknowledgement: Acknowledgement) => void;

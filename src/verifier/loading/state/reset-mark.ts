@@ -13,7 +13,7 @@ import { fileError, fileNotWritten, syncDirectory } from '../../../bundle/format
 import { FileMark, MARK_FILE } from '../high-water-mark.ts';
 import type { SharedMark } from '../shared-mark.ts';
 import { isDirectoryLocked } from './directory-lock.ts';
-import { BASES_FOLDER } from './state-directory.ts';
+import { BASES_FOLDER } from './persisted-bundle.ts';
 
 /** One line of JSON for each step of each reset. Proofgate never deletes it. */
 export const RESET_LOG_FILE = 'mark-resets.jsonl';

@@ -6,8 +6,7 @@ import { BundleLoader } from '../../../../src/verifier/loading/bundle-loader.ts'
 import { FileMark } from '../../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-bundle.ts';
 import type { ControlStage } from '../control-fixture.ts';
 import { SITE_ID } from '../site-declaration.ts';
 
@@ -35,7 +34,7 @@ export class SiteFollower {
     const { stage, controlUrl = stage.controlUrl, stateDirectory, tokenFile } = options;
     await mkdir(stateDirectory, { recursive: true });
     const refusals: string[] = [];
-    const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
+    const persisted = new PersistedBundle(stateDirectory);
     const mark = new FileMark({ stateDirectory, authSite: SITE_ID });
     const nowSeconds = () => Math.floor(Date.now() / 1000);
     const loader = new BundleLoader({

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { signWholeBundle } from '../../../../src/bundle/authoring/publishing-documents.ts';
 import { MARK_FILE } from '../../../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../../bundle/bundle-directory.ts';
 import { newSignedChain } from './signed-chain.ts';
 import { newStateDirectory, withStarted } from './stations/state-station.ts';
@@ -16,7 +15,7 @@ const chain = newSignedChain();
 describe('the state directory', () => {
   it('keeps a base that is on its way when another becomes current', async () => {
     const stateDirectory = await newDirectory();
-    const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
+    const persisted = new PersistedBundle(stateDirectory);
     const loader = newLoader(chain, { stateDirectory, persisted });
     await loader.start();
     const [slow, quick] = [await persisted.newBase(), await persisted.newBase()];

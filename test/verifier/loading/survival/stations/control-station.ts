@@ -2,8 +2,7 @@
 import { FileMark } from '../../../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import { AUTH_SITE } from '../../../../fakes/bundle-content.ts';
 import { type Loaded, loadedOf } from '../loaded.ts';
@@ -54,7 +53,7 @@ function withoutAge(loaded: Loaded, target: Target): Loaded {
 
 /** A verifier's bundle that follows a Control, as its process puts it together. */
 export async function startFollower(chain: SignedChain, url: string, stateDirectory: string) {
-  const persisted = new PersistedBundle(new StateDirectory(stateDirectory));
+  const persisted = new PersistedBundle(stateDirectory);
   const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
   const loader = newLoader(chain, { stateDirectory, persisted, mark });
   await loader.start();

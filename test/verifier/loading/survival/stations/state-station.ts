@@ -2,8 +2,7 @@
 import { readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BundleLoader } from '../../../../../src/verifier/loading/bundle-loader.ts';
-import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../../../src/verifier/loading/state/state-directory.ts';
+import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
 import { loadedOf } from '../loaded.ts';
 import { type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
@@ -25,7 +24,7 @@ export async function withStarted<T>(
   options: LoaderOptions,
   use: (loader: BundleLoader) => Promise<T> | T,
 ): Promise<T> {
-  const persisted = new PersistedBundle(new StateDirectory(options.stateDirectory));
+  const persisted = new PersistedBundle(options.stateDirectory);
   const loader = newLoader(chain, { ...options, persisted });
   try {
     await loader.start();

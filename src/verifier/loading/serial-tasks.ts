@@ -1,3 +1,16 @@
+/** Runs tasks so that they do not overlap. */
+
+/** Runs tasks one after another, in the order in which they were given. */
+export class OneAtATime {
+  #last: Promise<unknown> = Promise.resolve();
+
+  run<T>(task: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(task);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
 /** Runs one task at a time. All calls during a run share one more run after it. */
 export class Coalesced {
   readonly #task: () => Promise<void>;

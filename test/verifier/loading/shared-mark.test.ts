@@ -4,9 +4,8 @@ import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark, type HighWaterMark, MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/mirrored-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-chain.ts';
-import { StateDirectory } from '../../../src/verifier/loading/state/state-directory.ts';
+import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/shared-mark.ts';
+import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { bundleDocument, newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
 import { FakeSharedMark } from '../../fakes/shared-mark.ts';
@@ -110,13 +109,13 @@ describe('a verifier without a mark of its own', () => {
   it('so also for what its state directory kept', async () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(5), keys.bundle);
-    const before = new PersistedBundle(new StateDirectory(state));
+    const before = new PersistedBundle(state);
     const first = await startLoader(directory, new MemoryMark(), before);
     first.loader.close();
     await before.close();
     const shared = new FakeSharedMark();
     shared.problem = 'connection refused';
-    const persisted = new PersistedBundle(new StateDirectory(state));
+    const persisted = new PersistedBundle(state);
     closing.push(() => persisted.close());
     const empty = await newDirectory();
     const { loader, refused } = await startLoader(empty, mirrored(shared).mark, persisted);
