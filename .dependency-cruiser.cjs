@@ -72,6 +72,12 @@ module.exports = {
       to: { path: '^src/main/' },
     },
     {
+      name: 'assembly-is-on-top-of-the-verifier',
+      severity: 'error',
+      from: { path: '^src/verifier/(?!assembly/)' },
+      to: { path: '^src/verifier/assembly/' },
+    },
+    {
       name: 'nobody-imports-the-cli',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/cli/' },

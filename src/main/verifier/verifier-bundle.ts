@@ -9,6 +9,7 @@ import type { PublicKey } from '../../protocol/public-key.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import { logBundleEvents, logRefreshEvents, logSharedMark } from '../../verifier/assembly/bundle-log.ts';
 import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../verifier/loading/high-water-mark.ts';
 import type { ControlConnection } from '../../verifier/loading/refresh/control-connection.ts';
@@ -16,7 +17,6 @@ import { Refresher, type RefreshStatus } from '../../verifier/loading/refresh/re
 import { MirroredMark } from '../../verifier/loading/shared-mark.ts';
 import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/directory-lock.ts';
 import { PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
-import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import { openControlConnection } from './follow-control.ts';
 import { openSharedMark, usesEmbeddedReplay } from './open-replay-store.ts';
 import type { VerifierSettings } from './verifier-settings.ts';

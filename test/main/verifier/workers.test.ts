@@ -7,7 +7,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { relayLines } from '../../../src/main/verifier/workers/line-relay.ts';
 import { mergeMetrics } from '../../../src/main/verifier/workers/merged-metrics.ts';
-import { PrimaryMark } from '../../../src/main/verifier/workers/primary-mark.ts';
 import {
   parsePrimaryMessage,
   parseWorkerMessage,
@@ -15,6 +14,7 @@ import {
 import { mergeChecks } from '../../../src/main/verifier/workers/worker-readiness.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
+import { PrimaryMark } from '../../../src/verifier/loading/state/primary-mark.ts';
 
 describe('metrics of several processes', () => {
   it('stand together by name, each with its label', () => {

@@ -3,12 +3,12 @@
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../../telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../../telemetry/refresh-metrics.ts';
+import { logBundleEvents } from '../../../verifier/assembly/bundle-log.ts';
 import { BundleLoader } from '../../../verifier/loading/bundle-loader.ts';
-import { logBundleEvents } from '../bundle-log.ts';
+import { PrimaryMark } from '../../../verifier/loading/state/primary-mark.ts';
+import { StateFollower } from '../../../verifier/loading/state/state-follower.ts';
 import { nowSeconds, readSigners, type VerifierBundle } from '../verifier-bundle.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
-import { PrimaryMark } from './primary-mark.ts';
-import { StateFollower } from './state-follower.ts';
 
 export async function createWorkerBundle(
   settings: VerifierSettings,

@@ -3,9 +3,9 @@ import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { RefreshMetrics } from '../../telemetry/refresh-metrics.ts';
-import type { BundleListener } from '../../verifier/loading/bundle-loader.ts';
-import type { RefreshListener } from '../../verifier/loading/refresh/refresher.ts';
-import type { MirroredMarkListener } from '../../verifier/loading/shared-mark.ts';
+import type { BundleListener } from '../loading/bundle-loader.ts';
+import type { RefreshListener } from '../loading/refresh/refresher.ts';
+import type { MirroredMarkListener } from '../loading/shared-mark.ts';
 
 export function logBundleEvents(
   logger: Logger,

@@ -9,8 +9,8 @@ import { CURRENT_LINK, FRESHNESS_FILE } from '../../../bundle/format/file-names.
 import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
 import { type StepDocument, stepKindOf } from '../../../bundle/format/open-step.ts';
 import { STEP_LOG_FILE } from '../../../bundle/format/step-log.ts';
-import type { BundleLoader } from '../../../verifier/loading/bundle-loader.ts';
-import { Coalesced } from '../../../verifier/loading/serial-tasks.ts';
+import type { BundleLoader } from '../bundle-loader.ts';
+import { Coalesced } from '../serial-tasks.ts';
 
 const POLL_INTERVAL_MS = 100;
 const MAX_RETRY_INTERVAL_MS = 10_000;

@@ -1,9 +1,9 @@
 /** Tests the verifier's log lines about a loaded bundle. */
 import { expect, it } from '@jest/globals';
-import { logBundleEvents } from '../../../src/main/verifier/bundle-log.ts';
 import { createLogger } from '../../../src/telemetry/logger.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { createRefreshMetrics } from '../../../src/telemetry/refresh-metrics.ts';
+import { logBundleEvents } from '../../../src/verifier/assembly/bundle-log.ts';
 import { compileSite, newSiteKeys, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
 
 it('names each rule that matches nothing, after the bundle', async () => {
