@@ -65,3 +65,8 @@ export function systemErrorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
+
+/** The system code or class name of an error, for logs. A message or stack trace could contain request data. */
+export function faultName(error: unknown): string {
+  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
+}

@@ -1,6 +1,6 @@
 /** `proofgate explain`: explains the decision on a captured request. Exit codes as of grep(1): 0 allowed, 1 denied, 2 error. */
 
-import { CliError, systemErrorCode } from '../../program/errors.ts';
+import { CliError, faultName } from '../../program/errors.ts';
 import { type CliContext, command } from '../define-command.ts';
 import { EXPLAIN_SETTINGS, type ExplainSettings } from '../explain/explain-settings.ts';
 
@@ -41,7 +41,7 @@ async function cannotExplain(error: unknown): Promise<CliError> {
   const { fromLibraryError } = await import('../library-errors.ts');
   const known = fromLibraryError(error);
   if (known.kind !== 'internal') return new CliError('usage', known.code, known.message);
-  const kind = systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
+  const kind = faultName(error);
   const cause = /^[A-Za-z0-9_]{1,40}$/.test(kind) ? kind : 'unknown';
   return new CliError('usage', 'internal', `a fault of Proofgate, not of the request: ${cause}`);
 }

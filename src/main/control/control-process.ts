@@ -1,6 +1,6 @@
 /** Composition root of Control: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
 import { openAdminListener } from '../../enforcement/admin/server.ts';
-import { systemErrorCode, usageError } from '../../program/errors.ts';
+import { faultName, systemErrorCode, usageError } from '../../program/errors.ts';
 import type { HostAndPort } from '../../program/listen-address.ts';
 import type { CliContext } from '../../program/output.ts';
 import { untilStopped } from '../../program/stop-signal.ts';
@@ -9,7 +9,7 @@ import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
 import { watchReadiness } from './control-readiness.ts';
-import { type ControlPartsOptions, faultName } from './control-reports.ts';
+import type { ControlPartsOptions } from './control-reports.ts';
 import type { ControlSettings } from './control-settings.ts';
 import { followCertificate } from './control-tls.ts';
 import { openBootstrapToken, openControlStore, openMasterKey } from './foundations.ts';

@@ -5,7 +5,7 @@ import type { KeySetEvent } from '../../control/issuers/key-set-records.ts';
 import type { Publication } from '../../control/publishing/site-publisher.ts';
 import type { MasterKey } from '../../control/secrets/master-key.ts';
 import type { ControlStore } from '../../control/store/port.ts';
-import { systemErrorCode } from '../../program/errors.ts';
+import { faultName } from '../../program/errors.ts';
 import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ControlPlan } from './control-plan.ts';
@@ -70,9 +70,4 @@ export function reportRefused({ logger }: Reports, refused: RefusedEnrollment): 
 export function reportIdentityProvider({ logger }: Reports, error: unknown): void {
   const detail = error instanceof Refusal ? error.message : faultName(error);
   logger.warn({ event: 'identity_provider', detail }, 'OpenID Connect sign-in is unavailable');
-}
-
-/** The system code or class name of an error. A message or stack trace could contain request data. */
-export function faultName(error: unknown): string {
-  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
 }

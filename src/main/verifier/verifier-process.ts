@@ -1,5 +1,5 @@
-/** Composition root of the verifier: opens its parts, serves until shutdown, and closes them. */
-import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+/** Composition root of the verifier: opens it from its settings, serves ext_authz until shutdown, and closes it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type AdminListener,
   type AdminOptions,
@@ -7,42 +7,63 @@ import {
   type ReadinessCheck,
 } from '../../enforcement/admin/server.ts';
 import { ListenError } from '../../enforcement/ext-authz-grpc/server.ts';
-import { CliError, systemErrorCode, usageError } from '../../program/errors.ts';
-import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import { CliError, faultName, systemErrorCode, usageError } from '../../program/errors.ts';
 import type { CliContext } from '../../program/output.ts';
 import { stopped, untilStopped } from '../../program/stop-signal.ts';
-import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { releaseStartMemory, tuneGarbageCollection } from '../../runtime-internals/garbage-collection.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
 import { renderMetrics } from '../../telemetry/render-metrics.ts';
-import { staleGroups } from '../../verifier/decision/steps/freshness.ts';
-import type { ReplayStore } from '../../verifier/replay/store.ts';
-import { createVerifier, type Verifier } from '../../verifier/verifier.ts';
-import { type ExtAuthzPlan, openExtAuthz, planExtAuthz, type VerifierExtAuthz } from './ext-authz.ts';
-import { type Departure, departBySignal } from './graceful-shutdown.ts';
-import { assertReplaySetting, openReplayStore } from './open-replay-store.ts';
+import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
+import {
+  type OpenVerifier,
+  type OpenVerifierInputs,
+  openVerifier,
+} from '../../verifier/assembly/open-verifier.ts';
+import { openExtAuthz, type VerifierExtAuthz } from './ext-authz.ts';
 import { reportReadiness } from './readiness-report.ts';
-import { createReplayTelemetry } from './replay-telemetry.ts';
-import { openVerifierAudit, type VerifierAudit } from './verifier-audit.ts';
-import { createVerifierBundle, type VerifierBundle } from './verifier-bundle.ts';
+import { planVerifier, type VerifierPlan } from './verifier-plan.ts';
 import { verifierReadiness } from './verifier-readiness.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
+/**
+ * Graceful shutdown of a verifier. Health turns NOT_SERVING at once; Checks are answered during the drain delay, while
+ * clients move to other verifiers; then the ext_authz server closes. Source: docs/enforcement.md "Start and stop".
+ */
+export interface Shutdown {
+  /** Aborts when shutdown begins: health is NOT_SERVING from then on. */
+  readonly begun: AbortSignal;
+  /** Whether a verifier that is still starting must not open its ext_authz server. */
+  isBeforeOpening(): boolean;
+  /** Resolves when the ext_authz server must close. */
+  untilClosing(): Promise<void>;
+}
+
+/** Shutdown on a signal, with a drain delay. A signal during startup skips the delay: no client is connected yet. */
+export function shutdownBySignal(stop: AbortSignal, delayMs: number): Shutdown {
+  return {
+    begun: stop,
+    isBeforeOpening: () => stop.aborted,
+    untilClosing: async () => {
+      await stopped(stop);
+      await sleep(delayMs);
+    },
+  };
+}
+
 /** What differs between a single verifier process and one of several workers: see `workers/`. */
 export interface ProcessRole {
+  /** Number of this worker; undefined in a single process. */
+  readonly worker: string | undefined;
   /** Runs a verifier until the shutdown that it passes to `run`. */
-  readonly untilAsked: (
+  readonly runUntilShutdown: (
     settings: VerifierSettings,
-    run: (departure: Departure) => Promise<void>,
+    run: (shutdown: Shutdown) => Promise<void>,
   ) => Promise<void>;
-  readonly createBundle: typeof createVerifierBundle;
   /** @param extAuthzAddress where the ext_authz server listens */
   readonly openAdmin: (options: AdminOptions, extAuthzAddress: string) => Promise<AdminListener>;
-  readonly logFields: { readonly [name: string]: string | number };
   /** Writes the "listening" log line. */
-  readonly tellStart: (logger: Logger, started: Started) => void;
+  readonly logStart: (logger: Logger, started: Started) => void;
 }
 
 interface Started {
@@ -53,123 +74,89 @@ interface Started {
   readonly adminListen: string;
 }
 
-const ALONE: ProcessRole = {
-  untilAsked: ({ drainDelayMs }, run) => untilStopped((stop) => run(departBySignal(stop, drainDelayMs))),
-  createBundle: createVerifierBundle,
+const SINGLE_PROCESS: ProcessRole = {
+  worker: undefined,
+  runUntilShutdown: ({ drainDelayMs }, run) =>
+    untilStopped((stop) => run(shutdownBySignal(stop, drainDelayMs))),
   openAdmin: (options) => openAdminListener(options),
-  logFields: {},
-  tellStart: (logger, { adminListen, authSite, listen, version }) =>
+  logStart: (logger, { adminListen, authSite, listen, version }) =>
     logger.info({ version, listen, admin_listen: adminListen, auth_site: authSite }, 'listening'),
 };
 
 /** Runs until SIGTERM or SIGINT; returns after Checks in flight are answered. */
 export function runVerifier(
   settings: VerifierSettings,
-  context: CliContext,
-  role: ProcessRole = ALONE,
+  { version }: CliContext,
+  role: ProcessRole = SINGLE_PROCESS,
 ): Promise<void> {
-  return role.untilAsked(settings, (departure) => serve({ settings, context, role, departure }));
+  return role.runUntilShutdown(settings, (shutdown) => serve({ settings, version, role, shutdown }));
 }
 
 interface ServeInputs {
   readonly settings: VerifierSettings;
-  readonly context: CliContext;
+  readonly version: string;
   readonly role: ProcessRole;
-  readonly departure: Departure;
+  readonly shutdown: Shutdown;
 }
 
-async function serve({ context, departure, role, settings }: ServeInputs): Promise<void> {
+/** All parts except the listeners. */
+interface Parts extends ServeInputs, OpenVerifier {
+  readonly plan: VerifierPlan;
+  readonly logger: Logger;
+  readonly onInternalError: (error: unknown) => void;
+}
+
+/** Validates the settings before it opens anything. */
+async function serve(inputs: ServeInputs): Promise<void> {
   tuneGarbageCollection();
-  const logger = createLogger(settings.logLevel).child(role.logFields);
-  const { version } = context;
-  const parts = await startParts({ settings, logger, version, role, departure });
+  const { role, settings, shutdown } = inputs;
+  const { worker } = role;
+  const logger = createLogger(settings.logLevel).child(
+    worker === undefined ? {} : { worker: Number(worker) },
+  );
+  const plan = await planVerifier(settings, worker !== undefined);
+  const onInternalError = (error: unknown) =>
+    logger.error({ fault: faultName(error) }, 'internal fault: the request was denied');
+  const metricLabels = worker === undefined ? {} : { worker };
+  const opened = await openOrExplain({ setup: plan.setup, logger, metricLabels, onInternalError });
+  const reopenAudit = () => {
+    logger.info('audit file reopened by signal');
+    opened.reopenAudit();
+  };
+  process.on('SIGHUP', reopenAudit);
   try {
-    if (!departure.isCalledOff()) await keepOpen(parts);
+    if (!shutdown.isBeforeOpening()) await keepOpen({ ...inputs, ...opened, plan, logger, onInternalError });
   } finally {
-    const { audit, bundle, replayStore } = parts;
-    await Promise.all([bundle.close(), replayStore.close(), audit.close()]);
+    process.off('SIGHUP', reopenAudit);
+    await opened.close();
   }
   logger.info('stopped');
 }
 
-/** Opens the listeners, waits for shutdown, and closes them after Checks in flight are answered. */
-async function keepOpen(parts: Parts): Promise<void> {
-  const { departure, logger, role, settings, version } = parts;
-  const { admin, close, extAuthz } = await openListeners(parts);
+/** @throws CliError `audit_file_unusable` */
+async function openOrExplain(inputs: OpenVerifierInputs): Promise<OpenVerifier> {
   try {
-    if (departure.isCalledOff()) return;
-    const { authSite } = settings;
-    role.tellStart(logger, { version, authSite, listen: extAuthz.address, adminListen: admin.address });
-    await stopped(departure.leaving);
-    logger.info('draining');
-    // Health checks now remove this verifier from load balancing; until then it answers Checks as before.
-    await departure.untilClosing();
-  } finally {
-    await close();
+    return await openVerifier(inputs);
+  } catch (error) {
+    throw error instanceof AuditFileError ? usageError('audit_file_unusable', error.message) : error;
   }
 }
 
-interface StartInputs {
-  readonly settings: VerifierSettings;
-  readonly logger: Logger;
-  readonly version: string;
-  readonly role: ProcessRole;
-  readonly departure: Departure;
-}
-
-/** All parts except the listeners. */
-interface Parts extends StartInputs {
-  readonly extAuthzPlan: ExtAuthzPlan;
-  readonly adminAddress: HostAndPort;
-  readonly metrics: VerifierMetrics;
-  readonly bundle: VerifierBundle;
-  readonly replayStore: ReplayStore;
-  readonly audit: VerifierAudit;
-  readonly verifier: Verifier;
-  readonly readiness: (leaving: boolean) => readonly ReadinessCheck[];
-}
-
-/** Validates the settings before it opens anything. */
-async function startParts(inputs: StartInputs): Promise<Parts> {
-  const { logger, role, settings } = inputs;
-  const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
-  const extAuthzPlan = await planExtAuthz(settings);
-  const externalOrigin = parseExternalOrigin(settings.externalOrigin);
-  await assertReplaySetting(settings);
-  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
-  const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
-  const bundle = await role.createBundle(settings, logger, metrics);
-  const audit = await openVerifierAudit(settings, metrics, logger).catch(async (error: unknown) => {
-    await bundle.close();
-    throw error;
-  });
-  await bundle.start();
-  const replayStore = await openReplayStore(settings, {
-    expectedSkewSeconds: () => bundle.loader.snapshot?.skewSeconds,
-    observer: createReplayTelemetry(metrics, logger, () => replayStore.health()),
-  });
-  const verifier = createVerifier({
-    currentSnapshot: () => bundle.loader.snapshot,
-    replayStore,
-    auditSink: audit.sink,
-    auditMode: audit.mode,
-    metrics,
-    nowMs: Date.now,
-    realtimeStalenessSeconds,
-    externalOrigin,
-    maxInFlight: settings.maxInFlight,
-    onInternalError: internalErrorLog(logger),
-  });
-  const readiness = (leaving: boolean) =>
-    verifierReadiness({
-      bundle: bundle.loader.status(),
-      refresh: bundle.refreshStatus(),
-      replay: replayStore.health(),
-      audit: audit.health(),
-      realtimeStalenessSeconds,
-      leaving,
-    });
-  return { ...inputs, extAuthzPlan, adminAddress, metrics, bundle, replayStore, audit, verifier, readiness };
+/** Opens the listeners, waits for shutdown, and closes them after Checks in flight are answered. */
+async function keepOpen(parts: Parts): Promise<void> {
+  const { logger, role, settings, shutdown, version } = parts;
+  const { admin, close, extAuthz } = await openListeners(parts);
+  try {
+    if (shutdown.isBeforeOpening()) return;
+    const { authSite } = settings;
+    role.logStart(logger, { version, authSite, listen: extAuthz.address, adminListen: admin.address });
+    await stopped(shutdown.begun);
+    logger.info('draining');
+    // Health checks now remove this verifier from load balancing; until then it answers Checks as before.
+    await shutdown.untilClosing();
+  } finally {
+    await close();
+  }
 }
 
 interface Listeners {
@@ -181,30 +168,38 @@ interface Listeners {
 
 /** @throws CliError `listen_failed` */
 async function openListeners(parts: Parts): Promise<Listeners> {
-  const { adminAddress, departure, extAuthzPlan, logger, metrics, role, settings } = parts;
-  const { leaving } = departure;
+  const { logger, metrics, plan, role, settings, shutdown } = parts;
+  const { begun } = shutdown;
   const extAuthz = await openExtAuthz({
     ...parts,
-    plan: extAuthzPlan,
+    plan: plan.extAuthz,
     // The collection blocks the process, and before listening no Check or health check waits for it.
     beforeListening: releaseStartMemory,
-    onInternalError: internalErrorLog(logger),
   }).catch((error: unknown) => {
     throw listenFailure(error, settings.listen);
   });
-  const readiness = (isLeaving: boolean) => [...parts.readiness(isLeaving), ...extAuthz.checks()];
-  createReadinessMetrics(metrics.registry, () => readiness(leaving.aborted));
+  const readiness = (leaving: boolean): readonly ReadinessCheck[] => [
+    ...verifierReadiness({ ...parts.status(), leaving }),
+    ...extAuthz.checks(),
+  ];
+  createReadinessMetrics(metrics.registry, () => readiness(begun.aborted));
+  const { registry } = metrics;
   const adminOptions = {
-    ...adminAddress,
-    readiness: () => readiness(leaving.aborted),
-    metrics: () => scrape(metrics),
+    ...plan.admin,
+    readiness: () => readiness(begun.aborted),
+    metrics: async () => ({ contentType: registry.contentType, text: await renderMetrics(registry) }),
   };
   const admin = await role.openAdmin(adminOptions, extAuthz.address).catch(async (error: unknown) => {
     await extAuthz.drain(0);
     throw listenFailure(error, settings.adminListen);
   });
   // `false`: the "draining" line already logs the shutdown.
-  const stopReporting = reportReadiness({ readiness: () => readiness(false), extAuthz, logger, leaving });
+  const stopReporting = reportReadiness({
+    readiness: () => readiness(false),
+    extAuthz,
+    logger,
+    leaving: begun,
+  });
   const close = async () => {
     stopReporting();
     extAuthz.setServing(false);
@@ -214,49 +209,8 @@ async function openListeners(parts: Parts): Promise<Listeners> {
   return { extAuthz, admin, close };
 }
 
-function internalErrorLog(logger: Logger): (error: unknown) => void {
-  return (error) => logger.error({ fault: faultName(error) }, 'internal fault: the request was denied');
-}
-
-export function parseExternalOrigin(text: string | undefined): Origin | undefined {
-  if (text === undefined) return undefined;
-  const origin = parseOrigin(text);
-  if (origin === undefined) {
-    throw usageError(
-      'bad_origin',
-      '--external-origin must be scheme://host[:port] in lower case, such as https://api.example',
-    );
-  }
-  return origin;
-}
-
 export function listenFailure(error: unknown, address: string): CliError {
   if (error instanceof CliError) return error;
   const why = error instanceof ListenError ? error.message : (systemErrorCode(error) ?? 'error');
   return usageError('listen_failed', `cannot listen on ${address}: ${why}`);
-}
-
-/** The system code or class name of an error. A message or stack trace could contain request data. */
-function faultName(error: unknown): string {
-  return systemErrorCode(error) ?? (error instanceof Error ? error.name : typeof error);
-}
-
-function nowSeconds(): number {
-  return Math.floor(Date.now() / 1000);
-}
-
-export function readingOf(snapshot: Snapshot | undefined, realtimeStalenessSeconds: number) {
-  if (snapshot === undefined) return undefined;
-  const stale = staleGroups(snapshot, nowSeconds(), realtimeStalenessSeconds);
-  const countOf = (kind: 'bounded' | 'realtime') =>
-    stale.reduce((sum, { routeIds, rule }) => sum + (rule.kind === kind ? routeIds.length : 0), 0);
-  return {
-    revision: snapshot.revision,
-    ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds,
-    staleRoutes: { bounded: countOf('bounded'), realtime: countOf('realtime') },
-  };
-}
-
-async function scrape({ registry }: VerifierMetrics) {
-  return { contentType: registry.contentType, text: await renderMetrics(registry) };
 }

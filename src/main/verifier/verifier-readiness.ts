@@ -6,19 +6,13 @@
 import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
+import type { AuditHealth } from '../../verifier/assembly/open-audit.ts';
+import type { VerifierStatus } from '../../verifier/assembly/open-verifier.ts';
 import { mostAgeSeconds, staleGroups } from '../../verifier/decision/steps/freshness.ts';
 import type { BundleStatus } from '../../verifier/loading/bundle-loader.ts';
 import type { RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
-import type { ReplayHealth } from '../../verifier/replay/store.ts';
-import type { AuditHealth } from './verifier-audit.ts';
 
-export interface ReadinessInputs {
-  readonly bundle: BundleStatus;
-  /** Undefined when no Control is configured. */
-  readonly refresh: RefreshStatus | undefined;
-  readonly replay: ReplayHealth;
-  readonly audit: AuditHealth;
-  readonly realtimeStalenessSeconds: number;
+export interface ReadinessInputs extends VerifierStatus {
   /** Whether shutdown has begun. */
   readonly leaving: boolean;
 }

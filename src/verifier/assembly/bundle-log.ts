@@ -66,7 +66,7 @@ export function logRefreshEvents(logger: Logger, metrics: RefreshMetrics): Refre
 export function logSharedMark(logger: Logger): MirroredMarkListener {
   return {
     bound: ({ revision }) =>
-      logger.info({ revision }, 'no mark in --state-dir: the shared one says what may be loaded'),
+      logger.info({ revision }, 'no mark in the state directory: the shared one says what may be loaded'),
     raiseFailed: ({ fault, message }) => logger.warn({ fault }, `the shared mark is not raised: ${message}`),
     raiseWorksAgain: () => logger.info('the shared mark is raised again'),
     disagrees: (own, shared) =>

@@ -6,11 +6,14 @@ import { join } from 'node:path';
 import { constants, type PerformanceEntry, PerformanceObserver, performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { openAdminListener } from '../../../src/enforcement/admin/server.ts';
-import { type Departure, departBySignal } from '../../../src/main/verifier/graceful-shutdown.ts';
-import { createVerifierBundle } from '../../../src/main/verifier/verifier-bundle.ts';
-import { type ProcessRole, runVerifier } from '../../../src/main/verifier/verifier-process.ts';
+import {
+  type ProcessRole,
+  runVerifier,
+  type Shutdown,
+  shutdownBySignal,
+} from '../../../src/main/verifier/verifier-process.ts';
 import { VERIFIER_SETTINGS, type VerifierSettings } from '../../../src/main/verifier/verifier-settings.ts';
-import { WorkerChannel } from '../../../src/main/verifier/workers/worker-channel.ts';
+import { WorkerChannel } from '../../../src/main/verifier/workers/worker-process.ts';
 import { Output } from '../../../src/program/output.ts';
 import { collectTexts, settingValues } from '../../../src/program/setting-sources.ts';
 import { runInProcess } from '../../cli/in-process.ts';
@@ -28,7 +31,7 @@ let events: string[];
 let openedMs = 0;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'proofgate-departure-'));
+  folder = await mkdtemp(join(tmpdir(), 'proofgate-shutdown-'));
   const at = (name: string) => join(folder, name);
   await mkdir(at('state'));
   await runInProcess(['keygen', '--out', at('key.pem'), '--public-out', at('key.jwk.json')]);
@@ -78,21 +81,22 @@ interface Moments {
 }
 
 /** A real verifier whose shutdown the test controls. */
-function roleWith(departure: Departure, { atStart, onceOpen }: Moments): ProcessRole {
+function roleWith(shutdown: Shutdown, { atStart, onceOpen }: Moments): ProcessRole {
   return {
-    untilAsked: (_, run) => run(departure),
-    createBundle: async (...inputs) => {
+    worker: undefined,
+    runUntilShutdown: async (_, run) => {
+      const ended = run(shutdown);
+      // The verifier is opening its parts.
       atStart?.();
-      return createVerifierBundle(...inputs);
+      await ended;
     },
     openAdmin: async (options) => {
       openedMs = performance.now();
       events.push('listeners opened');
       return openAdminListener(options);
     },
-    logFields: {},
-    tellStart: () => {
-      events.push('said so');
+    logStart: () => {
+      events.push('logged');
       onceOpen?.();
     },
   };
@@ -101,42 +105,42 @@ function roleWith(departure: Departure, { atStart, onceOpen }: Moments): Process
 /** A worker's end of the channel, and the messages at the other end. */
 function openChannel() {
   const end = Object.assign(new EventEmitter(), { connected: true, send: () => true });
-  const tell = (kind: 'leave' | 'close') => void end.emit('message', { kind });
-  return { departure: new WorkerChannel(end).departure, tell };
+  const send = (kind: 'leave' | 'close') => void end.emit('message', { kind });
+  return { shutdown: new WorkerChannel(end).shutdown, send };
 }
 
 it('asked to end while it starts, it opens nothing, and does not wait', async () => {
   const stop = new AbortController();
-  const departure = departBySignal(stop.signal, HOUR_MS);
-  await runVerifier(settings, context, roleWith(departure, { atStart: () => stop.abort() }));
+  const shutdown = shutdownBySignal(stop.signal, HOUR_MS);
+  await runVerifier(settings, context, roleWith(shutdown, { atStart: () => stop.abort() }));
   expect(events).toEqual([]);
 });
 
 it('collects for the start alone, before anybody can ask, where that gives memory back', async () => {
   const stop = new AbortController();
-  const role = roleWith(departBySignal(stop.signal, 0), { onceOpen: () => stop.abort() });
+  const role = roleWith(shutdownBySignal(stop.signal, 0), { onceOpen: () => stop.abort() });
   const collections = await collectionsWithin(() => runVerifier(settings, context, role));
-  expect(events).toEqual(['listeners opened', 'said so']);
+  expect(events).toEqual(['listeners opened', 'logged']);
   expect(collections.length > 0).toBe(givesBack);
   expect(collections.filter((atMs) => atMs >= openedMs)).toEqual([]);
 });
 
 it('a worker that is asked to close does so without a delay, whatever the settings say', async () => {
   const patient = { ...settings, drainDelayMs: HOUR_MS };
-  const { departure, tell } = openChannel();
-  await runVerifier(patient, context, roleWith(departure, { onceOpen: () => tell('close') }));
-  expect(events).toEqual(['listeners opened', 'said so']);
+  const { shutdown, send } = openChannel();
+  await runVerifier(patient, context, roleWith(shutdown, { onceOpen: () => send('close') }));
+  expect(events).toEqual(['listeners opened', 'logged']);
 });
 
 it('a worker that is asked to close while it starts opens nothing', async () => {
-  const { departure, tell } = openChannel();
-  await runVerifier(settings, context, roleWith(departure, { atStart: () => tell('close') }));
+  const { shutdown, send } = openChannel();
+  await runVerifier(settings, context, roleWith(shutdown, { atStart: () => send('close') }));
   expect(events).toEqual([]);
 });
 
 it('a worker that is asked to leave while it starts stands in for another until it is asked to close', async () => {
-  const { departure, tell } = openChannel();
-  const moments = { atStart: () => tell('leave'), onceOpen: () => tell('close') };
-  await runVerifier(settings, context, roleWith(departure, moments));
-  expect(events).toEqual(['listeners opened', 'said so']);
+  const { shutdown, send } = openChannel();
+  const moments = { atStart: () => send('leave'), onceOpen: () => send('close') };
+  await runVerifier(settings, context, roleWith(shutdown, moments));
+  expect(events).toEqual(['listeners opened', 'logged']);
 });

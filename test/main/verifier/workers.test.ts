@@ -5,13 +5,11 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { relayLines } from '../../../src/main/verifier/workers/line-relay.ts';
-import { mergeMetrics } from '../../../src/main/verifier/workers/merged-metrics.ts';
+import { mergeChecks, mergeMetrics, relayLines } from '../../../src/main/verifier/workers/merged-reports.ts';
 import {
   parsePrimaryMessage,
   parseWorkerMessage,
 } from '../../../src/main/verifier/workers/worker-messages.ts';
-import { mergeChecks } from '../../../src/main/verifier/workers/worker-readiness.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
 import { PrimaryMark } from '../../../src/verifier/loading/state/primary-mark.ts';

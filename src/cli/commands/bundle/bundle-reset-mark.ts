@@ -64,8 +64,9 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
 
 async function openShared(settings: Values): Promise<SharedMark | undefined> {
   if (settings.redis === undefined) return undefined;
-  const { openSharedMarkAt } = await import('../../../main/verifier/open-replay-store.ts');
-  return openSharedMarkAt(settings.redis, settings);
+  const { planRedis } = await import('../../../main/verifier/replay-plan.ts');
+  const { createRedisSharedMark } = await import('../../../verifier/redis/redis-shared-mark.ts');
+  return createRedisSharedMark(await planRedis('redis', settings.redis, settings));
 }
 
 /** The error when the shared mark could not be cleared. Nothing was changed, so the command can be repeated. */

@@ -11,7 +11,6 @@ import {
 } from '../../../enforcement/admin/server.ts';
 import { removeStaleSocket } from '../../../enforcement/ext-authz-grpc/listener.ts';
 import { usageError } from '../../../program/errors.ts';
-import { parseHostAndPort } from '../../../program/listen-address.ts';
 import type { CliContext } from '../../../program/output.ts';
 import { stopped, untilStopped } from '../../../program/stop-signal.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
@@ -19,16 +18,14 @@ import { createVerifierMetrics } from '../../../telemetry/metrics.ts';
 import { createReadinessMetrics } from '../../../telemetry/readiness-metrics.ts';
 import { renderMetrics } from '../../../telemetry/render-metrics.ts';
 import { createWorkerMetrics } from '../../../telemetry/worker-metrics.ts';
-import { planAudit } from '../audit-plan.ts';
-import { planExtAuthz } from '../ext-authz.ts';
-import { assertReplaySetting, usesEmbeddedReplay } from '../open-replay-store.ts';
-import { createVerifierBundle, type VerifierBundle } from '../verifier-bundle.ts';
-import { listenFailure, parseExternalOrigin, readingOf } from '../verifier-process.ts';
+import { type OpenBundle, openBundle } from '../../../verifier/assembly/open-bundle.ts';
+import { readingOf } from '../../../verifier/assembly/open-verifier.ts';
+import { planVerifier, type VerifierPlan } from '../verifier-plan.ts';
+import { listenFailure } from '../verifier-process.ts';
 import { bundleCheck, controlCheck, listenerCheck } from '../verifier-readiness.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
-import { mergeMetrics } from './merged-metrics.ts';
+import { mergeChecks, mergeMetrics } from './merged-reports.ts';
 import { WorkerPool } from './worker-pool.ts';
-import { mergeChecks } from './worker-readiness.ts';
 
 /** Runs until SIGTERM or SIGINT; returns after all workers have answered their Checks in flight. */
 export function runPrimary(settings: VerifierSettings, context: CliContext): Promise<void> {
@@ -40,18 +37,17 @@ async function leadWorkers(
   { version }: CliContext,
   stop: AbortSignal,
 ): Promise<void> {
-  const adminAddress = parseHostAndPort('admin-listen', settings.adminListen);
-  const { relaysAudit } = await planWorkers(settings);
+  const { admin: adminAddress, setup } = await planWorkers(settings);
   const logger = createLogger(settings.logLevel);
-  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
+  const { realtimeStalenessSeconds } = setup;
   const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels({ worker: 'primary' });
   const workerMetrics = createWorkerMetrics(metrics.registry, () => pool.runningCount());
-  const bundle = await createVerifierBundle(settings, logger, metrics);
+  const bundle = await openBundle(setup, logger, metrics);
   const pool = new WorkerPool({
     size: settings.workers,
     logger,
-    stdout: relaysAudit ? process.stdout : undefined,
+    stdout: setup.audit.file === '-' ? process.stdout : undefined,
     onRestart: () => workerMetrics.restarted(),
   });
   createReadinessMetrics(metrics.registry, () => [...primaryChecks(bundle), pool.check()]);
@@ -93,28 +89,27 @@ async function leadWorkers(
 }
 
 /** Checks of loading and refreshing, which only the primary does. */
-function primaryChecks({ loader, refreshStatus }: VerifierBundle): readonly ReadinessCheck[] {
+function primaryChecks({ loader, refreshStatus }: OpenBundle): readonly ReadinessCheck[] {
   const refresh = refreshStatus();
   return [bundleCheck(loader.status()), ...(refresh === undefined ? [] : [controlCheck(refresh)])];
 }
 
 /** Validates the settings once, before any worker starts. @throws CliError */
-async function planWorkers(settings: VerifierSettings): Promise<{ readonly relaysAudit: boolean }> {
-  if (usesEmbeddedReplay(settings.replay)) {
+async function planWorkers(settings: VerifierSettings): Promise<VerifierPlan> {
+  if (settings.replay === 'memory') {
     throw usageError(
       'workers_need_redis',
       '--workers above 1 needs --replay redis://…: memory is for one process',
     );
   }
-  await assertReplaySetting(settings);
-  parseExternalOrigin(settings.externalOrigin);
-  const extAuthz = await planExtAuthz(settings);
-  if (extAuthz.listen.startsWith('unix:')) {
-    await removeStaleSocket(extAuthz.listen.slice('unix:'.length)).catch((error: unknown) => {
+  const plan = await planVerifier(settings, false);
+  const { listen } = plan.extAuthz;
+  if (listen.startsWith('unix:')) {
+    await removeStaleSocket(listen.slice('unix:'.length)).catch((error: unknown) => {
       throw listenFailure(error, settings.listen);
     });
   }
-  const { file, mode } = await planAudit(settings);
+  const { file, mode } = plan.setup.audit;
   if (file === '-' && mode === 'required') {
     const text =
       '--audit required with --workers above 1 needs --audit-file: what the primary passes on is not recorded yet';
@@ -126,7 +121,7 @@ async function planWorkers(settings: VerifierSettings): Promise<{ readonly relay
       `--audit-file ${file} is no regular file: workers would mix their lines`,
     );
   }
-  return { relaysAudit: file === '-' };
+  return plan;
 }
 
 function isFileOrNothing(file: string): Promise<boolean> {

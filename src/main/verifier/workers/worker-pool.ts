@@ -7,14 +7,13 @@ import type { Writable } from 'node:stream';
 import type { ReadinessCheck } from '../../../enforcement/admin/server.ts';
 import { CliError } from '../../../program/errors.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
-import { relayLines } from './line-relay.ts';
+import { type ProcessState, relayLines } from './merged-reports.ts';
 import {
   type PrimaryMessage,
   parseWorkerMessage,
   WORKER_NUMBER,
   type WorkerMessage,
 } from './worker-messages.ts';
-import type { ProcessState } from './worker-readiness.ts';
 
 export interface WorkerPoolOptions {
   readonly size: number;

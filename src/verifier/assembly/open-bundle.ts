@@ -1,0 +1,153 @@
+/** Opens the verifier's bundle loading: from a directory, Control or both, with the state directory's mark and lock. */
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { Signers } from '../../bundle/format/documents.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { VerifierMetrics } from '../../telemetry/metrics.ts';
+import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import { BundleLoader } from '../loading/bundle-loader.ts';
+import { FileMark } from '../loading/high-water-mark.ts';
+import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';
+import { Refresher, type RefreshStatus } from '../loading/refresh/refresher.ts';
+import { MirroredMark, type SharedMark } from '../loading/shared-mark.ts';
+import { type DirectoryLock, lockDirectory } from '../loading/state/directory-lock.ts';
+import { PersistedBundle } from '../loading/state/persisted-bundle.ts';
+import { PrimaryMark } from '../loading/state/primary-mark.ts';
+import { StateFollower } from '../loading/state/state-follower.ts';
+import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
+import type { ReplaySetup } from './open-replay.ts';
+
+export interface BundleSetup {
+  readonly authSite: string;
+  /** Holds the mark, and the bundle from Control. Must exist: an unmounted volume must not look like an empty one. */
+  readonly stateDirectory: string;
+  /** Whether another process, the primary, owns the state directory. This one then only reads it. */
+  readonly isWorker: boolean;
+  /** Directory with the signed bundle. At least one of `directory` and `control` is given. */
+  readonly directory: string | undefined;
+  readonly control: ControlConnectionOptions | undefined;
+  readonly bundleSigners: Signers;
+  readonly freshnessSigners: Signers;
+  /** A store in Redis also holds the mark that the site's verifiers share; one in memory serves only one verifier. */
+  readonly replay: ReplaySetup;
+}
+
+export interface OpenBundle {
+  readonly loader: BundleLoader;
+  /** Undefined when no Control is configured. */
+  refreshStatus(): RefreshStatus | undefined;
+  /** Loads the bundle that is available, then watches for updates in the background. Never rejects. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/** Connects to nothing before `start`, except to Redis. @throws RedisSettingError for an invalid URL */
+export async function openBundle(
+  setup: BundleSetup,
+  logger: Logger,
+  metrics: VerifierMetrics,
+): Promise<OpenBundle> {
+  return setup.isWorker ? followPrimary(setup, logger, metrics) : ownState(setup, logger, metrics);
+}
+
+async function ownState(setup: BundleSetup, logger: Logger, metrics: VerifierMetrics): Promise<OpenBundle> {
+  const { authSite, stateDirectory } = setup;
+  const connection = await openConnection(setup.control);
+  const persisted = connection && new PersistedBundle(stateDirectory);
+  const shared = await openSharedMark(setup.replay);
+  const own = new FileMark({ stateDirectory, authSite });
+  const mirrored = shared && new MirroredMark({ own, shared, authSite, listener: logSharedMark(logger) });
+  const mark = mirrored ?? own;
+  const refreshMetrics = createRefreshMetrics(metrics.registry, () => refresher?.status().lastContactSeconds);
+  const loader = new BundleLoader({
+    ...setup,
+    persisted,
+    mark,
+    nowSeconds,
+    listener: logBundleEvents(logger, metrics, refreshMetrics),
+    acceptSnapshot: setup.replay.kind === 'memory' ? refuseUnlessSingleVerifier : undefined,
+  });
+  const listener = logRefreshEvents(logger, refreshMetrics);
+  const refresher =
+    connection &&
+    persisted &&
+    new Refresher({ authSite, connection, loader, persisted, mark, nowSeconds, listener });
+  let lock: DirectoryLock | undefined;
+  return {
+    loader,
+    refreshStatus: () => refresher?.status(),
+    async start() {
+      lock = await lockIfPossible(stateDirectory, logger);
+      await mirrored?.start();
+      await loader.start();
+      refresher?.start();
+    },
+    async close() {
+      await refresher?.close();
+      loader.close();
+      await persisted?.close();
+      await mirrored?.close();
+      await shared?.close();
+      await lock?.release();
+    },
+  };
+}
+
+/** Reads the bundle directory and the primary's state directory, and follows only what the primary has accepted. */
+function followPrimary(setup: BundleSetup, logger: Logger, metrics: VerifierMetrics): OpenBundle {
+  const { stateDirectory } = setup;
+  const refreshMetrics = createRefreshMetrics(metrics.registry, () => undefined);
+  const loader = new BundleLoader({
+    ...setup,
+    mark: new PrimaryMark(setup),
+    nowSeconds,
+    listener: logBundleEvents(logger, metrics, refreshMetrics),
+  });
+  const follower = setup.control && new StateFollower(stateDirectory, loader);
+  return {
+    loader,
+    refreshStatus: () => undefined,
+    start: async () => {
+      await Promise.all([loader.start(), follower?.start()]);
+    },
+    close: async () => {
+      follower?.close();
+      loader.close();
+    },
+  };
+}
+
+/** Loaded on demand: its HTTP client takes some MiB that a verifier without Control does not need. */
+async function openConnection(control: ControlConnectionOptions | undefined) {
+  if (control === undefined) return undefined;
+  const { ControlConnection } = await import('../loading/refresh/control-connection.ts');
+  return new ControlConnection(control);
+}
+
+async function openSharedMark(replay: ReplaySetup): Promise<SharedMark | undefined> {
+  if (replay.kind === 'memory') return undefined;
+  const { createRedisSharedMark } = await import('../redis/redis-shared-mark.ts');
+  return createRedisSharedMark(replay);
+}
+
+/** Serves without a lock on a file system without sockets. `bundle reset-mark` then cannot see that the directory is in use. */
+async function lockIfPossible(stateDirectory: string, logger: Logger): Promise<DirectoryLock | undefined> {
+  try {
+    return await lockDirectory(stateDirectory);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : 'error';
+    logger.warn(
+      { code },
+      'the state directory takes no sockets: bundle reset-mark cannot see that it is in use',
+    );
+    return undefined;
+  }
+}
+
+/** The store in memory does not know which proofs other verifiers consumed. */
+function refuseUnlessSingleVerifier({ singleVerifier }: Snapshot): string | undefined {
+  return singleVerifier ? undefined : 'a replay store in memory needs a bundle with single_verifier: true';
+}

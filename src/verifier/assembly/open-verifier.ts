@@ -1,0 +1,118 @@
+/**
+ * Opens a verifier from typed options: loads its bundle, and opens its replay store, audit trail and metrics. Every
+ * enforcement point that runs a verifier in its process starts here.
+ */
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { Origin } from '../../protocol/request-target.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
+import { staleGroups } from '../decision/steps/freshness.ts';
+import type { BundleStatus } from '../loading/bundle-loader.ts';
+import type { RefreshStatus } from '../loading/refresh/refresher.ts';
+import type { ReplayHealth } from '../replay/store.ts';
+import { createVerifier, type Verifier } from '../verifier.ts';
+import { type AuditHealth, type AuditSetup, openAudit } from './open-audit.ts';
+import { type BundleSetup, nowSeconds, openBundle } from './open-bundle.ts';
+import { openReplay } from './open-replay.ts';
+
+export interface VerifierSetup extends BundleSetup {
+  readonly audit: AuditSetup;
+  /** Maximum number of requests of one holder key in a minute. */
+  readonly holderQuotaPerMinute: number;
+  /** Maximum age of the bundle for `realtime` routes. */
+  readonly realtimeStalenessSeconds: number;
+  /** Behind a proxy that rewrites host or scheme: the only origin that this verifier serves. */
+  readonly externalOrigin: Origin | undefined;
+  /** Maximum number of requests that wait for the replay store. */
+  readonly maxInFlight: number;
+}
+
+export interface OpenVerifierInputs {
+  readonly setup: VerifierSetup;
+  readonly logger: Logger;
+  /** Added to each metric. */
+  readonly metricLabels?: { readonly [label: string]: string };
+  /** Reports an internal error; the request has been denied. */
+  readonly onInternalError: (error: unknown) => void;
+}
+
+export interface VerifierStatus {
+  readonly bundle: BundleStatus;
+  /** Undefined when no Control is configured. */
+  readonly refresh: RefreshStatus | undefined;
+  readonly replay: ReplayHealth;
+  readonly audit: AuditHealth;
+  readonly realtimeStalenessSeconds: number;
+}
+
+export interface OpenVerifier {
+  readonly verifier: Verifier;
+  readonly metrics: VerifierMetrics;
+  status(): VerifierStatus;
+  /** Opens the audit file again, such as after its rotation. */
+  reopenAudit(): void;
+  /** Ends background work, after queued audit events are flushed. */
+  close(): Promise<void>;
+}
+
+/**
+ * Returns when the bundle that is available is loaded. Without one, and without Redis, the verifier denies and retries.
+ * @throws AuditFileError; RedisSettingError for an invalid URL
+ */
+export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVerifier> {
+  const { logger, metricLabels = {}, onInternalError, setup } = inputs;
+  const { realtimeStalenessSeconds } = setup;
+  const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
+  metrics.registry.setDefaultLabels(metricLabels);
+  const bundle = await openBundle(setup, logger, metrics);
+  const closing = [() => bundle.close()];
+  const close = async () => {
+    await Promise.all(closing.map((part) => part()));
+  };
+  try {
+    const audit = await openAudit(setup.audit, setup.isWorker, logger, metrics);
+    closing.push(() => audit.sink.close());
+    await bundle.start();
+    const { externalOrigin, holderQuotaPerMinute, maxInFlight, replay, stateDirectory } = setup;
+    const expectedSkewSeconds = () => bundle.loader.snapshot?.skewSeconds;
+    const replayInputs = { stateDirectory, holderQuotaPerMinute, expectedSkewSeconds };
+    const replayStore = await openReplay(replay, replayInputs, logger, metrics);
+    closing.push(() => replayStore.close());
+    const verifier = createVerifier({
+      currentSnapshot: () => bundle.loader.snapshot,
+      replayStore,
+      auditSink: audit.sink,
+      auditMode: setup.audit.mode,
+      metrics,
+      nowMs: Date.now,
+      realtimeStalenessSeconds,
+      externalOrigin,
+      maxInFlight,
+      onInternalError,
+    });
+    const status = () => ({
+      bundle: bundle.loader.status(),
+      refresh: bundle.refreshStatus(),
+      replay: replayStore.health(),
+      audit: audit.health(),
+      realtimeStalenessSeconds,
+    });
+    return { verifier, metrics, status, reopenAudit: () => audit.sink.reopen(), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** What the metrics show of a bundle. */
+export function readingOf(snapshot: Snapshot | undefined, realtimeStalenessSeconds: number) {
+  if (snapshot === undefined) return undefined;
+  const stale = staleGroups(snapshot, nowSeconds(), realtimeStalenessSeconds);
+  const countOf = (kind: 'bounded' | 'realtime') =>
+    stale.reduce((sum, { routeIds, rule }) => sum + (rule.kind === kind ? routeIds.length : 0), 0);
+  return {
+    revision: snapshot.revision,
+    ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds,
+    staleRoutes: { bounded: countOf('bounded'), realtime: countOf('realtime') },
+  };
+}
