@@ -3,16 +3,16 @@
  * nothing.
  */
 import { describe, expect, it } from '@jest/globals';
+import { CROOKED_PATHS, OTHER_AUTHORITIES, printable } from './environment/ambiguous-targets.ts';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { type GatewayVariant, setStage } from './environment/environment.ts';
+import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';
+import { AUTHORITY, ROUTES } from './environment/routes.ts';
+import { type RequestPlan, signedRequest, withMoreHeaders } from './environment/signed-request.ts';
 import { type HeaderLine, headerValues, NoResponse, type WireRequest } from './harness/exchange.ts';
 import { statusesUntilClosed } from './harness/http1.ts';
 import { requestLines, sendLines } from './harness/http2.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { CROOKED_PATHS, OTHER_AUTHORITIES, printable } from './world/crooked-targets.ts';
-import { type Gateway, PROTOCOLS, type Protocol } from './world/gateway.ts';
-import { AUTHORITY, ROUTES } from './world/routes.ts';
-import { type RequestPlan, signedRequest, withMoreHeaders } from './world/signed-request.ts';
-import { type GatewayVariant, setStage } from './world/stage.ts';
 
 const { createOrder, files, readOrder } = ROUTES;
 const stage = setStage(['usual']);

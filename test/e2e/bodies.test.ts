@@ -1,15 +1,15 @@
 /** Tests bodies: exactly the signed bytes arrive, for every size, content and framing. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { type GatewayVariant, setStage } from './environment/environment.ts';
+import { PROTOCOLS } from './environment/gateway.ts';
+import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
+import { ROUTES, type SiteRoute } from './environment/routes.ts';
+import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
 import { shipped } from './harness/envoy-config.ts';
 import type { Framing, WireRequest } from './harness/exchange.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { PROTOCOLS } from './world/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './world/observe.ts';
-import { ROUTES, type SiteRoute } from './world/routes.ts';
-import { type RequestPlan, signedRequest } from './world/signed-request.ts';
-import { type GatewayVariant, setStage } from './world/stage.ts';
 
 const maxRequestBytes = 1_048_576;
 const { createOrder, createUnseen, readOrder, readUnseen, replaceOrder, upload } = ROUTES;

@@ -1,13 +1,13 @@
 /** Tests one proof, presented many times at once: on each path, exactly one request is allowed. */
 import { describe, expect, it } from '@jest/globals';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { setStage } from './environment/environment.ts';
+import type { Gateway } from './environment/gateway.ts';
+import { ROUTES } from './environment/routes.ts';
+import { signedRequest } from './environment/signed-request.ts';
+import type { Circumstance } from './environment/verifier-states.ts';
 import { headerValues, type WireResponse } from './harness/exchange.ts';
 import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import type { Circumstance } from './world/circumstances.ts';
-import type { Gateway } from './world/gateway.ts';
-import { ROUTES } from './world/routes.ts';
-import { signedRequest } from './world/signed-request.ts';
-import { setStage } from './world/stage.ts';
 
 const repetitions = 50;
 const rounds = 5;

@@ -4,16 +4,16 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
+import { BINDING_AND_REPLAY_DENIALS } from './environment/denials/binding-and-replay.ts';
+import type { DenialCase, DenialCases, Provocation } from './environment/denials/denial-case.ts';
+import { POLICY_DENIALS } from './environment/denials/policy.ts';
+import { PROOF_DENIALS } from './environment/denials/proof.ts';
+import { setStage } from './environment/environment.ts';
+import { PROTOCOLS } from './environment/gateway.ts';
+import { expectDenial, observe } from './environment/observe.ts';
 import type { WireRequest } from './harness/exchange.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { BINDING_AND_REPLAY_DENIALS } from './world/denials/binding-and-replay.ts';
-import type { DenialCase, DenialCases, Provocation } from './world/denials/denial-case.ts';
-import { POLICY_DENIALS } from './world/denials/policy.ts';
-import { PROOF_DENIALS } from './world/denials/proof.ts';
-import { PROTOCOLS } from './world/gateway.ts';
-import { expectDenial, observe } from './world/observe.ts';
-import { setStage } from './world/stage.ts';
 
 const DENIALS: DenialCases<Reason> = { ...POLICY_DENIALS, ...PROOF_DENIALS, ...BINDING_AND_REPLAY_DENIALS };
 

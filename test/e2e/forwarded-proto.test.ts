@@ -3,14 +3,14 @@
  * value that Envoy joined from several makes the request neither https nor http.
  */
 import { describe, expect, it } from '@jest/globals';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { type GatewayVariant, setStage } from './environment/environment.ts';
+import { PROTOCOLS } from './environment/gateway.ts';
+import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
+import { ROUTES } from './environment/routes.ts';
+import { signedRequest } from './environment/signed-request.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { PROTOCOLS } from './world/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './world/observe.ts';
-import { ROUTES } from './world/routes.ts';
-import { signedRequest } from './world/signed-request.ts';
-import { type GatewayVariant, setStage } from './world/stage.ts';
 
 const stage = setStage(['usual']);
 

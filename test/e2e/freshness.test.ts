@@ -1,14 +1,14 @@
 /** Tests routes that need a fresh bundle: they open with a freshness statement and close without one. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { type Gateway, PROTOCOLS, startGateway } from './environment/gateway.ts';
+import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
+import { ROUTES } from './environment/routes.ts';
+import { signedRequest } from './environment/signed-request.ts';
+import { createSite, type Site } from './environment/site.ts';
+import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { type Gateway, PROTOCOLS, startGateway } from './world/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './world/observe.ts';
-import { ROUTES } from './world/routes.ts';
-import { signedRequest } from './world/signed-request.ts';
-import { createSite, type Site } from './world/site.ts';
-import { startVerifier, type VerifierProcess } from './world/verifier.ts';
 
 const { livePrices, readOrder } = ROUTES;
 

@@ -8,8 +8,8 @@ import { createReplayMetrics } from '../../src/telemetry/replay-metrics.ts';
 import { createOtlpTracer } from '../../src/telemetry/tracing.ts';
 import { createWorkerMetrics } from '../../src/telemetry/worker-metrics.ts';
 import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
-import { createSite, type Site } from './world/site.ts';
-import { startVerifier, type VerifierProcess } from './world/verifier.ts';
+import { createSite, type Site } from './environment/site.ts';
+import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
 
 let site: Site;
 let verifier: VerifierProcess;

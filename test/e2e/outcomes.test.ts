@@ -1,14 +1,14 @@
 /** Tests the specification's "Expected outcomes of verification", each by its name, with both replay stores. */
 import { describe, expect, it } from '@jest/globals';
+import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './environment/callers.ts';
+import { setStage } from './environment/environment.ts';
+import { type Gateway, PROTOCOLS } from './environment/gateway.ts';
+import { type ExpectedDenial, expectAllowed, expectDenial, observe } from './environment/observe.ts';
+import { ROUTES } from './environment/routes.ts';
+import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
+import { AUTH_SITE, BROKER_ISSUER, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './environment/site.ts';
 import { headerValues } from './harness/exchange.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './world/callers.ts';
-import { type Gateway, PROTOCOLS } from './world/gateway.ts';
-import { type ExpectedDenial, expectAllowed, expectDenial, observe } from './world/observe.ts';
-import { ROUTES } from './world/routes.ts';
-import { type RequestPlan, signedRequest } from './world/signed-request.ts';
-import { AUTH_SITE, BROKER_ISSUER, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './world/site.ts';
-import { setStage } from './world/stage.ts';
 
 const STORES = ['usual', 'redis'] as const;
 const { createOrder, payroll, readOrder, vault, whoAmI } = ROUTES;

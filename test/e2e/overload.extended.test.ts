@@ -13,11 +13,11 @@ import {
   outcomeOfResponse,
 } from '../fakes/check-client.ts';
 import { rawCheckRequest } from '../fakes/check-request.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { ROUTES } from './world/routes.ts';
-import { signedRequest } from './world/signed-request.ts';
-import { createSite, type Site } from './world/site.ts';
-import { startVerifier, type VerifierProcess } from './world/verifier.ts';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { ROUTES } from './environment/routes.ts';
+import { signedRequest } from './environment/signed-request.ts';
+import { createSite, type Site } from './environment/site.ts';
+import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
 
 const CONNECTIONS = 8;
 const PATIENCE_MS = 200;

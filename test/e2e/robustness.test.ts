@@ -3,20 +3,20 @@
  * runs over every Envoy and protocol at once.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { leaks } from './environment/environment.ts';
+import { type Gateway, type GatewayOptions, startGateway } from './environment/gateway.ts';
+import { expectDenial, observe } from './environment/observe.ts';
+import { ROUTES } from './environment/routes.ts';
+import { signedRequest } from './environment/signed-request.ts';
+import { createSite, type Site } from './environment/site.ts';
+import { startTraffic } from './environment/traffic.ts';
+import { startVerifier, type VerifierOptions, type VerifierProcess } from './environment/verifier.ts';
+import { startRedis } from './environment/verifier-states.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { headerValues, type WireClient, type WireRequest } from './harness/exchange.ts';
 import { waitFor } from './harness/wait.ts';
 import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { startRedis } from './world/circumstances.ts';
-import { type Gateway, type GatewayOptions, startGateway } from './world/gateway.ts';
-import { expectDenial, observe } from './world/observe.ts';
-import { ROUTES } from './world/routes.ts';
-import { signedRequest } from './world/signed-request.ts';
-import { createSite, type Site } from './world/site.ts';
-import { leaks } from './world/stage.ts';
-import { startTraffic } from './world/traffic.ts';
-import { startVerifier, type VerifierOptions, type VerifierProcess } from './world/verifier.ts';
 
 const { readOrder } = ROUTES;
 

@@ -3,17 +3,17 @@
  * configuration, and with all of Envoy's own defences off.
  */
 import { describe, expect, it } from '@jest/globals';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { type GatewayVariant, setStage } from './environment/environment.ts';
+import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';
+import { AUTHORITY, ROUTES } from './environment/routes.ts';
+import { type RequestPlan, sign, signedRequest, withMoreHeaders } from './environment/signed-request.ts';
+import { cgiName, isForbidden, SMUGGLED_NAMES } from './environment/smuggled-headers.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues, NoResponse, type WireRequest } from './harness/exchange.ts';
 import { http1Client, sendBytes } from './harness/http1.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { type Gateway, PROTOCOLS, type Protocol } from './world/gateway.ts';
-import { AUTHORITY, ROUTES } from './world/routes.ts';
-import { type RequestPlan, sign, signedRequest, withMoreHeaders } from './world/signed-request.ts';
-import { cgiName, isForbidden, SMUGGLED_NAMES } from './world/smuggled-headers.ts';
-import { type GatewayVariant, setStage } from './world/stage.ts';
 
 const { createOrder, readOrder } = ROUTES;
 const marker = 'smuggled';

@@ -2,15 +2,15 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { openCheckClient, rpcCode } from '../fakes/check-client.ts';
 import { type CollectedSpan, startOtlpCollector } from '../fakes/otlp-collector.ts';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { startGateway } from './environment/gateway.ts';
+import { expectAllowed, observe } from './environment/observe.ts';
+import { ROUTES } from './environment/routes.ts';
+import { signedRequest } from './environment/signed-request.ts';
+import { createSite, type Site } from './environment/site.ts';
+import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
 import { envoyVersions } from './harness/envoy.ts';
 import { waitFor } from './harness/wait.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { startGateway } from './world/gateway.ts';
-import { expectAllowed, observe } from './world/observe.ts';
-import { ROUTES } from './world/routes.ts';
-import { signedRequest } from './world/signed-request.ts';
-import { createSite, type Site } from './world/site.ts';
-import { startVerifier, type VerifierProcess } from './world/verifier.ts';
 
 const { readOrder } = ROUTES;
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';

@@ -1,15 +1,15 @@
 /** Tests the shipped file's optional blocks with a real verifier: TLS, an unbound route, a path that needs no proof. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { derivedKeyCaller } from './environment/callers.ts';
+import { setStage } from './environment/environment.ts';
+import { PROTOCOLS } from './environment/gateway.ts';
+import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from './environment/routes.ts';
+import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
 import type { HeaderLine } from './harness/exchange.ts';
 import { tlsEdits } from './harness/tls-edits.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
-import { derivedKeyCaller } from './world/callers.ts';
-import { PROTOCOLS } from './world/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './world/observe.ts';
-import { AUTHORITY, ROUTES, type SiteRoute } from './world/routes.ts';
-import { type RequestPlan, signedRequest } from './world/signed-request.ts';
-import { setStage } from './world/stage.ts';
 
 const { createOrder, readOrder, upload } = ROUTES;
 const stage = setStage(['redis']);

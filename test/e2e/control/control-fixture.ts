@@ -10,11 +10,11 @@ import { ControlApi } from '../../../src/client/operator/control-api.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
+import { Secrets } from '../environment/secrets.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { type CommandResult, runProofgate } from '../harness/proofgate-command.ts';
 import type { Service } from '../harness/sidecar.ts';
 import { waitFor } from '../harness/wait.ts';
-import { Secrets } from '../world/secrets.ts';
 import { type InstanceSettings, startInstance } from './control-instance.ts';
 import { AUDIENCE, POLICIES, type PolicyName, SITE_ID, siteYaml } from './site-declaration.ts';
 

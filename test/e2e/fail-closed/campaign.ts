@@ -4,14 +4,14 @@
  */
 import { expect } from '@jest/globals';
 import { REASONS } from '../../../src/protocol/reasons.ts';
+import { derivedKeyCaller } from '../environment/callers.ts';
+import { type Gateway, startGateway } from '../environment/gateway.ts';
+import type { Site } from '../environment/site.ts';
+import type { VerifierProcess } from '../environment/verifier.ts';
 import { envoyVersions } from '../harness/envoy.ts';
 import { headerValues, type WireClient, type WireResponse } from '../harness/exchange.ts';
 import { expectFailedCheck, type FailedCheck } from '../harness/failed-check.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
-import { derivedKeyCaller } from '../world/callers.ts';
-import { type Gateway, startGateway } from '../world/gateway.ts';
-import type { Site } from '../world/site.ts';
-import type { VerifierProcess } from '../world/verifier.ts';
 import { type PlannedRequest, type RequestKind, RequestPlan } from './plan.ts';
 
 const CONCURRENCY = 64;

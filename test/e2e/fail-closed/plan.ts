@@ -1,9 +1,10 @@
 /** The mix of requests that a campaign sends: properly signed, unsigned, tampered and replayed ones. */
+
+import type { Caller } from '../environment/callers.ts';
+import { ROUTES } from '../environment/routes.ts';
+import { signedRequest, withHeader } from '../environment/signed-request.ts';
+import type { Site } from '../environment/site.ts';
 import type { WireRequest } from '../harness/exchange.ts';
-import type { Caller } from '../world/callers.ts';
-import { ROUTES } from '../world/routes.ts';
-import { signedRequest, withHeader } from '../world/signed-request.ts';
-import type { Site } from '../world/site.ts';
 
 export type RequestKind = 'valid' | 'unsigned' | 'tampered' | 'replayed';
 

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
 import type { TestRedisServer } from '../../fakes/redis-server.ts';
-import type { GuardedRedis } from '../world/circumstances.ts';
+import type { GuardedRedis } from '../environment/verifier-states.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign, expectMet, OTHER_REQUESTS, tell } from './campaign.ts';
 import { keepDoing, setFailingStage } from './fail-closed-fixture.ts';
 

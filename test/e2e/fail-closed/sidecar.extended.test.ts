@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import type { VerifierProcess } from '../world/verifier.ts';
+import type { VerifierProcess } from '../environment/verifier.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign, expectMet, SIDECAR_REQUESTS, tell } from './campaign.ts';
 import { keepDoing, setFailingStage } from './fail-closed-fixture.ts';
 import { RUBBISH, startImpostor } from './impostor.ts';

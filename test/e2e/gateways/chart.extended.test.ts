@@ -5,12 +5,12 @@
 import { afterAll, beforeAll, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
 import { describeChart, objectsIn, renderText } from '../../helm/chart.ts';
+import { createSite, type Site } from '../environment/site.ts';
+import { startVerifier, type VerifierOptions } from '../environment/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { envoyVersions } from '../harness/envoy.ts';
 import { shipped, shippedText } from '../harness/envoy-config.ts';
 import { expectFailedCheck } from '../harness/failed-check.ts';
-import { createSite, type Site } from '../world/site.ts';
-import { startVerifier, type VerifierOptions } from '../world/verifier.ts';
 import { expectChecked, expectClosedWithout, expectStrict, type Scheme } from './checked-requests.ts';
 import { type Parties, startConfigured } from './generated-gateway.ts';
 

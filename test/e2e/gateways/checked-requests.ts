@@ -1,12 +1,17 @@
 /** Requests that every gateway must handle correctly, whatever generated its configuration. */
 import { expect } from '@jest/globals';
+import { derivedKeyCaller } from '../environment/callers.ts';
+import { type Gateway, PROTOCOLS, type Protocol } from '../environment/gateway.ts';
+import { expectAllowed, expectDenial, observe } from '../environment/observe.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from '../environment/routes.ts';
+import {
+  type RequestPlan,
+  signedRequest,
+  withHeader,
+  withMoreHeaders,
+} from '../environment/signed-request.ts';
+import type { Site } from '../environment/site.ts';
 import { headerValues, type WireResponse } from '../harness/exchange.ts';
-import { derivedKeyCaller } from '../world/callers.ts';
-import { type Gateway, PROTOCOLS, type Protocol } from '../world/gateway.ts';
-import { expectAllowed, expectDenial, observe } from '../world/observe.ts';
-import { AUTHORITY, ROUTES, type SiteRoute } from '../world/routes.ts';
-import { type RequestPlan, signedRequest, withHeader, withMoreHeaders } from '../world/signed-request.ts';
-import type { Site } from '../world/site.ts';
 
 const { cancelOrder, createOrder, files, readOrder, replaceOrder, tenantOrders, whoAmI } = ROUTES;
 /** Bound, and open to the caller that signs here. */

@@ -5,11 +5,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
+import { AUTHORITY } from '../environment/routes.ts';
+import { createSite, type Site } from '../environment/site.ts';
+import { startVerifier, type VerifierOptions } from '../environment/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
-import { AUTHORITY } from '../world/routes.ts';
-import { createSite, type Site } from '../world/site.ts';
-import { startVerifier, type VerifierOptions } from '../world/verifier.ts';
 import { expectChecked, expectClosedWithout, expectStrict, type Scheme } from './checked-requests.ts';
 import { type Configured, type Parties, startConfigured } from './generated-gateway.ts';
 import { type Placement, type SecretFiles, staticBootstrap } from './static-bootstrap.ts';

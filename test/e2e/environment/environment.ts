@@ -1,9 +1,9 @@
 /** The fixture of a suite: the site, verifiers in the circumstances that it needs, and gateways in front of them. */
 import { afterAll, beforeAll } from '@jest/globals';
-import { type Circumstance, type Circumstances, startCircumstances } from './circumstances.ts';
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
 import { createSite, type Site } from './site.ts';
 import type { VerifierProcess } from './verifier.ts';
+import { type Circumstance, type Circumstances, startCircumstances } from './verifier-states.ts';
 
 export interface Stage {
   readonly site: Site;

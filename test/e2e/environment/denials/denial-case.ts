@@ -1,8 +1,8 @@
 /** One reason for a denial: what a caller sends, and the expected result. */
 import type { DetailOf, Reason } from '../../../../src/protocol/reasons.ts';
 import type { WireRequest } from '../../harness/exchange.ts';
-import type { Circumstance } from '../circumstances.ts';
 import type { Site } from '../site.ts';
+import type { Circumstance } from '../verifier-states.ts';
 
 export interface DenialCase<R extends Reason> {
   readonly what: string;
