@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { derivedKeyCaller } from './environment/callers.ts';
-import { type GatewayVariant, setStage } from './environment/environment.ts';
+import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';
 import { AUTHORITY, ROUTES } from './environment/routes.ts';
 import { type RequestPlan, sign, signedRequest, withMoreHeaders } from './environment/signed-request.ts';
@@ -17,7 +17,7 @@ import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { createOrder, readOrder } = ROUTES;
 const marker = 'smuggled';
-const stage = setStage(['usual']);
+const environment = useEnvironment(['usual']);
 
 const filters = [...shipped.connectionManager, 'http_filters'];
 const allowUnderscores: ConfigEdit = {
@@ -38,7 +38,7 @@ const MERGED: GatewayVariant = {
 };
 
 const signed = (plan: Partial<RequestPlan> = {}) =>
-  signedRequest(stage.site, { caller: derivedKeyCaller(stage.site), route: readOrder, ...plan });
+  signedRequest(environment.site, { caller: derivedKeyCaller(environment.site), route: readOrder, ...plan });
 
 /** The headers that the upstream may have from the verifier, by their CGI names. */
 const CONTEXT = [
@@ -96,7 +96,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
         : [...new Set(SMUGGLED_NAMES.map((name) => name.toLowerCase()))];
 
     async function fatesOf(variant: GatewayVariant): Promise<ReadonlyMap<string, string>> {
-      const gateway = await stage.gateway(version, 'usual', variant);
+      const gateway = await environment.gateway(version, 'usual', variant);
       const fates = new Map<string, string>();
       for (const name of names) {
         const once = await fateOf(gateway, protocol, withMoreHeaders(signed(), [[name, marker]]));
@@ -116,7 +116,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     });
 
     it.each([SHIPPED, SIDECAR_ALONE, MERGED])('a second credential is refused: $name', async (variant) => {
-      const gateway = await stage.gateway(version, 'usual', variant);
+      const gateway = await environment.gateway(version, 'usual', variant);
       for (const name of ['authorization', 'x-proofgate-transcript', 'x-proofgate-signature']) {
         const [value = ''] = headerValues(signed().headers ?? [], name);
         expect(await fateOf(gateway, protocol, withMoreHeaders(signed(), [[name, value]]))).toBe('refused');
@@ -124,7 +124,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     });
 
     it.each([SHIPPED, SHIPPED_H2C])('no trailer arrives: $name', async (variant) => {
-      const gateway = await stage.gateway(version, 'usual', variant);
+      const gateway = await environment.gateway(version, 'usual', variant);
       const trailers = ['x-proofgate-subject', 'x-proofgate-roles', 'x-original-url', 'x-t'].map(
         (name): HeaderLine => [name, marker],
       );
@@ -138,7 +138,10 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
         ['x-proofgate-reason', 'jti_replay'],
         ['x-proofgate-decision-id', marker],
       ] as const;
-      const gateway = await stage.gateway(version, 'usual', { name: 'echoing', upstream: { answerHeaders } });
+      const gateway = await environment.gateway(version, 'usual', {
+        name: 'echoing',
+        upstream: { answerHeaders },
+      });
       const response = await gateway.client(protocol).send(signed());
       expect(response.status).toBe(200);
       expect(response.headers.filter(([name]) => isForbidden(name))).toEqual([]);
@@ -155,7 +158,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it.each([SHIPPED, SIDECAR_ALONE, MERGED])(
     'Connection takes nothing of ours away: $name',
     async (variant) => {
-      const gateway = await stage.gateway(version, 'usual', variant);
+      const gateway = await environment.gateway(version, 'usual', variant);
       for (const names of ['x-proofgate-subject', 'close, x-proofgate-subject, x-proofgate-key-binding']) {
         const request = withMoreHeaders(signed(), [
           ['Connection', names],
@@ -181,19 +184,18 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     ['an empty name', ': smuggled\r\nX-Proofgate-Subject: smuggled'],
   ])('HTTP/1.1 header lines with %s', async (_what, line) => {
     for (const variant of [SHIPPED, SIDECAR_ALONE]) {
-      const gateway = await stage.gateway(version, 'usual', variant);
+      const gateway = await environment.gateway(version, 'usual', variant);
       expect(['cleaned', 'refused']).toContain(await rawFateOf(gateway, line));
     }
   });
 });
 
-it('lets no secret out', async () => {
-  expect(await stage.leaks()).toEqual([]);
-});
-
 /** The outcome of a signed GET with one raw header line. */
 async function rawFateOf(gateway: Gateway, line: string): Promise<Fate> {
-  const { passport, proof } = sign(stage.site, { caller: derivedKeyCaller(stage.site), route: readOrder });
+  const { passport, proof } = sign(environment.site, {
+    caller: derivedKeyCaller(environment.site),
+    route: readOrder,
+  });
   const text = [
     'GET /v1/orders/4711 HTTP/1.1',
     `Host: ${AUTHORITY}`,

@@ -1,7 +1,7 @@
 /** Paths and authorities that might make a request pass for another one. */
 
 /** Some verifiers or upstreams read them as another path than they spell. */
-export const CROOKED_PATHS = [
+export const AMBIGUOUS_PATHS = [
   '/v1/orders/../payroll',
   '/v1/orders/%2e%2e/payroll',
   '/v1/orders/.%2E/payroll',

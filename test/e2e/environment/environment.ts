@@ -1,17 +1,15 @@
-/** The fixture of a suite: the site, verifiers in the circumstances that it needs, and gateways in front of them. */
-import { afterAll, beforeAll } from '@jest/globals';
+/** The fixture of a suite: the site, verifiers in the states that it needs, and gateways in front of them. */
+import { afterAll, beforeAll, expect } from '@jest/globals';
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
 import { createSite, type Site } from './site.ts';
 import type { VerifierProcess } from './verifier.ts';
-import { type Circumstance, type Circumstances, startCircumstances } from './verifier-states.ts';
+import { type StartedVerifiers, startVerifiers, type VerifierState } from './verifier-states.ts';
 
-export interface Stage {
+export interface Environment {
   readonly site: Site;
-  verifier(circumstance: Circumstance): VerifierProcess;
-  /** Started on first use and kept, by version, circumstance and variant. */
-  gateway(version: string, circumstance?: Circumstance, variant?: GatewayVariant): Promise<Gateway>;
-  /** Which secrets stand where they must not, `a passport in the log`; none is right. */
-  leaks(): Promise<readonly string[]>;
+  verifier(state: VerifierState): VerifierProcess;
+  /** Started on first use and kept, by version, state and variant. */
+  gateway(version: string, state?: VerifierState, variant?: GatewayVariant): Promise<Gateway>;
 }
 
 /** A configuration that is not the shipped one, by name. */
@@ -21,44 +19,44 @@ export interface GatewayVariant extends GatewayOptions {
 
 const shippedVariant: GatewayVariant = { name: 'shipped' };
 
-/** Everything is there from the suite's first test to its last. */
-export function setStage(wanted: readonly Circumstance[]): Stage {
+/** Everything runs from the suite's first test to its last; then no output may contain a secret. */
+export function useEnvironment(wanted: readonly VerifierState[]): Environment {
   let site: Site | undefined;
-  let circumstances: Circumstances | undefined;
+  let states: StartedVerifiers | undefined;
   const gateways = new Map<string, Promise<Gateway>>();
   beforeAll(async () => {
     site = await createSite();
-    circumstances = await startCircumstances(site, wanted);
+    states = await startVerifiers(site, wanted);
   });
   afterAll(async () => {
-    const started = await Promise.allSettled(gateways.values());
-    for (const result of started) if (result.status === 'fulfilled') await result.value.stop();
-    await circumstances?.stop();
+    const settled = await Promise.allSettled(gateways.values());
+    const running = settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const leaked = site && states ? await leaks(site, [...states.verifiers.values()], running) : [];
+    for (const gateway of running) await gateway.stop();
+    await states?.stop();
     await site?.remove();
+    expect(leaked).toEqual([]);
   });
-  const there = <T>(value: T | undefined): T => {
-    if (value === undefined) throw new Error('the stage is not set yet');
+  const started = <T>(value: T | undefined): T => {
+    if (value === undefined) throw new Error('the environment has not started yet');
     return value;
   };
   return {
     get site() {
-      return there(site);
+      return started(site);
     },
-    verifier: (circumstance) => there(circumstances).of(circumstance),
-    gateway: (version, circumstance = 'usual', variant = shippedVariant) => {
-      const key = [version, circumstance, variant.name].join(' ');
-      const verifier = there(circumstances).of(circumstance);
+    verifier: (state) => started(states).of(state),
+    gateway: (version, state = 'usual', variant = shippedVariant) => {
+      const key = [version, state, variant.name].join(' ');
+      const verifier = started(states).of(state);
       const gateway = gateways.get(key) ?? startGateway(version, verifier, variant);
       gateways.set(key, gateway);
       return gateway;
     },
-    leaks: async () => {
-      const verifiers = [...there(circumstances).verifiers.values()];
-      return leaks(there(site), verifiers, await Promise.all(gateways.values()));
-    },
   };
 }
 
+/** Secrets found in outputs, such as `a passport in the log`. */
 export async function leaks(
   { secrets }: Site,
   verifiers: readonly VerifierProcess[],

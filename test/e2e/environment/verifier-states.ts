@@ -6,7 +6,7 @@ import { newHolder, nowSeconds, type Site } from './site.ts';
 import { startVerifier, type VerifierOptions, type VerifierProcess } from './verifier.ts';
 
 /** The condition of a verifier; the first three are healthy. */
-export type Circumstance =
+export type VerifierState =
   | 'usual'
   | 'redis'
   /** A second verifier on the Redis of the first. */
@@ -20,16 +20,16 @@ export type Circumstance =
   /** The verifier is configured for an Envoy that sends no bodies. */
   | 'bodies_unseen';
 
-export interface Circumstances {
-  readonly verifiers: ReadonlyMap<Circumstance, VerifierProcess>;
-  of(circumstance: Circumstance): VerifierProcess;
+export interface StartedVerifiers {
+  readonly verifiers: ReadonlyMap<VerifierState, VerifierProcess>;
+  of(state: VerifierState): VerifierProcess;
   stop(): Promise<void>;
 }
 
-export async function startCircumstances(
+export async function startVerifiers(
   site: Site,
-  wanted: readonly Circumstance[],
-): Promise<Circumstances> {
+  wanted: readonly VerifierState[],
+): Promise<StartedVerifiers> {
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {
     for (const stopOne of stops.splice(0)) await stopOne();
@@ -40,10 +40,10 @@ export async function startCircumstances(
     shared ??= startRedis({ site, stops });
     return shared;
   };
-  const start = async (circumstance: Circumstance) => {
-    const verifier = await STARTS[circumstance]({ site, bundleDirectory, sharedRedis, stops });
+  const start = async (state: VerifierState) => {
+    const verifier = await STARTS[state]({ site, bundleDirectory, sharedRedis, stops });
     stops.unshift(verifier.stop);
-    return [circumstance, verifier] as const;
+    return [state, verifier] as const;
   };
   const started = await Promise.allSettled(wanted.map(start));
   const failure = started.find((result) => result.status === 'rejected');
@@ -56,9 +56,9 @@ export async function startCircumstances(
   );
   return {
     verifiers,
-    of: (circumstance) => {
-      const verifier = verifiers.get(circumstance);
-      if (verifier === undefined) throw new Error(`no verifier was started for ${circumstance}`);
+    of: (state) => {
+      const verifier = verifiers.get(state);
+      if (verifier === undefined) throw new Error(`no verifier was started for ${state}`);
       return verifier;
     },
     stop,
@@ -80,7 +80,7 @@ const inMemory =
   ({ site, bundleDirectory }) =>
     startVerifier(site, { replay: 'memory', bundleDirectory, ...options });
 
-const STARTS: { readonly [C in Circumstance]: Start } = {
+const STARTS: { readonly [C in VerifierState]: Start } = {
   usual: inMemory(),
   small_quota: inMemory({ flags: ['--holder-quota', '1'] }),
   full_disk: inMemory({ audit: 'full_disk' }),

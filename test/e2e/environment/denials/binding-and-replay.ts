@@ -166,7 +166,7 @@ export const BINDING_AND_REPLAY_DENIALS: DenialCases<
   request_binding_mismatch: BINDING,
   jti_replay: [
     { what: 'in memory', detail: undefined, ...atOrders, provoke: twice },
-    { what: 'in Redis', detail: undefined, ...atOrders, circumstance: 'redis', provoke: twice },
+    { what: 'in Redis', detail: undefined, ...atOrders, state: 'redis', provoke: twice },
   ],
   replay_store_unavailable: [
     {
@@ -179,15 +179,15 @@ export const BINDING_AND_REPLAY_DENIALS: DenialCases<
       what: 'older than the memory of Redis',
       detail: 'fenced',
       ...atOrders,
-      circumstance: 'redis',
+      state: 'redis',
       provoke: fromBefore,
     },
-    { what: 'Redis is gone', detail: 'store', ...atOrders, circumstance: 'redis_gone', provoke: read },
+    { what: 'Redis is gone', detail: 'store', ...atOrders, state: 'redis_gone', provoke: read },
     {
       what: 'more from one holder than the quota',
       detail: 'quota',
       ...atOrders,
-      circumstance: 'small_quota',
+      state: 'small_quota',
       provoke: (site) => {
         const plan = { caller: attestedCaller(site), route: readOrder };
         return [signedRequest(site, plan), signedRequest(site, plan)];
@@ -199,7 +199,7 @@ export const BINDING_AND_REPLAY_DENIALS: DenialCases<
       what: 'the audit file cannot be written',
       detail: 'audit',
       ...atOrders,
-      circumstance: 'full_disk',
+      state: 'full_disk',
       isRecorded: false,
       provoke: read,
     },

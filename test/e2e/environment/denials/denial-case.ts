@@ -2,13 +2,13 @@
 import type { DetailOf, Reason } from '../../../../src/protocol/reasons.ts';
 import type { WireRequest } from '../../harness/exchange.ts';
 import type { Site } from '../site.ts';
-import type { Circumstance } from '../verifier-states.ts';
+import type { VerifierState } from '../verifier-states.ts';
 
 export interface DenialCase<R extends Reason> {
   readonly what: string;
   readonly detail: DetailOf[R];
   /** Default `usual`. */
-  readonly circumstance?: Circumstance;
+  readonly state?: VerifierState;
   /** Absent where the request leads to no route. */
   readonly routeId?: string;
   readonly callerVerified?: boolean;

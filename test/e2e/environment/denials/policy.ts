@@ -51,7 +51,7 @@ export const POLICY_DENIALS: DenialCases<PolicyReason> = {
     {
       what: 'no bundle was ever loaded',
       detail: undefined,
-      circumstance: 'no_bundle',
+      state: 'no_bundle',
       provoke: (site) => read(site),
     },
   ],
@@ -145,13 +145,13 @@ export const POLICY_DENIALS: DenialCases<PolicyReason> = {
     {
       what: 'a bundle that has expired',
       ...byName('expired', readOrder),
-      circumstance: 'expired_bundle',
+      state: 'expired_bundle',
       provoke: (site) => read(site),
     },
     {
       what: 'a bundle from the future',
       ...byName('clock', readOrder),
-      circumstance: 'future_bundle',
+      state: 'future_bundle',
       provoke: (site) => read(site),
     },
   ],
