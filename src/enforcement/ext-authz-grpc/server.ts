@@ -18,6 +18,7 @@ import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { Decision, DeniedDecision } from '../../verifier/decision/decision.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
+import { withinMs } from '../../verifier/time-limit.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
 import { deniedResponse } from './check-response.ts';
@@ -243,24 +244,14 @@ interface DrainedParts {
 async function drain({ calls, acceptor, listener, server }: DrainedParts, timeoutMs: number): Promise<void> {
   listener.stop();
   calls.endStreams();
-  const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-  if (!(await isDoneWithin(ended, timeoutMs))) {
+  const ended = new Promise<true>((resolve) => server.tryShutdown(() => resolve(true)));
+  if (!(await withinMs(timeoutMs, ended, false))) {
     acceptor.closeAll();
-    await isDoneWithin(listener.closed, DESTROY_WAIT_MS);
+    await withinMs(DESTROY_WAIT_MS, listener.closed, undefined);
     server.forceShutdown();
   }
   // Closes connections that have not reached gRPC, such as pending handshakes.
   listener.destroy();
   await listener.closed;
   calls.close();
-}
-
-async function isDoneWithin(done: Promise<void>, timeoutMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs);
-  });
-  const isDone = await Promise.race([done.then(() => true), late]);
-  clearTimeout(timer);
-  return isDone;
 }

@@ -3,6 +3,7 @@
  * connection is checked before the first command, and again at intervals.
  */
 import type { Redis } from 'ioredis';
+import { withinMs } from '../time-limit.ts';
 import { createRedisClient } from './client.ts';
 import type { RedisConnection } from './connection.ts';
 import { addressLabel } from './endpoint.ts';
@@ -161,9 +162,15 @@ export class RedisLink {
     clearTimeout(this.#recheckTimer);
     const hasEnded = new Promise<void>((resolve) => this.#redis.once('end', resolve));
     const isConnected = this.#redis.status === 'ready';
-    if (isConnected) await withinMs(this.#redis.quit(), this.#options.connection.commandTimeoutMs);
+    const { commandTimeoutMs } = this.#options.connection;
+    if (isConnected)
+      await withinMs(
+        commandTimeoutMs,
+        this.#redis.quit().catch(() => undefined),
+        undefined,
+      );
     if (this.#redis.status !== 'end') this.#redis.disconnect();
-    if (isConnected) await withinMs(hasEnded, this.#options.connection.commandTimeoutMs);
+    if (isConnected) await withinMs(commandTimeoutMs, hasEnded, undefined);
   }
 
   #handleReady(): void {
@@ -279,14 +286,4 @@ class Signal {
   send(): void {
     this.#resolve();
   }
-}
-
-/** Waits until the promise settles, at most `ms`. */
-async function withinMs(promise: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeUp = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([promise.catch(() => undefined), timeUp]);
-  clearTimeout(timer);
 }

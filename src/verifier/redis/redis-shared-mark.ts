@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { type Mark, type SharedMark, SharedMarkError } from '../loading/shared-mark.ts';
+import { withinMs } from '../time-limit.ts';
 import { parseRedisEndpoint, type RedisLogin } from './endpoint.ts';
 import type { DeclaredFailoverSettings } from './failover-settings.ts';
 import { classifyFault, describeRefusal, describeSilence } from './faults.ts';
@@ -17,6 +18,8 @@ const COMMAND_TIMEOUT_MS = 2_000;
 const RECHECK_INTERVAL_MS = 5_000;
 /** How often to check for a connection while waiting for one. */
 const LOOK_INTERVAL_MS = 20;
+
+const LATE = Symbol('late');
 
 /** Key: the mark. Arguments: revision, head. Returns the stored mark after the call; an unreadable value stays. */
 const RAISE = redisScript(
@@ -123,7 +126,9 @@ class RedisSharedMark implements SharedMark {
     const answer = ask(link, key).catch((error: unknown) => {
       throw this.#faultOf(error, link);
     });
-    return await withinDeadline(answer, deadlineMs, link);
+    const result = await withinMs(Math.max(0, deadlineMs - performance.now()), answer, LATE);
+    if (result === LATE) throw unavailable(describeSilence(link.label));
+    return result;
   }
 
   async #servingLink(shard: number, deadlineMs: number): Promise<RedisLink> {
@@ -152,25 +157,6 @@ class RedisSharedMark implements SharedMark {
 /** Any shard works, as long as it is always the same one. */
 function shardOf(authSite: string, shardCount: number): number {
   return (createHash('sha256').update(authSite).digest()[0] ?? 0) % shardCount;
-}
-
-async function withinDeadline(
-  answer: Promise<unknown>,
-  deadlineMs: number,
-  link: RedisLink,
-): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeUp = new Promise<never>((_, reject) => {
-    const leftMs = Math.max(0, deadlineMs - performance.now());
-    timer = setTimeout(() => reject(unavailable(describeSilence(link.label))), leftMs);
-  });
-  try {
-    return await Promise.race([answer, timeUp]);
-  } finally {
-    clearTimeout(timer);
-    // Avoids an unhandled rejection when it fails after the deadline.
-    answer.catch(() => undefined);
-  }
 }
 
 /** @throws SharedMarkError `corrupt` */

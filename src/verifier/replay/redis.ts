@@ -12,6 +12,7 @@ import { openPrimaries } from '../redis/open-primaries.ts';
 import type { Primaries } from '../redis/primaries.ts';
 import { replayKeys } from '../redis/replay-keys.ts';
 import { BUCKET_SECONDS, CONSUME_CODES, REPLAY_SCRIPTS } from '../redis/replay-scripts.ts';
+import { withinMs } from '../time-limit.ts';
 import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
 import { LatestIssued } from './latest-issued.ts';
 import { RedisFences } from './redis-fences.ts';
@@ -220,18 +221,8 @@ class RedisReplayStore implements ReplayStore {
   /** Without a reply, the proof is consumed only if the record exists and is ours. */
   async #settle(attempt: Attempt): Promise<ReplayOutcome> {
     this.#refuse(attempt.link);
-    return (await this.#holdsWithinTimeout(attempt)) ? this.#consumed(attempt.claim) : UNAVAILABLE.store;
-  }
-
-  /** Whether the record exists and is ours; false when that is unknown in time. */
-  async #holdsWithinTimeout(attempt: Attempt): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, this.#readBackTimeoutMs, false);
-    });
-    const isOwn = await Promise.race([holds(attempt), timeUp]);
-    clearTimeout(timer);
-    return isOwn;
+    const isOwn = await withinMs(this.#readBackTimeoutMs, holds(attempt), false);
+    return isOwn ? this.#consumed(attempt.claim) : UNAVAILABLE.store;
   }
 
   /** Runs on every check of a primary, before the first consume: prepares scripts, clocks and epochs. */
