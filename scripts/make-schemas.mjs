@@ -1,6 +1,6 @@
 /**
  * Writes the schemas of the bundle format and of its distribution to docs/schema/ and proto/, from src/bundle/format/schema.ts and
- * src/bundle/format/distribution-contract.ts. Programs load the files: src/bundle/format/published-schemas.ts.
+ * src/bundle/format/distribution-contract.ts. Programs load the files: src/bundle/format/shape.ts.
  * test/bundle/format/published.test.ts fails when they are out of date.
  */
 import { execFileSync } from 'node:child_process';

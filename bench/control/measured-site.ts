@@ -3,7 +3,7 @@
  * wanted, listed in its whole bundle; and targets that follow it.
  */
 import { request } from 'undici';
-import { POLL_PATH } from '../../src/bundle/format/distribution-limits.ts';
+import { POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
 import type { ControlApi } from '../../src/client/operator/control-api.ts';
 import { isJsonObject } from '../../src/protocol/strict-json.ts';
 import { ControlStage } from '../../test/e2e/control/control-fixture.ts';

@@ -5,8 +5,8 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
+import { ACK_PATH, POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
 import type { PollAnswer } from '../../src/bundle/format/distribution-contract.ts';
-import { ACK_PATH, POLL_PATH } from '../../src/bundle/format/distribution-limits.ts';
 import { Spread } from './spread.ts';
 
 interface Position {

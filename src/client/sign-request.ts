@@ -6,10 +6,10 @@ import { contentSha256 } from '../protocol/body-binding.ts';
 import { isMethod } from '../protocol/identifiers.ts';
 import { MAX_PASSPORT_BYTES, MAX_PROOF_TTL_SECONDS } from '../protocol/limits.ts';
 import { parsePassport, passportSha256 } from '../protocol/passport.ts';
+import { thumbprintOf } from '../protocol/public-key.ts';
 import { newJti, type SigningKey, signPassport, signTranscript } from '../protocol/signing.ts';
 import { decodeTranscript, parseTranscript, type Transcript } from '../protocol/transcript.ts';
 import { PASSPORT_SCHEME } from '../protocol/wire-names.ts';
-import { readBrokerPassport } from './broker-passport.ts';
 import { ClientError } from './client-error.ts';
 import { CredentialHeaders } from './credential-headers.ts';
 import { type RequestHeader, selectSignedHeaders } from './request-headers.ts';
@@ -159,4 +159,46 @@ function signedCredentials(jws: string, transcript: Transcript, holderKey: Signi
   }
   if (parseTranscript(bytes) === undefined) throw new Error('a transcript was made that no verifier reads');
   return new CredentialHeaders({ authorization: `${PASSPORT_SCHEME} ${jws}`, ...proof });
+}
+
+/** Reads a passport from a broker and checks that it matches the signing profile and the holder key. */
+interface PassportExpectation {
+  readonly coordinates: SigningCoordinates;
+  readonly audience: string;
+  /** RFC 7638 thumbprint of the key that will sign the proof. */
+  readonly holderThumbprint: string;
+  readonly nowSeconds: number;
+}
+
+/**
+ * Its signature is not checked: only the verifier knows the broker's key.
+ * @param text compact JWS, optionally with a trailing line break
+ * @throws ClientError `passport_malformed`, `passport_expired`, `passport_mismatch`
+ */
+function readBrokerPassport(
+  text: string,
+  expected: PassportExpectation,
+): { readonly jws: string; readonly keyId: string } {
+  const jws = text.trim();
+  const passport = parsePassport(jws);
+  if (passport === undefined)
+    throw new ClientError('passport_malformed', 'the passport is not one of Proofgate');
+  const { claims } = passport;
+  const { coordinates } = expected;
+  if (claims.expiresAtSeconds <= expected.nowSeconds) {
+    throw new ClientError('passport_expired', 'the passport has expired');
+  }
+  requireEqual('iss', claims.issuer, coordinates.issuer);
+  requireEqual('sub', claims.subject, coordinates.subject);
+  requireEqual('trust_domain', claims.trustDomain, coordinates.trustDomain);
+  requireEqual('key_binding', claims.keyBinding, coordinates.keyBinding);
+  requireEqual('aud', claims.audience, expected.audience);
+  requireEqual('cnf', thumbprintOf(claims.holderJwk), expected.holderThumbprint);
+  return { jws, keyId: passport.keyId };
+}
+
+function requireEqual(claim: string, actual: string, expected: string): void {
+  if (actual !== expected) {
+    throw new ClientError('passport_mismatch', `the passport's ${claim} is not the one of profile and key`);
+  }
 }

@@ -1,7 +1,7 @@
 /** Reads input files of commands: regular files of bounded size, and standard input. */
-
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { access, type FileHandle, open, stat } from 'node:fs/promises';
+import { checkedCaPem } from '../client/ca-certificates.ts';
 import { type CliError, systemErrorCode, usageError } from './errors.ts';
 
 export interface InputFileRule {
@@ -110,4 +110,42 @@ export async function readStandardInput(maxBytes: number): Promise<Buffer> {
     chunks.push(bytes);
   }
   return Buffer.concat(chunks);
+}
+
+/**
+ * Returns the file's text; undefined when no file is configured. Validates the certificates, because Node silently accepts
+ * a file without any and then trusts no server.
+ * @throws CliError `ca_invalid`, or as `readInputText`
+ */
+export async function readCaFile(path: string | undefined): Promise<string | undefined> {
+  const pem = await readPemFile(path);
+  if (pem === undefined) return undefined;
+  try {
+    return checkedCaPem(pem);
+  } catch {
+    throw usageError('ca_invalid', `${path} holds no certificate in PEM, or one that cannot be read`);
+  }
+}
+
+/**
+ * Does not create the directory: a volume that is not mounted must not look like a new, empty service.
+ * @throws CliError `state_dir_unusable`, `data_dir_unusable`
+ */
+export async function assertStateDirectory(
+  path: string,
+  flag: 'state-dir' | 'data-dir' = 'state-dir',
+): Promise<void> {
+  const why = await fault(path);
+  if (why !== undefined) throw usageError(`${flag.replace('-', '_')}_unusable`, `--${flag} ${path} ${why}`);
+}
+
+async function fault(path: string): Promise<string | undefined> {
+  try {
+    if (!(await stat(path)).isDirectory()) return 'is not a directory';
+    await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const code = systemErrorCode(error) ?? 'error';
+    return code === 'ENOENT' ? 'does not exist: create it first' : `cannot be used (${code})`;
+  }
 }

@@ -11,11 +11,10 @@
  *
  * Source: docs/cli.md "Settings".
  */
-import { formatDurationMs, parseDurationMs } from './durations.ts';
 import { usageError } from './errors.ts';
 
 /** Required YAML type of a value in a `--config` file, so that YAML's type conversion does not change the value. */
-export type FileScalar = 'string' | 'number' | 'boolean';
+type FileScalar = 'string' | 'number' | 'boolean';
 
 /** What applies when no source has a value. */
 type Absent<T> = { readonly kind: 'required' } | { readonly kind: 'value'; readonly value: T };
@@ -43,7 +42,7 @@ export interface Setting<T> {
 }
 
 /** A setting before `required`, `optional`, `withDefault` or `list` completes it. */
-export interface SettingDraft<T> extends Omit<Setting<T>, 'absent' | 'read'> {
+interface SettingDraft<T> extends Omit<Setting<T>, 'absent' | 'read'> {
   /** @throws CliError with exit code 2 */
   readOne(text: string): T;
 }
@@ -129,7 +128,7 @@ export function integer(
 /** The maximum of Node's timers, 2^31 - 1 ms, rounded down to whole hours for a readable message. */
 const MAX_TIMER_MS = 596 * 3_600_000;
 
-export interface DurationBounds {
+interface DurationBounds {
   readonly minMs?: number;
   readonly maxMs?: number;
   /** Error code for a duration outside the bounds, including a negative one; `out_of_range` by default. */
@@ -224,4 +223,29 @@ export function toggle(specification: string, description: string, byDefault: bo
   });
   const shown = byDefault ? `${description} (default: true)` : description;
   return settled<boolean, boolean>(setting, shown, { kind: 'value', value: byDefault });
+}
+
+/** Parses and formats durations: integers with the units `h`, `m`, `s`, `ms` in this order, such as `1m30s` or `500ms`. */
+const PARTS = /^(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m(?!s))?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?$/;
+
+/** Milliseconds; undefined when the text is not a duration. */
+export function parseDurationMs(text: string): number | undefined {
+  const match = text === '' ? null : PARTS.exec(text);
+  if (match === null) return undefined;
+  const [, hours = '0', minutes = '0', seconds = '0', milliseconds = '0'] = match;
+  return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 + Number(milliseconds);
+}
+
+/** Formats whole milliseconds so that {@link parseDurationMs} returns the same value. */
+export function formatDurationMs(durationMs: number): string {
+  const hours = Math.floor(durationMs / 3_600_000);
+  const minutes = Math.floor(durationMs / 60_000) % 60;
+  const seconds = Math.floor(durationMs / 1000) % 60;
+  const rest = durationMs % 1000;
+  const parts = [part(hours, 'h'), part(minutes, 'm'), part(seconds, 's'), part(rest, 'ms')];
+  return parts.join('') || '0s';
+}
+
+function part(count: number, unit: string): string {
+  return count === 0 ? '' : `${count}${unit}`;
 }

@@ -2,6 +2,8 @@
  * Defines every metric of the verifier with its names, labels and buckets. No label carries a subject, key or `jti`.
  * Source: docs/enforcement.md "Operations".
  */
+
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { DurationHistogram } from './duration-histogram.ts';
 import { createExtAuthzServerMetrics, type ExtAuthzServerMetrics } from './ext-authz-server-metrics.ts';
@@ -21,10 +23,10 @@ const TIMED_STEPS = [
   'replay',
   'audit',
 ] as const;
-export type TimedStep = (typeof TIMED_STEPS)[number];
+type TimedStep = (typeof TIMED_STEPS)[number];
 
 /** Values of the bundle gauges, read at each scrape. */
-export interface BundleReading {
+interface BundleReading {
   readonly revision: number;
   readonly ageSeconds: number;
   /** Number of routes of each class that are denied because the bundle is too old. */
@@ -136,4 +138,14 @@ function createChildCache<Child>(create: (...labels: [string, string, string, st
     }
     return child;
   };
+}
+
+/** Returns the same text as `registry.metrics()`, which blocks until all of it is rendered. */
+export async function renderMetrics(registry: Registry): Promise<string> {
+  const texts: string[] = [];
+  for (const { name } of registry.getMetricsAsArray()) {
+    texts.push(await registry.getSingleMetricAsString(name));
+    await othersTurn();
+  }
+  return `${texts.join('\n\n')}\n`;
 }

@@ -17,8 +17,8 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { AlwaysOnSampler, BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { Counter, type Registry } from 'prom-client';
 import type { DecisionTrace, DecisionTracer, TracedDecision, TracedStep } from './decision-trace.ts';
+import { parseTraceparent } from './decision-trace.ts';
 import { SpanQueue } from './span-queue.ts';
-import { parseTraceparent } from './traceparent.ts';
 
 export interface OtlpTracerOptions {
   /** Base URL of the collector; `/v1/traces` is appended unless it is there. */

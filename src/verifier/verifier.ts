@@ -4,8 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Snapshot } from '../bundle/compile/snapshot.ts';
-import { detailLabel } from '../protocol/detail-codes.ts';
-import { type Denial, deny } from '../protocol/reasons.ts';
+import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import type { VerifierMetrics } from '../telemetry/metrics.ts';
 import { describeDecision } from './audit/describe.ts';

@@ -1,11 +1,11 @@
 /** Asks Control whether an enrolled key is ready. A missing answer is the result `unknown`, not an error. */
 import type { Readiness } from '../client/enroll/control-answers.ts';
 import { ControlClient } from '../client/enroll/control-client.ts';
+import { UndiciControlHttp } from '../client/enroll/control-http.ts';
 import { parseControlUrl } from '../client/enroll/control-url.ts';
 import type { EnrollmentState } from '../client/enroll/enrollment-state.ts';
 import { describeFault } from '../client/enroll/explanations.ts';
-import { UndiciControlHttp } from '../client/enroll/undici-control-http.ts';
-import { readCaFile } from '../program/ca-file.ts';
+import { readCaFile } from '../program/input-files.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 
 export interface ReadinessQuestion {

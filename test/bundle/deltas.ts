@@ -1,8 +1,8 @@
 /** Deltas onto the small bundle of the tests, and the resulting key table. */
 
 import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
-import { prepareStep } from '../../src/bundle/compile/apply-step.ts';
 import { compileBundle, type LiveSnapshot } from '../../src/bundle/compile/compile.ts';
+import { prepareStep } from '../../src/bundle/compile/compile-delta.ts';
 import { reusingKeysOf } from '../../src/bundle/compile/compile-keys.ts';
 import type { ChainPosition } from '../../src/bundle/format/chain.ts';
 import { stepFile } from '../../src/bundle/format/file-names.ts';

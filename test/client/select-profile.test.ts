@@ -2,9 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { RouteTree } from '../../src/bundle/compile/route-table.ts';
 import type { Route } from '../../src/bundle/compile/snapshot.ts';
-import { matchTemplates } from '../../src/client/match-templates.ts';
 import { parseRequestUrl } from '../../src/client/request-url.ts';
-import { type ProfileChoice, selectProfile } from '../../src/client/select-profile.ts';
+import { matchTemplates, type ProfileChoice, selectProfile } from '../../src/client/select-profile.ts';
 import { type PathTemplate, parsePathTemplate } from '../../src/protocol/path-template.ts';
 import { codeOf, profilesOf, routeDocument } from './fixtures.ts';
 

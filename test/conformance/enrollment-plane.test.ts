@@ -10,7 +10,7 @@ import { ENROLLMENT_POLICY } from '../../src/api-contract/enrollment-policies-co
 import { SIGNING_PROFILE } from '../../src/api-contract/readiness-contract.ts';
 import { SOURCE, SOURCE_REVISION } from '../../src/api-contract/sources-contract.ts';
 import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
-import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-flags.ts';
+import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-inputs.ts';
 import {
   APPROVALS,
   KEY_MACHINE,

@@ -1,8 +1,12 @@
 /** Checks that codes, states, events, limits and signed texts in docs/control.md match the code. */
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { MAX_CLIENTS, MAX_KEYS_PER_SHARD } from '../../src/bundle/format/bundle-limits.ts';
-import { MAX_STEPS, MAX_WAIT_SECONDS } from '../../src/bundle/format/distribution-limits.ts';
+import {
+  MAX_CLIENTS,
+  MAX_KEYS_PER_SHARD,
+  MAX_STEPS,
+  MAX_WAIT_SECONDS,
+} from '../../src/bundle/format/bundle-limits.ts';
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/limits.ts';
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';

@@ -3,8 +3,7 @@
  * valid.
  */
 import { expect, it } from '@jest/globals';
-import { lintGateway } from '../../src/gateway-lint/lint.ts';
-import { RULES } from '../../src/gateway-lint/rules.ts';
+import { lintGateway, RULES } from '../../src/gateway-lint/lint.ts';
 import { codesIn, readText, tableNamed } from './markdown.ts';
 
 const document = readText('docs/gateway-lint.md');

@@ -17,6 +17,7 @@ import {
   signWholeBundle,
 } from '../../src/bundle/authoring/publishing-documents.ts';
 import { makeShards } from '../../src/bundle/compile/key-shards.ts';
+import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../src/bundle/format/chain.ts';
 import {
   ACKNOWLEDGEMENT,
@@ -27,7 +28,6 @@ import {
   type PollAnswer,
   type PollQuery,
 } from '../../src/bundle/format/distribution-contract.ts';
-import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../src/bundle/format/distribution-limits.ts';
 import type { BundleContent, DeltaContent } from '../../src/bundle/format/schema.ts';
 import { formatTime } from '../../src/bundle/format/times.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';

@@ -2,7 +2,7 @@
  * Key set records in memory, with the real contract: of two records, the one fetched later stays. Several caches may share
  * them.
  */
-import type { KeySetRecord, KeySetRecords, KeySource } from '../../src/control/issuers/key-set-records.ts';
+import type { KeySetRecord, KeySetRecords, KeySource } from '../../src/control/issuers/source-keys.ts';
 
 export class MemoryKeySetRecords implements KeySetRecords {
   /** While true, every call fails. */

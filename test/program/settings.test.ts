@@ -4,10 +4,19 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { command, ProofgateCommand } from '../../src/cli/define-command.ts';
-import { formatDurationMs, parseDurationMs } from '../../src/program/durations.ts';
 import { CliError, oneLine, toCliError } from '../../src/program/errors.ts';
 import { type Environment, Output } from '../../src/program/output.ts';
-import { duration, integer, list, optional, text, toggle, withDefault } from '../../src/program/settings.ts';
+import {
+  duration,
+  formatDurationMs,
+  integer,
+  list,
+  optional,
+  parseDurationMs,
+  text,
+  toggle,
+  withDefault,
+} from '../../src/program/settings.ts';
 
 const SETTINGS = {
   names: list(text('--name <name>', 'names')),

@@ -1,7 +1,6 @@
 /** Tests that details are safe as metric labels: they contain nothing that a caller or a bundle can name. */
 import { expect, it } from '@jest/globals';
-import { detailLabel } from '../../src/protocol/detail-codes.ts';
-import { type Denial, deny } from '../../src/protocol/reasons.ts';
+import { type Denial, deny, detailLabel } from '../../src/protocol/reasons.ts';
 
 it.each<[Denial, string]>([
   [deny('invalid_request_proof', 'proof_expired'), 'proof_expired'],

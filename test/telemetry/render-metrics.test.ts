@@ -1,7 +1,7 @@
 /** Tests the text of a scrape, which is rendered in pieces. */
 import { expect, it } from '@jest/globals';
 import { Counter, Registry } from 'prom-client';
-import { renderMetrics } from '../../src/telemetry/render-metrics.ts';
+import { renderMetrics } from '../../src/telemetry/metrics.ts';
 
 const METRICS = 20;
 

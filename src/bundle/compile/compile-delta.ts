@@ -3,18 +3,18 @@
  * rejected delta has no effect; all its faults are reported together. The cost depends only on the size of the delta.
  * Source: docs/bundle.md "Deltas".
  */
-
 import { Faults, pointer, showValue } from '../format/bundle-error.ts';
 import { MAX_CLIENTS } from '../format/bundle-limits.ts';
-import type { OpenedDelta } from '../format/open-step.ts';
+import type { OpenedDelta, OpenedStep } from '../format/open-step.ts';
 import type { DeltaContent, DerivedKeyContent } from '../format/schema.ts';
-import type { Steps } from '../format/time-slice.ts';
+import type { Steps, TimeSlice } from '../format/time-slice.ts';
+import type { LiveSnapshot } from './compile.ts';
 import { compileClient } from './compile-identities.ts';
 import { compileDerivedKey, importKeyAt, type KeyImporter, noClient, requiredTime } from './compile-keys.ts';
 import type { LiveKeyTable, NewDerivedKey, TableChange } from './key-table.ts';
 import type { ClientEntry } from './snapshot.ts';
 
-export interface CompileDeltaOptions {
+interface CompileDeltaOptions {
   readonly importKey: KeyImporter;
   /** Derived keys that expire before this time, in seconds, are skipped. Default: none is. */
   readonly forgetBeforeSeconds?: number | undefined;
@@ -25,7 +25,7 @@ export interface CompileDeltaOptions {
  * meanwhile.
  * @throws BundleError with every fault found
  */
-export function* compileDeltaInSteps(
+function* compileDeltaInSteps(
   { content, file, issuedAtSeconds }: OpenedDelta,
   table: LiveKeyTable,
   { importKey, forgetBeforeSeconds = 0 }: CompileDeltaOptions,
@@ -175,4 +175,42 @@ function checkClientCount(content: DeltaContent, table: LiveKeyTable, faults: Fa
   if (count > MAX_CLIENTS) {
     faults.add('value_invalid', '/clients_put', `makes ${count} clients, at most ${MAX_CLIENTS}`);
   }
+}
+
+/**
+ * Applies a delta or link to a snapshot. The new snapshot shares its tables with the previous one: see `key-table.ts`.
+ * Source: docs/bundle.md "Deltas" and "Freshness".
+ */
+
+/** A step that has been checked against its snapshot and not applied yet. */
+interface PreparedStep {
+  /** Applies the step at once; cannot fail. @returns the new snapshot */
+  commit(): LiveSnapshot;
+}
+
+/**
+ * The caller has checked that the step continues the snapshot's position.
+ * @throws BundleError with every fault found; then nothing has changed
+ */
+export async function prepareStep(
+  snapshot: LiveSnapshot,
+  step: OpenedStep,
+  { slice, ...options }: CompileDeltaOptions & { readonly slice: TimeSlice },
+): Promise<PreparedStep> {
+  const after = { ...snapshot, ...step.position, ...timesAfter(step) };
+  if (step.kind === 'link') return { commit: () => after };
+  const change: TableChange = await slice.run(compileDeltaInSteps(step, snapshot.keys, options));
+  return {
+    commit: () => {
+      snapshot.keys.apply(change);
+      return after;
+    },
+  };
+}
+
+/** Freshness statements about the previous revision do not apply to this one. */
+function timesAfter(step: OpenedStep) {
+  const { issuedAtSeconds } = step;
+  const times = { issuedAtSeconds, freshAsOfSeconds: issuedAtSeconds };
+  return step.kind === 'link' ? { ...times, expiresAtSeconds: step.expiresAtSeconds } : times;
 }

@@ -4,7 +4,7 @@
  * Source: docs/bundle.md "Distribution".
  */
 import Type, { type Static } from 'typebox';
-import { MAX_WAIT_SECONDS } from './distribution-limits.ts';
+import { MAX_WAIT_SECONDS } from './bundle-limits.ts';
 
 const closed = { additionalProperties: false } as const;
 const revision = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });

@@ -2,6 +2,10 @@
  * Validates a parsed document against its schema and describes faults in plain words. Unknown members are rejected
  * everywhere: a misspelled restriction must not be ignored.
  */
+
+import { readFileSync } from 'node:fs';
+import type { TLocalizedValidationError } from 'typebox/error';
+import { Compile } from 'typebox/schema';
 import {
   type BundleError,
   type BundleErrorCode,
@@ -11,7 +15,6 @@ import {
   showValue,
 } from './bundle-error.ts';
 import { PATTERN_WORDS } from './patterns.ts';
-import { publishedSchema } from './published-schemas.ts';
 import type {
   BundleContent,
   DeltaContent,
@@ -19,7 +22,37 @@ import type {
   FreshnessContent,
   LinkContent,
 } from './schema.ts';
-import { type ShapeCheck, type ShapeError, shapeCheck } from './shape-check.ts';
+
+/**
+ * The JSON Schemas that checks compile, read from the published files. Programs load them in place of the code that builds
+ * schemas: docs/performance.md "What idle programs take".
+ */
+const ROOT = new URL('../../../', import.meta.url);
+const FILES = {
+  bundle: 'docs/schema/bundle.schema.json',
+  delta: 'docs/schema/delta.schema.json',
+  freshness: 'docs/schema/freshness.schema.json',
+  link: 'docs/schema/link.schema.json',
+  'target-bundle': 'proto/target-bundle.schema.json',
+} as const;
+type PublishedSchema = keyof typeof FILES;
+
+/**
+ * @param path members that lead to a part of the schema; without it, the whole
+ * @throws Error when the file is missing or has no such part: the installation is broken
+ */
+export function publishedSchema(name: PublishedSchema, path: readonly string[] = []): object {
+  let schema: unknown = JSON.parse(readFileSync(new URL(FILES[name], ROOT), 'utf8'));
+  for (const member of path) {
+    schema = isObject(schema) ? Object.getOwnPropertyDescriptor(schema, member)?.value : undefined;
+  }
+  if (!isObject(schema)) throw new Error(`${FILES[name]} has no schema at /${path.join('/')}`);
+  return schema;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
 
 const bundleContent: ShapeCheck<BundleContent> = shapeCheck(publishedSchema('bundle'));
 const freshnessContent: ShapeCheck<FreshnessContent> = shapeCheck(publishedSchema('freshness'));
@@ -134,4 +167,25 @@ function valueAt(document: unknown, path: string): unknown {
     value = Object.getOwnPropertyDescriptor(value, name)?.value;
   }
   return value;
+}
+
+/**
+ * Validates a value against a JSON Schema. Imports only the checking half of TypeBox: the half that builds schemas
+ * would take as much again of a verifier's load time and memory. Source: docs/performance.md "What idle programs take".
+ */
+type ShapeError = TLocalizedValidationError;
+
+export interface ShapeCheck<T> {
+  readonly holds: (value: unknown) => value is T;
+  /** Why the value is invalid. */
+  readonly errors: (value: unknown) => readonly ShapeError[];
+}
+
+/** @typeParam T the type that the schema describes; test/bundle/format/published.test.ts compares the schema with the one that T comes from */
+export function shapeCheck<T>(schema: object): ShapeCheck<T> {
+  const validator = Compile(schema);
+  return {
+    holds: (value): value is T => validator.Check(value),
+    errors: (value) => validator.Errors(value)[1],
+  };
 }

@@ -3,8 +3,7 @@ import { group } from '../define-command.ts';
 import { ctlDecisionCommands, ctlSecretCommands } from './ctl/ctl-actions.ts';
 import { ctlApplyCommand } from './ctl/ctl-apply.ts';
 import { ctlGetCommand } from './ctl/ctl-get.ts';
-import { ctlLoginCommand } from './ctl/ctl-login.ts';
-import { ctlLogoutCommand } from './ctl/ctl-logout.ts';
+import { ctlLoginCommand, ctlLogoutCommand } from './ctl/ctl-login.ts';
 import { ctlSigningKeysCommand } from './ctl/ctl-signing-keys.ts';
 
 export const ctlCommands = group('ctl', 'Operate Control: sign in, declare a site, decide, revoke, look', [

@@ -1,8 +1,8 @@
 /** `proofgate enroll`: enrolls a workload's key, so that it becomes a derived key. */
 import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../client/enroll/enrollment-state.ts';
 import { formatMoment } from '../../client/enroll/moments.ts';
-import { formatDurationMs } from '../../program/durations.ts';
 import type { Output } from '../../program/output.ts';
+import { formatDurationMs } from '../../program/settings.ts';
 import {
   DEFAULT_REFRESH_SKEW_MS,
   ENROLL_SETTINGS,
@@ -36,7 +36,7 @@ async function enrollByPlan(
   output: Output,
 ): Promise<EnrolledKeyRecord> {
   const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
-  const { readCaFile } = await import('../../program/ca-file.ts');
+  const { readCaFile } = await import('../../program/input-files.ts');
   const { enrollWithFiles } = await import('../../workload/enroll-with-files.ts');
   const { EnrollProgress } = await import('../enroll/enroll-progress.ts');
   const { untilStopped } = await import('../../program/stop-signal.ts');

@@ -3,7 +3,7 @@ import type { ConnectAddress } from '../../client/send-request.ts';
 import { CliError, usageError } from '../../program/errors.ts';
 import { duration, optional, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
 import { type CliContext, command } from '../define-command.ts';
-import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-flags.ts';
+import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
 
 const MAX_TIMEOUT_MS = 3_600_000;
 
@@ -41,7 +41,7 @@ async function request(
   const { sendRequest } = await import('../../client/send-request.ts');
   const { signFromSettings } = await import('../signing/signing-inputs.ts');
   const { showAnswer } = await import('../answer.ts');
-  const { readCaFile } = await import('../../program/ca-file.ts');
+  const { readCaFile } = await import('../../program/input-files.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);
   const { request, signed } = await signFromSettings(settings, positionals);

@@ -4,7 +4,7 @@ import type { SignedRequest } from '../../client/sign-request.ts';
 import { usageError } from '../../program/errors.ts';
 import { choice, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
 import { type CliContext, command } from '../define-command.ts';
-import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-flags.ts';
+import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
 
 const SETTINGS = {
   ...SIGNING_SETTINGS,

@@ -2,8 +2,8 @@
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
 import type { ControlApi } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
-import { readCaFile } from '../../program/ca-file.ts';
 import { CliError } from '../../program/errors.ts';
+import { readCaFile } from '../../program/input-files.ts';
 import type { JsonMembers } from '../../program/output.ts';
 import {
   optional,

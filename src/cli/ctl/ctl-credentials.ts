@@ -1,9 +1,13 @@
 /** Reads the token of an operator command: from `--token-file`, or from the session of `ctl login` at this Control. */
+
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
-import { usageError } from '../../program/errors.ts';
+import { isSessionToken } from '../../client/operator/sign-in.ts';
+import { CliError, systemErrorCode, usageError } from '../../program/errors.ts';
 import { readInputBytes } from '../../program/input-files.ts';
 import type { Environment } from '../../program/output.ts';
-import { readSession, sessionPath } from './session-file.ts';
+import { replaceFile } from '../../program/output-files.ts';
 
 export interface CtlCredentials {
   /** A secret. */
@@ -12,7 +16,7 @@ export interface CtlCredentials {
   readonly advice: string;
 }
 
-export interface CredentialFiles {
+interface CredentialFiles {
   readonly tokenFile: string | undefined;
   readonly sessionFile: string | undefined;
 }
@@ -56,4 +60,83 @@ async function readTokenFile(path: string): Promise<string> {
   const token = bytes.toString('utf8').trim();
   if (!TOKEN.test(token)) throw usageError('token_file_invalid', `${path} does not hold a token`);
   return token;
+}
+
+/**
+ * Stores the session of `ctl login`: one file for each Control, which contains only the token and only its owner can read.
+ * Source: docs/ctl.md "Signing in"; XDG Base Directory Specification.
+ */
+const MAX_SESSION_BYTES = 4096;
+
+/** @throws CliError `session_file_required` when the environment names no directory of the user */
+export function sessionPath(
+  { sessionFile }: { readonly sessionFile: string | undefined },
+  url: ControlUrl,
+  env: Environment,
+): string {
+  return sessionFile ?? join(configDirectory(env), 'proofgate', `session-${nameOf(url)}.token`);
+}
+
+/** The XDG specification requires ignoring relative paths. */
+function configDirectory({ XDG_CONFIG_HOME: configHome, HOME: home }: Environment): string {
+  if (configHome !== undefined && isAbsolute(configHome)) return configHome;
+  if (home !== undefined && isAbsolute(home)) return join(home, '.config');
+  throw usageError(
+    'session_file_required',
+    'neither XDG_CONFIG_HOME nor HOME says where sessions are kept: give --session-file or --token-file',
+  );
+}
+
+/** Another port, path or scheme is another Control, which must not get this one's token. */
+function nameOf({ text }: ControlUrl): string {
+  return encodeURIComponent(text.replace(/^https:\/\//, ''));
+}
+
+/**
+ * Undefined when the file does not exist.
+ * @throws CliError `session_file_invalid`, or an error of the file
+ */
+async function readSession(path: string): Promise<string | undefined> {
+  let bytes: Buffer;
+  try {
+    bytes = await readInputBytes(path, { maxBytes: MAX_SESSION_BYTES, secret: true });
+  } catch (error) {
+    if (error instanceof CliError && error.code === 'file_not_found') return undefined;
+    throw error;
+  }
+  const token = bytes.toString('utf8').trim();
+  if (!isSessionToken(token)) throw usageError('session_file_invalid', `${path} does not hold a session`);
+  return token;
+}
+
+/**
+ * Checks the path before the sign-in, because a session that cannot be stored is lost. Never replaces a file of another kind.
+ * Creates missing directories with mode 0700.
+ * @throws CliError `session_file_invalid`, `file_not_written`, or an error of the file
+ */
+export async function prepareSessionFile(path: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw notWritten(dirname(path), error);
+  }
+  await readSession(path);
+}
+
+/** Writes the file atomically with mode 0600. @throws CliError as `replaceFile` */
+export async function writeSession(path: string, token: string): Promise<void> {
+  await replaceFile({ path, content: `${token}\n`, mode: 0o600 });
+}
+
+/** @throws CliError `file_not_written` */
+export async function removeSession(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true });
+  } catch (error) {
+    throw notWritten(path, error);
+  }
+}
+
+function notWritten(path: string, error: unknown): CliError {
+  return usageError('file_not_written', `${path} cannot be written (${systemErrorCode(error) ?? 'unknown'})`);
 }

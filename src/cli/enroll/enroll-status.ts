@@ -1,15 +1,15 @@
 /** Formats an enrollment's state for `status`, without secrets. */
 import type { Readiness } from '../../client/enroll/control-answers.ts';
+import type { IssuedKey, KeyStatus } from '../../client/enroll/enrollment-state.ts';
 import {
   type EnrolledKeyRecord,
   type EnrollmentState,
   refreshFromMs,
 } from '../../client/enroll/enrollment-state.ts';
-import type { IssuedKey, KeyStatus } from '../../client/enroll/issued-key.ts';
 import { formatMoment } from '../../client/enroll/moments.ts';
-import { formatDurationMs } from '../../program/durations.ts';
 import { oneLine } from '../../program/errors.ts';
 import type { JsonMembers } from '../../program/output.ts';
+import { formatDurationMs } from '../../program/settings.ts';
 
 export interface StatusCircumstances {
   readonly keyFile: string;

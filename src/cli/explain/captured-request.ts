@@ -7,10 +7,10 @@ import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc
 import { usageError } from '../../program/errors.ts';
 import { isBodyBearing } from '../../protocol/body-binding.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
+import { DECISION_EVENT_NAME } from '../../telemetry/decision-event.ts';
 import { readCheckRequest } from './check-request-json.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
 import { parseMoment } from './moments.ts';
-import { type RecordedDecision, readRecordedDecision } from './recorded-decision.ts';
 import { isWellKnownMember } from './well-known-names.ts';
 
 export interface CapturedRequest {
@@ -151,4 +151,41 @@ function mayHaveHadBody(method: string, lines: readonly HeaderLine[]): boolean {
   if (lines.some(({ name }) => name === PARTIAL_BODY)) return true;
   const isSaidToBeEmpty = lines.some(({ name, value }) => name === 'content-length' && /^0+$/.test(value));
   return isBodyBearing(method) && !isSaidToBeEmpty;
+}
+
+/** Reads the audit event of a captured request, which has the original decision. Schema: docs/schema/decision-event.schema.json. */
+export interface RecordedDecision {
+  readonly timeSeconds: number;
+  readonly decisionId: string | undefined;
+  readonly outcome: 'allowed' | 'denied';
+  readonly reason: string | undefined;
+  readonly detail: string | undefined;
+  readonly method: string | undefined;
+  readonly bundleRevision: number | undefined;
+  readonly bundleHead: string | undefined;
+  readonly transcriptSha256: string | undefined;
+}
+
+/** Ignores unknown members, because events can gain some. @throws CliError `request_invalid` */
+function readRecordedDecision(event: JsonFields): RecordedDecision {
+  if (event.value('event') !== DECISION_EVENT_NAME) {
+    throw requestInvalid(event.at('event'), `must be ${DECISION_EVENT_NAME}`);
+  }
+  const timeSeconds = parseMoment(event.text('time') ?? '');
+  if (timeSeconds === undefined) throw requestInvalid(event.at('time'), 'must be a time in UTC');
+  const outcome = event.text('outcome');
+  if (outcome !== 'allowed' && outcome !== 'denied') {
+    throw requestInvalid(event.at('outcome'), 'must be allowed or denied');
+  }
+  return {
+    timeSeconds,
+    outcome,
+    decisionId: event.text('decision_id'),
+    reason: event.text('reason'),
+    detail: event.text('detail'),
+    method: event.text('method'),
+    bundleRevision: event.integer('bundle_revision'),
+    bundleHead: event.text('bundle_head'),
+    transcriptSha256: event.text('transcript_sha256'),
+  };
 }

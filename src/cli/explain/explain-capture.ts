@@ -1,16 +1,22 @@
 /** Builds the report from the settings: reads the capture, loads the bundle and runs the verifier's own steps. */
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
+import type { CheckRequest } from '../../enforcement/ext-authz-grpc/messages.ts';
 import { usageError } from '../../program/errors.ts';
 import { readInputText, readStandardInput } from '../../program/input-files.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
-import { explainRequest } from '../../verifier/decision/explain/explain.ts';
+import {
+  AUTHORIZATION_HEADER,
+  PASSPORT_SCHEME,
+  SIGNATURE_HEADER,
+  TRANSCRIPT_HEADER,
+} from '../../protocol/wire-names.ts';
+import { type Explanation, explainRequest } from '../../verifier/decision/explain/explain.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { type CapturedRequest, parseCapturedRequest } from './captured-request.ts';
 import type { ExplainSettings } from './explain-settings.ts';
 import { knownTextsOf } from './known-texts.ts';
 import { loadBundle } from './load-bundle.ts';
 import { parseMoment } from './moments.ts';
-import { credentialsOf } from './own-credentials.ts';
 import { Redaction } from './printed-values.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
 
@@ -84,4 +90,36 @@ function readExternalOrigin(text: string | undefined): Origin | undefined {
     throw usageError('bad_origin', '--external-origin must be scheme://host[:port] in lower case');
   }
   return origin;
+}
+
+/** Collects the credentials of a captured request, because they can also occur elsewhere, as in a query or a header. */
+const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
+  AUTHORIZATION_HEADER,
+  SIGNATURE_HEADER,
+  TRANSCRIPT_HEADER,
+  'cookie',
+  'proxy-authorization',
+]);
+/** Minimum length: shorter parts occur in other texts by chance. */
+const SHORTEST_PIECE = 6;
+
+function credentialsOf(check: CheckRequest, { credentials }: Explanation): readonly string[] {
+  const http = check.attributes?.request?.http;
+  const merged = Object.entries(http?.headers ?? {});
+  const raw = (http?.header_map?.headers ?? []).map(({ key, raw_value, value }): [string, string] => [
+    key ?? '',
+    raw_value === undefined ? (value ?? '') : Buffer.from(raw_value).toString('latin1'),
+  ]);
+  const values = [...merged, ...raw]
+    .filter(([name]) => CREDENTIAL_HEADERS.has(name.toLowerCase()))
+    .flatMap(([, value]) => piecesOf(value));
+  const jti = credentials?.proof.transcript.jti;
+  return [...new Set([...values, ...(jti === undefined ? [] : [jti])])];
+}
+
+/** Splits `Scheme a.b.c` and `name=value; name=value`: each part, and the whole. */
+function piecesOf(value: string): readonly string[] {
+  return [value, ...value.split(/[\s.,;=]+/)].filter(
+    (piece) => piece.length >= SHORTEST_PIECE && piece !== PASSPORT_SCHEME,
+  );
 }

@@ -1,20 +1,30 @@
 /** Loads the bundle for `explain` as a verifier does. */
-
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
-import { BUNDLE_FILE, CURRENT_LINK } from '../../bundle/format/file-names.ts';
-import { LocalDirectory } from '../../bundle/format/local-directory.ts';
-import { usageError } from '../../program/errors.ts';
+import { cp, mkdir, mkdtemp, readlink, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { compileBundle } from '../../bundle/compile/compile.ts';
+import { applyFreshness } from '../../bundle/compile/freshness-statement.ts';
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import {
+  MAX_BUNDLE_BYTES,
+  MAX_FRESHNESS_BYTES,
+  parsePayload,
+  readDocument,
+  type Signers,
+} from '../../bundle/format/documents.ts';
+import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
+import { LocalDirectory, type ResolvedDirectory } from '../../bundle/format/local-directory.ts';
+import { positionOf } from '../../bundle/format/open-bundle.ts';
+import { asBundleContent, asFreshnessContent } from '../../bundle/format/shape.ts';
+import { parseTime } from '../../bundle/format/times.ts';
+import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
-import { FileMark, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
+import { FileMark, MARK_FILE, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
+import { BASES_FOLDER, PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
 import { readBundleKeys, readTrustedSigners } from '../bundle/bundle-flags.ts';
-import { copyStateDirectory } from './copy-state.ts';
+import { describeFault } from '../library-errors.ts';
 import type { ExplainSettings } from './explain-settings.ts';
-import { loadUnverified } from './load-unverified.ts';
-import { type LoadedBundle, warningsOf } from './loaded-bundle.ts';
 
 /**
  * @param momentSeconds the explained moment: keys that expired after it are kept
@@ -97,4 +107,95 @@ async function claimedSite(directory: string | undefined, stateCopy: string | un
   const content = parsePayload(payload, BUNDLE_FILE);
   const site = isJsonObject(content) ? content.auth_site : undefined;
   return typeof site === 'string' ? site : '';
+}
+
+/** @throws CliError `bundle_key_missing`; BundleError */
+async function loadUnverified({ bundle, stateDir }: ExplainSettings): Promise<LoadedBundle> {
+  if (bundle === undefined || stateDir !== undefined) {
+    throw usageError('bundle_key_missing', '--unverified-bundle is for --bundle alone: give --bundle-key');
+  }
+  return new LocalDirectory(bundle).read(async (files) => {
+    const document = { file: BUNDLE_FILE, bytes: await files.readBundle(), maxBytes: MAX_BUNDLE_BYTES };
+    const { payload } = readDocument(document);
+    const content = asBundleContent(parsePayload(payload, BUNDLE_FILE), BUNDLE_FILE);
+    const { head, revision } = positionOf(content, payload, BUNDLE_FILE);
+    const readShard = (file: string) => files.readShard(file);
+    const snapshot = await compileBundle(content, { file: BUNDLE_FILE, head, readShard });
+    const steps = await files.stepsAfter(revision);
+    const skipped = `${steps.length} deltas or links beside the bundle were not applied: give --bundle-key`;
+    return {
+      snapshot: await freshenUnverified(snapshot, files),
+      signatures: 'not_checked',
+      warnings: [...(steps.length === 0 ? [] : [skipped]), ...warningsOf(snapshot)],
+    };
+  });
+}
+
+async function freshenUnverified(snapshot: Snapshot, files: ResolvedDirectory): Promise<Snapshot> {
+  const bytes = await files.readFreshness();
+  if (bytes === undefined) return snapshot;
+  const { payload } = readDocument({ file: FRESHNESS_FILE, bytes, maxBytes: MAX_FRESHNESS_BYTES });
+  const { as_of, head, revision } = asFreshnessContent(parsePayload(payload, FRESHNESS_FILE), FRESHNESS_FILE);
+  const statement = { head, revision, asOfSeconds: parseTime(as_of) ?? 0 };
+  const step = applyFreshness(snapshot, statement, Math.floor(Date.now() / 1000));
+  return step.kind === 'accept' ? { ...snapshot, freshAsOfSeconds: step.freshAsOfSeconds } : snapshot;
+}
+
+/** Copies a state directory, because a verifier may be using it and `explain` must not change it. */
+const ATTEMPTS = 5;
+
+/**
+ * Copies the base with its steps and freshness statement, and the mark. Repeats this when the base is replaced meanwhile.
+ * @returns a directory that the caller removes
+ * @throws CliError `bundle_missing`, `state_dir_unusable`
+ */
+async function copyStateDirectory(stateDirectory: string): Promise<string> {
+  const copy = await mkdtemp(join(tmpdir(), 'proofgate-explain-'));
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await copyBase(stateDirectory, copy);
+      return copy;
+    } catch (error) {
+      const code = systemErrorCode(error);
+      if (attempt < ATTEMPTS && code === 'ENOENT' && (await hasBase(stateDirectory))) continue;
+      await rm(copy, { recursive: true, force: true });
+      if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') {
+        const text = `--state-dir ${stateDirectory} keeps no bundle; verifiers that follow Control keep one`;
+        throw usageError('bundle_missing', text);
+      }
+      throw usageError(
+        'state_dir_unusable',
+        `--state-dir ${stateDirectory} cannot be read (${code ?? 'error'})`,
+      );
+    }
+  }
+}
+
+async function hasBase(stateDirectory: string): Promise<boolean> {
+  return readlink(join(stateDirectory, CURRENT_LINK)).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function copyBase(from: string, to: string): Promise<void> {
+  const base = join(BASES_FOLDER, basename(await readlink(join(from, CURRENT_LINK))));
+  await mkdir(join(to, BASES_FOLDER), { recursive: true });
+  await cp(join(from, base), join(to, base), { recursive: true });
+  await cp(join(from, MARK_FILE), join(to, MARK_FILE)).catch((error: unknown) => {
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
+  });
+  await symlink(base, join(to, CURRENT_LINK));
+}
+
+/** A loaded bundle for `explain`, with its warnings. */
+export interface LoadedBundle {
+  readonly snapshot: Snapshot;
+  readonly signatures: 'hold' | 'not_checked';
+  /** Warnings, one line each: what blocks newer content, what was not checked, and which rules match nothing. */
+  readonly warnings: readonly string[];
+}
+
+function warningsOf({ warnings }: Snapshot): readonly string[] {
+  return warnings.map((fault) => `${fault.code}: ${describeFault(fault)}`);
 }

@@ -6,12 +6,10 @@
 import { normalizeAuthority } from '../../protocol/request-target.ts';
 import { NOT_BOUND } from '../../protocol/transcript.ts';
 import { HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
-import { isCredentialName, looksLikeCredential } from './credential-looks.ts';
 import type { KnownTexts } from './known-texts.ts';
-import { quoted, redacted } from './redaction.ts';
 import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
-export interface RedactionOptions {
+interface RedactionOptions {
   readonly known: KnownTexts;
   /** `--show-values`: shows everything except credentials. */
   readonly showValues: boolean;
@@ -148,4 +146,64 @@ export class Redaction {
   #open(value: string): string {
     return looksLikeCredential(value, this.#credentials) ? redacted(value) : quoted(value);
   }
+}
+
+/**
+ * Heuristics for texts that look like credentials. Only `--show-values` uses them: no list of names is complete, so the
+ * default redaction does not depend on it.
+ */
+const NAME = new RegExp(
+  [
+    '^(?:auth|bearer|code|dpop|hash|hmac|jws|jwt|key|nonce|otp|pass|pin|pwd|sid|sig|state|ticket)$',
+    'access[-_]?key|api[-_]?key|functions-key|subscription-key',
+    'assertion|authorization|cookie|credential|oidc|passphrase|passw|pwd|saml|secret|session|signature|token|verifier',
+    '(?:^|[^a-z])(?:auth|code|jwt|key|otp|pin|sig)(?:$|[^a-z])',
+  ].join('|'),
+  'i',
+);
+
+/** Names of headers and query parameters. */
+function isCredentialName(name: string): boolean {
+  return NAME.test(decoded(name));
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+/** An authentication scheme with a value; a JWS or similar; a long text without words. */
+const VALUE = new RegExp(
+  [
+    '(?:basic|bearer|digest|dpop|negotiate|passport|token)(?: |%20|\\+)',
+    '[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]*',
+    '[A-Za-z0-9_+/=-]{48,}',
+  ].join('|'),
+  'i',
+);
+
+/** @param own the credentials of the request itself */
+function looksLikeCredential(value: string, own: readonly string[]): boolean {
+  return VALUE.test(value) || own.some((credential) => credential !== '' && value.includes(credential));
+}
+
+/**
+ * Redacts texts that can contain a secret to their length. A hash would not hide a PIN or a one-time code, because all values
+ * can be tried.
+ */
+
+/** `[24 characters]` */
+function redacted(value: string): string {
+  return value.length === 1 ? '[1 character]' : `[${value.length} characters]`;
+}
+
+/** Escapes everything except visible ASCII and spaces, so that the text cannot send commands to a terminal. */
+export function quoted(value: string): string {
+  return value.replace(/[^\x20-\x7e]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return code <= 0xff ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`;
+  });
 }

@@ -7,21 +7,19 @@
 import { hash } from 'node:crypto';
 import { formatTime } from '../../bundle/format/times.ts';
 import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
-import { isKnownDetail } from '../../protocol/detail-codes.ts';
-import { type Denial, isDenial, REASONS } from '../../protocol/reasons.ts';
+import { type Denial, isDenial, isKnownDetail, REASONS } from '../../protocol/reasons.ts';
 import type { Verified } from '../../verifier/decision/decide.ts';
-import type { Explanation } from '../../verifier/decision/explain/explain.ts';
+import type { Explanation, StepNumber } from '../../verifier/decision/explain/explain.ts';
 import { type ComparedLine, HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
-import type { StepNumber } from '../../verifier/decision/explain/verdicts.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { callerMembers, credentialMembers } from './caller-members.ts';
+import type { RecordedDecision } from './captured-request.ts';
 import { clockMembers, shownTime } from './clock.ts';
 import { differenceOf } from './difference.ts';
 import { hintFor } from './hints.ts';
-import type { LoadedBundle } from './loaded-bundle.ts';
+import type { LoadedBundle } from './load-bundle.ts';
 import type { Redaction } from './printed-values.ts';
-import type { RecordedDecision } from './recorded-decision.ts';
-import { quoted } from './redaction.ts';
+import { quoted } from './printed-values.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 

@@ -1,5 +1,4 @@
 /** Reads the files that `sign` and `request` name, and signs. */
-
 import { enrolledProfiles } from '../../client/enroll/enrolled-profiles.ts';
 import { parseHeaderLine } from '../../client/request-headers.ts';
 import type { ProfileChoice } from '../../client/select-profile.ts';
@@ -13,9 +12,50 @@ import { parseSigningProfiles, type SigningProfiles } from '../../client/signing
 import { usageError } from '../../program/errors.ts';
 import { readInputBytes, readInputText, readStandardInput } from '../../program/input-files.ts';
 import { readSigningKeyFile } from '../../program/key-files.ts';
-import { settledKeyFile } from '../../workload/pair-links.ts';
-import { EnrollmentStateFile } from '../../workload/state-file.ts';
-import type { SigningPositionals, SigningValues } from './signing-flags.ts';
+import {
+  duration,
+  list,
+  optional,
+  required,
+  type SettingValues,
+  text,
+  withDefault,
+} from '../../program/settings.ts';
+import { EnrollmentStateFile, settledKeyFile } from '../../workload/state-file.ts';
+
+/** Flags that `sign` and `request` share. Imports no heavy module: the work is in `signing-inputs.ts`. */
+export const SIGNING_POSITIONALS = {
+  method: 'HTTP method, such as GET',
+  url: 'URL exactly as it will be sent; nothing in it is rewritten',
+};
+
+export const SIGNING_SETTINGS = {
+  key: required(text('--key <file>', 'private key, PKCS#8 PEM of mode 0600')),
+  profileFile: optional(
+    text(
+      '--profile-file <file>',
+      "signing profiles, YAML or JSON; without it, those of the key's enrollment",
+    ),
+  ),
+  profile: optional(text('--profile <name>', 'which profile, where more than one fits')),
+  routeId: optional(text('--route-id <id>', 'which profile, by its route')),
+  bodyFile: optional(text('--body-file <file>', 'body of the request; - reads standard input')),
+  headers: list(text('--header <line>', 'header of the request, "Name: value"'), '\n'),
+  signHeaders: list(text('--sign-header <name>', "header to sign beyond the route's")),
+  ttlMs: withDefault(
+    duration('--ttl <duration>', 'life of proof and passport, whole seconds, at most 5m', {
+      minMs: 1000,
+      maxMs: 300_000,
+    }),
+    '60s',
+  ),
+  passportFile: optional(
+    text('--passport-file <file>', 'passport from a broker, mode 0600, instead of one signed by the key'),
+  ),
+};
+
+type SigningValues = SettingValues<typeof SIGNING_SETTINGS>;
+export type SigningPositionals = { readonly [N in keyof typeof SIGNING_POSITIONALS]: string };
 
 const MAX_PROFILE_BYTES = 4 * 1024 * 1024;
 const MAX_PASSPORT_FILE_BYTES = 16 * 1024;

@@ -8,7 +8,7 @@ import { isIdentifier } from '../../protocol/identifiers.ts';
 import { READINESS_CONDITIONS, type ReadinessConditionName } from '../../protocol/readiness-conditions.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader } from '../object-reader.ts';
-import { type IssuedKey, readIssuedKey } from './issued-key.ts';
+import { type IssuedKey, readIssuedKey } from './enrollment-state.ts';
 import { isMoment } from './moments.ts';
 import { SecretText } from './secret-text.ts';
 

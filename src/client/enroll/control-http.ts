@@ -2,6 +2,10 @@
  * HTTP port from a workload's tool to Control. For retries it distinguishes a response, a request that was never sent, and
  * one that Control may have processed.
  */
+import { Agent, type Dispatcher, errors } from 'undici';
+import { parseRetryAfterMs } from '../../protocol/retry-after.ts';
+import { checkedCaPem } from '../ca-certificates.ts';
+import type { ControlUrl } from './control-url.ts';
 
 export interface ControlRequest {
   readonly method: 'GET' | 'POST';
@@ -38,4 +42,103 @@ export interface ControlHttp {
   /** Sends the request once and follows no redirect. Never rejects. */
   exchange(request: ControlRequest): Promise<ControlReply>;
   close(): Promise<void>;
+}
+
+/** Response limit: a client may have grants for all routes of a large site, each with a profile. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+/** Shorter than the request timeout, to distinguish a host that drops packets from one that is slow to respond. */
+const CONNECT_TIMEOUT_MS = 5000;
+
+export interface ControlConnection {
+  readonly url: ControlUrl;
+  /** Certificates (PEM) to trust instead of the system's. */
+  readonly caPem: string | undefined;
+}
+
+export class UndiciControlHttp implements ControlHttp {
+  readonly #url: ControlUrl;
+  readonly #agent: Agent;
+
+  /** @throws ClientError `ca_invalid` */
+  constructor({ url, caPem }: ControlConnection) {
+    this.#url = url;
+    this.#agent = new Agent({
+      connections: 1,
+      maxResponseSize: MAX_ANSWER_BYTES,
+      // The request's own timeout covers the whole exchange.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: {
+        timeout: CONNECT_TIMEOUT_MS,
+        rejectUnauthorized: true,
+        ...(caPem === undefined ? {} : { ca: checkedCaPem(caPem) }),
+      },
+    });
+  }
+
+  async exchange(request: ControlRequest): Promise<ControlReply> {
+    const timeUp = AbortSignal.timeout(request.timeoutMs);
+    try {
+      const answer = await this.#agent.request(
+        this.#options(request, AbortSignal.any([timeUp, request.stop])),
+      );
+      return await readAnswer(answer);
+    } catch (error) {
+      if (request.stop.aborted) return { kind: 'no_answer', cause: 'stopped' };
+      if (timeUp.aborted) return { kind: 'no_answer', cause: 'timed_out' };
+      return faultOf(error);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+
+  #options({ method, path, authorization, body }: ControlRequest, signal: AbortSignal) {
+    return {
+      origin: this.#url.origin,
+      path: `${this.#url.pathPrefix}${path}`,
+      method,
+      signal,
+      body: body ?? null,
+      headers: {
+        accept: 'application/json, application/problem+json',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(authorization === undefined ? {} : { authorization }),
+      },
+    };
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+async function readAnswer(answer: Dispatcher.ResponseData): Promise<ControlReply> {
+  const bytes = await answer.body.bytes();
+  const { statusCode, headers } = answer;
+  try {
+    return {
+      kind: 'answer',
+      statusCode,
+      mediaType: String(headers['content-type'] ?? '')
+        .replace(/;.*$/s, '')
+        .trim()
+        .toLowerCase(),
+      body: utf8.decode(bytes),
+      retryAfterMs: parseRetryAfterMs(headers['retry-after'], Date.now()),
+    };
+  } catch {
+    return { kind: 'no_answer', cause: 'answer_invalid' };
+  }
+}
+
+/** Errors of name resolution, connecting and certificate verification, before any byte of the request was sent. */
+const BEFORE_SENDING =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_[A-Z]+|UND_ERR_CONNECT_TIMEOUT|CERT_[A-Z_]+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|ERR_TLS_CERT_ALTNAME_INVALID)$/;
+
+function faultOf(error: unknown): ControlReply {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+  if (BEFORE_SENDING.test(code)) return { kind: 'not_sent', cause: code };
+  const isTooLarge = code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' || code === 'UND_ERR_HEADERS_OVERFLOW';
+  const isNotHttp = error instanceof errors.HTTPParserError;
+  return { kind: 'no_answer', cause: isTooLarge || isNotHttp ? 'answer_invalid' : 'connection_lost' };
 }

@@ -6,7 +6,7 @@ import { ObjectReader } from '../object-reader.ts';
 import { isChallengeId, isEnrollmentId } from './control-answers.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { Attempt, EnrolledKeyRecord, EnrollmentState, EnrollmentTarget } from './enrollment-state.ts';
-import { formatIssuedKey, readIssuedKey } from './issued-key.ts';
+import { formatIssuedKey, readIssuedKey } from './enrollment-state.ts';
 import { formatMoment, isMoment } from './moments.ts';
 
 export const STATE_FORMAT = 'proofgate.enrollment-state/v1';

@@ -2,7 +2,6 @@
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { activateSource } from './activate-source.ts';
 import { type ControlApi, textMember } from './control-api.ts';
-import type { CurrentSite } from './current-site.ts';
 import { OperatorError } from './operator-error.ts';
 import { brokerPath, clientPath, grantPath, revisionPath, routePath, sitePath } from './paths.ts';
 import {
@@ -15,7 +14,7 @@ import {
   SOURCE_FIELDS,
   SOURCE_REVISION_FIELDS,
 } from './plan.ts';
-import type { SiteFile, SiteSource } from './site-file.ts';
+import type { CurrentSite, SiteFile, SiteSource } from './site-file.ts';
 
 export interface ApplyOptions {
   readonly api: ControlApi;

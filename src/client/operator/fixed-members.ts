@@ -3,10 +3,9 @@
  * who restricts who can enroll.
  */
 import type { JsonObject } from '../../protocol/strict-json.ts';
-import type { CurrentSite } from './current-site.ts';
 import { OperatorError } from './operator-error.ts';
 import { newestRevision } from './plan.ts';
-import type { SiteFile, SitePolicy, SiteSource } from './site-file.ts';
+import type { CurrentSite, SiteFile, SitePolicy, SiteSource } from './site-file.ts';
 
 /** @throws OperatorError `member_fixed`, `source_scope_mismatch`, before any change */
 export function refuseFixedChanges(file: SiteFile, current: CurrentSite): void {

@@ -1,6 +1,5 @@
 /** Warnings about the effect of a plan on requests. */
-import type { CurrentSite } from './current-site.ts';
-import type { SiteFile } from './site-file.ts';
+import type { CurrentSite, SiteFile } from './site-file.ts';
 
 export interface PlanWarning {
   readonly code: 'skew_raised';

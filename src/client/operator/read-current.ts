@@ -1,10 +1,10 @@
 /** Reads Control's configuration of the site that a file declares. */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './control-api.ts';
-import { type CurrentSite, NOTHING, type Records } from './current-site.ts';
 import { OperatorError } from './operator-error.ts';
 import { sitePath } from './paths.ts';
 import type { SiteFile } from './site-file.ts';
+import { type CurrentSite, NOTHING, type Records } from './site-file.ts';
 
 /** @throws OperatorError */
 export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<CurrentSite> {

@@ -7,7 +7,6 @@ import { hash, randomBytes } from 'node:crypto';
 import { signInCode } from '../../protocol/sign-in-code.ts';
 import type { ControlApi } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
-import { isSessionToken } from './session-token.ts';
 import { SignInRedirect } from './sign-in-redirect.ts';
 
 export interface SignInRun {
@@ -101,4 +100,11 @@ function newSecret(): string {
 
 function unexpected(problem: string): OperatorError {
   return new OperatorError('unreachable', 'answer_unexpected', `Control's answer ${problem}`);
+}
+
+/** Format of an operator's session token: 256 random bits. Source: docs/control.md "Operators". */
+const SESSION_TOKEN = /^pgs_[A-Za-z0-9_-]{43}$/;
+
+export function isSessionToken(text: string): boolean {
+  return SESSION_TOKEN.test(text);
 }

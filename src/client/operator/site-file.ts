@@ -3,11 +3,14 @@
  * only its schema; Control validates the definitions of routes and brokers against the bundle rules.
  * Source: docs/ctl.md "The site file".
  */
-import Type, { type Static } from 'typebox';
+
+import type { Static } from 'typebox';
+import Type from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
 import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
 import { OperatorError } from './operator-error.ts';
 
@@ -242,3 +245,42 @@ function oddPrefixes({ subject_prefixes: prefixes }: Static<typeof broker>): rea
 function invalid(fileName: string, problem: string): OperatorError {
   return new OperatorError('usage', 'site_file_invalid', `${fileName}: ${problem}`);
 }
+
+/** Control's current configuration of a site, as far as a site file can declare it. Records are the API's views. */
+export interface CurrentSite {
+  readonly environmentId: string | undefined;
+  readonly fleetId: string | undefined;
+  readonly site: JsonObject | undefined;
+  /** By issuer. */
+  readonly brokers: Records;
+  /** By client_id. */
+  readonly clients: Records;
+  /** Access by client_id, then by resource. */
+  readonly grants: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  /** By route_id. */
+  readonly routes: Records;
+  /** Views of source sets, by route_id. */
+  readonly routeSources: Records;
+  /** By display name, with revisions. */
+  readonly sources: Records;
+  /** By display name. */
+  readonly policies: Records;
+  /** By name; attached ones only. */
+  readonly targets: Records;
+}
+
+export type Records = ReadonlyMap<string, JsonObject>;
+
+export const NOTHING: CurrentSite = {
+  environmentId: undefined,
+  fleetId: undefined,
+  site: undefined,
+  brokers: new Map(),
+  clients: new Map(),
+  grants: new Map(),
+  routes: new Map(),
+  routeSources: new Map(),
+  sources: new Map(),
+  policies: new Map(),
+  targets: new Map(),
+};

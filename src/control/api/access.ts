@@ -13,7 +13,6 @@ import type { Distribution } from '../publishing/distribution.ts';
 import type { Operators, Principal } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import type { FailedSignIns, RequestLimits } from './limits.ts';
-import { assertSameOrigin } from './origin-check.ts';
 
 /**
  * Finds the place of the request's resource; undefined when the resource does not exist. Runs after the request was
@@ -66,7 +65,7 @@ export function comesAsWorkload({ headers }: FastifyRequest): boolean {
   return headers.authorization?.split(' ', 1)[0]?.toLowerCase() === POLL_SCHEME.toLowerCase();
 }
 
-export interface AccessOptions {
+interface AccessOptions {
   readonly store: ControlStore;
   readonly operators: Operators;
   readonly targets: Pick<Distribution, 'authenticate'>;
@@ -165,4 +164,24 @@ export function requireDeclaredAccess(route: {
 }): void {
   if (route.config?.access !== undefined) return;
   throw new Error(`route ${String(route.method)} ${route.url} does not declare its access`);
+}
+
+/**
+ * Cross-site request forgery check: a request that changes something must come from one of Control's own pages. The
+ * session cookie's `SameSite` attribute is the first defence; this is the second.
+ * Source: docs/control.md "API"; Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
+ */
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+/**
+ * Current browsers send `Sec-Fetch-Site`, older ones only `Origin`. A request with neither is rejected.
+ * @param origins allowed origins, `scheme://authority`
+ * @throws Refusal `origin_forbidden`
+ */
+export function assertSameOrigin(request: FastifyRequest, origins: readonly string[]): void {
+  if (SAFE_METHODS.has(request.method)) return;
+  const { origin, 'sec-fetch-site': site } = request.headers;
+  if (origin !== undefined && !origins.includes(origin)) throw new Refusal('origin_forbidden');
+  if (site !== undefined && site !== 'same-origin') throw new Refusal('origin_forbidden');
+  if (origin === undefined && site === undefined) throw new Refusal('origin_forbidden');
 }

@@ -21,7 +21,6 @@ import type { RefusalCode } from '../domain/refusal.ts';
 import { type Permission, reachOf } from '../domain/roles.ts';
 import { principalOf, type RouteAccess } from './access.ts';
 import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
-import { IDEMPOTENCY_KEY, operationOf, sendCreated } from './request-operation.ts';
 import type {
   ActionOperation,
   ChangeOperation,
@@ -38,7 +37,16 @@ import type {
   Values,
   WithdrawOperation,
 } from './resource-declaration.ts';
-import { expectedVersion, IF_MATCH, optionalVersion, sendVersioned, tagged } from './versions.ts';
+import {
+  expectedVersion,
+  IDEMPOTENCY_KEY,
+  IF_MATCH,
+  operationOf,
+  optionalVersion,
+  sendCreated,
+  sendVersioned,
+  tagged,
+} from './versions.ts';
 
 /** In the order in which the OpenAPI document lists them. */
 export function registerResource<

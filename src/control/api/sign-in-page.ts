@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { signInCode } from '../../protocol/sign-in-code.ts';
-import type { CommandLine } from '../operators/sign-in-request.ts';
+import type { CommandLine } from '../operators/sealed-sign-in.ts';
 
 const STYLE =
   'body{font:1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;padding:0 1rem}' +

@@ -2,15 +2,19 @@
  * Versions as ETags: a change names the version that it was made from, so that no concurrent change is lost.
  * Source: RFC 9110 sections 8.8 and 13.
  */
+
+import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { Refusal } from '../domain/refusal.ts';
+import type { Created, Operation } from '../operation.ts';
+import { principalOf } from './access.ts';
 
-export interface Versioned {
+interface Versioned {
   readonly version: number;
 }
 
-export function entityTag(version: number): string {
+function entityTag(version: number): string {
   return `"${version}"`;
 }
 
@@ -64,4 +68,36 @@ export function sendVersioned<V>(request: FastifyRequest, reply: FastifyReply, v
 function tagOf(view: unknown): string | undefined {
   const { version }: Partial<Versioned> = Object(view);
   return version === undefined ? undefined : entityTag(version);
+}
+
+/** Value of `schema.headers` for creations. */
+export const IDEMPOTENCY_KEY = Type.Object({
+  'idempotency-key': Type.Optional(
+    Type.String({
+      pattern: '^[!-~]{1,128}$',
+      description:
+        'The same key with the same request answers what it answered before and does nothing again; with another request: idempotency_conflict.',
+    }),
+  ),
+});
+
+export function operationOf(request: FastifyRequest): Operation {
+  const { actor } = principalOf(request);
+  const key = request.headers['idempotency-key'];
+  if (typeof key !== 'string') return { actor, requestId: request.id };
+  const requestHash = createHash('sha256')
+    .update(`${request.method}\n${request.url}\n${request.bodyHash}\n`)
+    .digest('base64url');
+  return { actor, requestId: request.id, idempotency: { key, requestHash } };
+}
+
+/** Sends 201 with the location and, for versioned resources, the ETag. Values that are shown once join the resource's members. */
+export function sendCreated<V extends object, S extends object>(
+  reply: FastifyReply,
+  { view, shownOnce, replayed }: Created<V, S>,
+  location: (view: V) => string,
+): V & Partial<S> {
+  reply.code(201).header('location', location(view));
+  if (replayed) reply.header('idempotency-replayed', 'true');
+  return { ...tagged(reply, view), ...shownOnce };
 }

@@ -10,7 +10,7 @@ import { Refusal } from '../domain/refusal.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
 import type { Operation } from '../operation.ts';
-import { whyNotActive } from '../sources/awaited-targets.ts';
+import { whyNotActive } from '../sources/source-views.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

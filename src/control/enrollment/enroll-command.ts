@@ -9,7 +9,7 @@ import { found } from '../configuration/change.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
-import { serviceAccountOf } from './verified-subject.ts';
+import { serviceAccountOf } from './policies.ts';
 
 /** Mount points of the snippet's volumes. */
 const TOKEN_DIRECTORY = '/var/run/secrets/proofgate';

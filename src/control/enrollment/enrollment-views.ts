@@ -1,8 +1,13 @@
 /** API views of enrollments for operators. */
 
+import type { BlockedSubjectView, DerivedKeyView } from '../../api-contract/derived-keys-contract.ts';
+import type { EnrollmentPolicyView } from '../../api-contract/enrollment-policies-contract.ts';
 import type { EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
+import { keyStateAt, policyRefusal } from '../domain/enrollment.ts';
 import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { policyFacts } from './policy-facts.ts';
 
 export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
   return {
@@ -27,10 +32,67 @@ export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
 }
 
 /** Parses provenance. Only enrollment writes it, as an object of strings. */
-export function parseProvenance(text: string): { [name: string]: string } {
+function parseProvenance(text: string): { [name: string]: string } {
   const stored: unknown = JSON.parse(text);
   if (typeof stored !== 'object' || stored === null) return {};
   return Object.fromEntries(
     Object.entries(stored).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
+}
+
+/** API views of derived keys for operators. */
+export function derivedKeyView(row: RowOf<'derivedKey'>, nowMs: number): DerivedKeyView {
+  return {
+    key_id: row.keyId,
+    site_id: row.siteId,
+    client_id: row.clientId,
+    policy_id: row.policyId,
+    enrollment_id: row.enrollmentId,
+    source_id: row.sourceId,
+    source_revision: row.sourceRevision,
+    fingerprint: row.thumbprint,
+    status: keyStateAt(row.status, row.expiresAtSeconds, Math.floor(nowMs / 1000)),
+    expires_at: momentOf(row.expiresAtSeconds * 1000),
+    verified_issuer: row.verifiedIssuer,
+    verified_subject: row.verifiedSubject,
+    provenance: parseProvenance(row.provenance),
+    ...(row.revokedAtMs === null ? {} : { revoked_at: momentOf(row.revokedAtMs) }),
+    ...(row.revokedBy === null ? {} : { revoked_by: row.revokedBy }),
+    ...(row.revokedReason === null ? {} : { revoked_reason: row.revokedReason }),
+    ...(row.listedRevision === null ? {} : { listed_in_revision: row.listedRevision }),
+    ...(row.revokedRevision === null ? {} : { revoked_in_revision: row.revokedRevision }),
+    ...versionOf(row),
+  };
+}
+
+export function blockedSubjectView(row: RowOf<'blockedSubject'>): BlockedSubjectView {
+  const { siteId, issuer, subject, blockedAtMs, blockedBy } = row;
+  return { site_id: siteId, issuer, subject, blocked_at: momentOf(blockedAtMs), blocked_by: blockedBy };
+}
+
+/** API views of enrollment policies for operators. */
+export async function policyView(
+  tx: Transaction,
+  row: RowOf<'enrollmentPolicy'>,
+): Promise<EnrollmentPolicyView> {
+  const { siteId, verifiedIssuer, verifiedSubject } = row;
+  const isBlocked = await tx.keys.subjectIsBlocked(siteId, verifiedIssuer, verifiedSubject);
+  const refusal = policyRefusal(await policyFacts(tx, row)) ?? (isBlocked ? 'subject_blocked' : undefined);
+  return {
+    policy_id: row.id,
+    site_id: row.siteId,
+    reference: row.reference,
+    display_name: row.displayName,
+    source_id: row.sourceId,
+    source_revision: row.sourceRevision,
+    client_id: row.clientId,
+    approval: row.approval,
+    max_key_lifetime_seconds: row.maxKeyLifetimeSeconds,
+    verified_issuer: row.verifiedIssuer,
+    verified_subject: row.verifiedSubject,
+    max_keys_per_token: row.maxKeysPerToken,
+    state: row.state,
+    ...(refusal === undefined ? {} : { refuses_with: refusal }),
+    ...versionOf(row),
+  };
 }

@@ -4,7 +4,7 @@ import { newId } from '../domain/identifiers.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { PlacedTransaction } from './denials.ts';
-import { derivedKeyView } from './key-views.ts';
+import { derivedKeyView } from './enrollment-views.ts';
 
 /** Columns that a key takes from its enrollment. */
 type Accepted = Pick<

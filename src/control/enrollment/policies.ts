@@ -7,6 +7,7 @@ import type {
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
 } from '../../api-contract/enrollment-policies-contract.ts';
+import { isIdentifier } from '../../protocol/identifiers.ts';
 import { found, newVersion, placeInSite } from '../configuration/change.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
 import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment.ts';
@@ -14,12 +15,11 @@ import { newId, newPolicyReference } from '../domain/identifiers.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';
-import { whyNotActive } from '../sources/awaited-targets.ts';
+import { whyNotActive } from '../sources/source-views.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { denyWaiting } from './denials.ts';
-import { policyView } from './policy-views.ts';
-import { isPossibleSubject } from './verified-subject.ts';
+import { policyView } from './enrollment-views.ts';
 
 export class EnrollmentPolicies extends VersionedResource<
   'enrollment_policy',
@@ -170,4 +170,27 @@ function newPolicy(
     state: 'active',
     ...newVersion(nowMs),
   };
+}
+
+/** Validates a policy's subject: without it, a typing error would show only when a workload fails to enroll. */
+const SERVICE_ACCOUNT = 'system:serviceaccount:';
+/** RFC 1123 labels; a service account's name may have several, joined by dots. */
+const LABEL = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?';
+const KUBERNETES = new RegExp(`^${SERVICE_ACCOUNT}(?<namespace>${LABEL}):(?<name>${LABEL}(?:\\.${LABEL})*)$`);
+const MAX_SERVICE_ACCOUNT_NAME = 253;
+
+/** Subjects compare exactly; there are no patterns. A `*` in what looks like a service account is thus a mistake. */
+function isPossibleSubject(subject: string): boolean {
+  if (!isIdentifier(subject)) return false;
+  if (!subject.toLowerCase().startsWith(SERVICE_ACCOUNT)) return true;
+  const name = KUBERNETES.exec(subject)?.groups?.name;
+  return name !== undefined && name.length <= MAX_SERVICE_ACCOUNT_NAME;
+}
+
+/** Namespace and name, when the subject is a service account. */
+export function serviceAccountOf(
+  subject: string,
+): { readonly namespace: string; readonly name: string } | undefined {
+  const { namespace, name } = KUBERNETES.exec(subject)?.groups ?? {};
+  return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }

@@ -10,7 +10,12 @@ import type {
   WorkloadEnrollment,
   WorkloadReadiness,
 } from '../../api-contract/enrollment-contract.ts';
+import { decodeBase64url } from '../../protocol/base64url.ts';
+import { POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../protocol/enrollment.ts';
+import { parsePositiveInteger } from '../../protocol/identifiers.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
 import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
+import { verifySignature } from '../../protocol/signature.ts';
 import { momentOf } from '../configuration/change.ts';
 import { keyStateAt } from '../domain/enrollment.ts';
 import { Refusal } from '../domain/refusal.ts';
@@ -20,7 +25,6 @@ import type { Transaction } from '../store/transaction.ts';
 import type { Challenges } from './challenges.ts';
 import { requireEnrollment } from './decisions.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
-import { pollWordHolds, readPollWord } from './poll-authorization.ts';
 import type { RefusedEnrollments } from './refused-enrollments.ts';
 import type { PolicyTurn, Submissions } from './submissions.ts';
 
@@ -34,7 +38,7 @@ export type ProfilesOfClient = (
 /** Returns the five readiness conditions of a derived key over all attached targets. */
 export type ReadinessOfKey = (keyId: string) => Promise<WorkloadReadiness>;
 
-export interface WorkloadEnrollmentsOptions {
+interface WorkloadEnrollmentsOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly challenges: Challenges;
@@ -150,4 +154,37 @@ function notReady({ state }: RowOf<'enrollment'>): WorkloadReadiness {
     blocked_by: condition === 'derived_key' ? `the enrollment is ${state}` : 'there is no derived key',
   }));
   return { ready: false, conditions };
+}
+
+/**
+ * The `Authorization` header of a workload's poll: a timestamp and a signature over it by the enrolling key.
+ * Source: docs/control.md "Enrollment".
+ */
+
+/** The scheme is case-insensitive (RFC 9110 section 11.1); the rest has one spelling. */
+const AUTHORIZATION = /^([A-Za-z0-9-]{1,64}) ([0-9]{1,16})\.([A-Za-z0-9_-]{1,128})$/;
+
+interface PollWord {
+  readonly timeSeconds: number;
+  readonly signature: Uint8Array;
+}
+
+/** Undefined for a header of another scheme or form. @param authorization the header's value */
+function readPollWord(authorization: string | undefined): PollWord | undefined {
+  const [, scheme = '', time = '', text = ''] = AUTHORIZATION.exec(authorization ?? '') ?? [];
+  if (scheme.toLowerCase() !== POLL_SCHEME.toLowerCase()) return undefined;
+  const timeSeconds = parsePositiveInteger(time);
+  const signature = decodeBase64url(text);
+  return timeSeconds === undefined || signature === undefined ? undefined : { timeSeconds, signature };
+}
+
+/** Whether the signature is by the enrollment's key and the timestamp is current. */
+function pollWordHolds(
+  { timeSeconds, signature }: PollWord,
+  enrollmentId: string,
+  key: PublicKey,
+  nowMs: number,
+): boolean {
+  if (Math.abs(Math.floor(nowMs / 1000) - timeSeconds) > POLL_WINDOW_SECONDS) return false;
+  return verifySignature(key, pollText(enrollmentId, timeSeconds), signature);
 }

@@ -1,11 +1,9 @@
 /** Fetches and parses an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
-
-import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
+import type { Failure, FetchFailureCode } from '../../outbound-fetch/fetch-failures.ts';
 import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
-import type { SourceFailureCode } from './failures.ts';
 import { type IssuerKey, MAX_KEYS, parseKeySet } from './key-set.ts';
 
-export type KeySetFetch =
+type KeySetFetch =
   | {
       readonly kind: 'key_set';
       /** The usable keys. An empty list is a valid result. */
@@ -33,3 +31,16 @@ export async function fetchKeySet(
   }
   return { kind: 'key_set', keys, jwks: fetched.text, fetchedAtMs };
 }
+
+/**
+ * Codes for unusable issuer metadata: a closed set. Operators see them on a failed draft; tests assert them.
+ * Source: docs/control.md "Outbound fetches".
+ */
+export type SourceFailureCode =
+  | FetchFailureCode
+  | 'audience_malformed'
+  | 'discovery_malformed'
+  | 'discovery_issuer_mismatch'
+  | 'discovery_jwks_uri_mismatch'
+  | 'key_set_malformed'
+  | 'key_set_no_usable_key';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { KeySource } from './key-set-records.ts';
+import type { KeySource } from './source-keys.ts';
 import { type KeyLookup, SourceKeys, type SourceKeysOptions } from './source-keys.ts';
 
 export const DEFAULT_REFRESH_INTERVAL_MS = 300_000;

@@ -8,12 +8,12 @@
  * Source: docs/control.md "Sources and tokens".
  */
 
+import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
 import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { MAX_KEY_SET_LEAD_MS } from '../domain/source.ts';
-import { FetchBudget } from './fetch-budget.ts';
+import type { SourceFailureCode } from './fetch-key-set.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
 import { type IssuerKey, parseKeySetText } from './key-set.ts';
-import type { KeySetEvent, KeySetRecord, KeySetRecords, KeySource } from './key-set-records.ts';
 
 /** Maximum age of keys after the last successful refresh. */
 export const MAX_KEY_AGE_MS = 24 * 3_600_000;
@@ -189,3 +189,68 @@ export class SourceKeys {
     }
   }
 }
+
+/**
+ * Rate limit on fetches of one key set: a burst of two, then one every 40 s, so at most three in any 60 s.
+ * A token bucket; its clock is an argument. Source: docs/control.md "Sources and tokens".
+ */
+const BURST = 2;
+const REFILL_MS = 40_000;
+
+export class FetchBudget {
+  #credit = BURST;
+  #countedAtMs: number | undefined;
+
+  /** Takes one fetch from the budget. @returns whether there was one */
+  take(nowMs: number): boolean {
+    this.#refill(nowMs);
+    if (this.#credit < 1) return false;
+    this.#credit -= 1;
+    return true;
+  }
+
+  /** Time until the next fetch is allowed. */
+  waitMs(nowMs: number): number {
+    this.#refill(nowMs);
+    return this.#credit >= 1 ? 0 : Math.ceil((1 - this.#credit) * REFILL_MS);
+  }
+
+  #refill(nowMs: number): void {
+    // A clock that was set back adds nothing; counting continues from its new time.
+    const elapsedMs = Math.max(0, nowMs - (this.#countedAtMs ?? nowMs));
+    this.#countedAtMs = nowMs;
+    this.#credit = Math.min(BURST, this.#credit + elapsedMs / REFILL_MS);
+  }
+}
+
+/**
+ * The port that persists key sets and shares them between instances. Source: docs/control.md "Sources and tokens".
+ */
+
+/** The facts about a source revision that its keys depend on. */
+export interface KeySource {
+  readonly sourceId: string;
+  readonly revision: number;
+  readonly jwksUri: string;
+}
+
+export interface KeySetRecord {
+  /** The key set's JSON text as fetched. */
+  readonly jwks: string;
+  /** When the fetch began. */
+  readonly fetchedAtMs: number;
+}
+
+export interface KeySetRecords {
+  /** Returns only a set fetched from the revision's current JWKS URI: editing a draft removes its record. */
+  load(source: KeySource): Promise<KeySetRecord | undefined>;
+  /** Keeps the later fetched of two records. */
+  save(source: KeySource, record: KeySetRecord): Promise<void>;
+}
+
+/** Event of a key set, for logs and metrics. Holds no key and no token. */
+export type KeySetEvent =
+  | { readonly kind: 'refreshed'; readonly source: KeySource; readonly usableKeys: number }
+  | ({ readonly kind: 'refresh_failed'; readonly source: KeySource } & Failure<SourceFailureCode>)
+  /** Reading or writing the records failed; the cached keys stay. */
+  | { readonly kind: 'records_failed'; readonly source: KeySource; readonly while: 'load' | 'save' };

@@ -11,8 +11,7 @@ import { compactVerify } from 'jose';
 import { findIssuerKey, type IssuerKey, type TokenAlgorithm } from './key-set.ts';
 import type { KeyLookup } from './source-keys.ts';
 import { checkClaims, type TokenExpectations, type VerifiedClaims } from './token-claims.ts';
-import { parseJsonObject, readTokenEnvelope } from './token-envelope.ts';
-import { refuse, type TokenRefusal } from './token-refusal.ts';
+import { parseJsonObject, readTokenEnvelope, refuse, type TokenRefusal } from './token-envelope.ts';
 
 export interface VerifiedToken extends VerifiedClaims {
   readonly kind: 'verified';

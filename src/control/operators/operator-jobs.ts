@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ControlStore } from '../store/port.ts';
-import type { TokenUsage } from './token-usage.ts';
+import type { TokenUsage } from './operators.ts';
 
 export interface OperatorJobs {
   readonly store: ControlStore;

@@ -9,14 +9,12 @@
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { INSTALLATION } from '../domain/roles.ts';
-import { type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
-import { isSameSecret } from '../secrets/same-secret.ts';
+import { isSameSecret, type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { Credentials, Operators, Principal } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import { groupPrincipal } from './operator-identity.ts';
-import type { TokenUsage } from './token-usage.ts';
 
-export interface OperatorsOptions {
+interface OperatorsOptions {
   readonly store: ControlStore;
   readonly tokenUsage: Pick<TokenUsage, 'note'>;
   readonly nowMs: () => number;
@@ -102,4 +100,28 @@ async function findSession(tx: Transaction, hash: string, nowMs: number): Promis
 function groupNames(json: string): readonly string[] {
   const groups = parseStrictJson(json);
   return Array.isArray(groups) ? groups.filter((name): name is string => typeof name === 'string') : [];
+}
+
+/**
+ * Records the last use of access tokens in memory and writes it in batches, so that a request costs no write. A crash
+ * loses at most one interval.
+ */
+export interface TokenUsage {
+  note(tokenId: string): void;
+  flush(): Promise<void>;
+}
+
+export function createTokenUsage(store: ControlStore, nowMs: () => number): TokenUsage {
+  let used = new Map<string, number>();
+  return {
+    note(tokenId) {
+      used.set(tokenId, nowMs());
+    },
+    async flush() {
+      if (used.size === 0) return;
+      const noted = used;
+      used = new Map();
+      await store.housekeep(undefined, (tx) => tx.operators.noteTokensUsed(noted));
+    },
+  };
 }

@@ -3,13 +3,14 @@
  * the database learns neither the nonce nor the verifier, and cannot complete a sign-in.
  */
 import { randomBytes } from 'node:crypto';
+import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
+import { Refusal } from '../domain/refusal.ts';
 import { tokenHash } from '../secrets/bearer-token.ts';
 import { type MasterKey, UnsealError } from '../secrets/master-key.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { SignInSecrets } from './identity-provider.ts';
 import type { OperatorIdentity } from './operator-identity.ts';
-import type { CommandLine, Destination } from './sign-in-request.ts';
 
 /** Waits for the browser to return from the identity provider. */
 export interface PendingSignIn {
@@ -22,7 +23,7 @@ export interface PendingSignIn {
 }
 
 /** Waits for the operator to confirm the command line. */
-export interface UnconfirmedSignIn {
+interface UnconfirmedSignIn {
   readonly step: 'unconfirmed';
   readonly browserHash: string;
   readonly identity: OperatorIdentity;
@@ -30,15 +31,15 @@ export interface UnconfirmedSignIn {
 }
 
 /** Waits for the command line to send its verifier. */
-export interface ConfirmedSignIn {
+interface ConfirmedSignIn {
   readonly step: 'confirmed';
   readonly identity: OperatorIdentity;
   readonly challenge: string;
 }
 
-export type SignInStep = PendingSignIn | UnconfirmedSignIn | ConfirmedSignIn;
+type SignInStep = PendingSignIn | UnconfirmedSignIn | ConfirmedSignIn;
 
-export const STEP_LIFETIME_MS = {
+const STEP_LIFETIME_MS = {
   pending: 600_000,
   unconfirmed: 300_000,
   confirmed: 60_000,
@@ -90,4 +91,74 @@ function unsealed<S extends SignInStep['step']>(
 
 function purposeOf(step: SignInStep['step'], stateHash: string): string {
   return `sign-in:${step}:${stateHash}`;
+}
+
+/**
+ * Validates where the browser goes after signing in. It never goes to another site: only to a path of this host or, for a
+ * command line, to a loopback port.
+ * Source: RFC 8252 sections 7.3 and 8.1 (loopback redirects), RFC 7636 (S256), docs/control.md "Operators".
+ */
+
+/** The query of `/auth/login`. */
+export interface SignInQuery {
+  readonly return_to?: string;
+  readonly cli_redirect?: string;
+  readonly cli_challenge?: string;
+  readonly cli_state?: string;
+}
+
+/** A command line that listens on a loopback port. */
+export interface CommandLine {
+  readonly redirect: string;
+  /** S256 of the verifier that it will send. */
+  readonly challenge: string;
+  /** Its own state, returned unchanged. */
+  readonly state: string;
+}
+
+export type Destination =
+  | { readonly kind: 'page'; readonly path: string }
+  | ({ readonly kind: 'command_line' } & CommandLine);
+
+const MAX_PATH_CHARACTERS = 2048;
+
+/** @throws Refusal `request_malformed` */
+export function destinationOf(query: SignInQuery): Destination {
+  const { return_to, cli_redirect, cli_challenge, cli_state } = query;
+  if (cli_redirect === undefined && cli_challenge === undefined && cli_state === undefined) {
+    return { kind: 'page', path: returnPath(return_to ?? '/') };
+  }
+  if (return_to !== undefined || cli_redirect === undefined) throw malformed('cli_redirect goes alone');
+  if (!isLoopbackRedirect(cli_redirect)) {
+    throw malformed('cli_redirect must be http://127.0.0.1:PORT/path, or that of [::1] or localhost');
+  }
+  if (cli_challenge === undefined || !isBase64urlOf32Bytes(cli_challenge))
+    throw malformed('cli_challenge must be S256');
+  if (cli_state === undefined || !/^[A-Za-z0-9_-]{1,128}$/.test(cli_state)) {
+    throw malformed('cli_state must be 1 to 128 characters of base64url');
+  }
+  return { kind: 'command_line', redirect: cli_redirect, challenge: cli_challenge, state: cli_state };
+}
+
+/**
+ * Browsers read `//host`, `/\host` and variants with tabs as another host (WHATWG URL, "special authority"). So a path
+ * must be visible ASCII without a backslash and must not begin with two slashes.
+ */
+function returnPath(text: string): string {
+  if (text.length > MAX_PATH_CHARACTERS || !/^\/(?!\/)[!-[\]-~]*$/.test(text)) {
+    throw malformed('return_to must be a path of this host');
+  }
+  return text;
+}
+
+const LOOPBACK =
+  /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})(?:\/[A-Za-z0-9._~/-]{0,256})?$/;
+
+function isLoopbackRedirect(text: string): boolean {
+  const port = LOOPBACK.exec(text)?.[1];
+  return port !== undefined && Number(port) <= 65_535;
+}
+
+function malformed(detail: string): Refusal {
+  return new Refusal('request_malformed', detail);
 }

@@ -9,13 +9,11 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { Refusal } from '../domain/refusal.ts';
-import { tokenHash } from '../secrets/bearer-token.ts';
-import { isSameSecret } from '../secrets/same-secret.ts';
+import { isSameSecret, tokenHash } from '../secrets/bearer-token.ts';
 import { IdentityProvider } from './identity-provider.ts';
 import type { OperatorIdentity } from './operator-identity.ts';
-import type { PendingSignIn, SignInSteps } from './sealed-sign-in.ts';
+import type { CommandLine, Destination, PendingSignIn, SignInSteps } from './sealed-sign-in.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
-import type { CommandLine, Destination } from './sign-in-request.ts';
 
 /** Redirect to the identity provider, and the cookie that binds the sign-in to this browser. */
 export interface BegunSignIn {

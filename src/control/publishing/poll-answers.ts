@@ -1,7 +1,8 @@
 /** Builds poll answers: nothing, steps from the target's position, or a whole bundle. Source: docs/bundle.md "Distribution". */
+
+import { MAX_STEPS } from '../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { DistributedBundle, PollAnswer, PollQuery } from '../../bundle/format/distribution-contract.ts';
-import { MAX_STEPS } from '../../bundle/format/distribution-limits.ts';
 import type { SiteFeed, SiteState } from './site-feed.ts';
 
 export function positionOf({ revision, head }: PollQuery): ChainPosition | undefined {

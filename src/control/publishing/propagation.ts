@@ -3,11 +3,8 @@
  * Source: docs/control.md "From key to traffic".
  */
 
-import type {
-  SitePropagationView,
-  TargetPropagationView,
-} from '../../api-contract/target-distribution-contract.ts';
-import { MAX_WAIT_SECONDS } from '../../bundle/format/distribution-limits.ts';
+import type { SitePropagationView, TargetPropagationView } from '../../api-contract/targets-contract.ts';
+import { MAX_WAIT_SECONDS } from '../../bundle/format/bundle-limits.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -5,13 +5,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ControlStore } from '../store/port.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { FreshnessIssuer } from './freshness.ts';
-import { pruneDocuments } from './pruning.ts';
 import type { SiteSigningKeys } from './signing-keys.ts';
 import { type Publication, SitePublisher, type SitePublisherOptions } from './site-publisher.ts';
 import { settleSources } from './source-settlement.ts';
 
-export interface PublisherOptions {
+interface PublisherOptions {
   readonly store: ControlStore;
   readonly signingKeys: SiteSigningKeys;
   readonly nowMs: () => number;
@@ -21,7 +21,7 @@ export interface PublisherOptions {
   readonly onFault?: (activity: PublishingActivity, siteId: string | undefined, error: unknown) => void;
 }
 
-export type PublishingActivity = 'delta' | 'whole_bundle' | 'freshness' | 'sweep' | 'prune';
+type PublishingActivity = 'delta' | 'whole_bundle' | 'freshness' | 'sweep' | 'prune';
 
 /** Changes within this time share a revision. */
 const COALESCE_MS = 250;
@@ -209,4 +209,25 @@ class SiteQueue {
     await this.#round;
     await this.#whole;
   }
+}
+
+/**
+ * Prunes published documents. It keeps the two newest whole bundles and any that a target may still be fetching. It also
+ * keeps the steps after the oldest of these, for targets that are slightly behind. Others load the whole bundle.
+ */
+
+/** Longer than a target needs to fetch a bundle's files. */
+const FETCHING_MS = 5 * 60_000;
+const KEPT_BASES = 2;
+
+export async function pruneDocuments(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
+  const bases = await tx.publication.bases(siteId);
+  const kept = bases.filter(
+    // Absolute distance: a bundle with a future timestamp must not be kept until then.
+    ({ publishedAtMs }, index) => index < KEPT_BASES || Math.abs(nowMs - (publishedAtMs ?? 0)) < FETCHING_MS,
+  );
+  const oldest = kept.at(-1);
+  if (oldest === undefined || kept.length === bases.length) return;
+  await tx.distribution.pruneSteps(siteId, oldest.revision);
+  await tx.distribution.pruneFiles(siteId, oldest.revision);
 }

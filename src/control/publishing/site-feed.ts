@@ -3,9 +3,9 @@
  * database read per publication serves all waiting targets.
  */
 import { LRUCache } from 'lru-cache';
+import { MAX_STEPS } from '../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { DistributedFile, DistributedStep } from '../../bundle/format/distribution-contract.ts';
-import { MAX_STEPS } from '../../bundle/format/distribution-limits.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -1,5 +1,5 @@
 /** Bearer tokens of targets, automation, sessions and the bootstrap: shown once, stored only as hashes. */
-import { hash, randomBytes } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** Prefix of each kind of token, by which secret scanners find leaked ones. */
 export const TOKEN_KINDS = {
@@ -26,4 +26,11 @@ export function tokenKind(token: string): TokenKind | undefined {
 /** The stored hash, base64url SHA-256. Tokens hold 256 random bits, so a plain hash is enough. */
 export function tokenHash(token: string): string {
   return hash('sha256', token, 'base64url');
+}
+
+/** Compares in constant time. The lengths are not secret. */
+export function isSameSecret(one: string, other: string): boolean {
+  const oneBytes = Buffer.from(one);
+  const otherBytes = Buffer.from(other);
+  return oneBytes.length === otherBytes.length && timingSafeEqual(oneBytes, otherBytes);
 }

@@ -5,7 +5,7 @@
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { denyWaiting } from '../enrollment/denials.ts';
-import { revokeKeysOfSource } from '../enrollment/revocation.ts';
+import { revokeKeysOfSource } from '../enrollment/keys.ts';
 import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

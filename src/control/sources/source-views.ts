@@ -1,10 +1,9 @@
 /** API views of sources and revisions. */
-
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
+import { MAX_SHOWN_TARGETS } from '../domain/source.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { awaitedTargets } from './awaited-targets.ts';
 
 /** View of a revision with the targets that it waits for now. */
 export async function revisionViewNow(
@@ -54,4 +53,25 @@ export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise
     revisions,
     ...versionOf(row),
   };
+}
+
+/** The first {@link MAX_SHOWN_TARGETS} targets; none until the bundle that lists the revision is published. */
+async function awaitedTargets(
+  tx: Transaction,
+  { awaitedRevision, siteId, state }: RowOf<'sourceRevision'>,
+): Promise<readonly RowOf<'target'>[]> {
+  if (state !== 'publishing' || awaitedRevision === null) return [];
+  const attached = await tx.targets.attached(siteId);
+  return attached
+    .filter(({ ackedRevision }) => (ackedRevision ?? 0) < awaitedRevision)
+    .slice(0, MAX_SHOWN_TARGETS);
+}
+
+/** Message for operators; it names targets. */
+export async function whyNotActive(tx: Transaction, row: RowOf<'sourceRevision'>): Promise<string> {
+  if (row.state !== 'publishing') return `the revision is ${row.state}`;
+  const targets = await awaitedTargets(tx, row);
+  if (targets.length === 0) return 'the revision is publishing: its bundle is not published yet';
+  const names = targets.map(({ id, name }) => `${name} (${id})`).join(', ');
+  return `the revision is publishing: not acknowledged yet by target ${names}`;
 }

@@ -1,6 +1,5 @@
 import pg from 'pg';
-import { keepTrying, pause } from './keep-trying.ts';
-import { leadOnce } from './lead-once.ts';
+import { keepTrying, leadOnce, pause } from './keep-trying.ts';
 import type { ReportIncident } from './port.ts';
 import { endConnection } from './postgres-connection.ts';
 

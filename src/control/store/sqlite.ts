@@ -4,15 +4,21 @@
  */
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { CamelCasePlugin, Kysely } from 'kysely';
+import {
+  CamelCasePlugin,
+  CompiledQuery,
+  type DatabaseConnection,
+  Kysely,
+  SqliteDialect,
+  SqliteDriver,
+  type TransactionSettings,
+} from 'kysely';
 import LibsqlDatabase from 'libsql';
 import { codeOf, type DatabaseFault, isError } from './database-fault.ts';
-import { keepTrying } from './keep-trying.ts';
-import { leadOnce } from './lead-once.ts';
+import { keepTrying, leadOnce } from './keep-trying.ts';
 import { migrate } from './migrate.ts';
 import { type ControlStore, type ReportIncident, SchemaNewerError, StoreUnavailableError } from './port.ts';
 import { type Engine, RelationalStore } from './relational-store.ts';
-import { LibsqlDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
 
 export const DATABASE_FILE = 'control.sqlite';
@@ -99,4 +105,54 @@ function faultOf(error: unknown): DatabaseFault | undefined {
   return /^SQLITE_(BUSY|IOERR|FULL|CANTOPEN|NOMEM)/.test(code)
     ? { kind: 'unavailable', code }
     : { kind: 'other', code, cause: error };
+}
+
+type Libsql = InstanceType<typeof LibsqlDatabase>;
+
+/** Kysely's SQLite dialect over one open connection, with enforced read-only transactions. */
+class LibsqlDialect extends SqliteDialect {
+  readonly #database: Libsql;
+
+  constructor(database: Libsql) {
+    super({ database });
+    this.#database = database;
+  }
+
+  override createDriver(): LibsqlDriver {
+    return new LibsqlDriver(this.#database);
+  }
+}
+
+class LibsqlDriver extends SqliteDriver {
+  readonly #database: Libsql;
+
+  constructor(database: Libsql) {
+    super({ database });
+    this.#database = database;
+  }
+
+  override async beginTransaction(
+    connection: DatabaseConnection,
+    settings?: TransactionSettings,
+  ): Promise<void> {
+    const isReadOnly = settings?.accessMode === 'read only';
+    await connection.executeQuery(CompiledQuery.raw(`pragma query_only = ${isReadOnly ? 'on' : 'off'}`));
+    await super.beginTransaction(connection);
+  }
+
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    // Errors such as a full disk end the transaction by themselves; another rollback would hide them.
+    if (this.#database.inTransaction) await super.rollbackTransaction(connection);
+  }
+
+  override async destroy(): Promise<void> {
+    // The library closes the file only when its statements are garbage-collected. Leaving WAL mode and the exclusive lock,
+    // which WAL mode does not release, frees the file now.
+    try {
+      for (const pragma of ['journal_mode = delete', 'locking_mode = normal']) this.#database.pragma(pragma);
+      this.#database.prepare('select count(*) from sqlite_schema').all([]);
+    } finally {
+      await super.destroy();
+    }
+  }
 }

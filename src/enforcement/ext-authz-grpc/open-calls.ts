@@ -7,11 +7,10 @@ import { type ServerInterceptor, status } from '@grpc/grpc-js';
 import { LinkedList } from '../../runtime-internals/linked-list.ts';
 import type { ExtAuthzServerMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
 import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
-import { watchLoopStalls } from './loop-stall.ts';
 import { type DenyCheck, OpenCall } from './open-call.ts';
 import { CHECK_PATH } from './service.ts';
 
-export interface OpenCallsOptions {
+interface OpenCallsOptions {
   readonly rpc: RpcMetrics;
   readonly extAuthz: ExtAuthzServerMetrics;
   readonly limits: CallLimits;
@@ -147,4 +146,31 @@ export class OpenCalls {
 function rpcType(requestStream: boolean, responseStream: boolean): RpcType {
   if (requestStream) return responseStream ? 'bidi_stream' : 'client_stream';
   return responseStream ? 'server_stream' : 'unary';
+}
+
+/** Milliseconds; shorter stalls go unnoticed. */
+const LOOK_EVERY_MS = 20;
+
+interface LoopStall {
+  /** Duration of the stall just before what is being read now, milliseconds; 0 when there was none. */
+  lastMs(): number;
+  close(): void;
+}
+
+/** The timer does not keep the process alive. */
+function watchLoopStalls(): LoopStall {
+  let lastMs = 0;
+  let lookedMs = performance.now();
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    const heldUpMs = nowMs - lookedMs - LOOK_EVERY_MS;
+    lookedMs = nowMs;
+    if (heldUpMs < LOOK_EVERY_MS) return;
+    lastMs = heldUpMs;
+    // A turn of the event loop runs timers first, then I/O callbacks, then this.
+    setImmediate(() => {
+      lastMs = 0;
+    });
+  }, LOOK_EVERY_MS).unref();
+  return { lastMs: () => lastMs, close: () => clearInterval(timer) };
 }

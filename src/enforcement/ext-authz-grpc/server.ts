@@ -21,13 +21,12 @@ import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { withinMs } from '../../verifier/time-limit.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
-import { deniedResponse } from './check-response.ts';
+import { createResponseEncoder, deniedResponse } from './check-response.ts';
 import { ConnectionAcceptor } from './connection-acceptor.ts';
 import { type ConnectionListener, openConnectionListener } from './listener.ts';
 import type { CheckRequest } from './messages.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
-import { createResponseEncoder } from './response-encoder.ts';
 import {
   AUTHORIZATION_SERVICE,
   authorizationService,

@@ -2,11 +2,16 @@
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
-import type { EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
+import type { EnrolledKeyRecord, EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
+import { formatMoment } from '../../client/enroll/moments.ts';
 import { isUsable } from '../../client/enroll/renewal.ts';
-import { type AdminListener, openAdminListener } from '../../enforcement/admin/server.ts';
-import { readCaFile } from '../../program/ca-file.ts';
+import {
+  type AdminListener,
+  openAdminListener,
+  type ReadinessCheck,
+} from '../../enforcement/admin/server.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
+import { readCaFile } from '../../program/input-files.ts';
 import type { CliContext } from '../../program/output.ts';
 import { untilStopped } from '../../program/stop-signal.ts';
 import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
@@ -14,12 +19,15 @@ import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/directory-lock.ts';
 import { lookAtToken } from '../../workload/agent/agent-token.ts';
 import { KeyKeeper } from '../../workload/agent/keeper.ts';
-import type { KeeperEvent, KeeperPorts, KeyStanding } from '../../workload/agent/keeper-ports.ts';
+import type {
+  KeeperEvent,
+  KeeperPorts,
+  KeeperStanding,
+  KeyStanding,
+} from '../../workload/agent/keeper-ports.ts';
 import { type KeyPair, KeyPairs } from '../../workload/agent/key-pairs.ts';
 import { enrollWithFiles } from '../../workload/enroll-with-files.ts';
 import { askReadiness } from '../../workload/enrolled-readiness.ts';
-import { logKeeperEvent } from './agent-log.ts';
-import { agentReadiness } from './agent-readiness.ts';
 import { type AgentPlan, type AgentValues, agentPlanOf } from './agent-settings.ts';
 
 /** Deadline for the readiness request to Control. */
@@ -160,4 +168,67 @@ async function guardFiles(keyFile: string, logger: Logger): Promise<DirectoryLoc
     'agent_running',
     `another agent looks after ${keyFile}: one is enough, give each its own file`,
   );
+}
+
+/** Log lines of the agent: codes, key IDs and times, never a key or a token. Source: docs/workloads.md "Log". */
+function logKeeperEvent(logger: Logger, event: KeeperEvent): void {
+  switch (event.kind) {
+    case 'taken_over':
+      logger.info({ event: 'key_taken_over', ...keyFields(event.record) }, 'key taken over');
+      return;
+    case 'enrolling':
+      logger.info({ event: 'enrolling', cause: event.cause }, 'enrolling a new key');
+      return;
+    case 'under_way':
+      logger.info({ event: 'enrollment_waiting', ...event.trouble }, 'enrollment under way');
+      return;
+    case 'replaced':
+      logReplaced(logger, event);
+      return;
+    case 'failed': {
+      const { code, text } = event.failure;
+      const again_in_ms = Number.isFinite(event.waitMs) ? Math.ceil(event.waitMs) : 'token_change';
+      logger.warn({ event: 'enrollment_failed', code, text, again_in_ms }, 'enrollment failed');
+      return;
+    }
+    case 'held_up':
+      logger.warn({ event: 'renewal_held_up', ...event.trouble }, 'renewal held up');
+      return;
+    case 'revoked':
+      logger.error({ event: 'key_revoked', ...keyFields(event.record) }, 'key in place was revoked');
+      return;
+  }
+}
+
+function logReplaced(logger: Logger, event: Extract<KeeperEvent, { readonly kind: 'replaced' }>): void {
+  const fields = { event: 'key_replaced', verifiers: event.standing, ...keyFields(event.record) };
+  if (event.standing === 'ready') logger.info(fields, 'key put in place');
+  else logger.warn(fields, 'key put in place, unconfirmed');
+}
+
+function keyFields({ key }: EnrolledKeyRecord) {
+  return { key_id: key.keyId, expires_at: formatMoment(key.expiresAtMs) };
+}
+
+/** Readiness of the agent for `/readyz`: ready while the installed key is valid. Source: docs/workloads.md "Probes". */
+export function agentReadiness(standing: KeeperStanding, nowMs: number): readonly ReadinessCheck[] {
+  const { isUnconfirmed, trouble } = standing;
+  const why = trouble && `${trouble.code}: ${trouble.text}`;
+  const problem = keyProblem(standing, nowMs);
+  const unconfirmed = isUnconfirmed
+    ? 'key_unconfirmed: not every verifier is known to have the key: proofgate status says what blocks it'
+    : undefined;
+  return [
+    { name: 'key', problem: problem === undefined ? undefined : [problem, why].filter(Boolean).join('; ') },
+    { name: 'renewal', problem: undefined, warning: why ?? unconfirmed },
+  ];
+}
+
+function keyProblem({ record, isRevoked, trouble }: KeeperStanding, nowMs: number): string | undefined {
+  if (record === undefined) {
+    return trouble === undefined ? 'not_enrolled: the first enrollment is under way' : 'not_enrolled';
+  }
+  if (isRevoked) return 'key_revoked: Control revoked the key in place: another one is being enrolled';
+  if (isUsable(record, nowMs)) return undefined;
+  return `key_expired: the key in place ended at ${formatMoment(record.key.expiresAtMs)}`;
 }

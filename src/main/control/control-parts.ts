@@ -12,11 +12,10 @@ import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrol
 import { browserCookies } from '../../control/operators/browser-cookies.ts';
 import { IdentityProvider } from '../../control/operators/identity-provider.ts';
 import { startOperatorJobs } from '../../control/operators/operator-jobs.ts';
-import { createOperators } from '../../control/operators/operators.ts';
+import { createOperators, createTokenUsage } from '../../control/operators/operators.ts';
 import { signInSteps } from '../../control/operators/sealed-sign-in.ts';
 import { createSessions } from '../../control/operators/sessions.ts';
 import { SignIns } from '../../control/operators/sign-in.ts';
-import { createTokenUsage } from '../../control/operators/token-usage.ts';
 import { Distribution } from '../../control/publishing/distribution.ts';
 import { Publisher } from '../../control/publishing/publisher.ts';
 import { keyReadiness } from '../../control/publishing/readiness.ts';
@@ -24,6 +23,8 @@ import { SiteSigningKeys } from '../../control/publishing/signing-keys.ts';
 import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
 import { createSiteCheck } from '../../control/publishing/site-check.ts';
 import { IssuerFetcher } from '../../outbound-fetch/outbound-fetch.ts';
+import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
 import {
   type ControlPartsOptions,
   reportFailure,
@@ -32,7 +33,6 @@ import {
   reportPublished,
   reportRefused,
 } from './control-reports.ts';
-import { countRequests } from './request-metrics.ts';
 
 export interface ControlParts {
   readonly app: ControlApp;
@@ -177,4 +177,34 @@ async function drain(app: ControlApp, timeoutMs: number): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), timeoutMs).unref();
   await app.close();
   clearTimeout(cut);
+}
+
+/** Counts API responses and enrollment outcomes. */
+const SUBMISSION = 'POST /v1/enrollments';
+const CHALLENGE = 'POST /v1/enrollments/challenges';
+
+/** Call before the routes are registered. */
+function countRequests(app: ControlApp, metrics: ControlMetrics): void {
+  app.addHook('onResponse', async (request, reply) => {
+    const { url = 'none', config } = request.routeOptions;
+    // The duration of a target's long-poll says nothing about performance.
+    const seconds = config.access?.kind === 'target' ? undefined : reply.elapsedTime / 1000;
+    metrics.requestAnswered(url, request.method, reply.statusCode, seconds);
+  });
+  app.addHook('preSerialization', async (request, reply, answer: unknown) => {
+    const operation = `${request.method} ${request.routeOptions.url}`;
+    const isRefusedChallenge = operation === CHALLENGE && reply.statusCode >= 400;
+    if (operation === SUBMISSION || isRefusedChallenge) {
+      metrics.enrollmentSubmitted(outcomeOf(reply.statusCode, answer));
+    }
+    return answer;
+  });
+}
+
+/** The state of a new enrollment or the code of a problem: both are closed sets. */
+function outcomeOf(status: number, answer: unknown): string {
+  if (!isJsonObject(answer)) return 'unknown';
+  if (status === 200) return 'repeated';
+  const outcome = status === 201 ? answer.state : answer.code;
+  return typeof outcome === 'string' ? outcome : 'unknown';
 }

@@ -10,8 +10,7 @@ import type { IdentityProviderOptions } from '../../control/operators/identity-p
 import { type IssuerNetwork, parseIssuerNetwork } from '../../outbound-fetch/address-policy.ts';
 import { readIssuerCa } from '../../outbound-fetch/outbound-fetch.ts';
 import { usageError } from '../../program/errors.ts';
-import { assertStateDirectory } from '../../program/existing-directory.ts';
-import { readPemFile } from '../../program/input-files.ts';
+import { assertStateDirectory, readPemFile } from '../../program/input-files.ts';
 import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
 import { readMountedSecret } from '../../program/secret-files.ts';
 import { isLoopback } from '../../protocol/loopback.ts';

@@ -8,13 +8,11 @@ import { createControlMetrics } from '../../telemetry/control-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
-import { watchReadiness } from './control-readiness.ts';
+import { readPropagation, readRenewals, watchReadiness } from './control-readiness.ts';
 import type { ControlPartsOptions } from './control-reports.ts';
 import type { ControlSettings } from './control-settings.ts';
 import { followCertificate } from './control-tls.ts';
 import { openBootstrapToken, openControlStore, openMasterKey } from './foundations.ts';
-import { readPropagation } from './propagation-reading.ts';
-import { readRenewals } from './renewal-reading.ts';
 
 export interface RunningControl {
   /** The first public URL. */

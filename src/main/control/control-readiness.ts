@@ -1,6 +1,12 @@
 /** Readiness of Control: a timer checks the database, so that a probe reads a cached result. */
+
+import type { SitePropagationView } from '../../api-contract/targets-contract.ts';
+import { Refusal } from '../../control/domain/refusal.ts';
+import { sitePropagation } from '../../control/publishing/propagation.ts';
 import type { ControlStore } from '../../control/store/port.ts';
+import type { LastKey } from '../../control/store/repositories/policies.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
+import type { PropagationReading, RenewalReading } from '../../telemetry/control-metrics.ts';
 
 const PING_EVERY_MS = 1000;
 /** A write costs a disk sync, so most rounds only ping; after a failed write every round writes. */
@@ -54,4 +60,81 @@ function succeeds(asked: Promise<void>): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Agents renew before this share of a key's lifetime is left; `enroll` renews before its default skew. */
+const ENDING_SHARE = 0.05;
+const ENDING_SECONDS = 120;
+/** An hour after expiry the workload counts as decommissioned. */
+const ENDED_SECONDS = 3600;
+
+/** One reading for each site that has a policy with a last key. */
+export async function readRenewals(
+  store: ControlStore,
+  nowMs: () => number,
+): Promise<readonly RenewalReading[]> {
+  const keys = await store.read((tx) => tx.policies.lastKeys());
+  const counts = new Map<string, number>();
+  for (const key of keys) {
+    const late = isNotRenewed(key, Math.floor(nowMs() / 1000)) ? 1 : 0;
+    counts.set(key.siteId, (counts.get(key.siteId) ?? 0) + late);
+  }
+  return [...counts].map(([siteId, policiesNotRenewed]) => ({ siteId, policiesNotRenewed }));
+}
+
+/** Whether the last key is past the time at which every client renews, or expired less than an hour ago. */
+export function isNotRenewed(
+  { createdAtMs, expiresAtSeconds }: Omit<LastKey, 'siteId'>,
+  nowSeconds: number,
+): boolean {
+  const leftSeconds = expiresAtSeconds - nowSeconds;
+  // The key's own lifetime: its token or its approval may have made it shorter than the policy allows.
+  const lifeSeconds = expiresAtSeconds - createdAtMs / 1000;
+  return leftSeconds <= Math.min(ENDING_SECONDS, ENDING_SHARE * lifeSeconds) && leftSeconds > -ENDED_SECONDS;
+}
+
+/** Reads how far targets are behind, from the database at each metrics scrape. */
+const SITES_AT_ONCE = 100;
+
+/** Reads each site in its own transaction, so that a scrape does not block writers. */
+export async function readPropagation(
+  store: ControlStore,
+  nowMs: () => number,
+): Promise<readonly PropagationReading[]> {
+  const readings: PropagationReading[] = [];
+  for await (const siteId of siteIds(store)) {
+    const targets = await targetsOf(store, siteId, nowMs());
+    // A target that is ahead does not have the newest revision either.
+    const behind = targets.filter(({ state, behind_revisions }) => state === 'ahead' || behind_revisions > 0);
+    const sinceMs = behind
+      .map(({ ahead_since, behind_since }) => Date.parse(ahead_since ?? behind_since ?? ''))
+      .filter(Number.isFinite);
+    const lagMs = sinceMs.length === 0 ? 0 : Math.max(0, nowMs() - Math.min(...sinceMs));
+    readings.push({ siteId, lagSeconds: lagMs / 1000, targetsBehind: behind.length });
+  }
+  return readings;
+}
+
+async function targetsOf(
+  store: ControlStore,
+  siteId: string,
+  nowMs: number,
+): Promise<SitePropagationView['targets']> {
+  try {
+    return (await store.read((tx) => sitePropagation(tx, siteId, nowMs))).targets;
+  } catch (error) {
+    // The site was deleted after it was listed.
+    if (error instanceof Refusal && error.code === 'not_found') return [];
+    throw error;
+  }
+}
+
+async function* siteIds(store: ControlStore): AsyncGenerator<string> {
+  for (let after: string | undefined; ; ) {
+    const page = { after, limit: SITES_AT_ONCE };
+    const sites = await store.read((tx) => tx.hierarchy.reachedSites({ kind: 'everything' }, page));
+    for (const { id } of sites) yield id;
+    after = sites.at(-1)?.id;
+    if (sites.length < SITES_AT_ONCE) return;
+  }
 }

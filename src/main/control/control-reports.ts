@@ -1,7 +1,7 @@
 /** Reports events of Control's parts to the log and the metrics; declares the inputs from which the parts are built. */
 import { Refusal } from '../../control/domain/refusal.ts';
 import type { RefusedEnrollment } from '../../control/enrollment/refused-enrollments.ts';
-import type { KeySetEvent } from '../../control/issuers/key-set-records.ts';
+import type { KeySetEvent } from '../../control/issuers/source-keys.ts';
 import type { Publication } from '../../control/publishing/site-publisher.ts';
 import type { MasterKey } from '../../control/secrets/master-key.ts';
 import type { ControlStore } from '../../control/store/port.ts';

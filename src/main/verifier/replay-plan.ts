@@ -1,7 +1,7 @@
 /** Validates `--replay` and the settings of Redis. Connects to nothing. */
-import { readCaFile } from '../../program/ca-file.ts';
+
 import { usageError } from '../../program/errors.ts';
-import { readInputText } from '../../program/input-files.ts';
+import { readCaFile, readInputText } from '../../program/input-files.ts';
 import type { RedisAccess, ReplaySetup } from '../../verifier/assembly/open-replay.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 

@@ -3,12 +3,11 @@
  * nothing and writes nothing, so that a mistake fails the start before anything is opened.
  */
 import type { Signers } from '../../bundle/format/documents.ts';
-import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/bearer-token-file.ts';
-import { readCaFile } from '../../program/ca-file.ts';
 import { CliError, usageError } from '../../program/errors.ts';
-import { assertStateDirectory } from '../../program/existing-directory.ts';
+import { assertStateDirectory, readCaFile } from '../../program/input-files.ts';
 import { readPublicKeyFile } from '../../program/key-files.ts';
 import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/secret-files.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';

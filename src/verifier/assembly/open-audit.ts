@@ -4,8 +4,8 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { HttpTransportOptions } from '../audit/http-transport.ts';
 import { createJsonLinesSink } from '../audit/json-lines.ts';
-import { shipping } from '../audit/shipped-sink.ts';
 import type { AuditMode, AuditObserver, OperatedAuditSink } from '../audit/sink.ts';
+import { shipping } from '../audit/sink.ts';
 
 export interface AuditSetup {
   readonly mode: AuditMode;
@@ -56,7 +56,7 @@ export async function openAudit(
     transport &&
     (await watched('http', metrics, logger, async (observer) => {
       // Loaded on demand: its HTTP client takes some MiB that a verifier without a collector does not need.
-      const { createHttpBatchSink } = await import('../audit/http-batches.ts');
+      const { createHttpBatchSink } = await import('../audit/http-transport.ts');
       return createHttpBatchSink({ ...transport, observer, maxQueueBytes });
     }));
   const only = recorder ?? collector;

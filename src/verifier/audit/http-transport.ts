@@ -7,9 +7,9 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import { parseRetryAfterMs } from '../../protocol/retry-after.ts';
-import type { AuditTransport, Delivery } from './batching.ts';
+import { type AuditTransport, BatchingSink, type Delivery } from './batching.ts';
 import type { LineBatch } from './line-queue.ts';
-import { failureCode } from './sink.ts';
+import { type AuditObserver, failureCode, type OperatedAuditSink } from './sink.ts';
 
 export interface HttpTransportOptions {
   readonly url: URL;
@@ -102,4 +102,27 @@ function networkCode(error: unknown): string {
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError)
     return 'timeout';
   return failureCode(error);
+}
+
+/**
+ * Sends audit events to a collector over HTTP. Always best effort, so that a decision does not wait for a network round
+ * trip.
+ */
+export interface HttpBatchesOptions extends HttpTransportOptions {
+  readonly observer: AuditObserver;
+  readonly maxQueueBytes: number;
+}
+
+export function createHttpBatchSink({
+  observer,
+  maxQueueBytes,
+  ...transport
+}: HttpBatchesOptions): OperatedAuditSink {
+  return new BatchingSink(new HttpTransport(transport), observer, {
+    maxQueueBytes,
+    batchBytes: 256 * 1024,
+    intervalMs: 1000,
+    retry: { firstMs: 500, maxMs: 30_000 },
+    closeTimeoutMs: 5000,
+  });
 }

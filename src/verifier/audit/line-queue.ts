@@ -2,8 +2,11 @@
  * Queues audit events as batches of whole JSON lines, bounded by bytes. When the queue is full it drops new events; the
  * next event that fits follows a line that reports how many.
  */
-import type { DecisionEvent } from '../../telemetry/decision-event.ts';
-import { AuditGap } from './gap.ts';
+import {
+  AUDIT_GAP_EVENT_NAME,
+  type AuditGapEvent,
+  type DecisionEvent,
+} from '../../telemetry/decision-event.ts';
 
 export interface LineBatch {
   /** Whole lines. */
@@ -13,7 +16,7 @@ export interface LineBatch {
   readonly reportedLost: number;
 }
 
-export interface LineQueueOptions {
+interface LineQueueOptions {
   readonly maxBytes: number;
   /** Maximum size of a batch; a single larger line still makes a batch. */
   readonly batchBytes: number;
@@ -131,4 +134,36 @@ function countLines(bytes: Buffer): number {
   let lines = 0;
   for (let at = bytes.indexOf('\n'); at >= 0; at = bytes.indexOf('\n', at + 1)) lines += 1;
   return lines;
+}
+
+/** Counts lost events until a line in the audit trail reports them. */
+export class AuditGap {
+  #lost = 0;
+  #sinceMs = 0;
+
+  get lost(): number {
+    return this.#lost;
+  }
+
+  lose(events: number): void {
+    if (this.#lost === 0) this.#sinceMs = Date.now();
+    this.#lost += events;
+  }
+
+  /** The line to write before the next event; empty when no event is missing. */
+  line(): string {
+    if (this.#lost === 0) return '';
+    const event: AuditGapEvent = {
+      event: AUDIT_GAP_EVENT_NAME,
+      time: new Date().toISOString(),
+      since: new Date(this.#sinceMs).toISOString(),
+      lost: this.#lost,
+    };
+    return `${JSON.stringify(event)}\n`;
+  }
+
+  /** The line has been written. */
+  markReported(): void {
+    this.#lost = 0;
+  }
 }

@@ -31,3 +31,29 @@ export function failureCode(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]*$/.test(code) ? code.toLowerCase() : 'unknown';
 }
+
+/** @param recorder decides whether an event is recorded */
+export function shipping(
+  recorder: OperatedAuditSink,
+  shipper: OperatedAuditSink,
+  mode: AuditMode,
+): OperatedAuditSink {
+  return {
+    record(event: DecisionEvent): boolean {
+      const isRecorded = recorder.record(event);
+      // With `required` the request is then denied, which contradicts the event.
+      if (isRecorded || mode === 'best_effort') shipper.record(event);
+      return isRecorded;
+    },
+    reopen() {
+      recorder.reopen();
+      shipper.reopen();
+    },
+    get queuedBytes() {
+      return recorder.queuedBytes + shipper.queuedBytes;
+    },
+    async close() {
+      await Promise.all([recorder.close(), shipper.close()]);
+    },
+  };
+}

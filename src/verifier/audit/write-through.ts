@@ -6,7 +6,7 @@
  */
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 import { type Destination, writeNow } from './destination.ts';
-import { AuditGap } from './gap.ts';
+import { AuditGap } from './line-queue.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 
 /** How often to check the file and, while writing fails, to retry, even without requests. */

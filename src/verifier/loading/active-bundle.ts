@@ -5,8 +5,8 @@
  */
 
 import { AcceptedKeys } from '../../bundle/compile/accepted-keys.ts';
-import { prepareStep } from '../../bundle/compile/apply-step.ts';
 import { compileBundle, type LiveSnapshot } from '../../bundle/compile/compile.ts';
+import { prepareStep } from '../../bundle/compile/compile-delta.ts';
 import { reusingKeysOf } from '../../bundle/compile/compile-keys.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { asBundleError, type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';

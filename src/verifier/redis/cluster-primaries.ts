@@ -3,8 +3,7 @@
  * Redirections are not followed: a command that receives one is rejected and triggers a new look at the topology.
  */
 import { createRedisClient } from './client.ts';
-import { CLUSTER_TAGS } from './cluster-slots.ts';
-import { askClusterView, bestView, type ClusterView } from './cluster-view.ts';
+import { askClusterView, bestView, CLUSTER_TAGS, type ClusterView } from './cluster-view.ts';
 import { addressLabel, type ClusterEndpoint, type RedisAddress } from './endpoint.ts';
 import { describeConnectionError } from './faults.ts';
 import type { RedisLink } from './link.ts';

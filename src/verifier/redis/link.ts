@@ -4,8 +4,8 @@
  */
 import type { Redis } from 'ioredis';
 import { withinMs } from '../time-limit.ts';
+import type { RedisConnection } from './client.ts';
 import { createRedisClient } from './client.ts';
-import type { RedisConnection } from './connection.ts';
 import { addressLabel } from './endpoint.ts';
 import { classifyFault, describeConnectionError, describeRefusal, describeSilence } from './faults.ts';
 import type { RedisScript } from './script.ts';

@@ -2,7 +2,7 @@
  * The port for finding the current primary of each shard. There is one adapter for each kind of endpoint: a single
  * server, a group under Sentinels, a Cluster.
  */
-import type { ConnectionSettings } from './connection.ts';
+import type { ConnectionSettings } from './client.ts';
 import { addressLabel, type RedisAddress, type RedisEndpoint, type RedisLogin } from './endpoint.ts';
 import { type DeclaredFailoverSettings, examineFailover } from './failover-settings.ts';
 import { RedisLink } from './link.ts';

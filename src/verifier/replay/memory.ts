@@ -4,12 +4,11 @@
  * Source: docs/protocol.md "Replay".
  */
 import { DEFAULT_SKEW_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
-import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
-import { HolderQuota } from './holder-quota.ts';
 import type { PersistedFence } from './persisted-fence.ts';
-import { RecordTable } from './record-table.ts';
+import { HolderQuota, RecordTable } from './record-table.ts';
 import {
   CONSUMED,
+  DEFAULT_HOLDER_QUOTA_PER_MINUTE,
   REPLAYED,
   type ReplayClaim,
   type ReplayFence,
@@ -17,6 +16,7 @@ import {
   type ReplayHealth,
   type ReplayOutcome,
   type ReplayStore,
+  systemClockSeconds,
   UNAVAILABLE,
 } from './store.ts';
 

@@ -13,7 +13,6 @@ import type { Primaries } from '../redis/primaries.ts';
 import { replayKeys } from '../redis/replay-keys.ts';
 import { BUCKET_SECONDS, CONSUME_CODES, REPLAY_SCRIPTS } from '../redis/replay-scripts.ts';
 import { withinMs } from '../time-limit.ts';
-import { DEFAULT_HOLDER_QUOTA_PER_MINUTE, systemClockSeconds } from './defaults.ts';
 import { LatestIssued } from './latest-issued.ts';
 import { RedisFences } from './redis-fences.ts';
 import { redisHealth } from './redis-health.ts';
@@ -21,12 +20,14 @@ import { prepareShards } from './redis-preparation.ts';
 import { packSextets } from './sextets.ts';
 import {
   CONSUMED,
+  DEFAULT_HOLDER_QUOTA_PER_MINUTE,
   REPLAYED,
   type ReplayClaim,
   type ReplayHealth,
   type ReplayObserver,
   type ReplayOutcome,
   type ReplayStore,
+  systemClockSeconds,
   UNAVAILABLE,
 } from './store.ts';
 

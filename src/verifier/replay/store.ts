@@ -24,7 +24,7 @@ export interface ReplayClaim {
  * Why a store cannot decide: `store` (down, late, full, misconfigured, clocks apart), `fenced` (the proof is older than
  * the records that the store is sure to have), `quota` (the holder's quota is used up).
  */
-export type ReplayUnavailable = 'store' | 'fenced' | 'quota';
+type ReplayUnavailable = 'store' | 'fenced' | 'quota';
 
 export type ReplayOutcome =
   | { readonly kind: 'consumed' }
@@ -104,3 +104,11 @@ export const UNAVAILABLE: { readonly [W in ReplayUnavailable]: ReplayOutcome } =
   fenced: { kind: 'unavailable', why: 'fenced' },
   quota: { kind: 'unavailable', why: 'quota' },
 };
+
+/** Defaults of both replay stores. Source: docs/protocol.md "Replay". */
+export const DEFAULT_HOLDER_QUOTA_PER_MINUTE = 600_000;
+
+/** The system's wall clock, seconds since the epoch, with fractions. */
+export function systemClockSeconds(): number {
+  return Date.now() / 1000;
+}

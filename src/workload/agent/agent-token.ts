@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { SecretText } from '../../client/enroll/secret-text.ts';
 import { CliError } from '../../program/errors.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { readWorkloadToken } from '../workload-token-file.ts';
+import { readWorkloadToken } from '../enroll-with-files.ts';
 import type { SeenToken } from './keeper-ports.ts';
 
 export async function lookAtToken(path: string): Promise<SeenToken> {

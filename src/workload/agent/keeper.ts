@@ -17,7 +17,6 @@ import {
   type TokenSight,
 } from '../../client/enroll/renewal.ts';
 import { usageError } from '../../program/errors.ts';
-import { type EnrollmentFailure, failureOf } from './agent-failures.ts';
 import type {
   KeeperOptions,
   KeeperPorts,
@@ -26,6 +25,7 @@ import type {
   SeenToken,
   Trouble,
 } from './keeper-ports.ts';
+import { type EnrollmentFailure, failureOf } from './keeper-ports.ts';
 import type { KeyPair } from './key-pairs.ts';
 
 /** Interval of the requests to Control whether the installed key was revoked. */

@@ -1,7 +1,7 @@
 /**
  * Manages the agent's files: pairs of a key and its state, one installed and one being enrolled. After a crash the
  * installed pair is complete, and the agent resumes the other.
- * Source: docs/workloads.md "Files"; the layout is in `src/workload/pair-links.ts`.
+ * Source: docs/workloads.md "Files"; the layout is in `src/workload/state-file.ts`.
  */
 import { lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -16,8 +16,15 @@ import { readSigningKeyFile } from '../../program/key-files.ts';
 import { syncDirectory, writeNewFile } from '../../program/output-files.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import { notOurs } from '../enrollment-key.ts';
-import { currentNumber, numberOf, type PairNames, pairNamesOf } from '../pair-links.ts';
-import { EnrollmentStateFile, readEnrolledKeyFile, statePathOf } from '../state-file.ts';
+import {
+  currentNumber,
+  EnrollmentStateFile,
+  numberOf,
+  type PairNames,
+  pairNamesOf,
+  readEnrolledKeyFile,
+  statePathOf,
+} from '../state-file.ts';
 
 export interface KeyPair {
   /** The file itself, not the link to it. */

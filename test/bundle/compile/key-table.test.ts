@@ -1,8 +1,7 @@
 /** Tests that expired keys leave memory, and that partitioned maps behave like one map. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { ExpiryIndex } from '../../../src/bundle/compile/expiry-index.ts';
-import { PartitionedMap } from '../../../src/bundle/compile/partitioned-map.ts';
+import { ExpiryIndex, PartitionedMap } from '../../../src/bundle/compile/key-table.ts';
 import { formatTime } from '../../../src/bundle/format/times.ts';
 import { bundleContent, NOW_SECONDS, newSigningKey, newTestKeys } from '../../fakes/bundle-content.ts';
 import { applied, compiled, deltaAfter, keyNamed } from '../deltas.ts';

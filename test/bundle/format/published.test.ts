@@ -4,7 +4,6 @@ import { describe, expect, it } from '@jest/globals';
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
 import { lintBundleYaml } from '../../../src/bundle/authoring/lint-content.ts';
 import { POLL_ANSWER } from '../../../src/bundle/format/distribution-contract.ts';
-import { publishedSchema } from '../../../src/bundle/format/published-schemas.ts';
 import {
   BUNDLE_CONTENT,
   DELTA_CONTENT,
@@ -12,6 +11,7 @@ import {
   FRESHNESS_CONTENT,
   LINK_CONTENT,
 } from '../../../src/bundle/format/schema.ts';
+import { publishedSchema } from '../../../src/bundle/format/shape.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
 import { newDirectory } from '../bundle-directory.ts';
 

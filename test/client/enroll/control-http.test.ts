@@ -1,8 +1,8 @@
 /** Tests how the HTTP client handles servers: size limits, redirects, certificates, closed connections. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ControlRequest } from '../../../src/client/enroll/control-http.ts';
+import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
-import { UndiciControlHttp } from '../../../src/client/enroll/undici-control-http.ts';
 import {
   type Answer,
   type LocalServer,

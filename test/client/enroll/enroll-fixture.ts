@@ -1,6 +1,7 @@
 /** A workload that enrolls at a Control on loopback over real HTTP, with its state in memory and shortened waits. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
+import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enroll } from '../../../src/client/enroll/enroll.ts';
 import type {
@@ -12,7 +13,6 @@ import type {
 import type { EnrollmentState, EnrollmentStates } from '../../../src/client/enroll/enrollment-state.ts';
 import { SecretText } from '../../../src/client/enroll/secret-text.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
-import { UndiciControlHttp } from '../../../src/client/enroll/undici-control-http.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { POLICY } from '../../fakes/control-enrollment.ts';
 import { newEd25519Key } from '../fixtures.ts';

@@ -6,9 +6,9 @@ import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';
 import { type EnrollmentState, refreshFromMs } from '../../../src/client/enroll/enrollment-state.ts';
 import { Pacing } from '../../../src/client/enroll/pacing.ts';
-import { openChallenge, sealChallenge } from '../../../src/client/enroll/sealed-challenge.ts';
 import { SecretText } from '../../../src/client/enroll/secret-text.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
+import { openChallenge, sealChallenge } from '../../../src/client/enroll/submit.ts';
 import { codeOf, newEd25519Key } from '../fixtures.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 4, 0, 0);

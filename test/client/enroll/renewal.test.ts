@@ -1,8 +1,7 @@
 /** Tests when a stored key is renewed, as a function of the known state and the time. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import type { EnrolledKeyRecord } from '../../../src/client/enroll/enrollment-state.ts';
-import type { IssuedKey } from '../../../src/client/enroll/issued-key.ts';
+import type { EnrolledKeyRecord, IssuedKey } from '../../../src/client/enroll/enrollment-state.ts';
 import {
   LOOK_EVERY_MS,
   type Moment,

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { NOTHING } from '../../../src/client/operator/current-site.ts';
 import { planWarnings } from '../../../src/client/operator/plan-warnings.ts';
-import { parseSiteFile } from '../../../src/client/operator/site-file.ts';
+import { NOTHING, parseSiteFile } from '../../../src/client/operator/site-file.ts';
 import { createMemoryReplayStore } from '../../../src/verifier/replay/memory.ts';
 import { RedisFences } from '../../../src/verifier/replay/redis-fences.ts';
 import { claimAt } from '../../verifier/replay/claims.ts';

@@ -1,10 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { type CurrentSite, NOTHING } from '../../../src/client/operator/current-site.ts';
 import { refuseFixedChanges } from '../../../src/client/operator/fixed-members.ts';
 import { OperatorError } from '../../../src/client/operator/operator-error.ts';
 import { type PlanStep, planSite } from '../../../src/client/operator/plan.ts';
-import { parseSiteFile, type SiteFile } from '../../../src/client/operator/site-file.ts';
+import {
+  type CurrentSite,
+  NOTHING,
+  parseSiteFile,
+  type SiteFile,
+} from '../../../src/client/operator/site-file.ts';
 
 const EXAMPLE = parseSiteFile(readFileSync('bundles/site.yaml', 'utf8'), 'site.yaml');
 

@@ -1,9 +1,9 @@
 /** Tests sources and enrollment over HTTP: statuses, ETags, problems, permissions. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
+import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { SecretText } from '../../../src/client/enroll/secret-text.ts';
-import { UndiciControlHttp } from '../../../src/client/enroll/undici-control-http.ts';
 import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane.ts';
 import {
   createEnrollmentPlane,

@@ -4,7 +4,7 @@ import {
   readIssuerUrl,
   readKeySetUrl,
   scopeOf,
-} from '../../../src/control/issuers/issuer-url.ts';
+} from '../../../src/control/issuers/validate-source.ts';
 
 describe('an issuer', () => {
   it.each([

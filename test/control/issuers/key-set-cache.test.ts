@@ -4,7 +4,7 @@ import {
   KeySetCache,
   refreshOnSchedule,
 } from '../../../src/control/issuers/key-set-cache.ts';
-import type { KeySetEvent, KeySource } from '../../../src/control/issuers/key-set-records.ts';
+import type { KeySetEvent, KeySource } from '../../../src/control/issuers/source-keys.ts';
 import { MAX_KEY_AGE_MS } from '../../../src/control/issuers/source-keys.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';

@@ -1,5 +1,5 @@
 /** Types of a test case for a token that must be rejected. */
-import type { TokenRefusalCode } from '../../../src/control/issuers/token-refusal.ts';
+import type { TokenRefusalCode } from '../../../src/control/issuers/token-envelope.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
 import type { IssuerSigner } from '../../fakes/token-signer.ts';
 

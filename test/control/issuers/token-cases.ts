@@ -1,6 +1,6 @@
 /** Tokens that must be rejected, each with one fault; the same call without the change makes a valid token. */
 import { type KeyObject, sign } from 'node:crypto';
-import type { TokenRefusalCode } from '../../../src/control/issuers/token-refusal.ts';
+import type { TokenRefusalCode } from '../../../src/control/issuers/token-envelope.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { makeSigner, signCompact, signHmac, signingInput } from '../../fakes/token-signer.ts';
 import { good, type TokenCase, type TokenWorld } from './token-case.ts';

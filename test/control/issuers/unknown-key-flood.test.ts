@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { FetchBudget } from '../../../src/control/issuers/fetch-budget.ts';
 import { KeySetCache } from '../../../src/control/issuers/key-set-cache.ts';
+import { FetchBudget } from '../../../src/control/issuers/source-keys.ts';
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { IssuerWorld } from './issuers-fixture.ts';

@@ -5,7 +5,7 @@ import { jwtVerify } from 'jose';
 import { parseKeySet, TOKEN_ALGORITHMS } from '../../../src/control/issuers/key-set.ts';
 import { KeySetCache } from '../../../src/control/issuers/key-set-cache.ts';
 import type { KeyLookup } from '../../../src/control/issuers/source-keys.ts';
-import { TOKEN_REFUSAL_CODES } from '../../../src/control/issuers/token-refusal.ts';
+import { TOKEN_REFUSAL_CODES } from '../../../src/control/issuers/token-envelope.ts';
 import { tokenHash, verifyWorkloadToken } from '../../../src/control/issuers/workload-token.ts';
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';

@@ -4,9 +4,12 @@ import { newId } from '../../../src/control/domain/identifiers.ts';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { INSTALLATION, type Role, type Scope } from '../../../src/control/domain/roles.ts';
 import { pruneOperatorRecords, startOperatorJobs } from '../../../src/control/operators/operator-jobs.ts';
-import { createOperators } from '../../../src/control/operators/operators.ts';
+import {
+  createOperators,
+  createTokenUsage,
+  type TokenUsage,
+} from '../../../src/control/operators/operators.ts';
 import { createSessions } from '../../../src/control/operators/sessions.ts';
-import { createTokenUsage, type TokenUsage } from '../../../src/control/operators/token-usage.ts';
 import { newToken, tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import type { Credentials, Operators, Principal } from '../../../src/control/services.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';

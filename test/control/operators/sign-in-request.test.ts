@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { browserCookies } from '../../../src/control/operators/browser-cookies.ts';
 import { claimedIdentity } from '../../../src/control/operators/operator-identity.ts';
-import { destinationOf, type SignInQuery } from '../../../src/control/operators/sign-in-request.ts';
+import { destinationOf, type SignInQuery } from '../../../src/control/operators/sealed-sign-in.ts';
 import { signInCode } from '../../../src/protocol/sign-in-code.ts';
 
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';

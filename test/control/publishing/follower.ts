@@ -1,7 +1,7 @@
 /** Follows the chain of a site with the verifier's own parts: parses, validates and applies the documents in the store. */
 
-import { prepareStep } from '../../../src/bundle/compile/apply-step.ts';
 import { compileBundle, type LiveSnapshot } from '../../../src/bundle/compile/compile.ts';
+import { prepareStep } from '../../../src/bundle/compile/compile-delta.ts';
 import { judgeStep } from '../../../src/bundle/format/chain.ts';
 import type { Signers } from '../../../src/bundle/format/documents.ts';
 import { openBundle } from '../../../src/bundle/format/open-bundle.ts';

@@ -1,7 +1,7 @@
 /** Tests periodic freshness statements, and the retention of published documents. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FreshnessIssuer, intervalMs } from '../../../src/control/publishing/freshness.ts';
-import { pruneDocuments } from '../../../src/control/publishing/pruning.ts';
+import { pruneDocuments } from '../../../src/control/publishing/publisher.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 

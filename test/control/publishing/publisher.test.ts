@@ -1,7 +1,7 @@
 /** Tests the publishing job: which changes share a revision, what it retries, and what a thousand waiting targets receive. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { Agent, request } from 'undici';
-import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/distribution-limits.ts';
+import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/bundle-limits.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import { addTargets, ControlServer, eventually, type TestTarget } from './control-server.ts';
 import { Follower } from './follower.ts';

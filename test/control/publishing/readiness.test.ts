@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Compile } from 'typebox/compile';
 import { ENROLLED_PROFILE } from '../../../src/api-contract/enrollment-contract.ts';
 import { KEY_GRANT, KEY_READINESS, SIGNING_PROFILE } from '../../../src/api-contract/readiness-contract.ts';
-import { SITE_PROPAGATION } from '../../../src/api-contract/target-distribution-contract.ts';
+import { SITE_PROPAGATION } from '../../../src/api-contract/targets-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { keyReadiness } from '../../../src/control/publishing/readiness.ts';

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  isSameSecret,
   newToken,
   TOKEN_KINDS,
   type TokenKind,
@@ -9,7 +10,6 @@ import {
   tokenKind,
 } from '../../../src/control/secrets/bearer-token.ts';
 import { MASTER_KEY_BYTES, MasterKey, UnsealError } from '../../../src/control/secrets/master-key.ts';
-import { isSameSecret } from '../../../src/control/secrets/same-secret.ts';
 import { createLogger } from '../../../src/telemetry/logger.ts';
 
 const bytes = MasterKey.random();

@@ -2,9 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { allowedResponse, deniedResponse } from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
+import {
+  allowedResponse,
+  createResponseEncoder,
+  deniedResponse,
+} from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
 import type { CheckResponse } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
-import { createResponseEncoder } from '../../../src/enforcement/ext-authz-grpc/response-encoder.ts';
 import {
   loadPackageDefinition,
   responseSerializers,

@@ -6,8 +6,8 @@
  */
 import { hash } from 'node:crypto';
 import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
-import { prepareStep } from '../../../src/bundle/compile/apply-step.ts';
 import { compileBundle } from '../../../src/bundle/compile/compile.ts';
+import { prepareStep } from '../../../src/bundle/compile/compile-delta.ts';
 import { applyFreshness, openFreshness } from '../../../src/bundle/compile/freshness-statement.ts';
 import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
 import { DOCUMENT_TYPES, parsePayload, signDocument } from '../../../src/bundle/format/documents.ts';

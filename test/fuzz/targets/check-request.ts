@@ -5,9 +5,9 @@
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { factsOfCheckRequest } from '../../../src/enforcement/ext-authz-grpc/check-request.ts';
+import { createResponseEncoder } from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
 import { decodeCheckRequest } from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
 import type { CheckRequest } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
-import { createResponseEncoder } from '../../../src/enforcement/ext-authz-grpc/response-encoder.ts';
 import {
   loadPackageDefinition,
   requestSerializer,

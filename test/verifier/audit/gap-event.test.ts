@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
-import { AuditGap } from '../../../src/verifier/audit/gap.ts';
-import { LineQueue } from '../../../src/verifier/audit/line-queue.ts';
+import { AuditGap, LineQueue } from '../../../src/verifier/audit/line-queue.ts';
 import { numberedEvent, readTrail } from './trail.ts';
 
 const schema = JSON.parse(

@@ -1,6 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { shipping } from '../../../src/verifier/audit/shipped-sink.ts';
-import { type AuditMode, failureCode, type OperatedAuditSink } from '../../../src/verifier/audit/sink.ts';
+import {
+  type AuditMode,
+  failureCode,
+  type OperatedAuditSink,
+  shipping,
+} from '../../../src/verifier/audit/sink.ts';
 import { numberedEvent } from './trail.ts';
 
 /** Takes what it is given, or nothing. */

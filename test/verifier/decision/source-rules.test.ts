@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { readCredentials } from '../../../src/protocol/credentials.ts';
 import { isDenial } from '../../../src/protocol/reasons.ts';
-import { passportClaimsAllowed } from '../../../src/verifier/decision/steps/passport-claims.ts';
+import { passportClaimsAllowed } from '../../../src/verifier/decision/steps/proof.ts';
 import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, type SiteContent, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';

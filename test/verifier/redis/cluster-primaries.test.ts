@@ -1,7 +1,7 @@
 /** Tests scripted Cluster nodes: which of them the verifier asks and believes, and what follows for the links. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-slots.ts';
+import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-view.ts';
 import type { RedisLink } from '../../../src/verifier/redis/link.ts';
 import type { Primaries } from '../../../src/verifier/redis/primaries.ts';
 import { freePort } from '../../fakes/free-port.ts';

@@ -1,6 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { CLUSTER_TAGS, parseClusterSlots, slotOfTag } from '../../../src/verifier/redis/cluster-slots.ts';
-import { askClusterView, bestView, type ClusterView } from '../../../src/verifier/redis/cluster-view.ts';
+import {
+  askClusterView,
+  bestView,
+  CLUSTER_TAGS,
+  type ClusterView,
+  parseClusterSlots,
+  slotOfTag,
+} from '../../../src/verifier/redis/cluster-view.ts';
 
 const ASKED = { host: 'seed.example', port: 7000 };
 

@@ -1,6 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { CLUSTER_TAGS, type ShardMap } from '../../../src/verifier/redis/cluster-slots.ts';
-import { askClusterView, bestView, type ClusterView } from '../../../src/verifier/redis/cluster-view.ts';
+import {
+  askClusterView,
+  bestView,
+  CLUSTER_TAGS,
+  type ClusterView,
+  type ShardMap,
+} from '../../../src/verifier/redis/cluster-view.ts';
 
 const ASKED = { host: '10.0.0.1', port: 6379 };
 const INFO = 'cluster_state:ok\r\ncluster_current_epoch:12\r\n';

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type GreetingOptions, greetingConnector } from '../../../src/verifier/redis/greeting-connector.ts';
+import { type GreetingOptions, greetingConnector } from '../../../src/verifier/redis/client.ts';
 
 let servers: Server[] = [];
 let sockets: Socket[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { latestView, parseSentinelView } from '../../../src/verifier/redis/sentinel-answers.ts';
+import { latestView, parseSentinelView } from '../../../src/verifier/redis/sentinel-primary.ts';
 
 const PRIMARY = ['name', 'replay', 'ip', '10.0.0.1', 'port', '6379', 'config-epoch', '4'];
 const replica = (priority: string) => ['name', 'any', 'slave-priority', priority];

@@ -1,6 +1,6 @@
 /** Tests the store in front of a scripted Redis: what it sends, and how it interprets each answer. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-slots.ts';
+import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-view.ts';
 import { CONSUME_CODES, REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';
 import { createRedisReplayStore, type RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import {

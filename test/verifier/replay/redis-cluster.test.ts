@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { CLUSTER_TAGS, slotOfTag } from '../../../src/verifier/redis/cluster-slots.ts';
+import { CLUSTER_TAGS, slotOfTag } from '../../../src/verifier/redis/cluster-view.ts';
 import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import {
   CONSUMED,

@@ -6,11 +6,11 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
+import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enroll } from '../../../src/client/enroll/enroll.ts';
 import type { EnrolledKeyRecord } from '../../../src/client/enroll/enrollment-state.ts';
-import { UndiciControlHttp } from '../../../src/client/enroll/undici-control-http.ts';
-import { agentReadiness } from '../../../src/main/agent/agent-readiness.ts';
+import { agentReadiness } from '../../../src/main/agent/agent-process.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { lookAtToken } from '../../../src/workload/agent/agent-token.ts';
 import { KeyKeeper } from '../../../src/workload/agent/keeper.ts';
@@ -21,9 +21,9 @@ import type {
   KeyStanding,
 } from '../../../src/workload/agent/keeper-ports.ts';
 import { type KeyPair, KeyPairs } from '../../../src/workload/agent/key-pairs.ts';
+import { readWorkloadToken } from '../../../src/workload/enroll-with-files.ts';
 import { openEnrollmentKey } from '../../../src/workload/enrollment-key.ts';
 import { EnrollmentStateFile, readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
-import { readWorkloadToken } from '../../../src/workload/workload-token-file.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
 
 const MAX_TURNS = 2000;

@@ -16,8 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyPairs } from '../../../src/workload/agent/key-pairs.ts';
-import { settledKeyFile } from '../../../src/workload/pair-links.ts';
-import { readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
+import { readEnrolledKeyFile, settledKeyFile } from '../../../src/workload/state-file.ts';
 import { runInProcess } from '../../cli/in-process.ts';
 import { FakeControl, POLICY } from '../../fakes/control-enrollment.ts';
 

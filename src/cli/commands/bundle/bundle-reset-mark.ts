@@ -37,7 +37,7 @@ const SHARED_TIMEOUT_MS = 5000;
 
 async function reset(authSite: string, settings: Values, { env, output }: CliContext): Promise<void> {
   assertConfirmed(authSite, settings);
-  const { assertStateDirectory } = await import('../../../program/existing-directory.ts');
+  const { assertStateDirectory } = await import('../../../program/input-files.ts');
   const { resetMark } = await import('../../../verifier/loading/state/reset-mark.ts');
   await assertStateDirectory(settings.stateDir);
   const shared = await openShared(settings);

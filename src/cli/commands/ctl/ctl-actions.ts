@@ -2,14 +2,14 @@
  * `proofgate ctl approve|deny|revoke|detach|raise-floor|suspend|resume|retire|block|unblock|retire-signing-key|rotate-target-token`:
  * an operator's decisions, each one request to Control.
  */
-import { MAX_FLOOR_REVISION } from '../../../bundle/format/distribution-limits.ts';
+import { MAX_FLOOR_REVISION } from '../../../bundle/format/bundle-limits.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { blockedSubjectsPath, revisionPath, sitePath } from '../../../client/operator/paths.ts';
-import { formatDurationMs } from '../../../program/durations.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
 import { replaceFile } from '../../../program/output-files.ts';
 import {
   duration,
+  formatDurationMs,
   integer,
   optional,
   required,

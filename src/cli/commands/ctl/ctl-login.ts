@@ -4,7 +4,13 @@ import type { SignedIn } from '../../../client/operator/sign-in.ts';
 import { oneLine } from '../../../program/errors.ts';
 import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
 import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
-import { prepareSessionFile, sessionPath, writeSession } from '../../ctl/session-file.ts';
+import {
+  prepareSessionFile,
+  removeSession,
+  requireSession,
+  sessionPath,
+  writeSession,
+} from '../../ctl/ctl-credentials.ts';
 import { type CliContext, command } from '../../define-command.ts';
 
 const MAX_PORT = 65_535;
@@ -111,3 +117,21 @@ function report(
     session_file: path,
   });
 }
+
+/** `proofgate ctl logout`: ends the session of `ctl login`. */
+export const ctlLogoutCommand = command({
+  name: 'logout',
+  summary: 'End the session that `ctl login` began, and remove its file',
+  settings: CONTROL_SETTINGS,
+  examples: ['proofgate ctl logout --control-url https://control.example'],
+  async run({ settings }, context) {
+    const { signOut } = await import('../../../client/operator/sign-in.ts');
+    const url = await readControlUrl(settings);
+    const path = sessionPath(settings, url, context.env);
+    const token = await requireSession(path, url);
+    // In this order, because a session without its file cannot be ended.
+    await withConnection(settings, { url, token }, signOut);
+    await removeSession(path);
+    context.output.result([`signed out of ${url.text}`], { control_url: url.text });
+  },
+});

@@ -15,8 +15,8 @@ import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts'
 import type { PlaceOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
-import { operationOf } from '../request-operation.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
+import { operationOf } from '../versions.ts';
 
 /** `…/derived-keys/:key_id…` */
 export const derivedKeyInPath: PlaceOf = async (request, tx) => {

@@ -9,8 +9,7 @@ import {
   ROUTE_SOURCES,
   ROUTE_SOURCES_REPLACEMENT,
 } from '../../../api-contract/routes-contract.ts';
-import type { RouteSources } from '../../configuration/route-sources.ts';
-import type { Routes } from '../../configuration/routes.ts';
+import type { RouteSources, Routes } from '../../configuration/routes.ts';
 import type { ControlApp } from '../app.ts';
 import { siteInPath } from '../places.ts';
 import { registerResource } from '../resource-routes.ts';

@@ -12,7 +12,7 @@ import {
   SIGNING_PROFILE,
   SIGNING_PROFILES,
 } from '../../../api-contract/readiness-contract.ts';
-import { SITE_PROPAGATION } from '../../../api-contract/target-distribution-contract.ts';
+import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
 import { found } from '../../configuration/change.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';

@@ -11,25 +11,24 @@ import {
   SESSION_TOKEN,
   type SessionView,
   SIGN_IN_QUERY,
-} from '../../../api-contract/session-contract.ts';
+} from '../../../api-contract/operators-contract.ts';
 import { scopeView } from '../../configuration/role-grants.ts';
 import { REFUSALS, Refusal } from '../../domain/refusal.ts';
 import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
 import type { BrowserCookies } from '../../operators/browser-cookies.ts';
 import { bearerToken } from '../../operators/operators.ts';
+import { destinationOf } from '../../operators/sealed-sign-in.ts';
 import type { Sessions } from '../../operators/sessions.ts';
 import type { SignIns } from '../../operators/sign-in.ts';
-import { destinationOf } from '../../operators/sign-in-request.ts';
 import { tokenKind } from '../../secrets/bearer-token.ts';
 import type { Principal } from '../../services.ts';
 import type { ControlStore } from '../../store/port.ts';
-import { principalOf } from '../access.ts';
+import { assertSameOrigin, principalOf } from '../access.ts';
 import type { ControlApp } from '../app.ts';
-import { assertSameOrigin } from '../origin-check.ts';
 import { installation } from '../places.ts';
 import { answerError } from '../problems.ts';
-import { operationOf } from '../request-operation.ts';
 import { sendConfirmPage, sendFaultPage } from '../sign-in-page.ts';
+import { operationOf } from '../versions.ts';
 
 export interface SessionRouteParts {
   readonly store: ControlStore;

@@ -11,7 +11,7 @@ import {
 import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import type { ControlApp } from '../app.ts';
 import { siteInPath } from '../places.ts';
-import { operationOf } from '../request-operation.ts';
+import { operationOf } from '../versions.ts';
 
 const tags = ['Signing keys'];
 

@@ -1,13 +1,13 @@
 /** Routes of `/v1/targets/self/…`: poll, acknowledge and download, for targets. Source: docs/bundle.md "Distribution". */
 import Type from 'typebox';
 import { nothing, parameters } from '../../../api-contract/members-contract.ts';
+import { ACK_PATH, POLL_PATH } from '../../../bundle/format/bundle-limits.ts';
 import {
   ACKNOWLEDGEMENT,
   POLL_ANSWER,
   POLL_QUERY,
   type PollAnswer,
 } from '../../../bundle/format/distribution-contract.ts';
-import { ACK_PATH, POLL_PATH } from '../../../bundle/format/distribution-limits.ts';
 import type { Distribution } from '../../publishing/distribution.ts';
 import { targetIdOf } from '../access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';

@@ -2,7 +2,7 @@ import { newId } from '../../domain/identifiers.ts';
 import type { Reach } from '../../domain/roles.ts';
 import type { AuditEntry } from '../audit-entry.ts';
 import type { Database } from '../database.ts';
-import { eventWithin } from './reach.ts';
+import { eventWithin } from './hierarchy.ts';
 import { PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 export interface AuditFilter {

@@ -15,10 +15,10 @@ import { checkAttributes } from '../steps/attributes.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
 import { matchSource } from '../steps/source.ts';
+import { type Check, type CheckName, STEPS, type Step } from '../steps.ts';
 import { type ComparedLine, compareTranscripts } from './transcript-lines.ts';
-import { explainSteps, type StepVerdict } from './verdicts.ts';
 
-export type ExplainInputs = Omit<DecisionInputs, 'passports'>;
+type ExplainInputs = Omit<DecisionInputs, 'passports'>;
 
 export interface Explanation {
   readonly nowSeconds: number;
@@ -40,19 +40,19 @@ export interface Explanation {
   readonly whenMade: { readonly nowSeconds: number; readonly decision: Verified | Denial } | undefined;
 }
 
-export interface ExplainedRule {
+interface ExplainedRule {
   readonly rule: SourceRule;
   readonly denial: Denial | undefined;
 }
 
-export interface ExplainedFreshness {
+interface ExplainedFreshness {
   /** Negative when the newest freshness statement is later than the explained time. */
   readonly ageSeconds: number;
   /** Undefined for an unknown freshness class. */
   readonly limitSeconds: number | undefined;
 }
 
-export interface ExplainedAttribute extends RequiredAttribute {
+interface ExplainedAttribute extends RequiredAttribute {
   readonly kind: 'provenance' | 'context';
   readonly actual: string | undefined;
   readonly denial: Denial | undefined;
@@ -149,4 +149,60 @@ function decideWhenMade(
     return undefined;
   const nowSeconds = credentials.proof.transcript.issuedAtSeconds;
   return { nowSeconds, decision: decide(facts, snapshot, withCache({ ...inputs, nowSeconds }), {}) };
+}
+
+/**
+ * `would_pass`, `would_fail`: the check comes after the one that decided. `not_reached`: a check that this one needs
+ * failed. `not_checked`: checking would consume the proof.
+ */
+export type Verdict = 'passed' | 'failed' | 'would_pass' | 'would_fail' | 'not_reached' | 'not_checked';
+
+interface CheckVerdict {
+  readonly check: CheckName;
+  readonly verdict: Verdict;
+  readonly denial: Denial | undefined;
+}
+
+export type StepNumber = Step['number'] | 6 | 7;
+
+interface StepVerdict {
+  readonly step: StepNumber;
+  readonly verdict: Verdict;
+  /** The first denial within the step. */
+  readonly denial: Denial | undefined;
+  /** Empty for steps 6 and 7, which are not explained. */
+  readonly checks: readonly CheckVerdict[];
+}
+
+/** @param evaluation filled in as the checks pass */
+function explainSteps(evaluation: Evaluation): readonly StepVerdict[] {
+  const passed = new Set<CheckName>();
+  let isDecided = false;
+
+  function explainCheck({ name, needs, run }: Check): CheckVerdict {
+    if (!needs.every((needed) => passed.has(needed))) {
+      return { check: name, verdict: 'not_reached', denial: undefined };
+    }
+    const denial = run(evaluation);
+    if (denial === undefined) {
+      passed.add(name);
+      return { check: name, verdict: isDecided ? 'would_pass' : 'passed', denial };
+    }
+    const verdict = isDecided ? 'would_fail' : 'failed';
+    isDecided = true;
+    return { check: name, verdict, denial };
+  }
+
+  const steps = STEPS.map(({ number, checks }) => verdictOfStep(number, checks.map(explainCheck)));
+  return [
+    ...steps,
+    { step: 6, verdict: isDecided ? 'not_reached' : 'not_checked', denial: undefined, checks: [] },
+    { step: 7, verdict: isDecided ? 'not_reached' : 'would_pass', denial: undefined, checks: [] },
+  ];
+}
+
+/** The verdict of the first check that did not pass; otherwise all checks have the same verdict. */
+function verdictOfStep(step: Step['number'], checks: readonly CheckVerdict[]): StepVerdict {
+  const first = checks.find(({ verdict }) => verdict !== 'passed' && verdict !== 'would_pass') ?? checks[0];
+  return { step, verdict: first?.verdict ?? 'not_reached', denial: first?.denial, checks };
 }

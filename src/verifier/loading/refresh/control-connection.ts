@@ -5,15 +5,14 @@
  * Source: `distribution-contract.ts`.
  */
 import { Agent, type Dispatcher, errors, request } from 'undici';
+import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../../bundle/format/bundle-limits.ts';
 import type {
   Acknowledgement,
   DistributedFile,
   PollAnswer,
   PollQuery,
 } from '../../../bundle/format/distribution-contract.ts';
-import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../../bundle/format/distribution-limits.ts';
-import { publishedSchema } from '../../../bundle/format/published-schemas.ts';
-import { type ShapeCheck, shapeCheck } from '../../../bundle/format/shape-check.ts';
+import { publishedSchema, type ShapeCheck, shapeCheck } from '../../../bundle/format/shape.ts';
 import { parseRetryAfterMs } from '../../../protocol/retry-after.ts';
 import { ControlFailure } from './control-failure.ts';
 

@@ -5,9 +5,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asBundleError, type BundleError } from '../../../bundle/format/bundle-error.ts';
+import { MAX_WAIT_SECONDS } from '../../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
 import type { DistributedStep, PollAnswer, PollQuery } from '../../../bundle/format/distribution-contract.ts';
-import { MAX_WAIT_SECONDS } from '../../../bundle/format/distribution-limits.ts';
 import { BUNDLE_FILE, stepFile } from '../../../bundle/format/file-names.ts';
 import type { StepDocument } from '../../../bundle/format/open-step.ts';
 import { Backoff } from '../backoff.ts';

@@ -10,9 +10,9 @@ import type {
   ControlReply,
   ControlRequest,
 } from '../../../../src/client/enroll/control-http.ts';
+import { UndiciControlHttp } from '../../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
 import { SecretText } from '../../../../src/client/enroll/secret-text.ts';
-import { UndiciControlHttp } from '../../../../src/client/enroll/undici-control-http.ts';
 import { generateSigningKey } from '../../../../src/protocol/signing.ts';
 
 const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };

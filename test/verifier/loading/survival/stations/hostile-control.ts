@@ -6,11 +6,11 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { ACK_PATH, POLL_PATH } from '../../../../../src/bundle/format/bundle-limits.ts';
 import type {
   DistributedBundle,
   PollAnswer,
 } from '../../../../../src/bundle/format/distribution-contract.ts';
-import { ACK_PATH, POLL_PATH } from '../../../../../src/bundle/format/distribution-limits.ts';
 
 /** An answer to a poll; undefined at the end of the script: then the poll waits. */
 export type Answering = (isAskedForWhole: boolean) => PollAnswer | undefined;
