@@ -4,7 +4,7 @@
  * All times lie within the last ten minutes, so that no key expires during the measurement.
  */
 import { hash, randomBytes } from 'node:crypto';
-import { newId } from '../../src/control/domain/identifiers.ts';
+import { newId } from '../../src/control/domain/resource-identifiers.ts';
 import { derivedKeyView, enrollmentView } from '../../src/control/enrollment/enrollment-views.ts';
 import type { AuditEntry, ControlStore, Transaction } from '../../src/control/store/port.ts';
 import type { RowOf } from '../../src/control/store/repositories/records.ts';

@@ -3,7 +3,7 @@
  * Source: specification "Derived key"; docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
-import { KEY_STATES } from '../control/domain/enrollment.ts';
+import { KEY_STATES } from '../control/domain/enrollment-states.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 const STATUS = Type.Enum([...KEY_STATES], { description: 'As of now.' });

@@ -9,8 +9,8 @@ import {
   MAX_KEYS_PER_TOKEN,
   MIN_KEY_LIFETIME_SECONDS,
   POLICY_STATES,
-} from '../control/domain/enrollment.ts';
-import { MAX_SOURCE_REVISION } from '../control/domain/source.ts';
+} from '../control/domain/enrollment-states.ts';
+import { MAX_SOURCE_REVISION } from '../control/domain/source-states.ts';
 import { displayText, givenId, identifier, object, VERSIONED } from './members-contract.ts';
 
 const text = (maxLength: number, description: string) =>

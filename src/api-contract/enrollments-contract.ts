@@ -3,7 +3,7 @@
  * Source: docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
-import { ENROLLMENT_STATES } from '../control/domain/enrollment.ts';
+import { ENROLLMENT_STATES } from '../control/domain/enrollment-states.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 const STATE = Type.Enum([...ENROLLMENT_STATES]);

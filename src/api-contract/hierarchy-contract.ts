@@ -1,7 +1,7 @@
 /** Schemas of environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
 import Type, { type Static } from 'typebox';
 import { MAX_FLOOR_REVISION } from '../bundle/format/bundle-limits.ts';
-import { DEFAULT_SOURCE_CAPACITY } from '../control/domain/source.ts';
+import { DEFAULT_SOURCE_CAPACITY } from '../control/domain/source-states.ts';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../protocol/limits.ts';
 import { TRUST_DOMAIN_PATTERN } from '../protocol/spiffe-id.ts';
 import {

@@ -3,7 +3,7 @@
  * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
  */
 import Type, { type Static } from 'typebox';
-import { PROFILE_STATES } from '../control/domain/runtime.ts';
+import { PROFILE_STATES } from '../control/domain/runtime-states.ts';
 import { ACCESS_LEVELS } from '../protocol/access.ts';
 import { READINESS_CONDITION } from './enrollment-contract.ts';
 import { givenId, identifier, moment, object } from './members-contract.ts';

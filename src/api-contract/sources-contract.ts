@@ -9,7 +9,7 @@ import {
   MAX_SOURCE_REVISION,
   SOURCE_KINDS,
   SOURCE_STATES,
-} from '../control/domain/source.ts';
+} from '../control/domain/source-states.ts';
 import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 const text = (maxLength: number, description: string) =>

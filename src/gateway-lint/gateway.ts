@@ -1,5 +1,5 @@
 /** What a file configures, in the form that the rules read. */
-import type { Place } from './source.ts';
+import type { Place } from './source-file.ts';
 import type { View } from './view.ts';
 
 /** One of the filters of an HTTP connection manager. */

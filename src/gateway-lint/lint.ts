@@ -4,14 +4,14 @@
  */
 import type { Finding, Gateway, Rule } from './gateway.ts';
 import { readGateway } from './read-gateway.ts';
-import { ANSWER_RULES } from './rules/answers.ts';
-import { CHAIN_RULES } from './rules/chain.ts';
-import { CONNECTION_RULES } from './rules/connection.ts';
-import { CONTENT_RULES } from './rules/contents.ts';
-import { DECISION_RULES } from './rules/decision.ts';
-import { HEADER_RULES } from './rules/headers.ts';
-import { MANIFEST_RULES } from './rules/manifests.ts';
-import { VERIFIER_RULES } from './rules/verifier.ts';
+import { ANSWER_RULES } from './rules/answers-rules.ts';
+import { CHAIN_RULES } from './rules/chain-rules.ts';
+import { CONNECTION_RULES } from './rules/connection-rules.ts';
+import { CONTENT_RULES } from './rules/contents-rules.ts';
+import { DECISION_RULES } from './rules/decision-rules.ts';
+import { HEADER_RULES } from './rules/headers-rules.ts';
+import { MANIFEST_RULES } from './rules/manifests-rules.ts';
+import { VERIFIER_RULES } from './rules/verifier-rules.ts';
 
 /** All rules, in the order of docs/gateway-lint.md. */
 export const RULES: readonly Rule[] = [

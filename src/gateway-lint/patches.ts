@@ -2,10 +2,11 @@
  * Patches of configuration that Istio or Envoy Gateway generates. What a patch makes of configuration that is elsewhere cannot be known, so
  * nothing here applies one. The patches that `envoy/` ships are known by their form; any other is reported, whatever it does.
  */
+
+import { isSingleHosts } from './filter-settings.ts';
 import type { Patches, Resource } from './gateway.ts';
 import { requiresDecision } from './rbac.ts';
 import { typed } from './read-filters.ts';
-import { isSingleHosts } from './settings.ts';
 import { snakeCase, type View } from './view.ts';
 
 /** One change, in a form that both kinds of patches have. */

@@ -2,7 +2,7 @@
 import type { Gateway, Resource } from './gateway.ts';
 import { readPatches } from './patches.ts';
 import { dumpsOfPods, readEnvoy } from './read-envoy.ts';
-import { readSources, UnreadableText } from './source.ts';
+import { readSources, UnreadableText } from './source-file.ts';
 import { View } from './view.ts';
 
 /** Undefined when nothing in it configures a gateway. @throws UnreadableText */

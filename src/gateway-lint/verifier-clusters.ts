@@ -1,8 +1,8 @@
 /** Clusters that Envoy sends Checks to, and their TLS. Source: Envoy, extensions.transport_sockets.tls.v3.UpstreamTlsContext. */
 import { isLocalAddress } from './exposure.ts';
+import { grpcServices } from './filter-settings.ts';
 import type { Gateway } from './gateway.ts';
 import { typed } from './read-filters.ts';
-import { grpcServices } from './settings.ts';
 import { everyMapping, type View } from './view.ts';
 
 export function clusterNames(gateway: Gateway): readonly View[] {

@@ -3,7 +3,7 @@
  * keys followed. No node is assumed to have the form that it should have.
  */
 import { isAlias, isMap, isScalar, isSeq, type Node, Scalar } from 'yaml';
-import type { Place, Source } from './source.ts';
+import type { Place, Source } from './source-file.ts';
 
 export interface Member {
   /** As it is written. */

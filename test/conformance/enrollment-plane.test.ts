@@ -18,8 +18,13 @@ import {
   keyExpirySeconds,
   MAX_KEY_LIFETIME_SECONDS,
   MIN_KEY_LIFETIME_SECONDS,
-} from '../../src/control/domain/enrollment.ts';
-import { holdsSlot, SOURCE_KINDS, SOURCE_MACHINE, SOURCE_STATES } from '../../src/control/domain/source.ts';
+} from '../../src/control/domain/enrollment-states.ts';
+import {
+  holdsSlot,
+  SOURCE_KINDS,
+  SOURCE_MACHINE,
+  SOURCE_STATES,
+} from '../../src/control/domain/source-states.ts';
 import type { Setting } from '../../src/program/settings.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';

@@ -8,9 +8,9 @@ import {
   MAX_WAIT_SECONDS,
 } from '../../src/bundle/format/bundle-limits.ts';
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
-import { DEFAULT_LIMITS } from '../../src/control/api/limits.ts';
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
-import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/routes.ts';
+import { DEFAULT_LIMITS } from '../../src/control/api/rate-limits.ts';
+import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/routes-api.ts';
 import { AUDITED } from '../../src/control/domain/audit-kinds.ts';
 import {
   CHALLENGE_LIFETIME_SECONDS,
@@ -20,11 +20,11 @@ import {
   MAX_KEYS_PER_TOKEN,
   MIN_KEY_LIFETIME_SECONDS,
   POLICY_MACHINE,
-} from '../../src/control/domain/enrollment.ts';
+} from '../../src/control/domain/enrollment-states.ts';
 import { REFUSALS } from '../../src/control/domain/refusal.ts';
 import { PERMISSIONS, ROLES, roleHolds } from '../../src/control/domain/roles.ts';
-import { PROFILE_MACHINE, TARGET_MACHINE } from '../../src/control/domain/runtime.ts';
-import { DEFAULT_SOURCE_CAPACITY, SOURCE_MACHINE } from '../../src/control/domain/source.ts';
+import { PROFILE_MACHINE, TARGET_MACHINE } from '../../src/control/domain/runtime-states.ts';
+import { DEFAULT_SOURCE_CAPACITY, SOURCE_MACHINE } from '../../src/control/domain/source-states.ts';
 import { MAX_KEYS } from '../../src/control/issuers/key-set.ts';
 import { DEFAULT_REFRESH_INTERVAL_MS } from '../../src/control/issuers/key-set-cache.ts';
 import { MAX_KEY_AGE_MS } from '../../src/control/issuers/source-keys.ts';

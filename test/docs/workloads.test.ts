@@ -1,7 +1,7 @@
 /** Checks that docs/workloads.md and docs/workload.yaml match the command line. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
-import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command.ts';
+import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command-line.ts';
 import { AGENT_SETTINGS, agentPlanOf } from '../../src/main/agent/agent-settings.ts';
 import { collectTexts, settingValues } from '../../src/program/setting-sources.ts';
 import type { Setting } from '../../src/program/settings.ts';

@@ -6,12 +6,12 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import {
   type ExtAuthzServer,
   type ExtAuthzServerOptions,
   openExtAuthzServer,
-} from '../../src/enforcement/ext-authz-grpc/server.ts';
+} from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
+import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { CHECK_PATH } from '../fakes/check-client.ts';
 import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';

@@ -2,7 +2,10 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterEach, expect, it, jest } from '@jest/globals';
-import { type ExtAuthzServer, openExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/server.ts';
+import {
+  type ExtAuthzServer,
+  openExtAuthzServer,
+} from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { StreamTable } from '../../src/runtime-internals/http2-stream-table.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { waitFor } from '../e2e/harness/wait.ts';

@@ -1,7 +1,10 @@
 /** Runs the vectors against the ext_authz enforcement point: real messages over a real connection. */
 import { afterAll, describe, expect, it } from '@jest/globals';
+import {
+  type ExtAuthzServer,
+  openExtAuthzServer,
+} from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
-import { type ExtAuthzServer, openExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/server.ts';
 import { type CheckClient, openCheckClient } from '../fakes/check-client.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../fakes/check-request.ts';
 import { type Bench, createBench, storeOf } from './bench.ts';

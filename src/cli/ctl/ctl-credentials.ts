@@ -3,7 +3,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
-import { isSessionToken } from '../../client/operator/sign-in.ts';
+import { isSessionToken } from '../../client/operator/operator-sign-in.ts';
 import { CliError, systemErrorCode, usageError } from '../../program/errors.ts';
 import { readInputBytes } from '../../program/input-files.ts';
 import type { Environment } from '../../program/output.ts';

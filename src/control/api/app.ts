@@ -29,12 +29,17 @@ import fastify, {
 import type { Distribution } from '../publishing/distribution.ts';
 import type { Operators } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';
-import { authenticator, authorizer, requireDeclaredAccess } from './access.ts';
 import { logAnswer } from './access-log.ts';
-import { DEFAULT_LIMITS, type LimitOptions, type RequestLimits, requestLimits } from './limits.ts';
-import { answerClientError, createListener, DEFAULT_LISTENER, type ListenerOptions } from './listener.ts';
+import { authenticator, authorizer, requireDeclaredAccess } from './api-access.ts';
+import {
+  answerClientError,
+  createListener,
+  DEFAULT_LISTENER,
+  type ListenerOptions,
+} from './http-listener.ts';
 import { describeApi } from './openapi.ts';
 import { answerError } from './problems.ts';
+import { DEFAULT_LIMITS, type LimitOptions, type RequestLimits, requestLimits } from './rate-limits.ts';
 import {
   compileSerializer,
   compileValidator,

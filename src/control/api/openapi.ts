@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { PROBLEM } from '../../api-contract/problem-contract.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { REFUSALS, type RefusalCode } from '../domain/refusal.ts';
-import type { RouteAccess } from './access.ts';
+import type { RouteAccess } from './api-access.ts';
 import { PROBLEM_MEDIA_TYPE } from './problems.ts';
 
 declare module 'fastify' {

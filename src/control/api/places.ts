@@ -1,6 +1,6 @@
 /** Resolves the path parameters of a route to the place of its resource, for `config.access.place`. */
 import type { FastifyRequest } from 'fastify';
-import type { PlaceOf } from './access.ts';
+import type { PlaceOf } from './api-access.ts';
 import { textOf } from './request-shape.ts';
 
 /** Value of a path parameter. */

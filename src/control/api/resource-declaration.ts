@@ -5,7 +5,7 @@ import type { RefusalCode } from '../domain/refusal.ts';
 import type { Permission, Reach } from '../domain/roles.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';
-import type { PlaceOf } from './access.ts';
+import type { PlaceOf } from './api-access.ts';
 
 /** A path of the API, its parameters, and the place of the resource. */
 export interface ResourcePath<P extends TProperties> {

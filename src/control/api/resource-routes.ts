@@ -19,7 +19,7 @@ import type { Static, TProperties, TSchema } from 'typebox';
 import { nothing, parameters } from '../../api-contract/members-contract.ts';
 import type { RefusalCode } from '../domain/refusal.ts';
 import { type Permission, reachOf } from '../domain/roles.ts';
-import { principalOf, type RouteAccess } from './access.ts';
+import { principalOf, type RouteAccess } from './api-access.ts';
 import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
 import type {
   ActionOperation,

@@ -8,7 +8,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';
-import { principalOf } from './access.ts';
+import { principalOf } from './api-access.ts';
 
 interface Versioned {
   readonly version: number;

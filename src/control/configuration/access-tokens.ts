@@ -1,7 +1,7 @@
 /** Access tokens for automation: one role at one scope. Control shows a token once and stores its hash. */
 import type { AccessTokenView, NewAccessToken } from '../../api-contract/operators-contract.ts';
-import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach, Scope } from '../domain/roles.ts';
 import type { Created, Operation } from '../operation.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';

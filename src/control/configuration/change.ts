@@ -4,7 +4,7 @@ import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import type { SiteCheck } from '../services.ts';
 import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
-import type { Change } from '../store/repositories/changes.ts';
+import type { Change } from '../store/repositories/changes-repository.ts';
 import type { Page } from '../store/repositories/records.ts';
 
 export interface ConfigurationDeps {

@@ -1,7 +1,7 @@
 /** Environments. */
 import type { EnvironmentView } from '../../api-contract/hierarchy-contract.ts';
-import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach } from '../domain/roles.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';

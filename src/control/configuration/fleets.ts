@@ -1,7 +1,7 @@
 /** Fleets of an environment. */
 import type { FleetView } from '../../api-contract/hierarchy-contract.ts';
-import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -1,7 +1,7 @@
 /** Role grants. Only an admin of a scope may grant roles at it, so that no caller grants more than they hold. */
 import type { NewRoleGrant, RoleGrantView, ScopeView } from '../../api-contract/operators-contract.ts';
-import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { Place, Reach, Scope } from '../domain/roles.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { ControlStore, Lock } from '../store/port.ts';

@@ -5,7 +5,7 @@ import type {
   SigningKeyRotation,
 } from '../../api-contract/signing-keys-contract.ts';
 import type { Operation } from '../operation.ts';
-import type { SigningKeyView, SiteSigningKeys } from '../publishing/signing-keys.ts';
+import type { SigningKeyView, SiteSigningKeys } from '../publishing/bundle-signing-keys.ts';
 import type { ControlStore } from '../store/port.ts';
 import { audited, found, momentOf } from './change.ts';
 

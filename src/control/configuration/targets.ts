@@ -4,10 +4,10 @@ import {
   type TargetView,
   type TokenRotation,
 } from '../../api-contract/targets-contract.ts';
-import { newId } from '../domain/identifiers.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { TARGET_MACHINE } from '../domain/runtime.ts';
+import { newId } from '../domain/resource-identifiers.ts';
+import { TARGET_MACHINE } from '../domain/runtime-states.ts';
 import type { Created, Operation } from '../operation.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';

@@ -10,7 +10,7 @@ import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { AuditEntry, ControlStore, Lock, Mutated, Transaction } from '../store/port.ts';
-import type { Change } from '../store/repositories/changes.ts';
+import type { Change } from '../store/repositories/changes-repository.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type {
   ChangesOf,

@@ -3,9 +3,9 @@
  * Source: docs/control.md "Enrollment".
  */
 import { audited, newVersion } from '../configuration/change.ts';
-import { keyExpirySeconds, submissionRefusal } from '../domain/enrollment.ts';
-import { newId } from '../domain/identifiers.ts';
+import { keyExpirySeconds, submissionRefusal } from '../domain/enrollment-states.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { Place } from '../domain/roles.ts';
 import type { VerifiedToken } from '../issuers/workload-token.ts';
 import type { AuditEntry, Mutated } from '../store/port.ts';

@@ -8,9 +8,9 @@ import type { ChallengeAnswer, ChallengeRequest } from '../../api-contract/enrol
 import { ENROLLMENT_PROVIDERS } from '../../api-contract/enrollment-contract.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import { momentOf } from '../configuration/change.ts';
-import { CHALLENGE_LIFETIME_SECONDS, submissionRefusal } from '../domain/enrollment.ts';
-import { newId } from '../domain/identifiers.ts';
+import { CHALLENGE_LIFETIME_SECONDS, submissionRefusal } from '../domain/enrollment-states.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -5,7 +5,7 @@
 
 import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { BY_CONTROL, type By, found, placeInSite } from '../configuration/change.ts';
-import { type EnrollmentState, submissionRefusal } from '../domain/enrollment.ts';
+import { type EnrollmentState, submissionRefusal } from '../domain/enrollment-states.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';

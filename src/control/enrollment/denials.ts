@@ -3,7 +3,11 @@
  * Source: docs/control.md "Enrollment".
  */
 import { audited, type By } from '../configuration/change.ts';
-import { ENROLLMENT_MACHINE, type EnrollmentEvent, type EnrollmentState } from '../domain/enrollment.ts';
+import {
+  ENROLLMENT_MACHINE,
+  type EnrollmentEvent,
+  type EnrollmentState,
+} from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal, type RefusalCode } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';

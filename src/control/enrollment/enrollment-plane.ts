@@ -13,7 +13,7 @@ import { SourceService } from '../sources/source-service.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Challenges } from './challenges.ts';
 import { EnrollmentDecisions } from './decisions.ts';
-import { EnrollCommands } from './enroll-command.ts';
+import { EnrollCommands } from './enroll-command-line.ts';
 import { EnrollingKeys } from './enrolling-keys.ts';
 import { type Retention, startEnrollmentJobs } from './enrollment-jobs.ts';
 import { DerivedKeys } from './keys.ts';

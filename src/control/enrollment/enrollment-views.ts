@@ -4,7 +4,7 @@ import type { BlockedSubjectView, DerivedKeyView } from '../../api-contract/deri
 import type { EnrollmentPolicyView } from '../../api-contract/enrollment-policies-contract.ts';
 import type { EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
-import { keyStateAt, policyRefusal } from '../domain/enrollment.ts';
+import { keyStateAt, policyRefusal } from '../domain/enrollment-states.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { policyFacts } from './policy-facts.ts';

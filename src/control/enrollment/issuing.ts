@@ -1,6 +1,6 @@
 /** Makes the derived key of an accepted enrollment, in the transaction that accepts it. */
 import { audited, type By, newVersion, publishChange } from '../configuration/change.ts';
-import { newId } from '../domain/identifiers.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { PlacedTransaction } from './denials.ts';

@@ -9,7 +9,7 @@ import type {
   KeyRevocationResult,
 } from '../../api-contract/derived-keys-contract.ts';
 import { audited, found, placeInSite } from '../configuration/change.ts';
-import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment.ts';
+import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';

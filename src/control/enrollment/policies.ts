@@ -10,10 +10,10 @@ import type {
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { found, newVersion, placeInSite } from '../configuration/change.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
-import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment.ts';
-import { newId, newPolicyReference } from '../domain/identifiers.ts';
+import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
 import type { Created, Operation } from '../operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';

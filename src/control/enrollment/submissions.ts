@@ -18,7 +18,7 @@ import type { EnrollmentSubmission } from '../../api-contract/enrollment-contrac
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { enrollmentText } from '../../protocol/enrollment.ts';
 import { verifySignature } from '../../protocol/signature.ts';
-import { type SubmissionRefusal, submissionRefusal } from '../domain/enrollment.ts';
+import { type SubmissionRefusal, submissionRefusal } from '../domain/enrollment-states.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';

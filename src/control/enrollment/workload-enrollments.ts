@@ -17,7 +17,7 @@ import type { PublicKey } from '../../protocol/public-key.ts';
 import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
 import { verifySignature } from '../../protocol/signature.ts';
 import { momentOf } from '../configuration/change.ts';
-import { keyStateAt } from '../domain/enrollment.ts';
+import { keyStateAt } from '../domain/enrollment-states.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -10,7 +10,7 @@
 
 import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
 import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
-import { MAX_KEY_SET_LEAD_MS } from '../domain/source.ts';
+import { MAX_KEY_SET_LEAD_MS } from '../domain/source-states.ts';
 import type { SourceFailureCode } from './fetch-key-set.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
 import { type IssuerKey, parseKeySetText } from './key-set.ts';

@@ -8,7 +8,7 @@ import { formatTime } from '../../bundle/format/times.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { clientContent, derivedKeyContent, groupedByClient } from './site-content.ts';
+import { clientContent, derivedKeyContent, groupedByClient } from './stored-site-content.ts';
 
 /** Maximum number of changes in a delta: far below the size limit of a document. */
 export const MAX_CHANGES = 2000;

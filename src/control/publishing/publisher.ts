@@ -6,8 +6,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ControlStore } from '../store/port.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { FreshnessIssuer } from './freshness.ts';
-import type { SiteSigningKeys } from './signing-keys.ts';
+import type { SiteSigningKeys } from './bundle-signing-keys.ts';
+import { FreshnessIssuer } from './freshness-renewal.ts';
 import { type Publication, SitePublisher, type SitePublisherOptions } from './site-publisher.ts';
 import { settleSources } from './source-settlement.ts';
 

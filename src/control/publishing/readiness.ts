@@ -4,7 +4,7 @@
  */
 import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
 import type { KeyReadinessView } from '../../api-contract/readiness-contract.ts';
-import { keyStateAt } from '../domain/enrollment.ts';
+import { keyStateAt } from '../domain/enrollment-states.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -8,10 +8,10 @@
  */
 import { hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import type { KeyRange } from '../store/repositories/publication.ts';
+import type { KeyRange } from '../store/repositories/publication-repository.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { derivedKeyContent } from './site-content.ts';
+import { derivedKeyContent } from './stored-site-content.ts';
 
 /** Target number of keys per shard, so that rewriting one is cheap. Larger only to limit the number of files. */
 const SHARD_KEYS = 5000;

@@ -15,7 +15,7 @@ import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/pu
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { SiteCheck } from '../services.ts';
-import { readSitePolicy } from './site-content.ts';
+import { readSitePolicy } from './stored-site-content.ts';
 
 /** Size of the cache of validated broker keys; validating one costs about a millisecond. */
 const MAX_REMEMBERED_KEYS = 10_000;

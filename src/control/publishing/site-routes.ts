@@ -10,7 +10,7 @@ import { type Access, grantCovers } from '../../protocol/access.ts';
 import { isCanonicalSubject } from '../../protocol/spiffe-id.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { allRows, routeContent } from './site-content.ts';
+import { allRows, routeContent } from './stored-site-content.ts';
 
 const route = Compile(BUNDLE_CONTENT.properties.routes.items);
 const allowedSources = Compile(BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources);

@@ -5,7 +5,7 @@
  */
 import { audited, BY_CONTROL, placeInSite } from '../configuration/change.ts';
 import { move } from '../domain/machine.ts';
-import { SOURCE_MACHINE, type SourceEvent } from '../domain/source.ts';
+import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

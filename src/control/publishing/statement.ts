@@ -8,7 +8,7 @@ import { formatTime } from '../../bundle/format/times.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { SiteSigningKeys } from './signing-keys.ts';
+import type { SiteSigningKeys } from './bundle-signing-keys.ts';
 
 export interface Statement {
   readonly siteId: string;

@@ -5,6 +5,7 @@
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import type { SiteSigningKeys } from './bundle-signing-keys.ts';
 import { type ChainLedger, currentLedger } from './chain-ledger.ts';
 import {
   type DeltaContext,
@@ -15,7 +16,6 @@ import {
   referencesOf,
 } from './delta-publication.ts';
 import { type FormerShard, type RunReads, ShardSet } from './shard-set.ts';
-import type { SiteSigningKeys } from './signing-keys.ts';
 import { statePublished } from './statement.ts';
 import { keepContent, type PublishedWhole, publishWhole } from './whole-publication.ts';
 

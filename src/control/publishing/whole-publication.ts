@@ -22,7 +22,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { nextRevision } from './delta-publication.ts';
 import type { ShardFile, ShardSet } from './shard-set.ts';
-import { readSitePolicy } from './site-content.ts';
+import { readSitePolicy } from './stored-site-content.ts';
 
 /** Maximum number of keys inside the bundle itself; more go to shards, which later bundles can reuse. */
 export const MAX_INLINE_KEYS = 1000;

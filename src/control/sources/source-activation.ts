@@ -7,7 +7,7 @@
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import { BY_CONTROL, found } from '../configuration/change.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { activationRefusal, holdsSlot, type SourceState } from '../domain/source.ts';
+import { activationRefusal, holdsSlot, type SourceState } from '../domain/source-states.ts';
 import type { SourceValidation } from '../issuers/validate-source.ts';
 import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';

@@ -6,7 +6,7 @@ import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
-import { SOURCE_MACHINE, type SourceEvent, type SourceState } from '../domain/source.ts';
+import { SOURCE_MACHINE, type SourceEvent, type SourceState } from '../domain/source-states.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

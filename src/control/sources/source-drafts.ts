@@ -12,8 +12,8 @@ import type {
 } from '../../api-contract/sources-contract.ts';
 import { found, newVersion, placeInSite, requireVersion } from '../configuration/change.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
-import { newId } from '../domain/identifiers.ts';
 import { Refusal } from '../domain/refusal.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -5,10 +5,10 @@
  */
 import type { ColumnType, Generated } from 'kysely';
 import type { Access } from '../../protocol/access.ts';
-import type { Approval, EnrollmentState, PolicyState } from '../domain/enrollment.ts';
+import type { Approval, EnrollmentState, PolicyState } from '../domain/enrollment-states.ts';
 import type { Role, ScopeKind } from '../domain/roles.ts';
-import type { TargetState } from '../domain/runtime.ts';
-import type { KeyPolicy, SourceKind, SourceState } from '../domain/source.ts';
+import type { TargetState } from '../domain/runtime-states.ts';
+import type { KeyPolicy, SourceKind, SourceState } from '../domain/source-states.ts';
 
 /** JSON as text: parsed where it is read. */
 type JsonText = string;

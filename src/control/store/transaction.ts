@@ -3,20 +3,20 @@
  */
 import type { Database } from './database.ts';
 import type { Notice } from './notice.ts';
-import { AuditTrail } from './repositories/audit.ts';
-import { SiteChanges } from './repositories/changes.ts';
-import { Clients } from './repositories/clients.ts';
-import { Distribution } from './repositories/distribution.ts';
-import { Enrollments } from './repositories/enrollments.ts';
-import { Hierarchy, Sites } from './repositories/hierarchy.ts';
-import { Keys } from './repositories/keys.ts';
-import { Operators } from './repositories/operators.ts';
-import { Policies } from './repositories/policies.ts';
-import { Propagation } from './repositories/propagation.ts';
-import { Publication } from './repositories/publication.ts';
-import { SigningKeys } from './repositories/signing-keys.ts';
-import { Sources } from './repositories/sources.ts';
-import { Targets } from './repositories/targets.ts';
+import { AuditTrail } from './repositories/audit-repository.ts';
+import { SiteChanges } from './repositories/changes-repository.ts';
+import { Clients } from './repositories/clients-repository.ts';
+import { Distribution } from './repositories/distribution-repository.ts';
+import { Enrollments } from './repositories/enrollments-repository.ts';
+import { Hierarchy, Sites } from './repositories/hierarchy-repository.ts';
+import { Keys } from './repositories/keys-repository.ts';
+import { Operators } from './repositories/operators-repository.ts';
+import { Policies } from './repositories/policies-repository.ts';
+import { Propagation } from './repositories/propagation-repository.ts';
+import { Publication } from './repositories/publication-repository.ts';
+import { SigningKeys } from './repositories/signing-keys-repository.ts';
+import { Sources } from './repositories/sources-repository.ts';
+import { Targets } from './repositories/targets-repository.ts';
 import { VersionedTable } from './repositories/versioned-table.ts';
 
 export class Transaction {

@@ -9,7 +9,7 @@ import {
   type AdminListener,
   openAdminListener,
   type ReadinessCheck,
-} from '../../enforcement/admin/server.ts';
+} from '../../enforcement/admin/admin-server.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { readCaFile } from '../../program/input-files.ts';
 import type { CliContext } from '../../program/output.ts';

@@ -1,12 +1,12 @@
 /** Builds Control's services, routes and jobs over one store. */
 import { type ControlApp, createControlApp } from '../../control/api/app.ts';
 import { registerOpenApiRoute } from '../../control/api/openapi.ts';
-import { registerConfigurationRoutes } from '../../control/api/routes/configuration.ts';
-import { registerEnrollmentPlaneRoutes } from '../../control/api/routes/enrollment-plane.ts';
-import { registerHealthRoutes } from '../../control/api/routes/health.ts';
-import { registerRuntimeRoutes } from '../../control/api/routes/runtime.ts';
-import { registerSessionRoutes } from '../../control/api/routes/session.ts';
-import { registerTargetSelfRoutes } from '../../control/api/routes/targets-self.ts';
+import { registerConfigurationRoutes } from '../../control/api/routes/configuration-api.ts';
+import { registerEnrollmentPlaneRoutes } from '../../control/api/routes/enrollment-plane-api.ts';
+import { registerHealthRoutes } from '../../control/api/routes/health-api.ts';
+import { registerRuntimeRoutes } from '../../control/api/routes/runtime-api.ts';
+import { registerSessionRoutes } from '../../control/api/routes/session-api.ts';
+import { registerTargetSelfRoutes } from '../../control/api/routes/targets-self-api.ts';
 import { found } from '../../control/configuration/change.ts';
 import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
 import { browserCookies } from '../../control/operators/browser-cookies.ts';
@@ -16,10 +16,10 @@ import { createOperators, createTokenUsage } from '../../control/operators/opera
 import { signInSteps } from '../../control/operators/sealed-sign-in.ts';
 import { createSessions } from '../../control/operators/sessions.ts';
 import { SignIns } from '../../control/operators/sign-in.ts';
+import { SiteSigningKeys } from '../../control/publishing/bundle-signing-keys.ts';
 import { Distribution } from '../../control/publishing/distribution.ts';
 import { Publisher } from '../../control/publishing/publisher.ts';
 import { keyReadiness } from '../../control/publishing/readiness.ts';
-import { SiteSigningKeys } from '../../control/publishing/signing-keys.ts';
 import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
 import { createSiteCheck } from '../../control/publishing/site-check.ts';
 import { IssuerFetcher } from '../../outbound-fetch/outbound-fetch.ts';

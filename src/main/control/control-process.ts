@@ -1,5 +1,5 @@
 /** Composition root of Control: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
-import { openAdminListener } from '../../enforcement/admin/server.ts';
+import { openAdminListener } from '../../enforcement/admin/admin-server.ts';
 import { faultName, systemErrorCode, usageError } from '../../program/errors.ts';
 import type { HostAndPort } from '../../program/listen-address.ts';
 import type { CliContext } from '../../program/output.ts';

@@ -4,8 +4,8 @@ import type { SitePropagationView } from '../../api-contract/targets-contract.ts
 import { Refusal } from '../../control/domain/refusal.ts';
 import { sitePropagation } from '../../control/publishing/propagation.ts';
 import type { ControlStore } from '../../control/store/port.ts';
-import type { LastKey } from '../../control/store/repositories/policies.ts';
-import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
+import type { LastKey } from '../../control/store/repositories/policies-repository.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import type { PropagationReading, RenewalReading } from '../../telemetry/control-metrics.ts';
 
 const PING_EVERY_MS = 1000;

@@ -1,10 +1,10 @@
 /** Opens the verifier's ext_authz server from its settings: address, TLS certificate and tracer. */
-import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import {
   type ExtAuthzServer,
   type ExtAuthzServerOptions,
   openExtAuthzServer,
-} from '../../enforcement/ext-authz-grpc/server.ts';
+} from '../../enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { usageError } from '../../program/errors.ts';
 import { parseGrpcAddress } from '../../program/listen-address.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';

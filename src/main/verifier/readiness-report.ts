@@ -1,6 +1,6 @@
 /** Updates the gRPC health status from the verifier's readiness, and logs changes. */
-import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
-import type { ExtAuthzServer } from '../../enforcement/ext-authz-grpc/server.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import type { ExtAuthzServer } from '../../enforcement/ext-authz-grpc/ext-authz-server.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 
 const INTERVAL_MS = 200;

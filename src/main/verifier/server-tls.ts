@@ -1,6 +1,6 @@
 /** Reads the ext_authz server's TLS files at startup and reloads them when they change. */
 import { stat } from 'node:fs/promises';
-import type { ReadinessCheck } from '../../enforcement/admin/server.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import {
   certificateExpirySeconds,
   type ServerTls,

@@ -5,8 +5,8 @@ import {
   type AdminOptions,
   openAdminListener,
   type ReadinessCheck,
-} from '../../enforcement/admin/server.ts';
-import { ListenError } from '../../enforcement/ext-authz-grpc/server.ts';
+} from '../../enforcement/admin/admin-server.ts';
+import { ListenError } from '../../enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { CliError, faultName, systemErrorCode, usageError } from '../../program/errors.ts';
 import type { CliContext } from '../../program/output.ts';
 import { stopped, untilStopped } from '../../program/stop-signal.ts';

@@ -1,12 +1,12 @@
 /** Routes of the other parts of Control without their services, for tests of the checks that run before a handler. */
 import type { ControlApp } from '../../../src/control/api/app.ts';
-import { registerDerivedKeyRoutes } from '../../../src/control/api/routes/derived-keys.ts';
-import { registerEnrollmentPolicyRoutes } from '../../../src/control/api/routes/enrollment-policies.ts';
-import { registerEnrollmentRoutes } from '../../../src/control/api/routes/enrollments.ts';
-import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime.ts';
-import { registerSessionRoutes } from '../../../src/control/api/routes/session.ts';
-import { registerSourceRoutes } from '../../../src/control/api/routes/sources.ts';
-import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self.ts';
+import { registerDerivedKeyRoutes } from '../../../src/control/api/routes/derived-keys-api.ts';
+import { registerEnrollmentPolicyRoutes } from '../../../src/control/api/routes/enrollment-policies-api.ts';
+import { registerEnrollmentRoutes } from '../../../src/control/api/routes/enrollments-api.ts';
+import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
+import { registerSessionRoutes } from '../../../src/control/api/routes/session-api.ts';
+import { registerSourceRoutes } from '../../../src/control/api/routes/sources-api.ts';
+import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
 
 export function registerOtherRoutes(app: ControlApp): void {
   registerSessionRoutes(app, absent());

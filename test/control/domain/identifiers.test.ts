@@ -1,12 +1,12 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { REFUSALS, Refusal, type RefusalCode } from '../../../src/control/domain/refusal.ts';
 import {
   ID_PREFIXES,
   type IdentifiedKind,
   newId,
   newPolicyReference,
-} from '../../../src/control/domain/identifiers.ts';
-import { REFUSALS, Refusal, type RefusalCode } from '../../../src/control/domain/refusal.ts';
+} from '../../../src/control/domain/resource-identifiers.ts';
 
 const KINDS = Object.keys(ID_PREFIXES) as IdentifiedKind[];
 const MAX_MS = 2 ** 48 - 1;

@@ -11,16 +11,16 @@ import {
   type PolicyFacts,
   policyRefusal,
   submissionRefusal,
-} from '../../../src/control/domain/enrollment.ts';
+} from '../../../src/control/domain/enrollment-states.ts';
 import { type Machine, move } from '../../../src/control/domain/machine.ts';
 import { REFUSALS } from '../../../src/control/domain/refusal.ts';
-import { PROFILE_MACHINE, TARGET_MACHINE } from '../../../src/control/domain/runtime.ts';
+import { PROFILE_MACHINE, TARGET_MACHINE } from '../../../src/control/domain/runtime-states.ts';
 import {
   type ActivationFacts,
   activationRefusal,
   holdsSlot,
   SOURCE_MACHINE,
-} from '../../../src/control/domain/source.ts';
+} from '../../../src/control/domain/source-states.ts';
 
 /** One `from event to` a line; all other transitions are rejected. */
 const TABLES: readonly {

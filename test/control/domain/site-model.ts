@@ -12,7 +12,7 @@ import {
   type PolicyEvent,
   type PolicyState,
   submissionRefusal,
-} from '../../../src/control/domain/enrollment.ts';
+} from '../../../src/control/domain/enrollment-states.ts';
 import { move } from '../../../src/control/domain/machine.ts';
 import {
   activationRefusal,
@@ -20,7 +20,7 @@ import {
   SOURCE_MACHINE,
   type SourceEvent,
   type SourceState,
-} from '../../../src/control/domain/source.ts';
+} from '../../../src/control/domain/source-states.ts';
 
 export interface Revision {
   readonly source: number;

@@ -17,7 +17,7 @@ import type {
   EnrollmentPolicyView,
 } from '../../../src/api-contract/enrollment-policies-contract.ts';
 import type { SourceCreation, SourceRevisionView } from '../../../src/api-contract/sources-contract.ts';
-import { newId } from '../../../src/control/domain/identifiers.ts';
+import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import {
   createEnrollmentPlane,
   type EnrollmentPlane,

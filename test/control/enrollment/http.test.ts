@@ -4,7 +4,7 @@ import { ControlClient } from '../../../src/client/enroll/control-client.ts';
 import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { SecretText } from '../../../src/client/enroll/secret-text.ts';
-import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane.ts';
+import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane-api.ts';
 import {
   createEnrollmentPlane,
   type EnrollmentPlane,

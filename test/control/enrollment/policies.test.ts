@@ -9,7 +9,7 @@ import {
   KEY_FILE,
   quoteForShell,
   TOKEN_FILE,
-} from '../../../src/control/enrollment/enroll-command.ts';
+} from '../../../src/control/enrollment/enroll-command-line.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import {
   BY,

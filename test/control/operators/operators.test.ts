@@ -1,7 +1,7 @@
 /** Tests the owners of credentials with a real database. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { newId } from '../../../src/control/domain/identifiers.ts';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { INSTALLATION, type Role, type Scope } from '../../../src/control/domain/roles.ts';
 import { pruneOperatorRecords, startOperatorJobs } from '../../../src/control/operators/operator-jobs.ts';
 import {

@@ -2,9 +2,9 @@
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createControlApp } from '../../../src/control/api/app.ts';
-import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self.ts';
-import { newId } from '../../../src/control/domain/identifiers.ts';
+import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { Publisher } from '../../../src/control/publishing/publisher.ts';
 import { newToken, tokenHash } from '../../../src/control/secrets/bearer-token.ts';

@@ -1,6 +1,6 @@
 /** Tests periodic freshness statements, and the retention of published documents. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { FreshnessIssuer, intervalMs } from '../../../src/control/publishing/freshness.ts';
+import { FreshnessIssuer, intervalMs } from '../../../src/control/publishing/freshness-renewal.ts';
 import { pruneDocuments } from '../../../src/control/publishing/publisher.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';

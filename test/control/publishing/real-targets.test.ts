@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import type { SigningPurpose } from '../../../src/control/publishing/signing-keys.ts';
+import type { SigningPurpose } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';

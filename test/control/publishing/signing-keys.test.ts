@@ -1,6 +1,6 @@
 /** Tests the signing keys of a site: sealed, one for each purpose, and two signers while one retires. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { DEFAULT_RETIRING_MS, SiteSigningKeys } from '../../../src/control/publishing/signing-keys.ts';
+import { DEFAULT_RETIRING_MS, SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { ControlWorld, SITE } from './publishing-fixture.ts';
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Refusal } from '../../../src/control/domain/refusal.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
-import { derivedKeyContent, readSitePolicy } from '../../../src/control/publishing/site-content.ts';
+import { derivedKeyContent, readSitePolicy } from '../../../src/control/publishing/stored-site-content.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, ORIGIN, SITE, TRUST_DOMAIN } from './publishing-fixture.ts';
 

@@ -1,5 +1,5 @@
 /** Makes rows as services would write them; a test sets only the members it needs. */
-import { newId } from '../../../src/control/domain/identifiers.ts';
+import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import type { AuditEntry, ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';

@@ -7,7 +7,7 @@ import {
   type AdminOptions,
   openAdminListener,
   type ReadinessCheck,
-} from '../../../src/enforcement/admin/server.ts';
+} from '../../../src/enforcement/admin/admin-server.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 
 const opened: AdminListener[] = [];

@@ -5,7 +5,10 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type ExtAuthzServer, openExtAuthzServer } from '../../../src/enforcement/ext-authz-grpc/server.ts';
+import {
+  type ExtAuthzServer,
+  openExtAuthzServer,
+} from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import {
   type CheckClient,

@@ -4,12 +4,12 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings
 import { connect as connectSocket, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import {
   type ExtAuthzServer,
   type ExtAuthzServerOptions,
   openExtAuthzServer,
-} from '../../../src/enforcement/ext-authz-grpc/server.ts';
+} from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
+import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import type { DecisionTracer } from '../../../src/telemetry/decision-trace.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';

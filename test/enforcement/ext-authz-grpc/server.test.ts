@@ -11,7 +11,7 @@ import {
   type ExtAuthzServerOptions,
   ListenError,
   openExtAuthzServer,
-} from '../../../src/enforcement/ext-authz-grpc/server.ts';
+} from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
 import {

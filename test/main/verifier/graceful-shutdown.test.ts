@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { constants, type PerformanceEntry, PerformanceObserver, performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { openAdminListener } from '../../../src/enforcement/admin/server.ts';
+import { openAdminListener } from '../../../src/enforcement/admin/admin-server.ts';
 import {
   type ProcessRole,
   runVerifier,

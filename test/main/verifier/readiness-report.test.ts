@@ -1,6 +1,6 @@
 /** Tests the verifier's log lines about readiness: one for each change. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import type { ReadinessCheck } from '../../../src/enforcement/admin/server.ts';
+import type { ReadinessCheck } from '../../../src/enforcement/admin/admin-server.ts';
 import { reportReadiness } from '../../../src/main/verifier/readiness-report.ts';
 import { createLogger } from '../../../src/telemetry/logger.ts';
 

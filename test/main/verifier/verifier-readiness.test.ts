@@ -1,6 +1,6 @@
 /** Compares `/readyz` with the decision steps: its report of bundle freshness matches the decisions on requests. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import type { ReadinessCheck } from '../../../src/enforcement/admin/server.ts';
+import type { ReadinessCheck } from '../../../src/enforcement/admin/admin-server.ts';
 import { type ReadinessInputs, verifierReadiness } from '../../../src/main/verifier/verifier-readiness.ts';
 import { readingOf } from '../../../src/verifier/assembly/open-verifier.ts';
 import { checkFreshness } from '../../../src/verifier/decision/steps/freshness.ts';

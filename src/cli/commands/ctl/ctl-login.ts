@@ -1,6 +1,6 @@
 /** `proofgate ctl login`: signs in with the browser and stores the session for the other commands. */
 import type { ControlUrl } from '../../../client/enroll/control-url.ts';
-import type { SignedIn } from '../../../client/operator/sign-in.ts';
+import type { SignedIn } from '../../../client/operator/operator-sign-in.ts';
 import { oneLine } from '../../../program/errors.ts';
 import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
 import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
@@ -60,7 +60,7 @@ async function beginSession(
   stop: AbortSignal,
   { env, output }: CliContext,
 ): Promise<string> {
-  const { signIn } = await import('../../../client/operator/sign-in.ts');
+  const { signIn } = await import('../../../client/operator/operator-sign-in.ts');
   const { openBrowser } = await import('../../ctl/open-browser.ts');
   return withConnection(values, { url, token: undefined }, (api) =>
     signIn({
@@ -86,7 +86,7 @@ async function keepSession(
   connection: { readonly url: ControlUrl; readonly token: string },
   path: string,
 ): Promise<SignedIn> {
-  const { readSignedIn, signOut } = await import('../../../client/operator/sign-in.ts');
+  const { readSignedIn, signOut } = await import('../../../client/operator/operator-sign-in.ts');
   return withConnection(values, connection, async (api) => {
     try {
       const signedIn = await readSignedIn(api);
@@ -125,7 +125,7 @@ export const ctlLogoutCommand = command({
   settings: CONTROL_SETTINGS,
   examples: ['proofgate ctl logout --control-url https://control.example'],
   async run({ settings }, context) {
-    const { signOut } = await import('../../../client/operator/sign-in.ts');
+    const { signOut } = await import('../../../client/operator/operator-sign-in.ts');
     const url = await readControlUrl(settings);
     const path = sessionPath(settings, url, context.env);
     const token = await requireSession(path, url);

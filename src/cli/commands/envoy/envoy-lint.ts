@@ -55,7 +55,7 @@ async function reportOn(
   allowedRules: readonly string[],
 ): Promise<LintReport> {
   const { isRule, lintGateway } = await import('../../../gateway-lint/lint.ts');
-  const { UnreadableText } = await import('../../../gateway-lint/source.ts');
+  const { UnreadableText } = await import('../../../gateway-lint/source-file.ts');
   const unknown = allowedRules.find((rule) => !isRule(rule));
   if (unknown !== undefined)
     throw usageError('lint_rule_unknown', `--allow ${unknown}: there is no such rule`);

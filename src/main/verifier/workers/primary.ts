@@ -8,7 +8,7 @@ import {
   type AdminListener,
   openAdminListener,
   type ReadinessCheck,
-} from '../../../enforcement/admin/server.ts';
+} from '../../../enforcement/admin/admin-server.ts';
 import { removeStaleSocket } from '../../../enforcement/ext-authz-grpc/listener.ts';
 import { usageError } from '../../../program/errors.ts';
 import type { CliContext } from '../../../program/output.ts';

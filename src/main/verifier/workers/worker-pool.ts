@@ -4,7 +4,7 @@
  */
 import cluster, { type Worker } from 'node:cluster';
 import type { Writable } from 'node:stream';
-import type { ReadinessCheck } from '../../../enforcement/admin/server.ts';
+import type { ReadinessCheck } from '../../../enforcement/admin/admin-server.ts';
 import { CliError } from '../../../program/errors.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import { type ProcessState, relayLines } from './merged-reports.ts';

@@ -1,5 +1,5 @@
 /** Runs a worker: a verifier without what the primary does for all workers, and its end of the channel to the primary. */
-import type { AdminListener, AdminOptions } from '../../../enforcement/admin/server.ts';
+import type { AdminListener, AdminOptions } from '../../../enforcement/admin/admin-server.ts';
 import { type CliError, EXIT_CODES, toCliError } from '../../../program/errors.ts';
 import type { CliContext } from '../../../program/output.ts';
 import { leaveSignalsToParent, stopped } from '../../../program/stop-signal.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { newId } from '../../../../src/control/domain/identifiers.ts';
+import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
 import { VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
 import { NOW_MS } from '../databases.ts';
 import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow, targetRow, VERSIONED } from '../rows.ts';

@@ -1,5 +1,5 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { KeyState } from '../../domain/enrollment.ts';
+import type { KeyState } from '../../domain/enrollment-states.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';

@@ -12,7 +12,7 @@ import { mayDo, type Permission, type Place } from '../domain/roles.ts';
 import type { Distribution } from '../publishing/distribution.ts';
 import type { Operators, Principal } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
-import type { FailedSignIns, RequestLimits } from './limits.ts';
+import type { FailedSignIns, RequestLimits } from './rate-limits.ts';
 
 /**
  * Finds the place of the request's resource; undefined when the resource does not exist. Runs after the request was

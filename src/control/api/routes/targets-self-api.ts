@@ -9,7 +9,7 @@ import {
   type PollAnswer,
 } from '../../../bundle/format/distribution-contract.ts';
 import type { Distribution } from '../../publishing/distribution.ts';
-import { targetIdOf } from '../access.ts';
+import { targetIdOf } from '../api-access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';
 
 /** The operations of Distribution that targets call. */

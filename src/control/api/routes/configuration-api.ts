@@ -11,17 +11,17 @@ import { RouteSources, Routes } from '../../configuration/routes.ts';
 import { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import { type CreateSiteKeys, Sites } from '../../configuration/sites.ts';
 import { Targets } from '../../configuration/targets.ts';
-import type { SiteSigningKeys } from '../../publishing/signing-keys.ts';
+import type { SiteSigningKeys } from '../../publishing/bundle-signing-keys.ts';
 import type { ControlApp } from '../app.ts';
-import { registerAuditEventRoutes } from './audit-events.ts';
-import { registerBrokerRoutes } from './brokers.ts';
-import { registerClientRoutes, registerGrantRoutes } from './clients.ts';
-import { registerEnvironmentRoutes, registerFleetRoutes } from './environments.ts';
-import { registerAccessTokenRoutes, registerRoleGrantRoutes } from './operators.ts';
-import { registerRouteRoutes, registerRouteSourcesRoutes } from './routes.ts';
-import { registerSigningKeyRoutes } from './signing-keys.ts';
-import { registerSiteRoutes } from './sites.ts';
-import { registerTargetRoutes } from './targets.ts';
+import { registerAuditEventRoutes } from './audit-events-api.ts';
+import { registerBrokerRoutes } from './brokers-api.ts';
+import { registerClientRoutes, registerGrantRoutes } from './clients-api.ts';
+import { registerEnvironmentRoutes, registerFleetRoutes } from './environments-api.ts';
+import { registerAccessTokenRoutes, registerRoleGrantRoutes } from './operators-api.ts';
+import { registerRouteRoutes, registerRouteSourcesRoutes } from './routes-api.ts';
+import { registerSigningKeyRoutes } from './signing-keys-api.ts';
+import { registerSiteRoutes } from './sites-api.ts';
+import { registerTargetRoutes } from './targets-api.ts';
 
 export interface ConfigurationRoutesDeps extends ConfigurationDeps {
   readonly createSiteKeys: CreateSiteKeys;

@@ -17,7 +17,7 @@ import type { AccessTokens } from '../../configuration/access-tokens.ts';
 import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
 import { Refusal } from '../../domain/refusal.ts';
 import type { Scope } from '../../domain/roles.ts';
-import { type PlaceOf, principalOf } from '../access.ts';
+import { type PlaceOf, principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { pathText } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';

@@ -8,9 +8,9 @@ import {
   POLICY_PATH,
 } from '../../../api-contract/enrollment-policies-contract.ts';
 import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
-import type { EnrollCommands } from '../../enrollment/enroll-command.ts';
+import type { EnrollCommands } from '../../enrollment/enroll-command-line.ts';
 import type { EnrollmentPolicies } from '../../enrollment/policies.ts';
-import type { PlaceOf } from '../access.ts';
+import type { PlaceOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';

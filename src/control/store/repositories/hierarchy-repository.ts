@@ -1,5 +1,5 @@
 import { type Expression, expressionBuilder, type Insertable, type SqlBool, type Updateable } from 'kysely';
-import { newId } from '../../domain/identifiers.ts';
+import { newId } from '../../domain/resource-identifiers.ts';
 import type { Place, Reach } from '../../domain/roles.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';

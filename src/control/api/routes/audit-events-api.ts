@@ -5,7 +5,7 @@ import { AUDIT_EVENT, AUDIT_FILTER } from '../../../api-contract/operators-contr
 import { auditEventView } from '../../configuration/audit-events.ts';
 import { reachOf } from '../../domain/roles.ts';
 import type { ControlStore } from '../../store/port.ts';
-import { principalOf } from '../access.ts';
+import { principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
 

@@ -21,7 +21,7 @@ import type { ControlStore } from '../../store/port.ts';
 import type { ControlApp } from '../app.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
 import { siteInPath } from '../places.ts';
-import { derivedKeyInPath } from './derived-keys.ts';
+import { derivedKeyInPath } from './derived-keys-api.ts';
 
 const tags = ['Runtime'];
 

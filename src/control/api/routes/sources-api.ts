@@ -13,7 +13,7 @@ import {
 } from '../../../api-contract/sources-contract.ts';
 import type { RevisionName } from '../../sources/source-changes.ts';
 import type { SourceService } from '../../sources/source-service.ts';
-import type { PlaceOf } from '../access.ts';
+import type { PlaceOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';

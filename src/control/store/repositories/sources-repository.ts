@@ -1,5 +1,5 @@
 import type { Insertable } from 'kysely';
-import { MAX_KEY_SET_LEAD_MS, type SourceState } from '../../domain/source.ts';
+import { MAX_KEY_SET_LEAD_MS, type SourceState } from '../../domain/source-states.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';

@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { SiteSigningKeys } from './signing-keys.ts';
-import { allRows, routeContent } from './site-content.ts';
+import type { SiteSigningKeys } from './bundle-signing-keys.ts';
 import { writeStatement } from './statement.ts';
+import { allRows, routeContent } from './stored-site-content.ts';
 
 export interface FreshnessOptions {
   readonly store: ControlStore;

@@ -4,7 +4,7 @@
  * Source: specification "Enrollment policy", "Derived key", "Limits"; docs/control.md "Enrollment".
  */
 import type { Machine } from './machine.ts';
-import type { SourceState } from './source.ts';
+import type { SourceState } from './source-states.ts';
 
 export const POLICY_STATES = ['active', 'deactivated', 'deleted'] as const;
 export type PolicyState = (typeof POLICY_STATES)[number];

@@ -12,7 +12,7 @@ import {
 } from '../../../api-contract/derived-keys-contract.ts';
 import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
-import type { PlaceOf } from '../access.ts';
+import type { PlaceOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';

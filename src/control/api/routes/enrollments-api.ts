@@ -17,7 +17,7 @@ import {
 import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
 import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
-import { comesAsWorkload, type PlaceOf } from '../access.ts';
+import { comesAsWorkload, type PlaceOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';

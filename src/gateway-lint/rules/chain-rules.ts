@@ -11,11 +11,11 @@ import {
   reachableChains,
 } from '../chains.ts';
 import { policyFiltersBehindCheck, unknownOrders } from '../envoy-gateway-filters.ts';
+import { isThere, mayBeOn, where } from '../filter-settings.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
 import { isAskedAlways } from '../istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
 import { BYTE_ROUTES, specsOf } from '../resources.ts';
-import { isThere, mayBeOn, where } from '../settings.ts';
 import type { View } from '../view.ts';
 
 /** Filters that leave method, target, headers and body of what they forward as they are. */

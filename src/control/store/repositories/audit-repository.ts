@@ -1,8 +1,8 @@
-import { newId } from '../../domain/identifiers.ts';
+import { newId } from '../../domain/resource-identifiers.ts';
 import type { Reach } from '../../domain/roles.ts';
 import type { AuditEntry } from '../audit-entry.ts';
 import type { Database } from '../database.ts';
-import { eventWithin } from './hierarchy.ts';
+import { eventWithin } from './hierarchy-repository.ts';
 import { PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 export interface AuditFilter {

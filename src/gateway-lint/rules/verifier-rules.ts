@@ -1,9 +1,9 @@
 /** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
 import { isLocalAddress, isLoopback } from '../exposure.ts';
+import { grpcServices, isThere, where } from '../filter-settings.ts';
 import type { Rule } from '../gateway.ts';
 import { plainDestinations, unverifiedDestinations } from '../istio-destinations.ts';
 import { specsOf } from '../resources.ts';
-import { grpcServices, isThere, where } from '../settings.ts';
 import { plainBackends, unverifiedBackends } from '../verifier-backends.ts';
 import { clusterNames, isVerified, remoteClusters, tlsContexts } from '../verifier-clusters.ts';
 import { everyMapping, type View } from '../view.ts';

@@ -23,7 +23,7 @@ import type { SignIns } from '../../operators/sign-in.ts';
 import { tokenKind } from '../../secrets/bearer-token.ts';
 import type { Principal } from '../../services.ts';
 import type { ControlStore } from '../../store/port.ts';
-import { assertSameOrigin, principalOf } from '../access.ts';
+import { assertSameOrigin, principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { installation } from '../places.ts';
 import { answerError } from '../problems.ts';

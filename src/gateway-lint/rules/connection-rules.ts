@@ -1,10 +1,10 @@
 /** What the HTTP connection manager makes of a request before the check: path, headers, scheme, the caller's address. */
 import { allChains } from '../chains.ts';
 import { clientPolicies } from '../envoy-gateway-policies.ts';
+import { isOn, isSingleHosts, isThere, mayBeOn, unless, where } from '../filter-settings.ts';
 import type { Gateway, Rule } from '../gateway.ts';
 import { refusesUpgrades } from '../rbac.ts';
 import { specsOf } from '../resources.ts';
-import { isOn, isSingleHosts, isThere, mayBeOn, unless, where } from '../settings.ts';
 import { everyMapping, type View } from '../view.ts';
 
 /** Istio's setting for paths, where there is one. */

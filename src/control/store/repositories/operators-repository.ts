@@ -2,7 +2,7 @@ import type { Insertable } from 'kysely';
 import type { Reach, Scope } from '../../domain/roles.ts';
 import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import { scopeWithin } from './hierarchy.ts';
+import { scopeWithin } from './hierarchy-repository.ts';
 import type { Page, RowOf } from './records.ts';
 
 /** Role grants, tokens, sessions, sign-ins and idempotent responses. */

@@ -8,11 +8,11 @@ import {
   overridesOf,
   runsAlways,
 } from '../chains.ts';
+import { isThere, mayBeOn, where } from '../filter-settings.ts';
 import type { Chain, Gateway, Override, Rule } from '../gateway.ts';
 import { requiresDecision } from '../rbac.ts';
 import { mayBe, typed } from '../read-filters.ts';
 import { externalAuths, routeRules, specsOf } from '../resources.ts';
-import { isThere, mayBeOn, where } from '../settings.ts';
 import type { View } from '../view.ts';
 
 /** Entries for ext_authz: by type, or for `FilterConfig` alone by the filter's name. */
