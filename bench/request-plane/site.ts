@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { completeDraft, freshen, signContent } from '../../src/bundle/authoring/authoring.ts';
-import { formatTime } from '../../src/bundle/format/times.ts';
+import { formatTime } from '../../src/protocol/rfc3339.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 
 export const AUTH_SITE = 'bench';

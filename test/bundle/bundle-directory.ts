@@ -7,7 +7,7 @@ import { afterEach } from '@jest/globals';
 import { DOCUMENT_TYPES, signDocument } from '../../src/bundle/format/documents.ts';
 import { positionOf } from '../../src/bundle/format/open-bundle.ts';
 import type { BundleContent } from '../../src/bundle/format/schema.ts';
-import { formatTime } from '../../src/bundle/format/times.ts';
+import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 
 const made: string[] = [];

@@ -1,7 +1,7 @@
 /** A small bundle with everything that most tests need, and ways to change one thing of it. */
 import { BUNDLE_FORMAT } from '../../src/bundle/format/bundle-limits.ts';
 import type { BundleContent } from '../../src/bundle/format/schema.ts';
-import { formatTime } from '../../src/bundle/format/times.ts';
+import { formatTime } from '../../src/protocol/rfc3339.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 
 /** 2026-11-21T04:00:00Z */

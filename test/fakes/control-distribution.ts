@@ -29,7 +29,7 @@ import {
   type PollQuery,
 } from '../../src/bundle/format/distribution-contract.ts';
 import type { BundleContent, DeltaContent } from '../../src/bundle/format/schema.ts';
-import { formatTime } from '../../src/bundle/format/times.ts';
+import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 
 export interface FakeControlOptions {

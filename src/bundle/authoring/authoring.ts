@@ -4,6 +4,7 @@
  */
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { AcceptedKeys } from '../compile/accepted-keys.ts';
@@ -19,7 +20,6 @@ import { LocalDirectory } from '../format/local-directory.ts';
 import { type OpenedBundle, openBundle, positionOf } from '../format/open-bundle.ts';
 import type { BundleContent, DerivedKeyContent } from '../format/schema.ts';
 import { asBundleContent, asDerivedKey } from '../format/shape.ts';
-import { formatTime } from '../format/times.ts';
 import { readWholeChain } from './read-chain.ts';
 import { readBundleYaml } from './yaml-source.ts';
 

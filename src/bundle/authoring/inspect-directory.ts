@@ -4,6 +4,7 @@
  */
 
 import type { SignatureAlgorithm } from '../../protocol/public-key.ts';
+import { parseTime } from '../../protocol/rfc3339.ts';
 import { asBundleError, type BundleError, bundleError } from '../format/bundle-error.ts';
 import type { ChainPosition } from '../format/chain.ts';
 import {
@@ -19,7 +20,6 @@ import {
 } from '../format/documents.ts';
 import { FRESHNESS_FILE, type StepKind } from '../format/file-names.ts';
 import { asFreshnessContent } from '../format/shape.ts';
-import { parseTime } from '../format/times.ts';
 import { type ChainOnDisk, withChain } from './read-chain.ts';
 import { contentOfChain, type SiteContent } from './site-content.ts';
 

@@ -4,6 +4,7 @@
  */
 
 import { parsePathTemplate, type TemplateSegment } from '../../protocol/path-template.ts';
+import { parseTime } from '../../protocol/rfc3339.ts';
 import { compileBundle } from '../compile/compile.ts';
 import { compileClient, compileIssuers } from '../compile/compile-identities.ts';
 import { compileRoutes } from '../compile/compile-routes.ts';
@@ -12,7 +13,6 @@ import { Faults, pointer, showValue } from '../format/bundle-error.ts';
 import { headOf } from '../format/chain.ts';
 import type { BundleContent, RouteContent } from '../format/schema.ts';
 import { asBundleContent } from '../format/shape.ts';
-import { parseTime } from '../format/times.ts';
 import { completeDraft } from './authoring.ts';
 import { type Finding, notice, warning } from './findings.ts';
 import { lintReachability } from './lint-reachability.ts';

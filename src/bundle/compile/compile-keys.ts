@@ -9,9 +9,9 @@ import {
   parsePublicJwk,
   sameJwk,
 } from '../../protocol/public-key.ts';
+import { parseTime } from '../../protocol/rfc3339.ts';
 import { type Faults, pointer, showValue } from '../format/bundle-error.ts';
 import type { DerivedKeyContent, IssuerContent, IssuerKeyContent } from '../format/schema.ts';
-import { parseTime } from '../format/times.ts';
 import { attributesOf } from './compile-identities.ts';
 import type { LiveKeyTable, NewDerivedKey } from './key-table.ts';
 import type { IssuerEntry, KeyTable } from './snapshot.ts';

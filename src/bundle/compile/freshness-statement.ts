@@ -3,6 +3,8 @@
  * fresher and changes nothing else.
  * Source: docs/bundle.md "Freshness".
  */
+
+import { parseTime } from '../../protocol/rfc3339.ts';
 import { hasStarted } from '../../protocol/validity.ts';
 import { bundleError, showValue } from '../format/bundle-error.ts';
 import {
@@ -14,7 +16,6 @@ import {
 } from '../format/documents.ts';
 import { checkAuthSite } from '../format/open-bundle.ts';
 import { asFreshnessContent } from '../format/shape.ts';
-import { parseTime } from '../format/times.ts';
 import type { Snapshot } from './snapshot.ts';
 
 export interface FreshnessStatement {

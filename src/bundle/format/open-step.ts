@@ -4,6 +4,7 @@
  * Source: docs/bundle.md "Signed documents" and "Revision and head".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
+import { parseTime } from '../../protocol/rfc3339.ts';
 import { bundleError, showValue } from './bundle-error.ts';
 import { type ChainLink, type ChainPosition, HEAD_BYTES, headOf, headOfHash } from './chain.ts';
 import {
@@ -19,7 +20,6 @@ import type { StepKind } from './file-names.ts';
 import { checkAuthSite } from './open-bundle.ts';
 import type { DeltaContent, LinkContent } from './schema.ts';
 import { asDeltaContent, asLinkContent } from './shape.ts';
-import { parseTime } from './times.ts';
 
 /** A delta or link as found. */
 export interface StepDocument {

@@ -1,5 +1,5 @@
 /** JSON Schema patterns for strings in a bundle, with a description of each. Source: docs/bundle.md "Content". */
-import { TIME_PATTERN } from './times.ts';
+import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
 
 export const IDENTIFIER_PATTERN = '^[!-~]{1,512}$';
 export const KEY_ID_PATTERN = '^[!-~]{1,128}$';

@@ -6,6 +6,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
+import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
 import {
   DEFAULT_PASSPORT_TTL_SECONDS,
   MAX_INLINE_DERIVED_KEYS,
@@ -22,7 +23,6 @@ import {
   SHARD_FILE_PATTERN,
   SUBJECT_PREFIX_PATTERN,
 } from './patterns.ts';
-import { TIME_PATTERN } from './times.ts';
 
 const MAX_KEYS_PER_ISSUER = 64;
 const MAX_SOURCES_PER_ROUTE = 1000;

@@ -1,8 +1,8 @@
 /** `proofgate enroll`: enrolls a workload's key, so that it becomes a derived key. */
 import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../client/enroll/enrollment-state.ts';
-import { formatMoment } from '../../client/enroll/moments.ts';
 import type { Output } from '../../program/output.ts';
 import { formatDurationMs } from '../../program/settings.ts';
+import { formatMoment } from '../../protocol/rfc3339.ts';
 import {
   DEFAULT_REFRESH_SKEW_MS,
   ENROLL_SETTINGS,

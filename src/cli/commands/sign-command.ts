@@ -1,8 +1,10 @@
 /** `proofgate sign`: prints the headers of one signed request, for another program to send. */
+
 import type { CredentialHeaders } from '../../client/credential-headers.ts';
 import type { SignedRequest } from '../../client/sign-request.ts';
 import { usageError } from '../../program/errors.ts';
 import { choice, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import { type CliContext, command } from '../define-command.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
 
@@ -51,7 +53,7 @@ async function deliver(settings: Values, signed: SignedRequest, { output }: CliC
   }
   const { replaceFile } = await import('../../program/output-files.ts');
   await replaceFile({ path: settings.out, content, mode: 0o600 });
-  const expiresAt = new Date(signed.expiresAtSeconds * 1000).toISOString().replace('.000Z', 'Z');
+  const expiresAt = formatTime(signed.expiresAtSeconds);
   output.result([`signed for route ${signed.routeId}, good until ${expiresAt}: ${settings.out}`], {
     out: settings.out,
     route_id: signed.routeId,

@@ -6,10 +6,10 @@ import {
   type EnrollmentState,
   refreshFromMs,
 } from '../../client/enroll/enrollment-state.ts';
-import { formatMoment } from '../../client/enroll/moments.ts';
 import { oneLine } from '../../program/errors.ts';
 import type { JsonMembers } from '../../program/output.ts';
 import { formatDurationMs } from '../../program/settings.ts';
+import { formatMoment } from '../../protocol/rfc3339.ts';
 
 export interface StatusCircumstances {
   readonly keyFile: string;

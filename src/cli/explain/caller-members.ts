@@ -1,7 +1,7 @@
 /** JSON members that describe the caller and the credentials of a request. Source: docs/explain.md "As JSON". */
 import { hash } from 'node:crypto';
-import { formatTime } from '../../bundle/format/times.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 import type { Redaction } from './printed-values.ts';
 

@@ -6,11 +6,11 @@
 import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc/messages.ts';
 import { usageError } from '../../program/errors.ts';
 import { isBodyBearing } from '../../protocol/body-binding.ts';
+import { parseMoment } from '../../protocol/rfc3339.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { DECISION_EVENT_NAME } from '../../telemetry/decision-event.ts';
 import { readCheckRequest } from './check-request-json.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
-import { parseMoment } from './moments.ts';
 import { isWellKnownMember } from './well-known-names.ts';
 
 export interface CapturedRequest {

@@ -1,5 +1,5 @@
 /** Compares the validity periods of passport and proof with the explained moment. */
-import { formatTime } from '../../bundle/format/times.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 
 /** Seconds. `ahead`: from the moment to a later start; `late`: from an earlier end to the moment. Both 0 while valid. */

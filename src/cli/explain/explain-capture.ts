@@ -4,6 +4,7 @@ import type { CheckRequest } from '../../enforcement/ext-authz-grpc/messages.ts'
 import { usageError } from '../../program/errors.ts';
 import { readInputText, readStandardInput } from '../../program/input-files.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
+import { parseMoment } from '../../protocol/rfc3339.ts';
 import {
   AUTHORIZATION_HEADER,
   PASSPORT_SCHEME,
@@ -16,7 +17,6 @@ import { type CapturedRequest, parseCapturedRequest } from './captured-request.t
 import type { ExplainSettings } from './explain-settings.ts';
 import { knownTextsOf } from './known-texts.ts';
 import { loadBundle } from './load-bundle.ts';
-import { parseMoment } from './moments.ts';
 import { Redaction } from './printed-values.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
 

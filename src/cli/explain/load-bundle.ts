@@ -16,8 +16,8 @@ import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/f
 import { LocalDirectory, type ResolvedDirectory } from '../../bundle/format/local-directory.ts';
 import { positionOf } from '../../bundle/format/open-bundle.ts';
 import { asBundleContent, asFreshnessContent } from '../../bundle/format/shape.ts';
-import { parseTime } from '../../bundle/format/times.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
+import { parseTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
 import { FileMark, MARK_FILE, MemoryMark } from '../../verifier/loading/high-water-mark.ts';

@@ -5,9 +5,9 @@
  */
 
 import { hash } from 'node:crypto';
-import { formatTime } from '../../bundle/format/times.ts';
 import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
 import { type Denial, isDenial, isKnownDetail, REASONS } from '../../protocol/reasons.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import type { Verified } from '../../verifier/decision/decide.ts';
 import type { Explanation, StepNumber } from '../../verifier/decision/explain/explain.ts';
 import { type ComparedLine, HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';

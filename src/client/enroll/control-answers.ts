@@ -6,10 +6,10 @@
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { READINESS_CONDITIONS, type ReadinessConditionName } from '../../protocol/readiness-conditions.ts';
+import { isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader } from '../object-reader.ts';
 import { type IssuedKey, readIssuedKey } from './enrollment-state.ts';
-import { isMoment } from './moments.ts';
 import { SecretText } from './secret-text.ts';
 
 export interface Challenge {

@@ -1,9 +1,10 @@
 /** Reads an enrolled key's signing profiles from its enrollment state. */
+
+import { formatMoment } from '../../protocol/rfc3339.ts';
 import type { SigningProfiles } from '../signing-profile.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { EnrollmentState } from './enrollment-state.ts';
 import { refusal } from './explanations.ts';
-import { formatMoment } from './moments.ts';
 
 export interface EnrolledSigner {
   /** RFC 7638 thumbprint of the key at hand. */

@@ -5,6 +5,7 @@
 import type { EnrolledKey, EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
+import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
 import type { ObjectReader } from '../object-reader.ts';
 import {
   type RouteProfile,
@@ -12,7 +13,6 @@ import {
   refuseDuplicates,
   type SigningCoordinates,
 } from '../signing-profile.ts';
-import { formatMoment, isMoment } from './moments.ts';
 
 /** The Control and the policy of an enrollment. */
 export interface EnrollmentTarget {

@@ -1,13 +1,13 @@
 /** Parses and formats the state file, which is JSON. Source: docs/cli.md "The state file". */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
+import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader } from '../object-reader.ts';
 import { isChallengeId, isEnrollmentId } from './control-answers.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { Attempt, EnrolledKeyRecord, EnrollmentState, EnrollmentTarget } from './enrollment-state.ts';
 import { formatIssuedKey, readIssuedKey } from './enrollment-state.ts';
-import { formatMoment, isMoment } from './moments.ts';
 
 export const STATE_FORMAT = 'proofgate.enrollment-state/v1';
 

@@ -12,7 +12,7 @@ import { compileRoutes } from '../../bundle/compile/compile-routes.ts';
 import { Faults } from '../../bundle/format/bundle-error.ts';
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
-import { formatTime } from '../../bundle/format/times.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';

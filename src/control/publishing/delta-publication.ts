@@ -4,7 +4,7 @@
  */
 import { signDelta } from '../../bundle/authoring/publishing-documents.ts';
 import type { ClientContent, DerivedKeyContent } from '../../bundle/format/schema.ts';
-import { formatTime } from '../../bundle/format/times.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

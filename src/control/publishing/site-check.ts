@@ -10,8 +10,8 @@ import { BundleError, type BundleFault } from '../../bundle/format/bundle-error.
 import { headOf } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import { asBundleContent } from '../../bundle/format/shape.ts';
-import { formatTime } from '../../bundle/format/times.ts';
 import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { SiteCheck } from '../services.ts';

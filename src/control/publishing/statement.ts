@@ -4,7 +4,7 @@
  * Source: docs/bundle.md "Freshness".
  */
 import { signFreshness } from '../../bundle/authoring/publishing-documents.ts';
-import { formatTime } from '../../bundle/format/times.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

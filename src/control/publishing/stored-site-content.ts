@@ -5,10 +5,10 @@
  */
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
 import type { BundleContent, ClientContent, DerivedKeyContent } from '../../bundle/format/schema.ts';
-import { formatTime } from '../../bundle/format/times.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { parsePublicJwk } from '../../protocol/public-key.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

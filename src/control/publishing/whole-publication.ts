@@ -16,7 +16,7 @@ import { MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
 import { asBundleContent } from '../../bundle/format/shape.ts';
-import { formatTime } from '../../bundle/format/times.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

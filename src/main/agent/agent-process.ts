@@ -3,7 +3,6 @@ import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
 import type { EnrolledKeyRecord, EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
-import { formatMoment } from '../../client/enroll/moments.ts';
 import { isUsable } from '../../client/enroll/renewal.ts';
 import {
   type AdminListener,
@@ -14,6 +13,7 @@ import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { readCaFile } from '../../program/input-files.ts';
 import type { CliContext } from '../../program/output.ts';
 import { untilStopped } from '../../program/stop-signal.ts';
+import { formatMoment } from '../../protocol/rfc3339.ts';
 import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/directory-lock.ts';

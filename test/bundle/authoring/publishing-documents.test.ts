@@ -11,7 +11,7 @@ import { headOf } from '../../../src/bundle/format/chain.ts';
 import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
 import { openStep } from '../../../src/bundle/format/open-step.ts';
 import type { DeltaContent, LinkContent } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {
   AUTH_SITE,
   bundleContent,

@@ -18,7 +18,7 @@ import { readChainOf } from '../../../src/bundle/authoring/read-chain.ts';
 import { contentOfChain } from '../../../src/bundle/authoring/site-content.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent, DeltaContent } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import {

@@ -8,8 +8,8 @@ import type {
   DeltaContent,
   DerivedKeyContent,
 } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
 import type { PublicJwk } from '../../../src/protocol/public-key.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {
   BROKER_ISSUER,
   bundleContent,

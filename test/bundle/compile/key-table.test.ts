@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ExpiryIndex, PartitionedMap } from '../../../src/bundle/compile/key-table.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { bundleContent, NOW_SECONDS, newSigningKey, newTestKeys } from '../../fakes/bundle-content.ts';
 import { applied, compiled, deltaAfter, keyNamed } from '../deltas.ts';
 

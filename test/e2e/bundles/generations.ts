@@ -6,7 +6,7 @@
  * route allows one of two clients, alternately. One key ID maps to one of two keys, alternately; deltas change it too.
  */
 import type { BundleContent, ClientContent, DerivedKeyContent } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
 

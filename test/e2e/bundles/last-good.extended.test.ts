@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import { signFreshness, signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { AUTH_SITE, newSigningKey } from '../../fakes/bundle-content.ts';
 import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';

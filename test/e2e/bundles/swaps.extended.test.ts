@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { signFreshness, signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { AUTH_SITE } from '../../fakes/bundle-content.ts';
 import { waitFor } from '../harness/wait.ts';
 import { type CallerKeys, contentOf, newCallerKeys, nowSeconds, turnOf } from './generations.ts';

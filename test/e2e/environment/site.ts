@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freshen, signBundle } from '../../../src/bundle/authoring/authoring.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import { ORIGINS, ROUTES, type SiteRoute } from './routes.ts';
 import { Secrets } from './secrets.ts';

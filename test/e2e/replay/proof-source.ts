@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {
   generateSigningKey,
   newJti,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { newJti, signPassport, signTranscript } from '../../../src/protocol/signing.ts';
 import { keyNamed } from '../../bundle/deltas.ts';
 import {

@@ -1,7 +1,7 @@
 /** Times and ages at their boundaries: the last second that is good, and the first that is not. */
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import {

@@ -1,5 +1,5 @@
 /** The rows of step 5. */
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
 import { type RequestEdits, withHeader } from '../../fakes/signed-request.ts';
 import { entriesWhere, KEY_ID, MAX_BROKER_PASSPORT_TTL_SECONDS, SKEW_SECONDS } from '../../fakes/snapshot.ts';

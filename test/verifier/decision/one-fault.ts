@@ -2,7 +2,7 @@
  * Every row of the decision table (docs/protocol.md "Decision: first fault wins"), as one fault each, in the table's
  * order. Faults can be put together: each says what it changes, at the place where it is changed.
  */
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { type ReplayOutcome, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
 import {
   FileMark,

@@ -2,7 +2,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
 import { clientNamed, keyNamed } from '../../bundle/deltas.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';

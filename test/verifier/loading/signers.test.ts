@@ -10,7 +10,7 @@ import {
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import { DOCUMENT_TYPES, type Signers, signDocument } from '../../../src/bundle/format/documents.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';

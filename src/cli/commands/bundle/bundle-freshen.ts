@@ -1,6 +1,7 @@
 /** `proofgate bundle freshen`: signs that a directory's bundle is the latest, once or at an interval. */
 
 import { duration, optional, type SettingValues } from '../../../program/settings.ts';
+import { formatTime } from '../../../protocol/rfc3339.ts';
 import {
   readSigningKeys,
   readTrustedSigners,
@@ -55,7 +56,7 @@ interface Statement {
 }
 
 function showStatement({ revision, head, asOfSeconds }: Statement, { output }: CliContext): void {
-  const asOf = new Date(asOfSeconds * 1000).toISOString().replace('.000Z', 'Z');
+  const asOf = formatTime(asOfSeconds);
   output.result([`revision ${revision} is the latest as of ${asOf}`], { revision, head, as_of: asOf });
 }
 

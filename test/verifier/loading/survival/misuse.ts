@@ -9,7 +9,7 @@ import type { ChainPosition } from '../../../../src/bundle/format/chain.ts';
 import { DOCUMENT_TYPES, signDocument } from '../../../../src/bundle/format/documents.ts';
 import type { StepKind } from '../../../../src/bundle/format/file-names.ts';
 import type { BundleContent, DeltaContent } from '../../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../../src/protocol/signing.ts';
 import { deltaAfter } from '../../../bundle/deltas.ts';
 import { NOW_SECONDS, newSigningKey } from '../../../fakes/bundle-content.ts';

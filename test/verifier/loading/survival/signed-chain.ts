@@ -15,7 +15,7 @@ import { makeShards } from '../../../../src/bundle/compile/key-shards.ts';
 import type { ChainPosition } from '../../../../src/bundle/format/chain.ts';
 import type { Signers } from '../../../../src/bundle/format/documents.ts';
 import type { BundleContent, DeltaContent } from '../../../../src/bundle/format/schema.ts';
-import { formatTime } from '../../../../src/bundle/format/times.ts';
+import { formatTime } from '../../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../../src/protocol/signing.ts';
 import { clientNamed, deltaAfter, keyNamed } from '../../../bundle/deltas.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newSigningKey } from '../../../fakes/bundle-content.ts';
