@@ -31,7 +31,7 @@ export function request(
 }
 
 /** The program itself refused, before anything was sent; the message begins with its code. */
-export class NotSent extends Error {}
+class NotSent extends Error {}
 
 /** Signs with a profile file in which the caller claims more than it was granted. */
 export function requestBeyondGrants(world: World, caller: Caller, sent: DemoRequest): Promise<Answer> {

@@ -81,7 +81,7 @@ export async function declareSite(operator: Operator, files: DemoFiles, tell: Te
 /** By their names. */
 export type Policies = ReadonlyMap<string, Policy>;
 
-export interface Policy {
+interface Policy {
   readonly id: string;
   /** Opaque: what workloads are given. */
   readonly reference: string;

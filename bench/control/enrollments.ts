@@ -15,7 +15,7 @@ export const ROUND_SECONDS = 12;
 const WARM_UP_SECONDS = 5;
 
 /** Figures of one round. */
-export interface EnrollmentRound {
+interface EnrollmentRound {
   /** Share of one core. */
   readonly cpuShare: number;
   readonly bytesPerEnrollment: number;

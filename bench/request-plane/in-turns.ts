@@ -26,7 +26,7 @@ export interface Turns<Sample> {
 }
 
 /** Everything is made ready before; what the function does is measured. */
-export type Slice<Sample> = () => Promise<Sample>;
+type Slice<Sample> = () => Promise<Sample>;
 
 interface Measured<Sample> {
   readonly sample: Sample;

@@ -100,7 +100,7 @@ export function refusing(target: GrpcTarget, words: readonly string[]): GrpcTarg
 }
 
 /** An allowed answer contains the context headers; a denial contains none of them. */
-export function isAllowed(answer: Buffer): boolean {
+function isAllowed(answer: Buffer): boolean {
   return answer.includes('x-proofgate-decision-id') && !answer.includes('application/problem+json');
 }
 

@@ -7,7 +7,7 @@ import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.
 
 export const AUTH_SITE = 'bench';
 export const AUTHORITY = 'api.shop.example';
-export const ORIGIN = `https://${AUTHORITY}`;
+const ORIGIN = `https://${AUTHORITY}`;
 export const AUDIENCE = 'https://api.shop.example';
 export const ISSUER = 'https://control.shop.example/sites/bench';
 export const TRUST_DOMAIN = 'shop.example';

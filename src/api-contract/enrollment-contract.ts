@@ -12,7 +12,7 @@ const moment = (description: string) =>
   Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });
 
 export const ENROLLMENT_PROVIDERS = ['oidc_jwks'] as const;
-export const ENROLLMENT_STATES = ['pending_approval', 'issued', 'denied', 'expired'] as const;
+const ENROLLMENT_STATES = ['pending_approval', 'issued', 'denied', 'expired'] as const;
 
 export const CHALLENGE_REQUEST = Type.Object(
   {

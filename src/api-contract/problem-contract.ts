@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox';
 
 const closed = { additionalProperties: false } as const;
 
-export const FAULT = Type.Object(
+const FAULT = Type.Object(
   {
     pointer: Type.String({
       description: 'Where: a JSON Pointer (RFC 6901) after the part of the request, such as /body/name.',

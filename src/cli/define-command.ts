@@ -26,7 +26,7 @@ export type { CliContext };
 export type PositionalDeclarations = { readonly [name: string]: string };
 
 /** Values by name without the question mark. */
-export type PositionalValues<P extends PositionalDeclarations> = {
+type PositionalValues<P extends PositionalDeclarations> = {
   readonly [N in keyof P as N extends `${infer Name}?` ? Name : N]: N extends `${string}?`
     ? string | undefined
     : string;

@@ -19,7 +19,7 @@ import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
 import { ClientError } from './client-error.ts';
 import { ObjectReader } from './object-reader.ts';
 
-export const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
+const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
 
 /** The key's signing coordinates, which its passports and transcripts contain. */
 export interface SigningCoordinates {

@@ -20,7 +20,7 @@ export interface Operation {
   readonly idempotency?: IdempotencyKey | undefined;
 }
 
-export interface IdempotencyKey {
+interface IdempotencyKey {
   readonly key: string;
   /** SHA-256 of method, path and body, base64url. */
   readonly requestHash: string;

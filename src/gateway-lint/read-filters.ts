@@ -67,7 +67,7 @@ function readWrapped(entry: View, name: string, { settings, type }: Typed): Http
   };
 }
 
-export function isCheck({ type }: Typed): boolean {
+function isCheck({ type }: Typed): boolean {
   return /\.ext_authz\.v\w+\.ExtAuthz$/.test(type);
 }
 

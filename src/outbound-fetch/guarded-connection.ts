@@ -23,7 +23,7 @@ export interface GuardOptions {
 }
 
 /** Carries the reason past the HTTP client's own errors. */
-export class ConnectionRefusal extends Error {
+class ConnectionRefusal extends Error {
   override readonly name = 'ConnectionRefusal';
   readonly failure: FetchFailure;
 

@@ -16,7 +16,7 @@ import { readFetchableUrl } from './fetchable-url.ts';
 import { GuardedConnection, type GuardOptions, type ResolveName } from './guarded-connection.ts';
 
 export const MAX_RESPONSE_BYTES = 256 * 1024;
-export const MAX_RESPONSE_HEADER_BYTES = 16 * 1024;
+const MAX_RESPONSE_HEADER_BYTES = 16 * 1024;
 export const FETCH_TIMEOUT_MS = 5_000;
 
 export type JsonFetch =

@@ -8,7 +8,7 @@ import type { Environment } from './output.ts';
 import { optional, type Setting, type SettingDeclarations, type SettingValues, text } from './settings.ts';
 
 /** Raw values from the command line, by flag; absent when the flag was not given. */
-export type GivenFlags = ReadonlyMap<string, readonly string[]>;
+type GivenFlags = ReadonlyMap<string, readonly string[]>;
 
 export interface SettingSources {
   readonly flags: GivenFlags;

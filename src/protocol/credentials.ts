@@ -27,7 +27,7 @@ export interface RequestHeaders {
   names(): readonly string[];
 }
 
-export interface Proof {
+interface Proof {
   readonly transcript: Transcript;
   /** The bytes that the signature covers: the transcript as sent. */
   readonly transcriptBytes: Buffer;

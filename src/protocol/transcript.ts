@@ -15,7 +15,7 @@ import { MAX_TRANSCRIPT_BYTES } from './limits.ts';
 import type { TranscriptLineName } from './reasons.ts';
 import { isScheme } from './request-target.ts';
 
-export const TRANSCRIPT_VERSION = 'transcript-v1';
+const TRANSCRIPT_VERSION = 'transcript-v1';
 /** Means "not bound" in `content-sha256` and `headers`. */
 export const NOT_BOUND = '-';
 

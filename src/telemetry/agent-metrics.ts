@@ -5,7 +5,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
 /** Result of an enrollment run. */
-export type EnrollmentOutcome = 'enrolled' | 'unavailable' | 'pending' | 'refused' | 'denied';
+type EnrollmentOutcome = 'enrolled' | 'unavailable' | 'pending' | 'refused' | 'denied';
 
 export interface AgentMetrics {
   readonly registry: Registry;

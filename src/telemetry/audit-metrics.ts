@@ -6,7 +6,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 
 export type AuditSinkName = 'stdout' | 'file' | 'http';
 
-export interface AuditSinkMetrics {
+interface AuditSinkMetrics {
   written(events: number): void;
   dropped(events: number): void;
   /** @param code a system error in lower case, or `http_503` and the like */

@@ -8,7 +8,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 /** Seconds; long polls are not timed. */
 const REQUEST_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-export type PublicationKind = 'bundle' | 'delta' | 'link';
+type PublicationKind = 'bundle' | 'delta' | 'link';
 
 export interface ControlMetrics {
   readonly registry: Registry;

@@ -9,14 +9,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
  * call (`compressed`), no TLS or no trusted certificate (`tls`), a certificate of another client (`client_name`), a
  * timeout of an incomplete request (`slow`), or too many incomplete bytes (`bytes`).
  */
-export type RejectionReason =
-  | 'connections'
-  | 'calls'
-  | 'compressed'
-  | 'tls'
-  | 'client_name'
-  | 'slow'
-  | 'bytes';
+type RejectionReason = 'connections' | 'calls' | 'compressed' | 'tls' | 'client_name' | 'slow' | 'bytes';
 
 export interface ExtAuthzServerMetrics {
   refused(why: RejectionReason): void;

@@ -1,7 +1,7 @@
 /** A bounded queue of spans to export. It runs one export at a time and counts outcomes. */
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 
-export type SpanOutcome = 'exported' | 'failed' | 'dropped';
+type SpanOutcome = 'exported' | 'failed' | 'dropped';
 
 export interface SpanQueueOptions {
   readonly exporter: SpanExporter;

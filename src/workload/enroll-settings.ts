@@ -16,7 +16,7 @@ import type { KeyChoice } from './enrollment-key.ts';
 
 /** Default path of a Kubernetes service account token. */
 export const KUBERNETES_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
-export const ENROLLMENT_PROVIDER = 'oidc_jwks';
+const ENROLLMENT_PROVIDER = 'oidc_jwks';
 
 const TIMING = { faultCode: 'invalid_enroll_timing' } as const;
 

@@ -58,7 +58,7 @@ export function keyNamed(
 const imported = new Map<string, PublicKey | undefined>();
 
 /** Tests use the same keys again and again; checking one costs a millisecond. */
-export function importOnce(jwk: PublicJwk): PublicKey | undefined {
+function importOnce(jwk: PublicJwk): PublicKey | undefined {
   if (!imported.has(jwk.x)) imported.set(jwk.x, importPublicKey(jwk));
   return imported.get(jwk.x);
 }

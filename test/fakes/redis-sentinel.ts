@@ -254,7 +254,7 @@ export class TestRedisSentinel {
   }
 }
 
-export async function roleOf({ server }: GuardedServer): Promise<string> {
+async function roleOf({ server }: GuardedServer): Promise<string> {
   return infoFields(await server.ask('INFO', 'replication')).get('role') ?? '';
 }
 

@@ -254,7 +254,7 @@ function signPassportOf(keys: SiteKeys, plan: RequestPlan, claims: ClaimsDraft, 
 }
 
 /** A compact JWS over whatever it is given. */
-export function signJws(header: object, claims: object, key: SigningKey): string {
+function signJws(header: object, claims: object, key: SigningKey): string {
   const input = [header, claims]
     .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
     .join('.');

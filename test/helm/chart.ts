@@ -29,13 +29,13 @@ export const VALUE_FILES: readonly string[] = readdirSync(checkoutPath('test', '
   (name) => name.replace(/\.yaml$/, ''),
 );
 
-export interface Mount {
+interface Mount {
   readonly name: string;
   readonly mountPath: string;
   readonly readOnly?: boolean;
 }
 
-export interface Probe {
+interface Probe {
   readonly httpGet?: { readonly path: string; readonly port: string | number };
   readonly exec?: { readonly command: readonly string[] };
 }

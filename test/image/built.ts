@@ -11,7 +11,7 @@ export const IMAGE_TOOLS = checkoutPath('.cache', 'image');
 
 export type Cpu = 'amd64' | 'arm64';
 
-export interface ImageFile {
+interface ImageFile {
   readonly path: string;
   readonly mode: string;
   readonly bytes: number;
@@ -77,7 +77,7 @@ export function removeImage(root: string): void {
   rmSync(`${root}.files`, { force: true });
 }
 
-export function foldersBelow(root: string): readonly string[] {
+function foldersBelow(root: string): readonly string[] {
   const entries = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   return [root, ...entries.flatMap(({ name }) => foldersBelow(join(root, name)))];
 }

@@ -1,7 +1,7 @@
 /** Runs the image's program with only the image's files, as the user in the Dockerfile. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { LAUNCHER, NODE, USER } from '../../scripts/image/contents.mjs';
+import { NODE, USER } from '../../scripts/image/contents.mjs';
 import { parseDockerfile } from '../../scripts/image/dockerfile.mjs';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 import type { BuiltImage } from './built.ts';
@@ -47,5 +47,3 @@ function runFile(
   const env = { ...ENVIRONMENT, PATH: `${process.env.PATH}` };
   return spawnSync(program, [...args, ...command], { encoding: 'utf8', env, maxBuffer: 2 ** 26 });
 }
-
-export { LAUNCHER };

@@ -27,7 +27,7 @@ export interface SigningJob {
 }
 
 /** From a broker. */
-export interface GivenPassport {
+interface GivenPassport {
   readonly jws: string;
 }
 

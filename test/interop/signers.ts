@@ -21,7 +21,7 @@ export const PREPARE_TIMEOUT_MS = 400_000;
 
 const folderOf = (name: string) => fileURLToPath(new URL(`./${name}/`, import.meta.url));
 
-export function pythonSigner(): ForeignSigner {
+function pythonSigner(): ForeignSigner {
   // Without -B it would leave compiled files beside its own.
   const args = ['-B', join(folderOf('python'), 'sign.py')];
   return {
@@ -32,7 +32,7 @@ export function pythonSigner(): ForeignSigner {
   };
 }
 
-export function goSigner(): ForeignSigner {
+function goSigner(): ForeignSigner {
   const cache = join(tmpdir(), `proofgate-interop-go-${userInfo().uid}`);
   const program = join(cache, `signer-${process.pid}`);
   // What it needs is in its standard library: nothing may be fetched.

@@ -28,7 +28,7 @@ export interface Run {
   readonly stderr: string;
 }
 
-export const DAY = '2026-01-02T03:04:05Z';
+const DAY = '2026-01-02T03:04:05Z';
 
 export function hasHelm(): boolean {
   return existsSync(checkoutPath('.cache', 'helm', 'bin', 'helm'));
@@ -87,7 +87,7 @@ export function writeKeys(folder: string, name: string) {
   return { keyFile, publicKeyFile };
 }
 
-export function commit(root: string): void {
+function commit(root: string): void {
   git(root, 'add', '--all');
   git(root, 'commit', '--quiet', '--message', 'Of a test');
 }

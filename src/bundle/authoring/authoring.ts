@@ -24,7 +24,7 @@ import { readWholeChain } from './read-chain.ts';
 import { readBundleYaml } from './yaml-source.ts';
 
 /** Lifetime of a bundle whose author sets no expiry. */
-export const DEFAULT_BUNDLE_LIFETIME_SECONDS = 30 * 24 * 3600;
+const DEFAULT_BUNDLE_LIFETIME_SECONDS = 30 * 24 * 3600;
 
 export interface SignBundleOptions {
   readonly yamlText: string;

@@ -20,7 +20,7 @@ import type {
 } from '../format/schema.ts';
 import type { SiteContent } from './site-content.ts';
 
-export const DIFFERENCE_KINDS = [
+const DIFFERENCE_KINDS = [
   'setting',
   'trust_anchor_source',
   'issuer',
@@ -31,7 +31,7 @@ export const DIFFERENCE_KINDS = [
   'route',
   'route_source',
 ] as const;
-export type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
+type DifferenceKind = (typeof DIFFERENCE_KINDS)[number];
 
 /** An entry that only one side has, or that differs. */
 export interface Difference {
@@ -50,7 +50,7 @@ export interface MemberDifference {
 }
 
 /** JSON text of a value; `null` when there is none. */
-export type MemberValue = string | null;
+type MemberValue = string | null;
 
 /** An entry with its members as JSON texts, which are compared and shown. */
 interface Entry {

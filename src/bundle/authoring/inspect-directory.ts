@@ -87,7 +87,7 @@ export interface FreshnessSummary {
   readonly signers: readonly SignerSummary[];
 }
 
-export interface RouteSummary {
+interface RouteSummary {
   readonly routeId: string;
   readonly method: string;
   readonly pathTemplate: string;

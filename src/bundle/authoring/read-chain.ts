@@ -32,12 +32,12 @@ interface Read {
   readonly position: ChainPosition;
 }
 
-export interface ReadBundle extends Read {
+interface ReadBundle extends Read {
   readonly kind: 'bundle';
   readonly content: BundleContent;
 }
 
-export type ReadStep =
+type ReadStep =
   | (Read & { readonly kind: 'delta'; readonly content: DeltaContent })
   | (Read & { readonly kind: 'link'; readonly content: LinkContent });
 

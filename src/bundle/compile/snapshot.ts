@@ -96,7 +96,7 @@ export interface SourceRule {
   readonly requiredKeyBinding: KeyBinding;
 }
 
-export interface SubjectRule {
+interface SubjectRule {
   readonly kind: 'exact' | 'prefix';
   readonly value: string;
   /** False for a SPIFFE ID that is not canonical: such a rule matches no caller. */

@@ -74,7 +74,7 @@ export interface BundleFault {
 }
 
 /** Maximum number of faults in one error. */
-export const MAX_FAULTS = 20;
+const MAX_FAULTS = 20;
 
 /** Thrown for anything that prevents a bundle from being loaded, signed or freshened. */
 export class BundleError extends Error {

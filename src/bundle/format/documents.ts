@@ -30,7 +30,7 @@ export const MAX_SHARD_BYTES = 64 * 1024 * 1024;
 export const MAX_DELTA_BYTES = 16 * 1024 * 1024;
 export const MAX_LINK_BYTES = 64 * 1024;
 export const MAX_FRESHNESS_BYTES = 64 * 1024;
-export const MAX_SIGNATURES = 16;
+const MAX_SIGNATURES = 16;
 const MAX_HEADER_CHARACTERS = 512;
 
 /** Who may sign one kind of document, and how many of them must. */

@@ -49,7 +49,7 @@ export interface OpenedDelta extends OpenedDocument {
   readonly content: DeltaContent;
 }
 
-export interface OpenedLink extends OpenedDocument {
+interface OpenedLink extends OpenedDocument {
   readonly kind: 'link';
   readonly expiresAtSeconds: number;
 }

@@ -103,7 +103,7 @@ function coordinate() {
   return Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: '32 bytes, canonical base64url.' });
 }
 
-export const issuerKey = closed({
+const issuerKey = closed({
   kid: keyId('Shares one namespace with key_id.'),
   alg: Type.Enum(['Ed25519', 'ES256'], { description: 'Must be the algorithm of the key.' }),
   jwk: publicJwk,
@@ -221,7 +221,7 @@ export const route = closed(
   'Which requests there are, and what each must carry.',
 );
 
-export const allowedSource = closed({
+const allowedSource = closed({
   issuer: identifier("Equals the passport's iss."),
   trust_domain: identifier("Equals the passport's trust_domain."),
   subject_exact: Type.Optional(identifier("Equals the passport's sub. Either this or subject_prefix.")),

@@ -15,7 +15,7 @@ export const SIGNING_KEYS = {
   keys: requiredList(text('--key <file>', 'private key to sign with')),
 };
 
-export const TRUSTED_KEYS = {
+const TRUSTED_KEYS = {
   bundleKeys: list(text('--bundle-key <file>', 'public key (JWK or PEM) that may have signed the bundle')),
 };
 

@@ -48,7 +48,7 @@ interface Named {
   readonly detail: string | null;
 }
 
-export function named({ reason, detail }: Named): string {
+function named({ reason, detail }: Named): string {
   return detail === null ? `${reason}` : `${reason} (${detail})`;
 }
 

@@ -120,7 +120,7 @@ function isCondition(value: unknown): value is ReadinessConditionName {
 }
 
 /** A stable code, which is always safe to show. */
-export function isCode(value: unknown): value is string {
+function isCode(value: unknown): value is string {
   return typeof value === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(value);
 }
 

@@ -9,7 +9,7 @@ import { EnrollError } from './enroll-error.ts';
 import type { Attempt, EnrolledKeyRecord, EnrollmentState, EnrollmentTarget } from './enrollment-state.ts';
 import { formatIssuedKey, readIssuedKey } from './enrollment-state.ts';
 
-export const STATE_FORMAT = 'proofgate.enrollment-state/v1';
+const STATE_FORMAT = 'proofgate.enrollment-state/v1';
 
 /** Ends with a line break. */
 export function formatEnrollmentState(state: EnrollmentState): string {

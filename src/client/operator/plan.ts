@@ -13,7 +13,7 @@ import type {
   SiteSource,
 } from './site-file.ts';
 
-export type StepKind =
+type StepKind =
   | 'environment'
   | 'fleet'
   | 'site'

@@ -14,7 +14,7 @@ import type { JsonObject } from '../../protocol/strict-json.ts';
 import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
 import { OperatorError } from './operator-error.ts';
 
-export const SITE_FORMAT = 'proofgate.site/v1';
+const SITE_FORMAT = 'proofgate.site/v1';
 
 const closed = { additionalProperties: false } as const;
 const name = Type.String({ minLength: 1, maxLength: 512 });

@@ -72,7 +72,7 @@ export interface ControlAppOptions {
   readonly trustedProxies?: readonly string[];
 }
 
-export const DEFAULT_SESSION_COOKIE = 'proofgate_session';
+const DEFAULT_SESSION_COOKIE = 'proofgate_session';
 /** Default maximum body size. A route may set its own. */
 export const MAX_BODY_BYTES = 64 * 1024;
 /** Maximum length of a path parameter, such as a percent-encoded issuer. */

@@ -7,7 +7,7 @@ import { decodeBase64url } from '../../protocol/base64url.ts';
 import type { Page } from '../store/repositories/records.ts';
 import { RequestShapeError } from './request-shape.ts';
 
-export const DEFAULT_PAGE_ITEMS = 50;
+const DEFAULT_PAGE_ITEMS = 50;
 export const MAX_PAGE_ITEMS = 200;
 
 /** Query parameters of every list; add filters beside them. */
@@ -25,7 +25,7 @@ export const PAGE_MEMBERS = {
   ),
 };
 
-export const PAGE_QUERY = Type.Object(PAGE_MEMBERS, { additionalProperties: false });
+const PAGE_QUERY = Type.Object(PAGE_MEMBERS, { additionalProperties: false });
 export type PageQuery = Static<typeof PAGE_QUERY>;
 
 /** Schema of a page. @param id the schema's name in the OpenAPI document */

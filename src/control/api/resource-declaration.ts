@@ -27,7 +27,7 @@ export interface Described {
 
 export type Values<P extends TProperties> = Static<TObject<P>>;
 
-export interface Listed<V> extends Described {
+interface Listed<V> extends Described {
   /** Name of the page's schema. */
   readonly page: string;
   /** An item's position in the order of the list. */

@@ -3,7 +3,7 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 
 /** A stored definition does not match its schema. The fault is in Control or its database, never in the request. */
-export class StoredDefinitionError extends Error {
+class StoredDefinitionError extends Error {
   override readonly name = 'StoredDefinitionError';
 }
 

@@ -27,7 +27,7 @@ export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
 export const APPROVALS = ['automatic', 'manual'] as const;
 export type Approval = (typeof APPROVALS)[number];
 
-export const ENROLLMENT_EVENTS = ['approve', 'deny', 'expire', 'policy_ended'] as const;
+const ENROLLMENT_EVENTS = ['approve', 'deny', 'expire', 'policy_ended'] as const;
 export type EnrollmentEvent = (typeof ENROLLMENT_EVENTS)[number];
 export const ENROLLMENT_STATES = ['pending_approval', 'issued', 'denied', 'expired'] as const;
 export type EnrollmentState = (typeof ENROLLMENT_STATES)[number];
@@ -48,7 +48,7 @@ export const ENROLLMENT_MACHINE: Machine<EnrollmentState, EnrollmentEvent> = {
 
 export const KEY_STATES = ['active', 'revoked', 'expired'] as const;
 export type KeyState = (typeof KEY_STATES)[number];
-export const KEY_EVENTS = ['revoke', 'expire'] as const;
+const KEY_EVENTS = ['revoke', 'expire'] as const;
 export type KeyEvent = (typeof KEY_EVENTS)[number];
 
 export const KEY_MACHINE: Machine<KeyState, KeyEvent> = {

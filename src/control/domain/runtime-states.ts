@@ -4,9 +4,9 @@
  */
 import type { Machine } from './machine.ts';
 
-export const TARGET_STATES = ['attached', 'detached'] as const;
+const TARGET_STATES = ['attached', 'detached'] as const;
 export type TargetState = (typeof TARGET_STATES)[number];
-export const TARGET_EVENTS = ['detach'] as const;
+const TARGET_EVENTS = ['detach'] as const;
 export type TargetEvent = (typeof TARGET_EVENTS)[number];
 
 export const TARGET_MACHINE: Machine<TargetState, TargetEvent> = {
@@ -20,7 +20,7 @@ export const TARGET_MACHINE: Machine<TargetState, TargetEvent> = {
 
 export const PROFILE_STATES = ['active', 'inactive'] as const;
 export type ProfileState = (typeof PROFILE_STATES)[number];
-export const PROFILE_EVENTS = ['grant_and_route_hold', 'grant_or_route_lost'] as const;
+const PROFILE_EVENTS = ['grant_and_route_hold', 'grant_or_route_lost'] as const;
 export type ProfileEvent = (typeof PROFILE_EVENTS)[number];
 
 export const PROFILE_MACHINE: Machine<ProfileState, ProfileEvent> = {

@@ -23,7 +23,7 @@ import { Submissions } from './submissions.ts';
 import { type ProfilesOfClient, type ReadinessOfKey, WorkloadEnrollments } from './workload-enrollments.ts';
 
 /** Default image of the generated snippet. */
-export const DEFAULT_ENROLL_IMAGE = 'proofgate';
+const DEFAULT_ENROLL_IMAGE = 'proofgate';
 
 export interface EnrollmentPlaneOptions {
   readonly store: ControlStore;

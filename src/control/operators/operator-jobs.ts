@@ -19,7 +19,7 @@ export interface OperatorJobs {
 const PRUNE_ROUND_MS = 60_000;
 const USAGE_ROUND_MS = 15_000;
 /** How long an idempotent response is kept. */
-export const ANSWER_RETENTION_MS = 24 * 3_600_000;
+const ANSWER_RETENTION_MS = 24 * 3_600_000;
 
 /** @returns a function that stops the jobs; it resolves when recorded uses are written */
 export function startOperatorJobs(jobs: OperatorJobs): () => Promise<void> {

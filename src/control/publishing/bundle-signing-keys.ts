@@ -14,7 +14,7 @@ import type { MasterKey } from '../secrets/master-key.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-export const SIGNING_PURPOSES = ['bundle', 'freshness'] as const;
+const SIGNING_PURPOSES = ['bundle', 'freshness'] as const;
 export type SigningPurpose = (typeof SIGNING_PURPOSES)[number];
 
 /** Default overlap in which a replaced key still signs. */

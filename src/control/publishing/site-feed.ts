@@ -27,7 +27,7 @@ export interface SiteState {
   readonly window: readonly StepRow[];
 }
 
-export interface BaseState extends ChainPosition {
+interface BaseState extends ChainPosition {
   readonly files: readonly DistributedFile[];
 }
 

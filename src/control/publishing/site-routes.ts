@@ -16,7 +16,7 @@ const route = Compile(BUNDLE_CONTENT.properties.routes.items);
 const allowedSources = Compile(BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources);
 const origins = Compile(Type.Array(Type.String()));
 
-export interface SiteRoute {
+interface SiteRoute {
   readonly content: RouteContent;
   readonly createdAtMs: number;
   /** Undefined for a route without allowed sources, which is not published. */

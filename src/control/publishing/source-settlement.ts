@@ -32,7 +32,7 @@ export async function settleSources(store: ControlStore, siteId: string, nowMs: 
  * Settles inside a mutation that holds the site's lock: a target was detached, so its acknowledgement is not awaited any more.
  * @returns entries for the mutation's audit trail
  */
-export async function targetDetached(
+async function targetDetached(
   tx: Transaction,
   siteId: string,
   nowMs: number,

@@ -25,7 +25,7 @@ import type { ShardFile, ShardSet } from './shard-set.ts';
 import { readSitePolicy } from './stored-site-content.ts';
 
 /** Maximum number of keys inside the bundle itself; more go to shards, which later bundles can reuse. */
-export const MAX_INLINE_KEYS = 1000;
+const MAX_INLINE_KEYS = 1000;
 
 export interface WholePublication {
   readonly shards: ShardSet;

@@ -29,7 +29,7 @@ export interface RevisionInHand extends SourceInHand {
 }
 
 /** @throws Refusal `not_found` */
-export async function mutateSource<T>(
+async function mutateSource<T>(
   store: ControlStore,
   sourceId: string,
   work: (hand: SourceInHand) => Promise<Mutated<T>>,

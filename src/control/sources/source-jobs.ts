@@ -8,7 +8,7 @@ import { liveKeySources } from './key-set-records.ts';
 import type { SourceActivation } from './source-activation.ts';
 
 /** Longer than a check takes (two fetches of 5 s each), so that the instance that began it finishes first. */
-export const STRANDED_AFTER_MS = 15_000;
+const STRANDED_AFTER_MS = 15_000;
 const CHECK_ROUND_MS = 5_000;
 const REFRESH_ROUND_MS = 10_000;
 

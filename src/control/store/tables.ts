@@ -22,7 +22,7 @@ interface Versioned {
   updatedAtMs: number;
 }
 
-export interface InstallationTable {
+interface InstallationTable {
   /** Always 1: the only row, which mutations outside sites lock. */
   id: Fixed<number>;
   bootstrapTokenHash: string | null;
@@ -30,19 +30,19 @@ export interface InstallationTable {
   masterKeyId: string | null;
 }
 
-export interface EnvironmentTable extends Versioned {
+interface EnvironmentTable extends Versioned {
   id: Fixed<string>;
   name: string;
 }
 
-export interface FleetTable extends Versioned {
+interface FleetTable extends Versioned {
   id: Fixed<string>;
   environmentId: Fixed<string>;
   name: string;
 }
 
 /** An Auth Site. Transcripts name its identifier. */
-export interface SiteTable extends Versioned {
+interface SiteTable extends Versioned {
   id: Fixed<string>;
   /** Never reused, unlike the identifier after the site is deleted. */
   uid: Fixed<string>;
@@ -71,13 +71,13 @@ export interface SiteTable extends Versioned {
 }
 
 /** A broker: signs passports for others. `definition`: JSON as in the bundle's `issuers`. */
-export interface BrokerTable extends Versioned {
+interface BrokerTable extends Versioned {
   siteId: Fixed<string>;
   issuer: Fixed<string>;
   definition: JsonText;
 }
 
-export interface SigningKeyTable {
+interface SigningKeyTable {
   id: Fixed<string>;
   siteId: Fixed<string>;
   purpose: Fixed<'bundle' | 'freshness'>;
@@ -91,7 +91,7 @@ export interface SigningKeyTable {
   retireAtMs: number | null;
 }
 
-export interface TargetTable extends Versioned {
+interface TargetTable extends Versioned {
   id: Fixed<string>;
   siteId: Fixed<string>;
   name: string;
@@ -117,7 +117,7 @@ export interface TargetTable extends Versioned {
   raisedRevisions: Generated<number>;
 }
 
-export interface ClientTable extends Versioned {
+interface ClientTable extends Versioned {
   siteId: Fixed<string>;
   clientId: Fixed<string>;
   subject: string;
@@ -125,7 +125,7 @@ export interface ClientTable extends Versioned {
   context: JsonText;
 }
 
-export interface GrantTable {
+interface GrantTable {
   siteId: Fixed<string>;
   clientId: Fixed<string>;
   resource: Fixed<string>;
@@ -134,20 +134,20 @@ export interface GrantTable {
 }
 
 /** `definition`: JSON as in the bundle's `routes`, without `route_id`. */
-export interface RouteTable extends Versioned {
+interface RouteTable extends Versioned {
   siteId: Fixed<string>;
   routeId: Fixed<string>;
   definition: JsonText;
 }
 
 /** `allowedSources`: JSON list as in the bundle's `route_sources`. */
-export interface RouteSourcesTable extends Versioned {
+interface RouteSourcesTable extends Versioned {
   siteId: Fixed<string>;
   routeId: Fixed<string>;
   allowedSources: JsonText;
 }
 
-export interface SourceTable extends Versioned {
+interface SourceTable extends Versioned {
   id: Fixed<string>;
   siteId: Fixed<string>;
   kind: Fixed<SourceKind>;
@@ -156,7 +156,7 @@ export interface SourceTable extends Versioned {
   onRetire: KeyPolicy;
 }
 
-export interface SourceRevisionTable extends Versioned {
+interface SourceRevisionTable extends Versioned {
   sourceId: Fixed<string>;
   revision: Fixed<number>;
   siteId: Fixed<string>;
@@ -177,20 +177,20 @@ export interface SourceRevisionTable extends Versioned {
 }
 
 /** An audience belongs to one Auth Site. */
-export interface AudienceTable {
+interface AudienceTable {
   audience: Fixed<string>;
   siteId: Fixed<string>;
 }
 
 /** The key set of a source revision as last fetched. */
-export interface KeySetTable {
+interface KeySetTable {
   sourceId: Fixed<string>;
   revision: Fixed<number>;
   jwks: JsonText;
   fetchedAtMs: number;
 }
 
-export interface EnrollmentPolicyTable extends Versioned {
+interface EnrollmentPolicyTable extends Versioned {
   id: Fixed<string>;
   siteId: Fixed<string>;
   reference: Fixed<string>;
@@ -207,7 +207,7 @@ export interface EnrollmentPolicyTable extends Versioned {
 }
 
 /** The challenge itself is not stored; it is derived from its row and the master key. */
-export interface ChallengeTable {
+interface ChallengeTable {
   id: Fixed<string>;
   siteId: Fixed<string>;
   policyId: Fixed<string>;
@@ -219,7 +219,7 @@ export interface ChallengeTable {
   enrollmentId: string | null;
 }
 
-export interface EnrollmentTable extends Versioned {
+interface EnrollmentTable extends Versioned {
   id: Fixed<string>;
   siteId: Fixed<string>;
   policyId: Fixed<string>;
@@ -247,7 +247,7 @@ export interface EnrollmentTable extends Versioned {
   keyId: string | null;
 }
 
-export interface DerivedKeyTable extends Versioned {
+interface DerivedKeyTable extends Versioned {
   keyId: Fixed<string>;
   siteId: Fixed<string>;
   clientId: Fixed<string>;
@@ -274,13 +274,13 @@ export interface DerivedKeyTable extends Versioned {
 }
 
 /** Revoked public keys: rejected for ever, also after their key rows are pruned. */
-export interface RevokedPublicKeyTable {
+interface RevokedPublicKeyTable {
   siteId: Fixed<string>;
   thumbprint: Fixed<string>;
   revokedAtMs: number;
 }
 
-export interface BlockedSubjectTable {
+interface BlockedSubjectTable {
   siteId: Fixed<string>;
   issuer: Fixed<string>;
   subject: Fixed<string>;
@@ -289,7 +289,7 @@ export interface BlockedSubjectTable {
 }
 
 /** Unpublished changes, in order. `policy` requests a whole bundle. */
-export interface ChangeTable {
+interface ChangeTable {
   seq: Generated<number>;
   siteId: Fixed<string>;
   kind: Fixed<'client' | 'key' | 'policy'>;
@@ -299,7 +299,7 @@ export interface ChangeTable {
 }
 
 /** Published steps of a site's chain. A whole bundle's row is a link if a document precedes it. */
-export interface BundleStepTable {
+interface BundleStepTable {
   siteId: Fixed<string>;
   revision: Fixed<number>;
   kind: Fixed<'bundle' | 'delta' | 'link'>;
@@ -312,7 +312,7 @@ export interface BundleStepTable {
 }
 
 /** Files of whole bundles: `bundle.jws` and shards. */
-export interface BundleFileTable {
+interface BundleFileTable {
   siteId: Fixed<string>;
   revision: Fixed<number>;
   name: Fixed<string>;
@@ -324,13 +324,13 @@ export interface BundleFileTable {
 }
 
 /** File contents by SHA-256, so that unchanged shards are stored once. */
-export interface BundleBlobTable {
+interface BundleBlobTable {
   siteId: Fixed<string>;
   sha256: Fixed<string>;
   content: Fixed<Uint8Array>;
 }
 
-export interface FreshnessTable {
+interface FreshnessTable {
   siteId: Fixed<string>;
   revision: number;
   head: string;
@@ -338,7 +338,7 @@ export interface FreshnessTable {
   document: string;
 }
 
-export interface RoleGrantTable {
+interface RoleGrantTable {
   id: Fixed<string>;
   /** `oidc:<issuer>|<subject>` or `group:<name>`. */
   principal: Fixed<string>;
@@ -350,7 +350,7 @@ export interface RoleGrantTable {
 }
 
 /** Scoped tokens for automation. */
-export interface AccessTokenTable extends Versioned {
+interface AccessTokenTable extends Versioned {
   id: Fixed<string>;
   name: string;
   tokenHash: string;
@@ -362,7 +362,7 @@ export interface AccessTokenTable extends Versioned {
 }
 
 /** Sessions of signed-in operators. */
-export interface SessionTable {
+interface SessionTable {
   tokenHash: Fixed<string>;
   principal: Fixed<string>;
   displayName: Fixed<string>;
@@ -373,13 +373,13 @@ export interface SessionTable {
 }
 
 /** A pending sign-in. `sealed` holds the encrypted state of its current step. */
-export interface SignInTable {
+interface SignInTable {
   stateHash: Fixed<string>;
   sealed: Fixed<string>;
   expiresAtMs: Fixed<number>;
 }
 
-export interface IdempotencyTable {
+interface IdempotencyTable {
   actor: Fixed<string>;
   key: Fixed<string>;
   /** SHA-256 of method, path and body. */
@@ -391,7 +391,7 @@ export interface IdempotencyTable {
   createdAtMs: Fixed<number>;
 }
 
-export interface AuditEventTable {
+interface AuditEventTable {
   seq: Generated<number>;
   id: Fixed<string>;
   atMs: Fixed<number>;

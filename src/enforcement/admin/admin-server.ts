@@ -28,7 +28,7 @@ export interface AdminOptions {
   readonly monotonicMs?: () => number;
 }
 
-export interface MetricsText {
+interface MetricsText {
   readonly contentType: string;
   readonly text: string;
 }

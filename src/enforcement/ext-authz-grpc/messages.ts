@@ -37,7 +37,7 @@ export interface HeaderValueOption {
 
 export const OVERWRITE_IF_EXISTS_OR_ADD = 2;
 
-export interface OkHttpResponse {
+interface OkHttpResponse {
   readonly headers: readonly HeaderValueOption[];
   readonly headers_to_remove: readonly string[];
 }

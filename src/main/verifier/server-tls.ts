@@ -15,7 +15,7 @@ import type { ExtAuthzServerMetrics } from '../../telemetry/ext-authz-server-met
 import type { Logger } from '../../telemetry/logger.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
-export interface TlsFiles {
+interface TlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile: string | undefined;
@@ -50,7 +50,7 @@ export async function planServerTls(settings: VerifierSettings): Promise<ServerT
 }
 
 /** @throws CliError `tls_pair_invalid`, `tls_client_ca_invalid`, or an error of a file */
-export async function readTlsMaterial(files: TlsFiles): Promise<TlsMaterial> {
+async function readTlsMaterial(files: TlsFiles): Promise<TlsMaterial> {
   const { certFile, clientCaFile, keyFile } = files;
   const cert = (await readPemFile(certFile)) ?? '';
   const clientCa = await readPemFile(clientCaFile);

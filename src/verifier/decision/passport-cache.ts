@@ -10,7 +10,7 @@ import type { Passport } from '../../protocol/passport.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import { hasEnded } from '../../protocol/validity.ts';
 
-export interface VerifiedPassport {
+interface VerifiedPassport {
   readonly passport: Passport;
   /** RFC 7638 thumbprint of the key that verified the signature. */
   readonly verifiedByThumbprint: string;

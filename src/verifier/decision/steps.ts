@@ -50,7 +50,7 @@ export type CheckName =
   | 'binding';
 
 /** Checks of step 5 before the binding. Each needs the one before, because unverified claims deserve no verdict. */
-export type ProofCheckName =
+type ProofCheckName =
   | 'key'
   | 'passport_signature'
   | 'claims'

@@ -52,7 +52,7 @@ export interface BundleChange {
 }
 
 /** Expired derived keys are kept for five minutes, so that `key_expired` differs from `key_unknown`. */
-export const LAPSED_KEYS_KEPT_SECONDS = 300;
+const LAPSED_KEYS_KEPT_SECONDS = 300;
 
 /** Holds the current snapshot. Callers must not overlap calls that change it. */
 export class ActiveBundle {

@@ -20,7 +20,7 @@ import {
   UNAVAILABLE,
 } from './store.ts';
 
-export const DEFAULT_MAX_RECORDS = 1_000_000;
+const DEFAULT_MAX_RECORDS = 1_000_000;
 /** A caller within its quota leaves at least the same share for all others. */
 const MOST_SHARE_OF_ONE_HOLDER = 0.5;
 

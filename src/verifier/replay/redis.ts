@@ -31,7 +31,7 @@ import {
   UNAVAILABLE,
 } from './store.ts';
 
-export const DEFAULT_REDIS_TIMEOUT_MS = 100;
+const DEFAULT_REDIS_TIMEOUT_MS = 100;
 const DEFAULT_CONNECT_TIMEOUT_MS = 2_000;
 const DEFAULT_RECHECK_INTERVAL_MS = 5_000;
 /** Share of the timeout for the script; the rest is for reading back the record. */

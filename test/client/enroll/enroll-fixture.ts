@@ -21,7 +21,7 @@ import { newEd25519Key } from '../fixtures.ts';
 export class Killed extends Error {}
 
 /** Keeps the serialized state, so that each load parses what was saved. */
-export class StatesInMemory implements EnrollmentStates {
+class StatesInMemory implements EnrollmentStates {
   text: string | undefined;
   saves = 0;
   /** Called before and after each save with its number, from 1; may throw {@link Killed}. */

@@ -7,7 +7,7 @@ import type { Permission } from '../../../src/control/domain/roles.ts';
 /** Level of the route's resource. */
 export type Level = 'installation' | 'environment' | 'fleet' | 'site';
 
-export interface OperatorExpected {
+interface OperatorExpected {
   readonly kind: 'operator';
   readonly permission: Permission;
   readonly level: Level;
@@ -17,7 +17,7 @@ export interface OperatorExpected {
   readonly orWorkload?: true;
 }
 
-export interface OperatorExpected {
+interface OperatorExpected {
   readonly kind: 'operator';
   readonly permission: Permission;
   readonly level: Level;

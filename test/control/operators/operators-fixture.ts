@@ -18,7 +18,7 @@ import {
 } from '../../fakes/oidc-provider.ts';
 
 /** Settings as parsed from a command line. @param flags each with its values */
-export function controlSettings(flags: { readonly [flag: string]: readonly string[] }): ControlSettings {
+function controlSettings(flags: { readonly [flag: string]: readonly string[] }): ControlSettings {
   return settingValues(CONTROL_SETTINGS, new Map(Object.entries(flags)));
 }
 

@@ -18,7 +18,7 @@ export const ISSUER_URL = 'https://control.shop.example/sites/shop-eu-1';
 export const TRUST_DOMAIN = 'shop.example';
 export const ORIGIN = 'https://api.shop.example';
 /** 2026-11-21T04:00:00Z */
-export const START_MS = 1_795_233_600_000;
+const START_MS = 1_795_233_600_000;
 
 export const ORDERS_READ: RouteContent = {
   route_id: 'orders-read',

@@ -9,7 +9,7 @@ import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 
 export const NOW_MS = 1_795_233_600_000;
 
-export interface OpenOptions {
+interface OpenOptions {
   readonly nowMs?: () => number;
   readonly report?: ReportIncident;
 }

@@ -4,7 +4,7 @@ import { claimedBlocks } from '../blocks/claimed.ts';
 import type { SessionPlan } from './run-session.ts';
 import { SESSIONS, type SessionName } from './sessions.ts';
 
-export interface Shown {
+interface Shown {
   readonly block: Block;
   /** Source of the output: a command, or the location of a block. */
   readonly of: string;

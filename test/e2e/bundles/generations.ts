@@ -22,7 +22,7 @@ export interface Generation {
 
 export const turnOf = (number: number): Turn => (number % 2 === 1 ? 'odd' : 'even');
 
-export interface SiteSettings {
+interface SiteSettings {
   readonly maxStalenessSeconds: number;
   readonly lifetimeSeconds: number;
 }

@@ -31,7 +31,7 @@ export interface Outcome {
   readonly detail: string;
 }
 
-export const READ_ORDER: SentRequest = { method: 'GET', target: '/v1/orders/7' };
+const READ_ORDER: SentRequest = { method: 'GET', target: '/v1/orders/7' };
 
 export class FollowedGateway {
   readonly upstream: Upstream;

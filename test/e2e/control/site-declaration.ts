@@ -2,10 +2,10 @@
 import { stringify } from 'yaml';
 
 export const SITE_ID = 'shop-control';
-export const TRUST_DOMAIN = 'shop.example';
-export const ISSUER_URL = 'https://control.shop.example/sites/shop-control';
+const TRUST_DOMAIN = 'shop.example';
+const ISSUER_URL = 'https://control.shop.example/sites/shop-control';
 export const AUDIENCE = 'proofgate-shop-control';
-export const SOURCE_NAME = 'test cluster';
+const SOURCE_NAME = 'test cluster';
 export const TARGET_NAME = 'gateway';
 const API_AUDIENCE = 'https://api.shop.example';
 
@@ -35,7 +35,7 @@ export interface SiteInputs {
   readonly maxStalenessSeconds?: number;
 }
 
-export const ROUTES = {
+const ROUTES = {
   read: {
     route_id: 'orders-read',
     method: 'GET',

@@ -21,7 +21,7 @@ export async function observe(gateway: Gateway, client: WireClient, request: Wir
 }
 
 /** Several requests at once: what was forwarded and counted is that of all of them. */
-export async function observeAll(
+async function observeAll(
   { upstream, verifier }: Gateway,
   send: () => Promise<readonly WireResponse[]>,
 ): Promise<readonly Observed[]> {

@@ -5,7 +5,7 @@
 export const AUTHORITY = 'api.shop.example';
 export const IPV6_AUTHORITY = '[2001:db8::1]:8080';
 export const ORIGINS = [`http://${AUTHORITY}`, `https://${AUTHORITY}`, `http://${IPV6_AUTHORITY}`];
-export const AUDIENCE = 'https://api.shop.example';
+const AUDIENCE = 'https://api.shop.example';
 
 /** One entry of the bundle's `routes`; what is left out is the same for all of them. */
 export interface SiteRoute {

@@ -58,7 +58,7 @@ export interface Site {
   remove(): Promise<void>;
 }
 
-export interface BundleTimes {
+interface BundleTimes {
   /** Default: {@link BUNDLE_AGE_SECONDS} ago. */
   readonly issuedAtSeconds?: number;
   readonly expiresAtSeconds?: number;

@@ -41,7 +41,7 @@ const host = '127.0.0.1';
  *
  * @throws with the command that installs it
  */
-export function envoyBinary(version: string): string {
+function envoyBinary(version: string): string {
   const [major = '', minor = ''] = version.split('.');
   const override = process.env[`PROOFGATE_ENVOY_${major}_${minor}`];
   if (override !== undefined) return override;

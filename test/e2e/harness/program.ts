@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { checkoutPath } from './checkout.ts';
 
 /** The compiled command-line program: the build's, else the tools' build. */
-export function proofgateMain(): string {
+function proofgateMain(): string {
   const given = process.env.PROOFGATE_TEST_PROGRAM;
   // A path inside another root directory need not exist here.
   if (given !== undefined) return given;

@@ -7,7 +7,7 @@ import { type AnyDefinition, loadSync, type ServiceDefinition } from '@grpc/prot
 import { checkoutPath } from './checkout.ts';
 import type { VerifierAddress } from './envoy-config.ts';
 
-export interface HeaderEntry {
+interface HeaderEntry {
   readonly key: string;
   readonly value: string;
   readonly raw_value: Buffer;
@@ -68,7 +68,7 @@ export interface HeaderOption {
  * `silence` never answers; `fault` is an RPC error. An allow gets a decision ID, which the shipped configuration asks for, unless it
  * has no `ok_response`.
  */
-export type AuthzBehaviour = CheckAnswer | 'silence' | 'fault';
+type AuthzBehaviour = CheckAnswer | 'silence' | 'fault';
 
 export const allow: CheckAnswer = { status: { code: status.OK }, ok_response: {} };
 

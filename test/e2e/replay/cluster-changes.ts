@@ -4,7 +4,7 @@ import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import { inheritedBy, writtenBy } from './replication-offsets.ts';
 
-export interface ClusterStage {
+interface ClusterStage {
   readonly redis: TestRedisCluster;
   /** Under load. */
   readonly campaign: ReplayCampaign;

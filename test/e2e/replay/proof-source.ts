@@ -24,7 +24,7 @@ const AUTHORITY = 'api.shop.example';
 const AUDIENCE = 'https://api.shop.example';
 const CALLER = { issuer: 'https://control.shop.example/sites/replay-e2e', subject: 'client:billing' };
 /** Longest that a proof may live: whatever was consumed in a campaign is good until its end. */
-export const LONGEST_LIFE_SECONDS = 300;
+const LONGEST_LIFE_SECONDS = 300;
 
 /** One proof, in both forms in which it is presented. */
 export interface Proof {

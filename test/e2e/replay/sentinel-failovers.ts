@@ -4,7 +4,7 @@ import type { ReplayCampaign } from './campaign.ts';
 import { inheritedBy, writtenBy } from './replication-offsets.ts';
 import type { ReplayVerifier } from './verifier-process.ts';
 
-export interface FailoverStage {
+interface FailoverStage {
   readonly redis: TestRedisSentinel;
   /** Under load. */
   readonly campaign: ReplayCampaign;

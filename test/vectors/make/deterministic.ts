@@ -15,7 +15,7 @@ import { signEs256Deterministically } from './deterministic-es256.ts';
 import { TEST_SITE_KEYS } from './test-keys.ts';
 
 /** 128 bits as 22 characters of base64url, from a text. */
-export function jtiFrom(text: string): string {
+function jtiFrom(text: string): string {
   return createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url');
 }
 

@@ -4,7 +4,7 @@ import type { PatchOperation } from './json-patch.ts';
 /** Names and values one character a byte, in the order in which the lines were sent. */
 export type HeaderPair = readonly [name: string, value: string];
 
-export type BodyVector =
+type BodyVector =
   | { readonly state: 'exact'; readonly base64: string }
   | { readonly state: 'none' }
   | { readonly state: 'unknown' };

@@ -29,7 +29,7 @@ import type {
 } from './format.ts';
 
 export const BASE_BUNDLE = 'site';
-export const BASE_REVISION = 7;
+const BASE_REVISION = 7;
 
 const fromGroup = ({ cases, title }: CaseGroup): readonly VectorCase[] =>
   cases.map((entry) => ({ ...entry, name: `${title}: ${entry.name}` }));

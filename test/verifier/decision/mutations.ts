@@ -27,7 +27,7 @@ export interface Victim {
   readonly signedNames: readonly string[];
 }
 
-export interface Scene {
+interface Scene {
   readonly keys: SiteKeys;
   readonly victim: Victim;
   /** A valid request with another caller, target or body. */
@@ -161,7 +161,7 @@ const LINES: readonly Mutation[] = [
   },
 ];
 
-export function lineOf({ headers }: WireRequest, wanted: string): HeaderLine {
+function lineOf({ headers }: WireRequest, wanted: string): HeaderLine {
   const line = headers.find(({ name }) => name === wanted);
   if (line === undefined) throw new Error(`no line ${wanted}`);
   return line;
@@ -278,7 +278,7 @@ const FALSE_CLAIMS: readonly { readonly [name: string]: unknown }[] = [
 /** Order of the P-256 group (SEC 2, section 2.4.2): s and n - s are both signatures. */
 const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
-export function withOtherEs256Signature(jws: string): string {
+function withOtherEs256Signature(jws: string): string {
   const at = jws.lastIndexOf('.') + 1;
   return (
     jws.slice(0, at) + otherEs256Signature(Buffer.from(jws.slice(at), 'base64url')).toString('base64url')

@@ -31,7 +31,7 @@ export async function newControl(): Promise<FakeControl> {
   return control;
 }
 
-export type RecordedEvent = readonly [event: string, ...details: unknown[]];
+type RecordedEvent = readonly [event: string, ...details: unknown[]];
 
 export interface Follower {
   readonly loader: BundleLoader;

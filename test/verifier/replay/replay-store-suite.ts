@@ -9,7 +9,7 @@ import {
 } from '../../../src/verifier/replay/store.ts';
 import { claimAt, randomIdentifier } from './claims.ts';
 
-export interface ReplayStoreUnderTest {
+interface ReplayStoreUnderTest {
   readonly store: ReplayStore;
   /** The clock that the store goes by, whole seconds. */
   readonly nowSeconds: () => number;

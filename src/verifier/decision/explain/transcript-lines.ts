@@ -7,7 +7,7 @@ import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../../protocol/transcript.ts';
 
 /** The request's value for a line. */
-export type RebuiltValue =
+type RebuiltValue =
   | { readonly kind: 'value'; readonly value: string }
   /**
    * `body_unavailable`: the exact body is unknown. `header_missing`, `header_repeated`: the header does not occur

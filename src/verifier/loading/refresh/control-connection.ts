@@ -30,7 +30,7 @@ export interface ControlConnectionOptions {
 }
 
 /** Maximum size of the response to a poll: some thousand usual steps, or a few of the largest. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** Twice the maximum number of steps, each an object of three members, plus the files of a bundle, with a margin. */
 const MAX_ANSWER_PARTS = 16 * MAX_STEPS;
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000;

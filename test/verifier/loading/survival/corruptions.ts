@@ -9,7 +9,7 @@ export interface Corruption {
   readonly bytes: Buffer;
 }
 
-export const isSigned = (target: Target): boolean => target.endsWith('.jws');
+const isSigned = (target: Target): boolean => target.endsWith('.jws');
 
 /** Half of them know what they change. */
 export function corruption(chain: SignedChain, target: Target, random: Random): Corruption {

@@ -39,7 +39,7 @@ export async function openDirectoryStation(chain: SignedChain, target: Target): 
 }
 
 /** Documents that were taken before: the bundle and its shard are taken together. */
-export function leadingTo(target: Target): readonly Target[] {
+function leadingTo(target: Target): readonly Target[] {
   const before = TARGETS.slice(0, TARGETS.indexOf(target));
   return target === 'keys-0001.jsonl' ? [] : before;
 }
