@@ -3,7 +3,7 @@
  * Idempotency-Key returns the first response and changes nothing.
  * Source: docs/control.md "API".
  */
-import { Refusal } from './domain/refusal.ts';
+import { ApiProblem } from './domain/api-problem.ts';
 import {
   type AuditEntry,
   ConstraintError,
@@ -40,7 +40,7 @@ export interface Created<V extends object, S extends object> {
 
 /**
  * Runs a creation in one transaction with its audit rows and its stored response.
- * @throws Refusal `idempotency_conflict` when the key came with another request; whatever `work` throws
+ * @throws ApiProblem `idempotency_conflict` when the key came with another request; whatever `work` throws
  */
 export async function createOnce<V extends object, S extends object = never>(
   store: ControlStore,
@@ -83,7 +83,7 @@ async function earlierAnswer<V extends object>(
 ): Promise<V | undefined> {
   const row = await tx.operators.answered(actor, key);
   if (row === undefined) return undefined;
-  if (row.requestHash !== requestHash) throw new Refusal('idempotency_conflict');
+  if (row.requestHash !== requestHash) throw new ApiProblem('idempotency_conflict');
   return JSON.parse(row.body) as V;
 }
 

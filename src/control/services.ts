@@ -22,12 +22,12 @@ export interface Credentials {
 }
 
 export interface Operators {
-  /** @throws Refusal `authentication_required` */
+  /** @throws ApiProblem `authentication_required` */
   authenticate(credentials: Credentials): Promise<Principal>;
 }
 
 /**
  * Checks, inside the transaction of a change, that verifiers would accept the site's content.
- * @throws Refusal `definition_invalid` with each fault's place and reason
+ * @throws ApiProblem `definition_invalid` with each fault's place and reason
  */
 export type SiteCheck = (tx: Transaction, siteId: string) => Promise<void>;

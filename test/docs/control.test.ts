@@ -11,6 +11,7 @@ import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/rate-limits.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/routes-api.ts';
+import { PROBLEMS } from '../../src/control/domain/api-problem.ts';
 import { AUDITED } from '../../src/control/domain/audit-kinds.ts';
 import {
   CHALLENGE_LIFETIME_SECONDS,
@@ -21,7 +22,6 @@ import {
   MIN_KEY_LIFETIME_SECONDS,
   POLICY_MACHINE,
 } from '../../src/control/domain/enrollment-states.ts';
-import { REFUSALS } from '../../src/control/domain/refusal.ts';
 import { PERMISSIONS, ROLES, roleHolds } from '../../src/control/domain/roles.ts';
 import { PROFILE_MACHINE, TARGET_MACHINE } from '../../src/control/domain/runtime-states.ts';
 import { DEFAULT_SOURCE_CAPACITY, SOURCE_MACHINE } from '../../src/control/domain/source-states.ts';
@@ -42,7 +42,7 @@ it('has every problem code of Control, once, with its status', () => {
   const described = rowsOf('problems').flatMap(([codes, status]) =>
     codesIn(codes).map((code) => `${code} ${status}`),
   );
-  const known = Object.entries(REFUSALS).map(([code, [status]]) => `${code} ${status}`);
+  const known = Object.entries(PROBLEMS).map(([code, [status]]) => `${code} ${status}`);
   expect(described.toSorted()).toEqual(known.toSorted());
 });
 

@@ -1,5 +1,5 @@
 /** Operators without sign-in: each bearer token, or session cookie, maps to a person with roles. */
-import { Refusal } from '../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../src/control/domain/api-problem.ts';
 import type { HeldRole } from '../../src/control/domain/roles.ts';
 import type { Credentials, Operators, Principal } from '../../src/control/services.ts';
 
@@ -24,7 +24,7 @@ export class FakeOperators implements Operators {
     const principal = token === undefined ? undefined : this.#byToken.get(token);
     const cameByCookie = authorization === undefined;
     if (principal === undefined || cameByCookie !== (principal.via === 'session')) {
-      throw new Refusal('authentication_required');
+      throw new ApiProblem('authentication_required');
     }
     return principal;
   }

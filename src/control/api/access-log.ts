@@ -3,7 +3,7 @@
  * URL, whose query may hold a secret, and neither headers nor bodies.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { REFUSALS } from '../domain/refusal.ts';
+import { PROBLEMS } from '../domain/api-problem.ts';
 
 /** Fastify's `onResponse` hook. */
 export async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -16,6 +16,6 @@ export async function logAnswer(request: FastifyRequest, reply: FastifyReply): P
     remote_address: request.ip,
     actor: request.principal?.actor ?? (request.targetId === null ? undefined : `target:${request.targetId}`),
   };
-  if (reply.statusCode >= REFUSALS.internal[0]) request.log.warn(fields, 'answered');
+  if (reply.statusCode >= PROBLEMS.internal[0]) request.log.warn(fields, 'answered');
   else request.log.info(fields, 'answered');
 }

@@ -7,7 +7,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
-import { Refusal, type RefusalCode } from '../domain/refusal.ts';
+import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { mayDo, type Permission, type Place } from '../domain/roles.ts';
 import type { Distribution } from '../publishing/distribution.ts';
 import type { Operators, Principal } from '../services.ts';
@@ -24,7 +24,7 @@ interface OperatorAccess {
   readonly permission: Permission;
   readonly place: PlaceOf;
   /** Error code when the resource does not exist or the caller may not read it. Default: `not_found`. */
-  readonly absent?: RefusalCode;
+  readonly absent?: ProblemCode;
 }
 
 export type RouteAccess =
@@ -50,13 +50,13 @@ declare module 'fastify' {
 
 /** The operator that sent the request. For routes of `signed_in` and `operator` access only. */
 export function principalOf({ principal }: FastifyRequest): Principal {
-  if (principal === null) throw new Refusal('authentication_required');
+  if (principal === null) throw new ApiProblem('authentication_required');
   return principal;
 }
 
 /** The target that sent the request. For routes of `target` access only. */
 export function targetIdOf({ targetId }: FastifyRequest): string {
-  if (targetId === null) throw new Refusal('authentication_required');
+  if (targetId === null) throw new ApiProblem('authentication_required');
   return targetId;
 }
 
@@ -132,7 +132,7 @@ async function counted<T>(
   try {
     return await authenticate();
   } catch (error) {
-    if (error instanceof Refusal && error.code === 'authentication_required') await failed.count(request);
+    if (error instanceof ApiProblem && error.code === 'authentication_required') await failed.count(request);
     throw error;
   }
 }
@@ -149,10 +149,10 @@ export function authorizer({ store }: Pick<AccessOptions, 'store'>) {
     const { roles } = principalOf(request);
     const place = await store.read((tx) => access.place(request, tx));
     const absent = access.absent ?? 'not_found';
-    if (place === undefined) throw new Refusal(absent);
+    if (place === undefined) throw new ApiProblem(absent);
     if (mayDo(roles, access.permission, place)) return;
     const isInstallation = Object.values(place).every((id) => id === undefined);
-    throw new Refusal(isInstallation || mayDo(roles, 'read', place) ? 'permission_denied' : absent);
+    throw new ApiProblem(isInstallation || mayDo(roles, 'read', place) ? 'permission_denied' : absent);
   };
 }
 
@@ -176,12 +176,12 @@ const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 /**
  * Current browsers send `Sec-Fetch-Site`, older ones only `Origin`. A request with neither is rejected.
  * @param origins allowed origins, `scheme://authority`
- * @throws Refusal `origin_forbidden`
+ * @throws ApiProblem `origin_forbidden`
  */
 export function assertSameOrigin(request: FastifyRequest, origins: readonly string[]): void {
   if (SAFE_METHODS.has(request.method)) return;
   const { origin, 'sec-fetch-site': site } = request.headers;
-  if (origin !== undefined && !origins.includes(origin)) throw new Refusal('origin_forbidden');
-  if (site !== undefined && site !== 'same-origin') throw new Refusal('origin_forbidden');
-  if (origin === undefined && site === undefined) throw new Refusal('origin_forbidden');
+  if (origin !== undefined && !origins.includes(origin)) throw new ApiProblem('origin_forbidden');
+  if (site !== undefined && site !== 'same-origin') throw new ApiProblem('origin_forbidden');
+  if (origin === undefined && site === undefined) throw new ApiProblem('origin_forbidden');
 }

@@ -6,7 +6,7 @@
  * - Schemas are TypeBox and closed (`additionalProperties: false`). A schema with `$id` is a named schema of the OpenAPI
  *   document. Params, query and body are validated before `place` and the handler run. A response that does not match its
  *   schema is a 500. A route without `querystring` or `body` accepts none.
- * - Throw `Refusal`; clients see no other error. List each code in `config.problems` for the OpenAPI document.
+ * - Throw `ApiProblem`; clients see no other error. List each code in `config.problems` for the OpenAPI document.
  * - Creations and mutations outside a resource: `operationOf` (./request-operation.ts) with `createOnce`. Lists:
  *   ./pagination.ts. Long-polls: {@link longPollSignal}. Bodies over 64 KiB: `bodyLimit` of the route.
  *
@@ -46,7 +46,7 @@ import {
   completeSchema,
   NO_BODY_HASH,
   parseJsonBody,
-  refuseUnexpectedBody,
+  rejectUnexpectedBody,
 } from './request-shape.ts';
 import { answerUnknownResources } from './unknown-resource.ts';
 
@@ -149,7 +149,7 @@ function addHooks(app: ControlApp, options: ControlAppOptions): void {
     reply.header('cache-control', 'no-store');
   });
   app.addHook('onRequest', authenticator(access));
-  app.addHook('preValidation', refuseUnexpectedBody);
+  app.addHook('preValidation', rejectUnexpectedBody);
   app.addHook('preHandler', authorizer(access));
   app.addHook('onResponse', logAnswer);
 }

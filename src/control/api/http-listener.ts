@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { REFUSALS, type RefusalCode } from '../domain/refusal.ts';
+import { PROBLEMS, type ProblemCode } from '../domain/api-problem.ts';
 import { PROBLEM_MEDIA_TYPE } from './problems.ts';
 
 export interface ListenerOptions {
@@ -53,7 +53,7 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
     return;
   }
   const code = PARSER_CODES[error.code ?? ''] ?? 'request_malformed';
-  const [status, title] = REFUSALS[code];
+  const [status, title] = PROBLEMS[code];
   const body = JSON.stringify({ type: `urn:proofgate:problem:${code}`, title, status, code });
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -65,7 +65,7 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
 }
 
 /** Codes of Node's HTTP parser. */
-const PARSER_CODES: { readonly [code: string]: RefusalCode } = {
+const PARSER_CODES: { readonly [code: string]: ProblemCode } = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
   HPE_HEADER_OVERFLOW: 'headers_too_large',
 };

@@ -7,14 +7,14 @@ import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { PROBLEM } from '../../api-contract/problem-contract.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import { REFUSALS, type RefusalCode } from '../domain/refusal.ts';
+import { PROBLEMS, type ProblemCode } from '../domain/api-problem.ts';
 import type { RouteAccess } from './api-access.ts';
 import { PROBLEM_MEDIA_TYPE } from './problems.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Error codes of this route for the OpenAPI document, without those that every route has. */
-    problems?: readonly RefusalCode[];
+    problems?: readonly ProblemCode[];
   }
 }
 
@@ -89,7 +89,7 @@ export function registerOpenApiRoute(app: FastifyInstance): void {
 
 interface RouteConfig {
   readonly access?: RouteAccess;
-  readonly problems?: readonly RefusalCode[];
+  readonly problems?: readonly ProblemCode[];
 }
 
 interface DescribedRoute {
@@ -153,8 +153,8 @@ function securityOf(access: RouteAccess): readonly { readonly [scheme: string]: 
   }
 }
 
-function usualProblems(access: RouteAccess): readonly RefusalCode[] {
-  const always: readonly RefusalCode[] = [
+function usualProblems(access: RouteAccess): readonly ProblemCode[] {
+  const always: readonly ProblemCode[] = [
     'request_malformed',
     'request_timeout',
     'headers_too_large',
@@ -180,23 +180,23 @@ function isSafe(method: string | readonly string[]): boolean {
 }
 
 /** Problems of requests that may have a body and that a browser may send for another site. */
-function changeProblems(access: RouteAccess): readonly RefusalCode[] {
-  const ofBody: readonly RefusalCode[] = ['request_too_large', 'media_type_unsupported'];
+function changeProblems(access: RouteAccess): readonly ProblemCode[] {
+  const ofBody: readonly ProblemCode[] = ['request_too_large', 'media_type_unsupported'];
   const byCookie = ['signed_in', 'operator', 'operator_or_workload'].includes(access.kind);
   return byCookie ? [...ofBody, 'origin_forbidden'] : ofBody;
 }
 
-function problemResponses(codes: readonly RefusalCode[]): JsonObject {
-  const byStatus = new Map<number, RefusalCode[]>();
+function problemResponses(codes: readonly ProblemCode[]): JsonObject {
+  const byStatus = new Map<number, ProblemCode[]>();
   for (const code of codes) {
-    const [status] = REFUSALS[code];
+    const [status] = PROBLEMS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []).filter((one) => one !== code), code]);
   }
   return Object.fromEntries(
     [...byStatus].map(([status, ofStatus]) => [
       String(status),
       {
-        description: ofStatus.map((code) => `\`${code}\`: ${REFUSALS[code][1]}.`).join(' '),
+        description: ofStatus.map((code) => `\`${code}\`: ${PROBLEMS[code][1]}.`).join(' '),
         content: { [PROBLEM_MEDIA_TYPE]: { schema: marked(PROBLEM) } },
       },
     ]),

@@ -5,7 +5,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Fault, Problem } from '../../api-contract/problem-contract.ts';
-import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts';
+import { ApiProblem, PROBLEMS, type ProblemCode } from '../domain/api-problem.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../store/port.ts';
 import { VersionConflictError } from '../store/repositories/records.ts';
 import { AnswerShapeError, RequestShapeError } from './request-shape.ts';
@@ -14,7 +14,7 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
 /** An error before it is formatted as a problem. */
 interface Failure {
-  readonly code: RefusalCode;
+  readonly code: ProblemCode;
   readonly detail?: string | undefined;
   readonly errors?: readonly Fault[] | undefined;
   readonly retryAfterSeconds?: number | undefined;
@@ -24,7 +24,7 @@ interface Failure {
 const RETRY_UNAVAILABLE_SECONDS = 1;
 
 /** Maps Fastify's own error codes. */
-const FRAMEWORK_CODES: { readonly [code: string]: RefusalCode } = {
+const FRAMEWORK_CODES: { readonly [code: string]: ProblemCode } = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'request_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'media_type_unsupported',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'request_malformed',
@@ -35,7 +35,7 @@ const FRAMEWORK_CODES: { readonly [code: string]: RefusalCode } = {
 
 /** @returns undefined for an unexpected error */
 function failureOf(error: unknown): Failure | undefined {
-  if (error instanceof Refusal) return refusalFailure(error);
+  if (error instanceof ApiProblem) return problemFailure(error);
   if (error instanceof RequestShapeError) return { code: 'request_malformed', errors: error.faults };
   if (error instanceof VersionConflictError) return { code: 'precondition_failed' };
   if (error instanceof UnknownSiteError) return { code: 'not_found' };
@@ -47,11 +47,11 @@ function failureOf(error: unknown): Failure | undefined {
   return code === undefined ? undefined : { code };
 }
 
-function refusalFailure(refusal: Refusal): Failure {
-  const { code, message, retryAfterSeconds, faults } = refusal;
+function problemFailure(problem: ApiProblem): Failure {
+  const { code, message, retryAfterSeconds, faults } = problem;
   return {
     code,
-    detail: message === REFUSALS[code][1] ? undefined : message,
+    detail: message === PROBLEMS[code][1] ? undefined : message,
     errors: faults,
     retryAfterSeconds,
   };
@@ -65,7 +65,7 @@ export function answerError(error: FastifyError, request: FastifyRequest, reply:
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, failure: Failure): void {
-  const [status] = REFUSALS[failure.code];
+  const [status] = PROBLEMS[failure.code];
   const retryAfterSeconds =
     failure.retryAfterSeconds ?? (status === 503 ? RETRY_UNAVAILABLE_SECONDS : undefined);
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds));
@@ -76,7 +76,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, failur
 }
 
 function problemOf({ code, detail, errors }: Failure, requestId: string): Problem {
-  const [status, title] = REFUSALS[code];
+  const [status, title] = PROBLEMS[code];
   return {
     type: `urn:proofgate:problem:${code}`,
     title,

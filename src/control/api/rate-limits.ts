@@ -4,7 +4,7 @@
  * Source: specification "Limits" (throttling exists), docs/control.md "Enrollment".
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 
 /** Limits in requests per second, except failed sign-ins, which count per minute. */
 export interface LimitOptions {
@@ -27,11 +27,11 @@ export const DEFAULT_LIMITS: LimitOptions = {
 };
 
 export interface FailedSignIns {
-  /** @throws Refusal `rate_limited` when the address has too many failures */
+  /** @throws ApiProblem `rate_limited` when the address has too many failures */
   count(request: FastifyRequest): Promise<void>;
 }
 
-/** Each call counts one request. @throws Refusal `rate_limited` with the time to wait */
+/** Each call counts one request. @throws ApiProblem `rate_limited` with the time to wait */
 export interface RequestLimits {
   address(request: FastifyRequest): Promise<void>;
   /** The handlers of challenges and submissions call it as soon as they know the policy. */
@@ -55,11 +55,11 @@ export function requestLimits(app: FastifyInstance, options: LimitOptions): Requ
     timeWindow: MINUTE_MS,
   });
   return {
-    address: async (request) => refuseExceeded(await byAddress(request)),
+    address: async (request) => rejectExceeded(await byAddress(request)),
     policy: named(app, options.enrollmentsPerSecondPerPolicy),
     principal: named(app, options.requestsPerSecondPerPrincipal),
     target: named(app, options.requestsPerSecondPerTarget),
-    failedSignIns: { count: async (request) => refuseExceeded(await failures(request)) },
+    failedSignIns: { count: async (request) => rejectExceeded(await failures(request)) },
   };
 }
 
@@ -73,16 +73,16 @@ function named(app: FastifyInstance, max: number): (request: FastifyRequest, nam
   });
   return async (request, name) => {
     names.set(request, name);
-    refuseExceeded(await limit(request));
+    rejectExceeded(await limit(request));
   };
 }
 
 type LimitState = Awaited<ReturnType<ReturnType<FastifyInstance['createRateLimit']>>>;
 
-function refuseExceeded(state: LimitState): void {
-  if (!state.isAllowed && state.isExceeded) refuse(state.ttlInSeconds);
+function rejectExceeded(state: LimitState): void {
+  if (!state.isAllowed && state.isExceeded) reject(state.ttlInSeconds);
 }
 
-function refuse(retryAfterSeconds: number): never {
-  throw new Refusal('rate_limited', undefined, { retryAfterSeconds: Math.max(1, retryAfterSeconds) });
+function reject(retryAfterSeconds: number): never {
+  throw new ApiProblem('rate_limited', undefined, { retryAfterSeconds: Math.max(1, retryAfterSeconds) });
 }

@@ -9,7 +9,7 @@ import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import type { Fault } from '../../api-contract/problem-contract.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 
 const MAX_FAULTS = 20;
 
@@ -160,7 +160,7 @@ export function completeSchema(route: RouteOptions): void {
 }
 
 /** Rejects a body on a route that declares none. */
-export async function refuseUnexpectedBody(request: FastifyRequest): Promise<void> {
+export async function rejectUnexpectedBody(request: FastifyRequest): Promise<void> {
   if (request.is404 || request.body === undefined || request.body === null) return;
   if (request.routeOptions.schema?.body !== undefined) return;
   throw new RequestShapeError([{ pointer: '/body', reason: 'this request takes no body' }]);
@@ -196,6 +196,6 @@ function isSchema(value: unknown): value is TSchema {
 /** A missing parameter means `not_found`. For routes whose parameters are already validated. */
 export function textOf(record: unknown, name: string): string {
   const value = isJsonObject(record) ? record[name] : undefined;
-  if (typeof value !== 'string') throw new Refusal('not_found');
+  if (typeof value !== 'string') throw new ApiProblem('not_found');
   return value;
 }

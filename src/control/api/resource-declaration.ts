@@ -1,7 +1,7 @@
 /** Types with which a resource declares its operations; `resource-routes.ts` registers them as routes. */
 import type { FastifyRequest } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
-import type { RefusalCode } from '../domain/refusal.ts';
+import type { ProblemCode } from '../domain/api-problem.ts';
 import type { Permission, Reach } from '../domain/roles.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';
@@ -13,7 +13,7 @@ export interface ResourcePath<P extends TProperties> {
   readonly params: P;
   readonly place: PlaceOf;
   /** Error code when the resource does not exist or the operator may not read it. Default: `not_found`. */
-  readonly absent?: RefusalCode;
+  readonly absent?: ProblemCode;
 }
 
 /** Description of an operation in the OpenAPI document. */
@@ -22,7 +22,7 @@ export interface Described {
   readonly summary: string;
   readonly description?: string;
   /** Without the codes of idempotency keys and versions. */
-  readonly problems?: readonly RefusalCode[];
+  readonly problems?: readonly ProblemCode[];
 }
 
 export type Values<P extends TProperties> = Static<TObject<P>>;

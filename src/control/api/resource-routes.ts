@@ -17,7 +17,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Static, TProperties, TSchema } from 'typebox';
 import { nothing, parameters } from '../../api-contract/members-contract.ts';
-import type { RefusalCode } from '../domain/refusal.ts';
+import type { ProblemCode } from '../domain/api-problem.ts';
 import { type Permission, reachOf } from '../domain/roles.ts';
 import { principalOf, type RouteAccess } from './api-access.ts';
 import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
@@ -285,15 +285,15 @@ function wordsOf({ operationId, summary, description }: Described, tags: readonl
 function configOf(
   { place, absent }: Pick<ResourcePath<TProperties>, 'place' | 'absent'>,
   permission: Permission,
-  problems: readonly RefusalCode[] = [],
-): { readonly access: RouteAccess; readonly problems: readonly RefusalCode[] } {
+  problems: readonly ProblemCode[] = [],
+): { readonly access: RouteAccess; readonly problems: readonly ProblemCode[] } {
   return {
     access: { kind: 'operator', permission, place, ...(absent === undefined ? {} : { absent }) },
     problems,
   };
 }
 
-function versionProblems(problems: readonly RefusalCode[] = []): readonly RefusalCode[] {
+function versionProblems(problems: readonly ProblemCode[] = []): readonly ProblemCode[] {
   return ['precondition_required', 'precondition_failed', ...problems];
 }
 

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { Created, Operation } from '../operation.ts';
 import { principalOf } from './api-access.ts';
 
@@ -29,11 +29,11 @@ const TAG = /^"([1-9][0-9]{0,15})"$/;
 
 /**
  * Reads the version that a change was made from. Accepts one strong tag; `*` and lists do not identify a version.
- * @throws Refusal `precondition_required` without one, `precondition_failed` for a tag that is not ours
+ * @throws ApiProblem `precondition_required` without one, `precondition_failed` for a tag that is not ours
  */
 export function expectedVersion(request: FastifyRequest): number {
   const version = optionalVersion(request);
-  if (version === undefined) throw new Refusal('precondition_required');
+  if (version === undefined) throw new ApiProblem('precondition_required');
   return version;
 }
 
@@ -43,7 +43,7 @@ export function optionalVersion({ headers }: FastifyRequest): number | undefined
   if (text === undefined) return undefined;
   const digits = TAG.exec(text)?.[1];
   if (digits === undefined)
-    throw new Refusal('precondition_failed', 'If-Match must be one ETag as it was read');
+    throw new ApiProblem('precondition_failed', 'If-Match must be one ETag as it was read');
   return Number(digits);
 }
 

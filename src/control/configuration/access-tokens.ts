@@ -1,6 +1,6 @@
 /** Access tokens for automation: one role at one scope. Control shows a token once and stores its hash. */
 import type { AccessTokenView, NewAccessToken } from '../../api-contract/operators-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach, Scope } from '../domain/roles.ts';
 import type { Created, Operation } from '../operation.ts';
@@ -29,7 +29,7 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
 
   /**
    * @param makerEndsAtMs expiry of the token that creates it; undefined if that never expires, or an operator creates it
-   * @throws Refusal `scope_invalid`, `definition_invalid` for an expiry in the past, or after the creating token's
+   * @throws ApiProblem `scope_invalid`, `definition_invalid` for an expiry in the past, or after the creating token's
    */
   async create(
     operation: Operation,
@@ -42,10 +42,10 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
     assertOutlivedBy(makerEndsAtMs, expiresAtMs);
     if (expiresAtMs !== null && !(expiresAtMs > this.nowMs())) {
       const faults = [{ pointer: '/body/expires_at', reason: 'must lie in the future' }];
-      throw new Refusal('definition_invalid', undefined, { faults });
+      throw new ApiProblem('definition_invalid', undefined, { faults });
     }
     return this.createRow<ShownToken>(operation, lockOf(scope), async (tx, nowMs) => {
-      if ((await placeOfScope(tx, scope)) === undefined) throw new Refusal('scope_invalid');
+      if ((await placeOfScope(tx, scope)) === undefined) throw new ApiProblem('scope_invalid');
       const secret = newToken('access');
       const id = newId('accessToken', nowMs);
       await tx.accessTokens.add({
@@ -66,7 +66,7 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
   /**
    * Ends the previous token at once.
    * @param makerEndsAtMs as for {@link create}
-   * @throws Refusal `not_found`, `definition_invalid` for a token that outlives the calling one
+   * @throws ApiProblem `not_found`, `definition_invalid` for a token that outlives the calling one
    */
   async rotate(
     operation: Operation,
@@ -81,17 +81,19 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
     return { ...(await this.changeRow(operation, [id], undefined, rotate, 'rotate')), token };
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed` */
+  /** @throws ApiProblem `not_found`, `precondition_failed` */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.removeRow(operation, [id], version, async () => ({}));
   }
 }
 
-/** Prevents a temporary token from passing its role to a token that never expires. @throws Refusal `definition_invalid` */
+/** Prevents a temporary token from passing its role to a token that never expires. @throws ApiProblem `definition_invalid` */
 function assertOutlivedBy(makerEndsAtMs: number | undefined, expiresAtMs: number | null): void {
   if (makerEndsAtMs === undefined || (expiresAtMs !== null && expiresAtMs <= makerEndsAtMs)) return;
   const reason = 'must not be later than the end of the token that creates it';
-  throw new Refusal('definition_invalid', undefined, { faults: [{ pointer: '/body/expires_at', reason }] });
+  throw new ApiProblem('definition_invalid', undefined, {
+    faults: [{ pointer: '/body/expires_at', reason }],
+  });
 }
 
 function scopeOfRow({ scopeKind, scopeId }: RowOf<'accessToken'>): Scope {

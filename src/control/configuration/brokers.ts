@@ -5,11 +5,11 @@ import {
   type BrokerDefinition,
   type BrokerView,
 } from '../../api-contract/routes-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { refuseOddPrefixes } from './canonical-subjects.ts';
+import { rejectOddPrefixes } from './canonical-subjects.ts';
 import { type ConfigurationDeps, found, placeInSite, versionOf } from './change.ts';
 import { storedDefinition } from './stored-definition.ts';
 import { siteLock, VersionedResource } from './versioned-resource.ts';
@@ -40,18 +40,18 @@ export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
 
   /**
    * @param version the change is based on; undefined for a new broker
-   * @throws Refusal `precondition_required`, `precondition_failed`, `definition_invalid`
+   * @throws ApiProblem `precondition_required`, `precondition_failed`, `definition_invalid`
    */
   put(operation: Operation, name: BrokerName, version: number | undefined, content: BrokerDefinition) {
     const { siteId, issuer } = name;
     return this.putRow(operation, [siteId, issuer], version, async (tx) => {
-      await refuseOwnIssuer(tx, name);
+      await rejectOwnIssuer(tx, name);
       const definition = JSON.stringify({ issuer, ...content });
       return {
         set: { definition },
         add: (first) => tx.brokers.add({ siteId, issuer, definition, ...first }),
         check: async () => {
-          refuseOddPrefixes(content);
+          rejectOddPrefixes(content);
           await this.#siteCheck(tx, siteId);
         },
         publish: { kind: 'policy' },
@@ -59,7 +59,7 @@ export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed` */
+  /** @throws ApiProblem `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, issuer }: BrokerName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, issuer], version, async () => ({
       publish: { kind: 'policy' },
@@ -67,12 +67,12 @@ export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
   }
 }
 
-/** A broker must not sign as the site's own issuer, even if the site has no clients yet. @throws Refusal `definition_invalid` */
-async function refuseOwnIssuer(tx: Transaction, { siteId, issuer }: BrokerName): Promise<void> {
+/** A broker must not sign as the site's own issuer, even if the site has no clients yet. @throws ApiProblem `definition_invalid` */
+async function rejectOwnIssuer(tx: Transaction, { siteId, issuer }: BrokerName): Promise<void> {
   const { issuerUrl } = found(await tx.sites.find(siteId));
   if (issuer !== issuerUrl) return;
   const reason = "the site's own issuer, whose passports derived keys sign";
-  throw new Refusal('definition_invalid', undefined, { faults: [{ pointer: '/path/issuer', reason }] });
+  throw new ApiProblem('definition_invalid', undefined, { faults: [{ pointer: '/path/issuer', reason }] });
 }
 
 const readStored = storedDefinition(

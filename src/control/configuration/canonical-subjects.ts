@@ -5,11 +5,11 @@
 
 import type { AllowedSources, BrokerDefinition } from '../../api-contract/routes-contract.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 
-/** @throws Refusal `definition_invalid` */
-export function refuseOddSources(sources: AllowedSources): void {
-  refuseAt(
+/** @throws ApiProblem `definition_invalid` */
+export function rejectOddSources(sources: AllowedSources): void {
+  rejectAt(
     sources.flatMap(({ subject_exact: exact = '', subject_prefix: prefix = '' }, index) => [
       ...(isCanonicalSubject(exact) ? [] : [`/body/allowed_sources/${index}/subject_exact`]),
       ...(isCanonicalSubjectPrefix(prefix) ? [] : [`/body/allowed_sources/${index}/subject_prefix`]),
@@ -17,17 +17,17 @@ export function refuseOddSources(sources: AllowedSources): void {
   );
 }
 
-/** @throws Refusal `definition_invalid` */
-export function refuseOddPrefixes({ subject_prefixes: prefixes }: BrokerDefinition): void {
-  refuseAt(
+/** @throws ApiProblem `definition_invalid` */
+export function rejectOddPrefixes({ subject_prefixes: prefixes }: BrokerDefinition): void {
+  rejectAt(
     prefixes.flatMap((prefix, index) =>
       isCanonicalSubjectPrefix(prefix) ? [] : [`/body/definition/subject_prefixes/${index}`],
     ),
   );
 }
 
-function refuseAt(pointers: readonly string[]): void {
+function rejectAt(pointers: readonly string[]): void {
   if (pointers.length === 0) return;
   const faults = pointers.map((pointer) => ({ pointer, reason: `not ${SPIFFE_ID_RULE}` }));
-  throw new Refusal('definition_invalid', undefined, { faults });
+  throw new ApiProblem('definition_invalid', undefined, { faults });
 }

@@ -1,6 +1,7 @@
 /** Helpers for configuration changes: audit rows, versions, and recording a change for the publisher. */
+
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange } from '../domain/audit-kinds.ts';
-import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import type { SiteCheck } from '../services.ts';
 import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
@@ -50,14 +51,14 @@ export function audited(
   };
 }
 
-/** @throws Refusal `precondition_failed` when the row is not at the expected version */
+/** @throws ApiProblem `precondition_failed` when the row is not at the expected version */
 export function requireVersion(row: { readonly version: number }, expected: number): void {
-  if (row.version !== expected) throw new Refusal('precondition_failed');
+  if (row.version !== expected) throw new ApiProblem('precondition_failed');
 }
 
-/** @throws Refusal `not_found` */
+/** @throws ApiProblem `not_found` */
 export function found<R>(row: R | undefined): R {
-  if (row === undefined) throw new Refusal('not_found');
+  if (row === undefined) throw new ApiProblem('not_found');
   return row;
 }
 
@@ -72,7 +73,7 @@ export async function publishChange(
   tx.notify({ topic: 'site_changed', reference: siteId });
 }
 
-/** The place of a site. @throws Refusal `not_found` */
+/** The place of a site. @throws ApiProblem `not_found` */
 export async function placeInSite(tx: Transaction, siteId: string): Promise<Place> {
   return found(await tx.hierarchy.placeOfSite(siteId));
 }

@@ -4,7 +4,7 @@ import type { ClientChange, ClientView, NewClient } from '../../api-contract/cli
 import { MAX_CLIENTS } from '../../bundle/format/bundle-limits.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -35,16 +35,16 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
     });
   }
 
-  /** @throws Refusal `already_exists`, `definition_invalid` */
+  /** @throws ApiProblem `already_exists`, `definition_invalid` */
   create(operation: Operation, siteId: string, client: NewClient): Promise<Created<ClientView, never>> {
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       const { client_id: clientId, subject, context = {} } = client;
       const site = found(await tx.sites.find(siteId));
-      if ((await tx.clients.find(siteId, clientId)) !== undefined) throw new Refusal('already_exists');
+      if ((await tx.clients.find(siteId, clientId)) !== undefined) throw new ApiProblem('already_exists');
       if ((await tx.clients.count(siteId)) >= MAX_CLIENTS) {
-        throw new Refusal('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
+        throw new ApiProblem('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
       }
-      refuseFaultySubject(subject, site);
+      rejectFaultySubject(subject, site);
       const row = { siteId, clientId, subject, context: JSON.stringify(context), ...newVersion(nowMs) };
       await tx.clients.add(row);
       return { name: [siteId, clientId], publish: { kind: 'client', clientId } };
@@ -52,7 +52,7 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
   }
 
   /**
-   * @throws Refusal `not_found`, `precondition_failed`, `definition_invalid`; `still_in_use` when the subject changes while
+   * @throws ApiProblem `not_found`, `precondition_failed`, `definition_invalid`; `still_in_use` when the subject changes while
    *   keys are alive, because their passports name the old one
    */
   change(
@@ -64,44 +64,44 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
     return this.changeRow(operation, [siteId, clientId], version, async (tx, row, nowMs) => {
       const subject = change.subject ?? row.subject;
       if (subject !== row.subject) {
-        await refuseLivingKeys(tx, row, nowMs);
-        refuseFaultySubject(subject, found(await tx.sites.find(siteId)));
+        await rejectLivingKeys(tx, row, nowMs);
+        rejectFaultySubject(subject, found(await tx.sites.find(siteId)));
       }
       const context = change.context === undefined ? row.context : JSON.stringify(change.context);
       return { set: { subject, context }, publish: { kind: 'client', clientId } };
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while policies name it or its keys are alive */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `still_in_use` while policies name it or its keys are alive */
   remove(operation: Operation, { siteId, clientId }: ClientName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, clientId], version, async (tx, row, nowMs) => {
       if (await tx.policies.hasOfClient(siteId, clientId)) {
-        throw new Refusal('still_in_use', 'enrollment policies name the client; delete them first');
+        throw new ApiProblem('still_in_use', 'enrollment policies name the client; delete them first');
       }
-      await refuseLivingKeys(tx, row, nowMs);
+      await rejectLivingKeys(tx, row, nowMs);
       await tx.clients.removeGrants(siteId, clientId);
       return { publish: { kind: 'client', clientId } };
     });
   }
 }
 
-/** SPIFFE-ID specification section 2. @throws Refusal `definition_invalid` */
-function refuseFaultySubject(subject: string, { trustDomain }: RowOf<'site'>): void {
+/** SPIFFE-ID specification section 2. @throws ApiProblem `definition_invalid` */
+function rejectFaultySubject(subject: string, { trustDomain }: RowOf<'site'>): void {
   const isInside = subjectLiesInTrustDomain(subject, trustDomain);
   if (isInside && isCanonicalSubject(subject)) return;
   const reason = isInside
     ? `not ${SPIFFE_ID_RULE}`
     : `a SPIFFE ID outside the site's trust domain, ${trustDomain}`;
-  throw new Refusal('definition_invalid', undefined, { faults: [{ pointer: '/body/subject', reason }] });
+  throw new ApiProblem('definition_invalid', undefined, { faults: [{ pointer: '/body/subject', reason }] });
 }
 
-async function refuseLivingKeys(
+async function rejectLivingKeys(
   tx: Transaction,
   { siteId, clientId }: Pick<RowOf<'client'>, 'siteId' | 'clientId'>,
   nowMs: number,
 ): Promise<void> {
   if (!(await tx.keys.hasLivingOfClient(siteId, clientId, Math.floor(nowMs / 1000)))) return;
-  throw new Refusal('still_in_use', 'derived keys of the client are alive; revoke them first');
+  throw new ApiProblem('still_in_use', 'derived keys of the client are alive; revoke them first');
 }
 
 function clientView(site: RowOf<'site'>, row: RowOf<'client'>): ClientView {

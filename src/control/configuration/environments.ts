@@ -1,6 +1,6 @@
 /** Environments. */
 import type { EnvironmentView } from '../../api-contract/hierarchy-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach } from '../domain/roles.ts';
 import type { Created, Operation } from '../operation.ts';
@@ -25,46 +25,46 @@ export class Environments extends VersionedResource<'environment', 'environment'
     return this.listRows((tx) => tx.hierarchy.reachedEnvironments(reach, page));
   }
 
-  /** @throws Refusal `already_exists` */
+  /** @throws ApiProblem `already_exists` */
   create(operation: Operation, name: string): Promise<Created<EnvironmentView, never>> {
     return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
-      await refuseTakenName(tx, name);
+      await rejectTakenName(tx, name);
       const id = newId('environment', nowMs);
       await tx.environments.add({ id, name, ...newVersion(nowMs) });
       return { name: [id] };
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `already_exists` */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `already_exists` */
   rename(operation: Operation, id: string, version: number, name: string): Promise<EnvironmentView> {
     return this.changeRow(operation, [id], version, async (tx, row) => {
-      if (name !== row.name) await refuseTakenName(tx, name);
+      if (name !== row.name) await rejectTakenName(tx, name);
       return { set: { name } };
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while it has fleets, role grants or tokens */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `still_in_use` while it has fleets, role grants or tokens */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.removeRow(operation, [id], version, async (tx) => {
       const [fleet] = await tx.fleets.list({ environmentId: id }, ONE_ROW);
       if (fleet !== undefined)
-        throw new Refusal('still_in_use', 'the environment has fleets; delete them first');
-      await refuseHeldScope(tx, 'environment', id);
+        throw new ApiProblem('still_in_use', 'the environment has fleets; delete them first');
+      await rejectHeldScope(tx, 'environment', id);
       return {};
     });
   }
 }
 
-async function refuseTakenName(tx: Transaction, name: string): Promise<void> {
-  if ((await tx.hierarchy.environmentByName(name)) !== undefined) throw new Refusal('already_exists');
+async function rejectTakenName(tx: Transaction, name: string): Promise<void> {
+  if ((await tx.hierarchy.environmentByName(name)) !== undefined) throw new ApiProblem('already_exists');
 }
 
-/** A scope with role grants or access tokens cannot be removed. @throws Refusal `still_in_use` */
-export async function refuseHeldScope(
+/** A scope with role grants or access tokens cannot be removed. @throws ApiProblem `still_in_use` */
+export async function rejectHeldScope(
   tx: Transaction,
   kind: 'environment' | 'fleet' | 'site',
   id: string,
 ): Promise<void> {
   if (!(await tx.operators.isScopeHeld({ kind, id }))) return;
-  throw new Refusal('still_in_use', `role grants or access tokens name the ${kind}; delete them first`);
+  throw new ApiProblem('still_in_use', `role grants or access tokens name the ${kind}; delete them first`);
 }

@@ -1,12 +1,12 @@
 /** Fleets of an environment. */
 import type { FleetView } from '../../api-contract/hierarchy-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { found, INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from './change.ts';
-import { refuseHeldScope } from './environments.ts';
+import { rejectHeldScope } from './environments.ts';
 import { type ResourceDeps, VersionedResource } from './versioned-resource.ts';
 
 export class Fleets extends VersionedResource<'fleet', 'fleet', FleetView> {
@@ -30,37 +30,37 @@ export class Fleets extends VersionedResource<'fleet', 'fleet', FleetView> {
     return this.listRows((tx) => tx.fleets.list({ environmentId }, page));
   }
 
-  /** @throws Refusal `not_found` without the environment, `already_exists` */
+  /** @throws ApiProblem `not_found` without the environment, `already_exists` */
   create(operation: Operation, environmentId: string, name: string): Promise<Created<FleetView, never>> {
     return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
       found(await tx.environments.find(environmentId));
-      await refuseTakenName(tx, environmentId, name);
+      await rejectTakenName(tx, environmentId, name);
       const id = newId('fleet', nowMs);
       await tx.fleets.add({ id, environmentId, name, ...newVersion(nowMs) });
       return { name: [id] };
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `already_exists` */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `already_exists` */
   rename(operation: Operation, id: string, version: number, name: string): Promise<FleetView> {
     return this.changeRow(operation, [id], version, async (tx, row) => {
-      if (name !== row.name) await refuseTakenName(tx, row.environmentId, name);
+      if (name !== row.name) await rejectTakenName(tx, row.environmentId, name);
       return { set: { name } };
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while it has sites, role grants or tokens */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `still_in_use` while it has sites, role grants or tokens */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.removeRow(operation, [id], version, async (tx) => {
       const [site] = await tx.sites.list({ fleetId: id }, ONE_ROW);
-      if (site !== undefined) throw new Refusal('still_in_use', 'the fleet has sites; delete them first');
-      await refuseHeldScope(tx, 'fleet', id);
+      if (site !== undefined) throw new ApiProblem('still_in_use', 'the fleet has sites; delete them first');
+      await rejectHeldScope(tx, 'fleet', id);
       return {};
     });
   }
 }
 
-async function refuseTakenName(tx: Transaction, environmentId: string, name: string): Promise<void> {
+async function rejectTakenName(tx: Transaction, environmentId: string, name: string): Promise<void> {
   if ((await tx.hierarchy.fleetByName(environmentId, name)) !== undefined)
-    throw new Refusal('already_exists');
+    throw new ApiProblem('already_exists');
 }

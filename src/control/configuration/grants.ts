@@ -1,7 +1,7 @@
 /** Grants of a client, and so of each of its derived keys: read or write access to a resource. */
 import type { GrantView } from '../../api-contract/clients-contract.ts';
 import type { Access } from '../../protocol/access.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -25,7 +25,7 @@ export class Grants {
     this.#nowMs = nowMs;
   }
 
-  /** @throws Refusal `not_found` without the client */
+  /** @throws ApiProblem `not_found` without the client */
   list(siteId: string, clientId: string, page: Page): Promise<readonly GrantView[]> {
     return this.#store.read(async (tx) => {
       found(await tx.clients.find(siteId, clientId));
@@ -33,7 +33,7 @@ export class Grants {
     });
   }
 
-  /** Creates a grant or changes its access. Repeating a call has no effect. @throws Refusal `not_found`, `definition_invalid` */
+  /** Creates a grant or changes its access. Repeating a call has no effect. @throws ApiProblem `not_found`, `definition_invalid` */
   put(
     operation: Operation,
     name: GrantName,
@@ -45,7 +45,7 @@ export class Grants {
       found(await tx.clients.find(siteId, clientId));
       const known = await tx.clients.grant(siteId, clientId, resource);
       if (known === undefined && (await tx.clients.countGrants(siteId, clientId)) >= MAX_GRANTS) {
-        throw new Refusal('definition_invalid', `a client has at most ${MAX_GRANTS} grants`);
+        throw new ApiProblem('definition_invalid', `a client has at most ${MAX_GRANTS} grants`);
       }
       const row = { siteId, clientId, resource, access, createdAtMs: nowMs };
       await tx.clients.putGrant(row);
@@ -59,7 +59,7 @@ export class Grants {
     });
   }
 
-  /** @throws Refusal `not_found` */
+  /** @throws ApiProblem `not_found` */
   remove(operation: Operation, name: GrantName): Promise<void> {
     const { siteId, clientId, resource } = name;
     const nowMs = this.#nowMs();

@@ -1,6 +1,6 @@
 /** Role grants. Only an admin of a scope may grant roles at it, so that no caller grants more than they hold. */
 import type { NewRoleGrant, RoleGrantView, ScopeView } from '../../api-contract/operators-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Place, Reach, Scope } from '../domain/roles.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
@@ -27,13 +27,13 @@ export class RoleGrants {
     return roleGrantView(found(await this.#store.read((tx) => tx.operators.grant(id))));
   }
 
-  /** @throws Refusal `scope_invalid`, `already_exists` */
+  /** @throws ApiProblem `scope_invalid`, `already_exists` */
   create(operation: Operation, grant: NewRoleGrant): Promise<Created<RoleGrantView, never>> {
     const scope = scopeOf(grant.scope);
     const nowMs = this.#nowMs();
     return createOnce(this.#store, lockOf(scope), operation, nowMs, async (tx) => {
       const place = await placeOfScope(tx, scope);
-      if (place === undefined) throw new Refusal('scope_invalid');
+      if (place === undefined) throw new ApiProblem('scope_invalid');
       const row = {
         id: newId('roleGrant', nowMs),
         principal: grant.principal,
@@ -43,7 +43,7 @@ export class RoleGrants {
         createdAtMs: nowMs,
         createdBy: operation.actor,
       };
-      if (await tx.operators.hasGrant(row)) throw new Refusal('already_exists');
+      if (await tx.operators.hasGrant(row)) throw new ApiProblem('already_exists');
       await tx.operators.addGrant(row);
       const after = roleGrantView(row);
       const entry = audited(operation, { what: 'role_grant.create', id: row.id, place, after });
@@ -51,7 +51,7 @@ export class RoleGrants {
     });
   }
 
-  /** @throws Refusal `not_found` */
+  /** @throws ApiProblem `not_found` */
   remove(operation: Operation, id: string): Promise<void> {
     return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
       const row = found(await tx.operators.grant(id));
@@ -63,9 +63,9 @@ export class RoleGrants {
   }
 }
 
-/** Converts the API's scope: only the installation has no ID. @throws Refusal `scope_invalid` */
+/** Converts the API's scope: only the installation has no ID. @throws ApiProblem `scope_invalid` */
 export function scopeOf({ kind, id }: ScopeView): Scope {
-  if ((kind === 'installation') !== (id === undefined)) throw new Refusal('scope_invalid');
+  if ((kind === 'installation') !== (id === undefined)) throw new ApiProblem('scope_invalid');
   return { kind, id: id ?? '' };
 }
 

@@ -13,11 +13,11 @@ import { Faults } from '../../bundle/format/bundle-error.ts';
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { Created, Operation } from '../operation.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { refuseOddSources } from './canonical-subjects.ts';
+import { rejectOddSources } from './canonical-subjects.ts';
 import { type ConfigurationDeps, found, newVersion, placeInSite, versionOf } from './change.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
@@ -55,19 +55,19 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     return this.listRows((tx) => tx.routes.list({ siteId }, page));
   }
 
-  /** @throws Refusal `already_exists`, `definition_invalid` */
+  /** @throws ApiProblem `already_exists`, `definition_invalid` */
   create(operation: Operation, siteId: string, route: NewRoute): Promise<Created<RouteView, never>> {
     const { route_id: routeId, definition } = route;
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
-      if ((await tx.routes.find(siteId, routeId)) !== undefined) throw new Refusal('already_exists');
-      await refuseFaultyRoute(tx, { siteId, routeId }, definition);
+      if ((await tx.routes.find(siteId, routeId)) !== undefined) throw new ApiProblem('already_exists');
+      await rejectFaultyRoute(tx, { siteId, routeId }, definition);
       // No publication needed: bundles leave out routes without sources.
       await tx.routes.add({ siteId, routeId, definition: JSON.stringify(definition), ...newVersion(nowMs) });
       return { name: [siteId, routeId] };
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `definition_invalid` */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `definition_invalid` */
   replace(
     operation: Operation,
     name: RouteName,
@@ -76,14 +76,14 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
   ): Promise<RouteView> {
     const { siteId, routeId } = name;
     return this.changeRow(operation, [siteId, routeId], version, async (tx) => {
-      await refuseFaultyRoute(tx, name, definition);
+      await rejectFaultyRoute(tx, name, definition);
       const set = { definition: JSON.stringify(definition) };
       if (!(await isPublished(tx, name))) return { set };
       return { set, check: () => this.#siteCheck(tx, siteId), publish: { kind: 'policy' } };
     });
   }
 
-  /** Also removes its sources. @throws Refusal `not_found`, `precondition_failed` */
+  /** Also removes its sources. @throws ApiProblem `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, routeId], version, async (tx) => {
       const wasPublished = await tx.routeSources.remove(siteId, routeId);
@@ -98,9 +98,9 @@ async function isPublished(tx: Transaction, { siteId, routeId }: RouteName): Pro
 
 /**
  * Compiles the route alone as a verifier would. The site check does not cover it while it has no sources.
- * @throws Refusal `definition_invalid` with each fault
+ * @throws ApiProblem `definition_invalid` with each fault
  */
-async function refuseFaultyRoute(
+async function rejectFaultyRoute(
   tx: Transaction,
   { siteId, routeId }: RouteName,
   definition: RouteDefinition,
@@ -120,7 +120,7 @@ async function refuseFaultyRoute(
   compileRoutes(content, new Set(origins), faults);
   const error = faults.toError();
   if (error === undefined) return;
-  throw new Refusal('definition_invalid', undefined, {
+  throw new ApiProblem('definition_invalid', undefined, {
     faults: error.faults.map(({ path, text }) => ({
       pointer: path.replace(/^\/routes\/0/, '/body/definition'),
       reason: text,
@@ -153,7 +153,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
 
   /**
    * @param version the change is based on; undefined when the route has no sources yet
-   * @throws Refusal `not_found` without the route, `precondition_required`, `precondition_failed`, `definition_invalid`
+   * @throws ApiProblem `not_found` without the route, `precondition_required`, `precondition_failed`, `definition_invalid`
    */
   put(
     operation: Operation,
@@ -172,7 +172,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
           await tx.routes.change(route, {}, nowMs);
         },
         check: async () => {
-          refuseOddSources(sources);
+          rejectOddSources(sources);
           await this.#siteCheck(tx, siteId);
         },
         publish: { kind: 'policy' },
@@ -180,7 +180,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed` */
+  /** @throws ApiProblem `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, routeId], version, async (tx, _row, nowMs) => {
       const route = found(await tx.routes.find(siteId, routeId));

@@ -46,7 +46,7 @@ export class SigningKeyAdministration {
     });
   }
 
-  /** @throws Refusal `not_found`, `signing_key_state_conflict` unless the key is retiring at a later time */
+  /** @throws ApiProblem `not_found`, `signing_key_state_conflict` unless the key is retiring at a later time */
   retire(
     operation: Operation,
     siteId: string,

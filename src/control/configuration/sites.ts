@@ -12,7 +12,7 @@ import {
 } from '../../api-contract/hierarchy-contract.ts';
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
-import { Refusal, type RefusalFault } from '../domain/refusal.ts';
+import { ApiProblem, type ProblemFault } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
 import { DEFAULT_SOURCE_CAPACITY, holdsSlot, SOURCE_STATES } from '../domain/source-states.ts';
 import type { Created, Operation } from '../operation.ts';
@@ -28,7 +28,7 @@ import {
   placeInSite,
   versionOf,
 } from './change.ts';
-import { refuseHeldScope } from './environments.ts';
+import { rejectHeldScope } from './environments.ts';
 import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 /** Creates a new site's signing keys, in the transaction that creates the site. */
@@ -62,16 +62,16 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     return this.listRows((tx) => tx.sites.list({ fleetId }, page));
   }
 
-  /** @throws Refusal `not_found` without the fleet, `already_exists` for a taken identifier or issuer, `definition_invalid` */
+  /** @throws ApiProblem `not_found` without the fleet, `already_exists` for a taken identifier or issuer, `definition_invalid` */
   async create(operation: Operation, fleetId: string, site: NewSite): Promise<Created<SiteView, never>> {
-    refuseFaults([...originFaults(site.origins), ...issuerFaults(site.issuer_url)]);
+    rejectFaults([...originFaults(site.origins), ...issuerFaults(site.issuer_url)]);
     return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
       found(await tx.fleets.find(fleetId));
       if ((await tx.sites.find(site.site_id)) !== undefined) {
-        throw new Refusal('already_exists', 'there is a site of that identifier');
+        throw new ApiProblem('already_exists', 'there is a site of that identifier');
       }
       if (await tx.hierarchy.hasIssuerUrl(site.issuer_url)) {
-        throw new Refusal('already_exists', 'another site has that issuer_url');
+        throw new ApiProblem('already_exists', 'another site has that issuer_url');
       }
       await tx.sites.add(newRow(fleetId, site, nowMs));
       await this.#deps.createSiteKeys(tx, site.site_id, nowMs);
@@ -79,9 +79,9 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `definition_invalid` */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `definition_invalid` */
   async change(operation: Operation, id: string, version: number, change: SiteChange): Promise<SiteView> {
-    refuseFaults(originFaults(change.origins ?? []));
+    rejectFaults(originFaults(change.origins ?? []));
     return this.changeRow(operation, [id], version, (tx) => {
       const set = changedColumns(change);
       if (!isPublished(change)) return { set };
@@ -89,7 +89,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     });
   }
 
-  /** Publishes every later revision above this one. @throws Refusal `not_found` */
+  /** Publishes every later revision above this one. @throws ApiProblem `not_found` */
   async raiseFloor(operation: Operation, id: string, aboveRevision: number): Promise<SiteFloorView> {
     const { store } = this.#deps;
     const before = found(await store.read((tx) => tx.sites.find(id)));
@@ -106,10 +106,10 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed`, `still_in_use` while the site has dependent resources */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `still_in_use` while the site has dependent resources */
   remove(operation: Operation, id: string, version: number): Promise<void> {
     return this.removeRow(operation, [id], version, async (tx, _row, nowMs) => {
-      await refuseUse(tx, id, Math.floor(nowMs / 1000));
+      await rejectUse(tx, id, Math.floor(nowMs / 1000));
       // Distribution rereads the site: a new site may reuse the identifier, and must not continue this chain.
       tx.notify({ topic: 'site_published', reference: id });
       return {};
@@ -161,7 +161,7 @@ function isPublished(change: SiteChange): boolean {
   return Object.keys(published).length > 0;
 }
 
-function originFaults(origins: readonly string[]): readonly RefusalFault[] {
+function originFaults(origins: readonly string[]): readonly ProblemFault[] {
   return origins.flatMap((origin, index) =>
     parseOrigin(origin) === undefined
       ? [{ pointer: `/body/origins/${index}`, reason: 'not scheme://authority in canonical form' }]
@@ -170,7 +170,7 @@ function originFaults(origins: readonly string[]): readonly RefusalFault[] {
 }
 
 /** Requires an absolute URL in the spelling that URL parsers write, with or without the trailing slash. */
-function issuerFaults(issuerUrl: string): readonly RefusalFault[] {
+function issuerFaults(issuerUrl: string): readonly ProblemFault[] {
   const fault = { pointer: '/body/issuer_url', reason: 'not an absolute URL in its normal spelling' };
   if (!URL.canParse(issuerUrl)) return [fault];
   const { href, username, password, search, hash } = new URL(issuerUrl);
@@ -178,8 +178,8 @@ function issuerFaults(issuerUrl: string): readonly RefusalFault[] {
   return isPlain && (href === issuerUrl || href === `${issuerUrl}/`) ? [] : [fault];
 }
 
-function refuseFaults(faults: readonly RefusalFault[]): void {
-  if (faults.length > 0) throw new Refusal('definition_invalid', undefined, { faults });
+function rejectFaults(faults: readonly ProblemFault[]): void {
+  if (faults.length > 0) throw new ApiProblem('definition_invalid', undefined, { faults });
 }
 
 /** Whether the current revision, or the next one, lies above `aboveRevision`. */
@@ -191,8 +191,8 @@ function floorView({ id, revision, floorRevision }: RowOf<'site'>): SiteFloorVie
   return { site_id: id, revision, floor_revision: floorRevision };
 }
 
-/** Rejects the removal of a site with dependent resources. @throws Refusal `still_in_use` */
-async function refuseUse(tx: Transaction, siteId: string, nowSeconds: number): Promise<void> {
+/** Rejects the removal of a site with dependent resources. @throws ApiProblem `still_in_use` */
+async function rejectUse(tx: Transaction, siteId: string, nowSeconds: number): Promise<void> {
   const uses: readonly (readonly [what: string, rows: readonly unknown[]])[] = [
     ['attached targets', await tx.targets.attached(siteId)],
     ['clients', await tx.clients.list({ siteId }, ONE_ROW)],
@@ -203,8 +203,8 @@ async function refuseUse(tx: Transaction, siteId: string, nowSeconds: number): P
     ['living keys', await tx.keys.livingOfSite(siteId, nowSeconds, ONE_ROW)],
   ];
   const inUse = uses.filter(([, rows]) => rows.length > 0).map(([what]) => what);
-  if (inUse.length > 0) throw new Refusal('still_in_use', `the site has ${inUse.join(', ')}`);
-  await refuseHeldScope(tx, 'site', siteId);
+  if (inUse.length > 0) throw new ApiProblem('still_in_use', `the site has ${inUse.join(', ')}`);
+  await rejectHeldScope(tx, 'site', siteId);
 }
 
 async function siteView(tx: Transaction, row: RowOf<'site'>): Promise<SiteView> {

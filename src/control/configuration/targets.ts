@@ -4,8 +4,8 @@ import {
   type TargetView,
   type TokenRotation,
 } from '../../api-contract/targets-contract.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { move } from '../domain/machine.ts';
-import { Refusal } from '../domain/refusal.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import { TARGET_MACHINE } from '../domain/runtime-states.ts';
 import type { Created, Operation } from '../operation.ts';
@@ -48,7 +48,7 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
     });
   }
 
-  /** @throws Refusal `not_found`, `precondition_failed` */
+  /** @throws ApiProblem `not_found`, `precondition_failed` */
   rename(operation: Operation, id: string, version: number, name: string): Promise<TargetView> {
     return this.changeRow(operation, [id], version, (tx, { siteId }) => {
       countTargetsAgain(tx, siteId);
@@ -58,7 +58,7 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
 
   /**
    * The previous token stays valid for an overlap, so that the target can switch. An even older one ends now.
-   * @throws Refusal `not_found`, `target_state_conflict`
+   * @throws ApiProblem `not_found`, `target_state_conflict`
    */
   async rotateToken(
     operation: Operation,
@@ -68,7 +68,7 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
     const token = newToken('target');
     const overlapMs = (rotation.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS) * 1000;
     const rotate = (tx: Transaction, row: RowOf<'target'>, nowMs: number) => {
-      if (row.state !== 'attached') throw new Refusal('target_state_conflict');
+      if (row.state !== 'attached') throw new ApiProblem('target_state_conflict');
       countTargetsAgain(tx, row.siteId);
       const previous =
         overlapMs === 0
@@ -79,11 +79,11 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
     return { ...(await this.changeRow(operation, [id], undefined, rotate, 'rotate_token')), token };
   }
 
-  /** @throws Refusal `not_found`, `target_state_conflict` */
+  /** @throws ApiProblem `not_found`, `target_state_conflict` */
   detach(operation: Operation, id: string): Promise<TargetView> {
     const detach = (tx: Transaction, row: RowOf<'target'>) => {
       const moved = move(TARGET_MACHINE, row.state, 'detach');
-      if (moved.kind === 'refused') throw new Refusal('target_state_conflict');
+      if (moved.kind === 'refused') throw new ApiProblem('target_state_conflict');
       countTargetsAgain(tx, row.siteId);
       return { set: { state: moved.to, ...NO_PREVIOUS_TOKEN } };
     };

@@ -5,8 +5,9 @@
  * A resource describes itself with a {@link ResourceKind} and adds its rules in callbacks. Callbacks run inside the
  * transaction, so they must not use the network or have effects outside it.
  */
+
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange, AuditedResource, AuditVerb } from '../domain/audit-kinds.ts';
-import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { AuditEntry, ControlStore, Lock, Mutated, Transaction } from '../store/port.ts';
@@ -38,7 +39,7 @@ export interface ResourceKind<R extends AuditedResource, T extends VersionedTabl
 interface Consequences {
   /** The change to record for the publisher. */
   readonly publish?: Change | undefined;
-  /** Runs after the row is written. @throws Refusal `definition_invalid` */
+  /** Runs after the row is written. @throws ApiProblem `definition_invalid` */
   readonly check?: (() => Promise<void>) | undefined;
   /** Audit events of other resources that change with it. */
   readonly alsoAudited?: readonly AuditEntry[];
@@ -85,7 +86,7 @@ export abstract class VersionedResource<
     this.#kind = kind;
   }
 
-  /** @throws Refusal `not_found` */
+  /** @throws ApiProblem `not_found` */
   get(...name: NameOf<T>): Promise<V> {
     return this.store.read(async (tx) => this.#kind.view(tx, await this.#row(tx, name)));
   }
@@ -98,7 +99,7 @@ export abstract class VersionedResource<
     });
   }
 
-  /** @param add inserts the row @throws Refusal `idempotency_conflict`, and what `add` throws */
+  /** @param add inserts the row @throws ApiProblem `idempotency_conflict`, and what `add` throws */
   protected createRow<S extends object = never>(
     operation: Operation,
     lock: Lock,
@@ -118,7 +119,7 @@ export abstract class VersionedResource<
   /**
    * Creates the row when `version` is undefined, otherwise changes it.
    * @param content returns the columns that are not part of the name
-   * @throws Refusal `precondition_required`, `precondition_failed`, and what `content` throws
+   * @throws ApiProblem `precondition_required`, `precondition_failed`, and what `content` throws
    */
   protected putRow(
     operation: Operation,
@@ -132,10 +133,10 @@ export abstract class VersionedResource<
       const before = known && (await this.#kind.view(tx, known));
       const { set, add, ...consequences } = await content(tx, known, nowMs);
       if (known === undefined) {
-        if (version !== undefined) throw new Refusal('precondition_failed');
+        if (version !== undefined) throw new ApiProblem('precondition_failed');
         await add(newVersion(nowMs));
       } else {
-        if (version === undefined) throw new Refusal('precondition_required');
+        if (version === undefined) throw new ApiProblem('precondition_required');
         requireVersion(known, version);
         await table.change(known, set, nowMs);
       }
@@ -149,7 +150,7 @@ export abstract class VersionedResource<
 
   /**
    * @param version the change is based on; undefined for an action, which requires none
-   * @throws Refusal `not_found`, `precondition_failed`, and what `decide` throws
+   * @throws ApiProblem `not_found`, `precondition_failed`, and what `decide` throws
    */
   protected changeRow(
     operation: Operation,
@@ -172,7 +173,7 @@ export abstract class VersionedResource<
 
   /**
    * @param prepare rejects the removal, or removes what belongs to the row
-   * @throws Refusal `not_found`, `precondition_failed`, and what `prepare` throws
+   * @throws ApiProblem `not_found`, `precondition_failed`, and what `prepare` throws
    */
   protected removeRow(
     operation: Operation,
@@ -199,7 +200,7 @@ export abstract class VersionedResource<
     return this.store.mutate(await this.#kind.lock(name, this.store), (tx) => work(tx, nowMs));
   }
 
-  /** @throws Refusal `not_found` */
+  /** @throws ApiProblem `not_found` */
   async #row(tx: Transaction, name: NameOf<T>): Promise<VersionedRow<T>> {
     return found(await this.#kind.table(tx).find(...name));
   }

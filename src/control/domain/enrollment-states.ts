@@ -16,7 +16,7 @@ export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
   states: POLICY_STATES,
   events: POLICY_EVENTS,
   final: ['deleted'],
-  refusal: 'policy_state_conflict',
+  problem: 'policy_state_conflict',
   table: {
     active: { deactivate: 'deactivated', delete: 'deleted' },
     deactivated: { reactivate: 'active', delete: 'deleted' },
@@ -37,7 +37,7 @@ export const ENROLLMENT_MACHINE: Machine<EnrollmentState, EnrollmentEvent> = {
   states: ENROLLMENT_STATES,
   events: ENROLLMENT_EVENTS,
   final: ['issued', 'denied', 'expired'],
-  refusal: 'enrollment_state_conflict',
+  problem: 'enrollment_state_conflict',
   table: {
     pending_approval: { approve: 'issued', deny: 'denied', expire: 'expired', policy_ended: 'denied' },
     issued: {},
@@ -56,7 +56,7 @@ export const KEY_MACHINE: Machine<KeyState, KeyEvent> = {
   states: KEY_STATES,
   events: KEY_EVENTS,
   final: ['revoked', 'expired'],
-  refusal: 'key_state_conflict',
+  problem: 'key_state_conflict',
   table: { active: { revoke: 'revoked', expire: 'expired' }, revoked: {}, expired: {} },
 };
 
@@ -101,9 +101,9 @@ export interface PolicyFacts {
   readonly supersededByActive: boolean;
 }
 
-export type PolicyRefusal = 'policy_not_active' | 'policy_revision_outdated' | 'source_not_active';
+export type PolicyProblem = 'policy_not_active' | 'policy_revision_outdated' | 'source_not_active';
 
-export function policyRefusal(facts: PolicyFacts): PolicyRefusal | undefined {
+export function policyProblem(facts: PolicyFacts): PolicyProblem | undefined {
   if (facts.policyState !== 'active') return 'policy_not_active';
   if (facts.revisionState === 'active') return undefined;
   return facts.supersededByActive ? 'policy_revision_outdated' : 'source_not_active';
@@ -118,12 +118,12 @@ export interface SubmissionFacts extends PolicyFacts {
   readonly maxKeysPerToken: number;
 }
 
-export type SubmissionRefusal = PolicyRefusal | 'subject_blocked' | 'key_revoked' | 'token_key_limit';
+export type SubmissionProblem = PolicyProblem | 'subject_blocked' | 'key_revoked' | 'token_key_limit';
 
 /** Why a verified proof yields no key; undefined when it does. Evaluated at submission and again at approval. */
-export function submissionRefusal(facts: SubmissionFacts): SubmissionRefusal | undefined {
-  const refusal = policyRefusal(facts);
-  if (refusal !== undefined) return refusal;
+export function submissionProblem(facts: SubmissionFacts): SubmissionProblem | undefined {
+  const problem = policyProblem(facts);
+  if (problem !== undefined) return problem;
   if (facts.subjectIsBlocked) return 'subject_blocked';
   if (facts.publicKeyWasRevoked) return 'key_revoked';
   if (!(facts.otherKeysOfToken < facts.maxKeysPerToken)) return 'token_key_limit';

@@ -17,7 +17,7 @@ export interface Machine<S extends string, E extends string> {
   /** A state rejects every event that it does not list. */
   readonly table: { readonly [State in S]: { readonly [Event in E]?: S } };
   /** Error code of a rejected event. */
-  readonly refusal: string;
+  readonly problem: string;
 }
 
 /** @returns the state after the event, or the machine's error code */
@@ -29,5 +29,5 @@ export function move<S extends string, E extends string>(
   const row = machine.table[state];
   // Own members only: inherited names such as `toString` are no events.
   const to = Object.hasOwn(row, event) ? row[event] : undefined;
-  return to === undefined ? { kind: 'refused', code: machine.refusal } : { kind: 'moved', to };
+  return to === undefined ? { kind: 'refused', code: machine.problem } : { kind: 'moved', to };
 }

@@ -14,7 +14,7 @@ export const TARGET_MACHINE: Machine<TargetState, TargetEvent> = {
   states: TARGET_STATES,
   events: TARGET_EVENTS,
   final: ['detached'],
-  refusal: 'target_state_conflict',
+  problem: 'target_state_conflict',
   table: { attached: { detach: 'detached' }, detached: {} },
 };
 
@@ -28,7 +28,7 @@ export const PROFILE_MACHINE: Machine<ProfileState, ProfileEvent> = {
   states: PROFILE_STATES,
   events: PROFILE_EVENTS,
   final: [],
-  refusal: 'profile_state_conflict',
+  problem: 'profile_state_conflict',
   table: {
     active: { grant_and_route_hold: 'active', grant_or_route_lost: 'inactive' },
     inactive: { grant_and_route_hold: 'active', grant_or_route_lost: 'inactive' },

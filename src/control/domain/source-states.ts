@@ -48,7 +48,7 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
   states: SOURCE_STATES,
   events: SOURCE_EVENTS,
   final: ['retired', 'removed'],
-  refusal: 'source_state_conflict',
+  problem: 'source_state_conflict',
   table: {
     draft: {
       edit: 'draft',
@@ -112,7 +112,7 @@ export type ActivationRefusal =
   | 'source_capacity_exhausted';
 
 /** Why a revision cannot activate; undefined when it can. Call it in the transaction that takes the slot. */
-export function activationRefusal(facts: ActivationFacts): ActivationRefusal | undefined {
+export function activationProblem(facts: ActivationFacts): ActivationRefusal | undefined {
   if (SOURCE_MACHINE.table[facts.state].activate === undefined) return 'source_state_conflict';
   if (facts.detectedScope !== facts.expectedScope) return 'source_scope_mismatch';
   if (facts.anotherInProgress) return 'source_revision_in_progress';

@@ -3,8 +3,8 @@
  * Source: docs/control.md "Enrollment".
  */
 import { audited, newVersion } from '../configuration/change.ts';
-import { keyExpirySeconds, submissionRefusal } from '../domain/enrollment-states.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
+import { keyExpirySeconds, submissionProblem } from '../domain/enrollment-states.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Place } from '../domain/roles.ts';
 import type { VerifiedToken } from '../issuers/workload-token.ts';
@@ -24,7 +24,7 @@ export interface VerifiedSubmission {
   readonly token: VerifiedToken;
 }
 
-/** Call it under the site's lock. @returns the enrollment's ID @throws Refusal */
+/** Call it under the site's lock. @returns the enrollment's ID @throws ApiProblem */
 export async function acceptSubmission(
   tx: Transaction,
   verified: VerifiedSubmission,
@@ -32,14 +32,14 @@ export async function acceptSubmission(
 ): Promise<Mutated<string>> {
   const challenge = await requireOpenChallenge(tx, verified.challengeId, nowMs);
   const policy = await tx.policies.find(challenge.policyId);
-  if (policy === undefined) throw new Refusal('policy_not_active');
+  if (policy === undefined) throw new ApiProblem('policy_not_active');
   if (policy.sourceRevision !== verified.policy.sourceRevision) {
     // The token was verified against another revision. A retry verifies it against the current one.
-    throw new Refusal('unavailable', 'the policy was changed meanwhile; submit again');
+    throw new ApiProblem('unavailable', 'the policy was changed meanwhile; submit again');
   }
   const facts = await submissionFacts(tx, policy, challenge.thumbprint, verified.tokenHash);
-  const refusal = submissionRefusal(facts);
-  if (refusal !== undefined) throw new Refusal(refusal);
+  const problem = submissionProblem(facts);
+  if (problem !== undefined) throw new ApiProblem(problem);
   const waiting = newEnrollment({ challenge, policy, verified }, nowMs);
   const place = (await tx.hierarchy.placeOfSite(policy.siteId)) ?? { siteId: policy.siteId };
   const by = { actor: `workload:${waiting.verifiedIssuer}|${waiting.verifiedSubject}` };
@@ -47,21 +47,22 @@ export async function acceptSubmission(
     policy.approval === 'automatic' ? await issueKey({ tx, place }, waiting, by, nowMs) : undefined;
   const row = issued === undefined ? waiting : decidedByControl(waiting, issued.keyId, nowMs);
   await tx.enrollments.add(row);
-  if (!(await tx.enrollments.consumeChallenge(challenge.id, row.id))) throw new Refusal('challenge_consumed');
+  if (!(await tx.enrollments.consumeChallenge(challenge.id, row.id)))
+    throw new ApiProblem('challenge_consumed');
   const submitted = submissionAudit(row, place, by.actor, facts.otherKeysOfToken);
   return { result: row.id, audit: issued === undefined ? [submitted] : [submitted, issued.audit] };
 }
 
-/** @throws Refusal */
+/** @throws ApiProblem */
 async function requireOpenChallenge(
   tx: Transaction,
   challengeId: string,
   nowMs: number,
 ): Promise<RowOf<'challenge'>> {
   const challenge = await tx.enrollments.challenge(challengeId);
-  if (challenge === undefined) throw new Refusal('challenge_unknown');
-  if (challenge.enrollmentId !== null) throw new Refusal('challenge_consumed');
-  if (nowMs >= challenge.expiresAtMs) throw new Refusal('challenge_expired');
+  if (challenge === undefined) throw new ApiProblem('challenge_unknown');
+  if (challenge.enrollmentId !== null) throw new ApiProblem('challenge_consumed');
+  if (nowMs >= challenge.expiresAtMs) throw new ApiProblem('challenge_expired');
   return challenge;
 }
 
@@ -71,7 +72,7 @@ interface Acceptance {
   readonly verified: VerifiedSubmission;
 }
 
-/** @throws Refusal `token_expired` when a key would expire at once */
+/** @throws ApiProblem `token_expired` when a key would expire at once */
 function newEnrollment({ challenge, policy, verified }: Acceptance, nowMs: number): RowOf<'enrollment'> {
   const { token } = verified;
   const acceptedAtSeconds = Math.floor(nowMs / 1000);
@@ -80,7 +81,7 @@ function newEnrollment({ challenge, policy, verified }: Acceptance, nowMs: numbe
     acceptedAtSeconds,
     maxKeyLifetimeSeconds: policy.maxKeyLifetimeSeconds,
   });
-  if (keyExpiresAtSeconds <= acceptedAtSeconds) throw new Refusal('token_expired');
+  if (keyExpiresAtSeconds <= acceptedAtSeconds) throw new ApiProblem('token_expired');
   return {
     id: newId('enrollment', nowMs),
     siteId: policy.siteId,

@@ -8,8 +8,8 @@ import type { ChallengeAnswer, ChallengeRequest } from '../../api-contract/enrol
 import { ENROLLMENT_PROVIDERS } from '../../api-contract/enrollment-contract.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import { momentOf } from '../configuration/change.ts';
-import { CHALLENGE_LIFETIME_SECONDS, submissionRefusal } from '../domain/enrollment-states.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
+import { CHALLENGE_LIFETIME_SECONDS, submissionProblem } from '../domain/enrollment-states.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import type { ControlStore } from '../store/port.ts';
@@ -17,7 +17,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
 import { submissionFacts } from './policy-facts.ts';
-import type { EnrollmentAttempt } from './refused-enrollments.ts';
+import type { EnrollmentAttempt } from './rejected-enrollments.ts';
 
 export interface ChallengesOptions {
   readonly store: ControlStore;
@@ -34,7 +34,7 @@ export class Challenges {
   }
 
   /**
-   * @throws Refusal `unsupported_enrollment_provider`, `policy_unknown`, `public_key_invalid`, and every error that a
+   * @throws ApiProblem `unsupported_enrollment_provider`, `policy_unknown`, `public_key_invalid`, and every error that a
    *   submission would get now
    */
   async issue(
@@ -43,16 +43,16 @@ export class Challenges {
   ): Promise<ChallengeAnswer> {
     const { store, nowMs, keys } = this.#options;
     if (!ENROLLMENT_PROVIDERS.some((supported) => supported === provider)) {
-      throw new Refusal('unsupported_enrollment_provider');
+      throw new ApiProblem('unsupported_enrollment_provider');
     }
     // First, because validating the public key's point costs a millisecond.
     attempt.policy = await store.read((tx) => requireReference(tx, reference));
     const key = keys.import(jwk);
-    if (key === undefined) throw new Refusal('public_key_invalid');
+    if (key === undefined) throw new ApiProblem('public_key_invalid');
     const row = await store.housekeep(undefined, async (tx) => {
       const policy = await requireReference(tx, reference);
-      const refusal = submissionRefusal(await submissionFacts(tx, policy, key.thumbprint, undefined));
-      if (refusal !== undefined) throw new Refusal(refusal);
+      const problem = submissionProblem(await submissionFacts(tx, policy, key.thumbprint, undefined));
+      if (problem !== undefined) throw new ApiProblem(problem);
       const challenge = newChallenge(policy, key, nowMs());
       await tx.enrollments.addChallenge(challenge);
       return challenge;
@@ -88,9 +88,9 @@ function newChallenge(
   };
 }
 
-/** @throws Refusal `policy_unknown` */
+/** @throws ApiProblem `policy_unknown` */
 async function requireReference(tx: Transaction, reference: string): Promise<RowOf<'enrollmentPolicy'>> {
   const policy = await tx.policies.byReference(reference);
-  if (policy === undefined) throw new Refusal('policy_unknown');
+  if (policy === undefined) throw new ApiProblem('policy_unknown');
   return policy;
 }

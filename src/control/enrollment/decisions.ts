@@ -5,8 +5,8 @@
 
 import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { BY_CONTROL, type By, found, placeInSite } from '../configuration/change.ts';
-import { type EnrollmentState, submissionRefusal } from '../domain/enrollment-states.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
+import { type EnrollmentState, submissionProblem } from '../domain/enrollment-states.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
 import type { Operation } from '../operation.ts';
@@ -37,7 +37,7 @@ export class EnrollmentDecisions {
     this.#nowMs = nowMs;
   }
 
-  /** @throws Refusal `enrollment_unknown` */
+  /** @throws ApiProblem `enrollment_unknown` */
   enrollment(id: string): Promise<EnrollmentView> {
     return this.#store.read(async (tx) => enrollmentView(await requireEnrollment(tx, id)));
   }
@@ -49,7 +49,7 @@ export class EnrollmentDecisions {
 
   /**
    * Issues the key. After an error the enrollment stays pending, unless its time is over: then it is expired.
-   * @throws Refusal `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_revision_outdated`,
+   * @throws ApiProblem `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_revision_outdated`,
    *   `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`, `token_key_unknown`,
    *   `issuer_keys_unavailable`
    */
@@ -58,17 +58,17 @@ export class EnrollmentDecisions {
       const nowMs = this.#nowMs();
       const state = enrollmentStateAfter(hand.row.state, 'approve');
       if (isOver(hand.row, nowMs)) return this.#expire(hand, operation, nowMs);
-      await refuseApproval(hand, nowMs);
+      await rejectApproval(hand, nowMs);
       const { keyId, audit } = await issueKey(hand, hand.row, operation, nowMs);
       const entry = await decide(hand, hand.row, { verb: 'approve', state, keyId }, operation, nowMs);
       return { result: enrollmentView(await requireEnrollment(hand.tx, id)), audit: [entry, audit] };
     });
     // Thrown inside the transaction, it would roll back the expiry.
-    if (view.state === 'expired') throw new Refusal('enrollment_expired');
+    if (view.state === 'expired') throw new ApiProblem('enrollment_expired');
     return view;
   }
 
-  /** @throws Refusal `enrollment_state_conflict` */
+  /** @throws ApiProblem `enrollment_state_conflict` */
   deny(id: string, { reason }: EnrollmentDenial, operation: Operation): Promise<EnrollmentView> {
     return this.#mutate(id, async (hand) => {
       const state = enrollmentStateAfter(hand.row.state, 'deny');
@@ -109,7 +109,7 @@ export class EnrollmentDecisions {
 /** Ignores that an operator decided the enrollment between the read and the lock. */
 function ignoreDecided(error: unknown): void {
   const isDecided =
-    error instanceof Refusal && ['enrollment_state_conflict', 'enrollment_unknown'].includes(error.code);
+    error instanceof ApiProblem && ['enrollment_state_conflict', 'enrollment_unknown'].includes(error.code);
   if (!isDecided) throw error;
 }
 
@@ -117,39 +117,39 @@ function isOver({ keyExpiresAtSeconds }: RowOf<'enrollment'>, nowMs: number): bo
   return keyExpiresAtSeconds <= Math.floor(nowMs / 1000);
 }
 
-/** @throws Refusal */
-async function refuseApproval({ tx, row }: EnrollmentInHand, nowMs: number): Promise<void> {
+/** @throws ApiProblem */
+async function rejectApproval({ tx, row }: EnrollmentInHand, nowMs: number): Promise<void> {
   const policy = found(await tx.policies.find(row.policyId));
-  const refusal = submissionRefusal(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
-  if (refusal === 'source_not_active') {
+  const problem = submissionProblem(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
+  if (problem === 'source_not_active') {
     const revision = await tx.sourceRevisions.find(policy.sourceId, policy.sourceRevision);
-    throw new Refusal(refusal, revision && (await whyNotActive(tx, revision)));
+    throw new ApiProblem(problem, revision && (await whyNotActive(tx, revision)));
   }
-  if (refusal !== undefined) throw new Refusal(refusal);
+  if (problem !== undefined) throw new ApiProblem(problem);
   // The revision that the policy is bound to now has not verified this token.
   if (policy.sourceId !== row.sourceId || policy.sourceRevision !== row.sourceRevision) {
-    throw new Refusal('policy_revision_outdated');
+    throw new ApiProblem('policy_revision_outdated');
   }
-  await refuseWithdrawnKey(tx, row, nowMs);
+  await rejectWithdrawnKey(tx, row, nowMs);
 }
 
-/** Rejects a token whose signing key the issuer has withdrawn since. @throws Refusal */
-async function refuseWithdrawnKey(tx: Transaction, row: RowOf<'enrollment'>, nowMs: number): Promise<void> {
+/** Rejects a token whose signing key the issuer has withdrawn since. @throws ApiProblem */
+async function rejectWithdrawnKey(tx: Transaction, row: RowOf<'enrollment'>, nowMs: number): Promise<void> {
   // An older version, without this column, accepted the enrollment.
   if (row.tokenKeyThumbprint === null) return;
   const kept = await tx.sources.keySet(row.sourceId, row.sourceRevision);
   const keys = kept && parseKeySetText(kept.jwks);
   if (kept === undefined || keys === undefined || !isTimely(kept.fetchedAtMs, nowMs)) {
-    throw new Refusal('issuer_keys_unavailable');
+    throw new ApiProblem('issuer_keys_unavailable');
   }
   if (!keys.some(({ thumbprint }) => thumbprint === row.tokenKeyThumbprint)) {
-    throw new Refusal('token_key_unknown', 'the issuer took back the key that signed the token');
+    throw new ApiProblem('token_key_unknown', 'the issuer took back the key that signed the token');
   }
 }
 
-/** @throws Refusal `enrollment_unknown` */
+/** @throws ApiProblem `enrollment_unknown` */
 export async function requireEnrollment(tx: Transaction, id: string): Promise<RowOf<'enrollment'>> {
   const row = await tx.enrollments.find(id);
-  if (row === undefined) throw new Refusal('enrollment_unknown');
+  if (row === undefined) throw new ApiProblem('enrollment_unknown');
   return row;
 }

@@ -3,13 +3,13 @@
  * Source: docs/control.md "Enrollment".
  */
 import { audited, type By } from '../configuration/change.ts';
+import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import {
   ENROLLMENT_MACHINE,
   type EnrollmentEvent,
   type EnrollmentState,
 } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
-import { Refusal, type RefusalCode } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -22,13 +22,13 @@ export interface PlacedTransaction {
 }
 
 /** Denial codes of operators and Control. They are stable; workloads see them. */
-export type DenialCode = RefusalCode | 'denied_by_operator';
+export type DenialCode = ProblemCode | 'denied_by_operator';
 
-/** @throws Refusal `enrollment_state_conflict` */
+/** @throws ApiProblem `enrollment_state_conflict` */
 export function enrollmentStateAfter(state: EnrollmentState, event: EnrollmentEvent): EnrollmentState {
   const moved = move(ENROLLMENT_MACHINE, state, event);
   if (moved.kind === 'moved') return moved.to;
-  throw new Refusal('enrollment_state_conflict', `the enrollment is ${state}`);
+  throw new ApiProblem('enrollment_state_conflict', `the enrollment is ${state}`);
 }
 
 /** @returns one audit row for each enrollment */

@@ -6,7 +6,7 @@
 import { Document, type Pair, type Scalar, visit } from 'yaml';
 import type { EnrollmentCommand } from '../../api-contract/enrollment-policies-contract.ts';
 import { found } from '../configuration/change.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { serviceAccountOf } from './policies.ts';
@@ -44,7 +44,7 @@ export class EnrollCommands {
     this.#options = options;
   }
 
-  /** @throws Refusal `not_found`, `policy_not_active` */
+  /** @throws ApiProblem `not_found`, `policy_not_active` */
   async commandOf(policyId: string): Promise<EnrollmentCommand> {
     const { store, controlUrl, image, caConfigMap } = this.#options;
     const { policy, audience } = await store.read(async (tx) => {
@@ -52,7 +52,7 @@ export class EnrollCommands {
       const revision = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
       return { policy: row, audience: revision?.audience };
     });
-    if (policy.state !== 'active' || audience === undefined) throw new Refusal('policy_not_active');
+    if (policy.state !== 'active' || audience === undefined) throw new ApiProblem('policy_not_active');
     const facts = { policy, audience, caConfigMap };
     const enroll = commandLine('enroll', controlUrl, facts);
     const agent = commandLine('agent', controlUrl, facts);

@@ -18,7 +18,7 @@ import { EnrollingKeys } from './enrolling-keys.ts';
 import { type Retention, startEnrollmentJobs } from './enrollment-jobs.ts';
 import { DerivedKeys } from './keys.ts';
 import { EnrollmentPolicies } from './policies.ts';
-import { type RefusedEnrollment, RefusedEnrollments } from './refused-enrollments.ts';
+import { type RejectedEnrollment, RejectedEnrollments } from './rejected-enrollments.ts';
 import { Submissions } from './submissions.ts';
 import { type ProfilesOfClient, type ReadinessOfKey, WorkloadEnrollments } from './workload-enrollments.ts';
 
@@ -38,7 +38,7 @@ export interface EnrollmentPlaneOptions {
   /** Reports background failures, which are retried. Must not throw. */
   readonly report: (error: unknown) => void;
   readonly reportKeySet?: KeySetCacheOptions['report'];
-  readonly reportRefused?: (refused: RefusedEnrollment) => void;
+  readonly reportRefused?: (refused: RejectedEnrollment) => void;
   readonly enrollImage?: string;
   readonly enrollCaConfigMap?: string;
   readonly retention?: Partial<Retention>;
@@ -77,7 +77,7 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
   const challenges = new Challenges({ store, nowMs, masterKey, keys });
   const submissions = new Submissions({ store, nowMs, challenges, keys, keySets, publicUrls });
   const { profilesOfClient, readinessOfKey, reportRefused = () => {} } = options;
-  const refused = new RefusedEnrollments({ store, nowMs, reportRefused, report });
+  const refused = new RejectedEnrollments({ store, nowMs, reportRefused, report });
   const { enrollImage: image = DEFAULT_ENROLL_IMAGE, enrollCaConfigMap: caConfigMap } = options;
   const standing = { profilesOfClient, readinessOfKey };
   const decisions = new EnrollmentDecisions(store, nowMs);

@@ -4,7 +4,7 @@ import type { BlockedSubjectView, DerivedKeyView } from '../../api-contract/deri
 import type { EnrollmentPolicyView } from '../../api-contract/enrollment-policies-contract.ts';
 import type { EnrollmentView } from '../../api-contract/enrollments-contract.ts';
 import { momentOf, versionOf } from '../configuration/change.ts';
-import { keyStateAt, policyRefusal } from '../domain/enrollment-states.ts';
+import { keyStateAt, policyProblem } from '../domain/enrollment-states.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { policyFacts } from './policy-facts.ts';
@@ -77,7 +77,7 @@ export async function policyView(
 ): Promise<EnrollmentPolicyView> {
   const { siteId, verifiedIssuer, verifiedSubject } = row;
   const isBlocked = await tx.keys.subjectIsBlocked(siteId, verifiedIssuer, verifiedSubject);
-  const refusal = policyRefusal(await policyFacts(tx, row)) ?? (isBlocked ? 'subject_blocked' : undefined);
+  const problem = policyProblem(await policyFacts(tx, row)) ?? (isBlocked ? 'subject_blocked' : undefined);
   return {
     policy_id: row.id,
     site_id: row.siteId,
@@ -92,7 +92,7 @@ export async function policyView(
     verified_subject: row.verifiedSubject,
     max_keys_per_token: row.maxKeysPerToken,
     state: row.state,
-    ...(refusal === undefined ? {} : { refuses_with: refusal }),
+    ...(problem === undefined ? {} : { refuses_with: problem }),
     ...versionOf(row),
   };
 }

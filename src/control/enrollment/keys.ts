@@ -9,9 +9,9 @@ import type {
   KeyRevocationResult,
 } from '../../api-contract/derived-keys-contract.ts';
 import { audited, found, placeInSite } from '../configuration/change.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
-import { Refusal } from '../domain/refusal.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -38,7 +38,7 @@ export class DerivedKeys {
     this.#nowMs = nowMs;
   }
 
-  /** @throws Refusal `not_found` */
+  /** @throws ApiProblem `not_found` */
   key(keyId: string): Promise<DerivedKeyView> {
     return this.#store.read(async (tx) => derivedKeyView(found(await tx.keys.find(keyId)), this.#nowMs()));
   }
@@ -57,7 +57,7 @@ export class DerivedKeys {
   /**
    * Revokes every living key ID of this public key and rejects the public key for good. An expired key stays expired, but
    * its public key is rejected too.
-   * @throws Refusal `not_found`, `key_state_conflict` when the public key is already rejected
+   * @throws ApiProblem `not_found`, `key_state_conflict` when the public key is already rejected
    */
   async revoke(
     keyId: string,
@@ -86,7 +86,7 @@ export class DerivedKeys {
     });
   }
 
-  /** The subject need not have a key. @throws Refusal `already_exists` */
+  /** The subject need not have a key. @throws ApiProblem `already_exists` */
   blockSubject(
     siteId: string,
     { issuer, subject }: SubjectName,
@@ -95,7 +95,7 @@ export class DerivedKeys {
     const nowMs = this.#nowMs();
     return createOnce(this.#store, { kind: 'site', siteId }, operation, nowMs, async (tx) => {
       if (await tx.keys.subjectIsBlocked(siteId, issuer, subject)) {
-        throw new Refusal('already_exists', 'the subject is blocked already');
+        throw new ApiProblem('already_exists', 'the subject is blocked already');
       }
       const place = await placeInSite(tx, siteId);
       const named = { siteId, verifiedIssuer: issuer, verifiedSubject: subject };
@@ -113,12 +113,12 @@ export class DerivedKeys {
     return rows.map(blockedSubjectView);
   }
 
-  /** @throws Refusal `not_found` */
+  /** @throws ApiProblem `not_found` */
   unblockSubject(siteId: string, { issuer, subject }: SubjectName, operation: Operation): Promise<void> {
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
       const place = await placeInSite(tx, siteId);
       const isRemoved = await tx.keys.unblockSubject(siteId, issuer, subject);
-      if (!isRemoved) throw new Refusal('not_found');
+      if (!isRemoved) throw new ApiProblem('not_found');
       const id = `${issuer}|${subject}`;
       const before = { issuer, subject };
       const entry = audited(operation, { what: 'blocked_subject.unblock', id, place, before });
@@ -135,7 +135,7 @@ export function blockedSubjectPlace({ issuer, subject }: SubjectName): string {
   return `${issuer}${PLACE_SEPARATOR}${subject}`;
 }
 
-/** @throws Refusal `key_state_conflict` */
+/** @throws ApiProblem `key_state_conflict` */
 async function assertRevocable(
   tx: Transaction,
   { siteId, thumbprint }: RowOf<'derivedKey'>,
@@ -145,7 +145,7 @@ async function assertRevocable(
   // An expired key keeps its state, but its public key could enroll again.
   if (state === 'expired' && !(await tx.keys.publicKeyWasRevoked(siteId, thumbprint))) return;
   const detail = state === 'expired' ? 'the key is expired, and its public key refused already' : undefined;
-  throw new Refusal('key_state_conflict', detail ?? `the key is ${state}`);
+  throw new ApiProblem('key_state_conflict', detail ?? `the key is ${state}`);
 }
 
 async function blockSubject(
@@ -239,7 +239,7 @@ async function revokePublicKey(
     await tx.keys.change(row, set, nowMs);
     await tx.changes.record(siteId, { kind: 'key', keyId: row.keyId }, nowMs);
   }
-  await tx.keys.refusePublicKey(siteId, thumbprint, nowMs);
+  await tx.keys.rejectPublicKey(siteId, thumbprint, nowMs);
   tx.notify({ topic: 'site_changed', reference: siteId });
   return living;
 }

@@ -10,9 +10,9 @@ import type {
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { found, newVersion, placeInSite } from '../configuration/change.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
-import { Refusal } from '../domain/refusal.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
 import type { Created, Operation } from '../operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
@@ -38,7 +38,7 @@ export class EnrollmentPolicies extends VersionedResource<
   }
 
   /**
-   * @throws Refusal `reference_unknown`, `source_not_active`, `policy_revision_outdated`, `policy_issuer_mismatch`,
+   * @throws ApiProblem `reference_unknown`, `source_not_active`, `policy_revision_outdated`, `policy_issuer_mismatch`,
    *   `verified_subject_invalid`
    */
   async create(
@@ -46,12 +46,12 @@ export class EnrollmentPolicies extends VersionedResource<
     creation: EnrollmentPolicyCreation,
     operation: Operation,
   ): Promise<Created<EnrollmentPolicyView, never>> {
-    if (!isPossibleSubject(creation.verified_subject)) throw new Refusal('verified_subject_invalid');
+    if (!isPossibleSubject(creation.verified_subject)) throw new ApiProblem('verified_subject_invalid');
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       const row = newPolicy(siteId, creation, nowMs);
       await requireBinding(tx, row);
       if ((await tx.clients.find(siteId, row.clientId)) === undefined) {
-        throw new Refusal('reference_unknown', 'client_id: there is no such client in this Auth Site');
+        throw new ApiProblem('reference_unknown', 'client_id: there is no such client in this Auth Site');
       }
       await tx.policies.add(row);
       return { name: [row.id] };
@@ -65,7 +65,7 @@ export class EnrollmentPolicies extends VersionedResource<
 
   /**
    * Issued keys do not change. A newly named source revision must be active and have the same issuer.
-   * @throws Refusal as `create`, `precondition_failed`, `policy_state_conflict` when it is deleted
+   * @throws ApiProblem as `create`, `precondition_failed`, `policy_state_conflict` when it is deleted
    */
   change(
     id: string,
@@ -74,7 +74,7 @@ export class EnrollmentPolicies extends VersionedResource<
     operation: Operation,
   ): Promise<EnrollmentPolicyView> {
     return this.changeRow(operation, [id], expectedVersion, async (tx, row) => {
-      if (row.state === 'deleted') throw new Refusal('policy_state_conflict', 'the policy is deleted');
+      if (row.state === 'deleted') throw new ApiProblem('policy_state_conflict', 'the policy is deleted');
       const sourceRevision = change.source_revision ?? row.sourceRevision;
       if (sourceRevision !== row.sourceRevision) await requireBinding(tx, { ...row, sourceRevision });
       const set = {
@@ -88,12 +88,12 @@ export class EnrollmentPolicies extends VersionedResource<
     });
   }
 
-  /** Denies pending enrollments. @throws Refusal `policy_state_conflict` */
+  /** Denies pending enrollments. @throws ApiProblem `policy_state_conflict` */
   deactivate(id: string, operation: Operation): Promise<EnrollmentPolicyView> {
     return this.#end('deactivate', id, undefined, operation);
   }
 
-  /** @throws Refusal `policy_state_conflict` */
+  /** @throws ApiProblem `policy_state_conflict` */
   reactivate(id: string, operation: Operation): Promise<EnrollmentPolicyView> {
     const reactivate = (_tx: unknown, row: RowOf<'enrollmentPolicy'>) => ({
       set: { state: stateAfter(row, 'reactivate') },
@@ -101,7 +101,7 @@ export class EnrollmentPolicies extends VersionedResource<
     return this.changeRow(operation, [id], undefined, reactivate, 'reactivate');
   }
 
-  /** Cannot be undone. @throws Refusal `policy_state_conflict`, `precondition_failed` */
+  /** Cannot be undone. @throws ApiProblem `policy_state_conflict`, `precondition_failed` */
   delete(id: string, expectedVersion: number, operation: Operation): Promise<EnrollmentPolicyView> {
     return this.#end('delete', id, expectedVersion, operation);
   }
@@ -125,28 +125,28 @@ export class EnrollmentPolicies extends VersionedResource<
 
 type Binding = Pick<RowOf<'enrollmentPolicy'>, 'siteId' | 'sourceId' | 'sourceRevision' | 'verifiedIssuer'>;
 
-/** The revision must exist, be active, and have the issuer that the policy names. @throws Refusal */
+/** The revision must exist, be active, and have the issuer that the policy names. @throws ApiProblem */
 async function requireBinding(tx: Transaction, binding: Binding): Promise<void> {
   const { siteId, sourceId, sourceRevision, verifiedIssuer } = binding;
   const revisions = await tx.sources.revisions(sourceId);
   const bound = revisions.find(({ revision }) => revision === sourceRevision);
   if (bound === undefined || bound.siteId !== siteId) {
-    throw new Refusal('reference_unknown', 'source_id, source_revision: not in this Auth Site');
+    throw new ApiProblem('reference_unknown', 'source_id, source_revision: not in this Auth Site');
   }
   if (bound.state !== 'active') {
     const isOutdated = revisions.some(({ state }) => state === 'active');
-    throw new Refusal(
+    throw new ApiProblem(
       isOutdated ? 'policy_revision_outdated' : 'source_not_active',
       await whyNotActive(tx, bound),
     );
   }
-  if (bound.issuer !== verifiedIssuer) throw new Refusal('policy_issuer_mismatch');
+  if (bound.issuer !== verifiedIssuer) throw new ApiProblem('policy_issuer_mismatch');
 }
 
 function stateAfter(row: RowOf<'enrollmentPolicy'>, event: PolicyEvent) {
   const moved = move(POLICY_MACHINE, row.state, event);
   if (moved.kind === 'moved') return moved.to;
-  throw new Refusal('policy_state_conflict', `the policy is ${row.state}`);
+  throw new ApiProblem('policy_state_conflict', `the policy is ${row.state}`);
 }
 
 function newPolicy(

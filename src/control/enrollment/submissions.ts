@@ -18,8 +18,8 @@ import type { EnrollmentSubmission } from '../../api-contract/enrollment-contrac
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { enrollmentText } from '../../protocol/enrollment.ts';
 import { verifySignature } from '../../protocol/signature.ts';
-import { type SubmissionRefusal, submissionRefusal } from '../domain/enrollment-states.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
+import { type SubmissionProblem, submissionProblem } from '../domain/enrollment-states.ts';
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';
 import { keySourceOf } from '../sources/key-set-records.ts';
@@ -30,7 +30,7 @@ import { acceptSubmission, type VerifiedSubmission } from './acceptance.ts';
 import type { Challenges } from './challenges.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
 import { submissionFacts } from './policy-facts.ts';
-import type { EnrollmentAttempt } from './refused-enrollments.ts';
+import type { EnrollmentAttempt } from './rejected-enrollments.ts';
 
 export interface SubmissionsOptions {
   readonly store: ControlStore;
@@ -57,7 +57,7 @@ type Standing =
       readonly kind: 'open';
       readonly known: Case;
       /** Why it would be rejected now, whatever the token. */
-      readonly refusal: SubmissionRefusal | undefined;
+      readonly problem: SubmissionProblem | undefined;
     };
 
 /** A challenge with its policy and source revision. */
@@ -75,7 +75,7 @@ export class Submissions {
   }
 
   /**
-   * @throws Refusal `challenge_unknown`, `challenge_expired`, `challenge_consumed`, `signature_invalid`, `token_…`,
+   * @throws ApiProblem `challenge_unknown`, `challenge_expired`, `challenge_consumed`, `signature_invalid`, `token_…`,
    *   `issuer_keys_unavailable`, `policy_not_active`, `policy_revision_outdated`, `source_not_active`, `subject_blocked`,
    *   `key_revoked`, `token_key_limit`; `unavailable` when the policy was changed meanwhile
    */
@@ -92,13 +92,13 @@ export class Submissions {
       attempt.policy = { id, siteId };
       return sameSubmission(standing.enrollment, submissionHash);
     }
-    const { known, refusal } = standing;
+    const { known, problem } = standing;
     attempt.policy = known.policy;
     if (nowMs() >= known.challenge.expiresAtMs) return this.#afterExpiry(known.challenge, submissionHash);
     await takeTurn(known.policy.reference);
     this.#checkSignature(submission, known);
     // No token can change this result, so no issuer is asked.
-    if (refusal !== undefined) throw new Refusal(refusal);
+    if (problem !== undefined) throw new ApiProblem(problem);
     const token = await this.#verifyToken(submission.workload_token, known);
     attempt.token = token;
     const verified = {
@@ -118,17 +118,17 @@ export class Submissions {
   #afterExpiry({ id, siteId }: RowOf<'challenge'>, submissionHash: string): Promise<Submitted> {
     return this.#options.store.housekeep({ kind: 'site', siteId }, async (tx) => {
       const row = await tx.enrollments.byChallenge(id);
-      if (row === undefined) throw new Refusal('challenge_expired');
+      if (row === undefined) throw new ApiProblem('challenge_expired');
       return sameSubmission(row, submissionHash);
     });
   }
 
-  /** Verifies the new key's signature over the challenge and this Control's URL. @throws Refusal `signature_invalid` */
+  /** Verifies the new key's signature over the challenge and this Control's URL. @throws ApiProblem `signature_invalid` */
   #checkSignature({ workload_token: workloadToken, signature }: EnrollmentSubmission, known: Case): void {
     const { challenge, policy } = known;
     const key = this.#options.keys.stored(challenge.publicJwk);
     const bytes = decodeBase64url(signature);
-    if (bytes === undefined) throw new Refusal('signature_invalid');
+    if (bytes === undefined) throw new ApiProblem('signature_invalid');
     const statement = {
       policyReference: policy.reference,
       challengeId: challenge.id,
@@ -139,10 +139,10 @@ export class Submissions {
     const holds = this.#options.publicUrls.some((controlUrl) =>
       verifySignature(key, enrollmentText({ ...statement, controlUrl }), bytes),
     );
-    if (!holds) throw new Refusal('signature_invalid');
+    if (!holds) throw new ApiProblem('signature_invalid');
   }
 
-  /** May fetch the issuer's keys, so never call it inside a transaction. @throws Refusal */
+  /** May fetch the issuer's keys, so never call it inside a transaction. @throws ApiProblem */
   async #verifyToken(workloadToken: string, { policy, revision }: Case): Promise<VerifiedToken> {
     const { keySets, nowMs } = this.#options;
     const source = keySourceOf(revision);
@@ -157,7 +157,7 @@ export class Submissions {
     });
     if (verified.kind === 'verified') return verified;
     const { code, detail, retryAfterSeconds } = verified;
-    throw new Refusal(code, detail, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+    throw new ApiProblem(code, detail, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
   }
 
   async #accept(verified: VerifiedSubmission, siteId: string): Promise<Submitted> {
@@ -168,7 +168,7 @@ export class Submissions {
       );
       return { created: true, enrollmentId };
     } catch (error) {
-      if (!(error instanceof Refusal) || error.code !== 'challenge_consumed') throw error;
+      if (!(error instanceof ApiProblem) || error.code !== 'challenge_consumed') throw error;
       // Perhaps consumed by a copy of this submission.
       const row = await store.read((tx) => tx.enrollments.byChallenge(verified.challengeId));
       if (row === undefined) throw error;
@@ -182,23 +182,23 @@ function hashOf({ challenge_id: id, workload_token: token, signature }: Enrollme
   return hash('sha256', JSON.stringify(['proofgate-submission-v1', id, token, signature]), 'base64url');
 }
 
-/** @throws Refusal `challenge_consumed` */
+/** @throws ApiProblem `challenge_consumed` */
 function sameSubmission(row: RowOf<'enrollment'>, submissionHash: string): Submitted {
-  if (row.submissionHash !== submissionHash) throw new Refusal('challenge_consumed');
+  if (row.submissionHash !== submissionHash) throw new ApiProblem('challenge_consumed');
   return { created: false, enrollmentId: row.id };
 }
 
-/** @throws Refusal `challenge_unknown`, `policy_not_active`, `source_not_active` */
+/** @throws ApiProblem `challenge_unknown`, `policy_not_active`, `source_not_active` */
 async function standingOf(tx: Transaction, challengeId: string): Promise<Standing> {
   const enrollment = await tx.enrollments.byChallenge(challengeId);
   if (enrollment !== undefined) return { kind: 'answered', enrollment };
   const challenge = await tx.enrollments.challenge(challengeId);
-  if (challenge === undefined) throw new Refusal('challenge_unknown');
+  if (challenge === undefined) throw new ApiProblem('challenge_unknown');
   const policy = await tx.policies.find(challenge.policyId);
   // The policy was deleted and pruned.
-  if (policy === undefined) throw new Refusal('policy_not_active');
+  if (policy === undefined) throw new ApiProblem('policy_not_active');
   const revision = await tx.sourceRevisions.find(policy.sourceId, policy.sourceRevision);
-  if (revision === undefined) throw new Refusal('source_not_active');
-  const refusal = submissionRefusal(await submissionFacts(tx, policy, challenge.thumbprint, undefined));
-  return { kind: 'open', known: { challenge, policy, revision }, refusal };
+  if (revision === undefined) throw new ApiProblem('source_not_active');
+  const problem = submissionProblem(await submissionFacts(tx, policy, challenge.thumbprint, undefined));
+  return { kind: 'open', known: { challenge, policy, revision }, problem };
 }

@@ -17,15 +17,15 @@ import type { PublicKey } from '../../protocol/public-key.ts';
 import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
 import { verifySignature } from '../../protocol/signature.ts';
 import { momentOf } from '../configuration/change.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { keyStateAt } from '../domain/enrollment-states.ts';
-import { Refusal } from '../domain/refusal.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Challenges } from './challenges.ts';
 import { requireEnrollment } from './decisions.ts';
 import type { EnrollingKeys } from './enrolling-keys.ts';
-import type { RefusedEnrollments } from './refused-enrollments.ts';
+import type { RejectedEnrollments } from './rejected-enrollments.ts';
 import type { PolicyTurn, Submissions } from './submissions.ts';
 
 /** Returns the signing profiles of a client; publishing derives them from grants and routes. */
@@ -43,7 +43,7 @@ interface WorkloadEnrollmentsOptions {
   readonly nowMs: () => number;
   readonly challenges: Challenges;
   readonly submissions: Submissions;
-  readonly refused: RefusedEnrollments;
+  readonly refused: RejectedEnrollments;
   readonly keys: EnrollingKeys;
   readonly profilesOfClient: ProfilesOfClient;
   readonly readinessOfKey: ReadinessOfKey;
@@ -91,18 +91,18 @@ export class WorkloadEnrollments {
     return row.keyId === null ? notReady(row) : this.#options.readinessOfKey(row.keyId);
   }
 
-  /** @throws Refusal `poll_unauthorized`, `enrollment_unknown` */
+  /** @throws ApiProblem `poll_unauthorized`, `enrollment_unknown` */
   async #authorized(
     tx: Transaction,
     enrollmentId: string,
     authorization: string | undefined,
   ): Promise<RowOf<'enrollment'>> {
     const word = readPollWord(authorization);
-    if (word === undefined) throw new Refusal('poll_unauthorized');
+    if (word === undefined) throw new ApiProblem('poll_unauthorized');
     const row = await requireEnrollment(tx, enrollmentId);
     const { keys, nowMs } = this.#options;
     if (!pollWordHolds(word, row.id, keys.stored(row.publicJwk), nowMs())) {
-      throw new Refusal('poll_unauthorized');
+      throw new ApiProblem('poll_unauthorized');
     }
     return row;
   }
@@ -127,7 +127,7 @@ export class WorkloadEnrollments {
     const site = await tx.sites.find(siteId);
     const client = await tx.clients.find(siteId, clientId);
     // All keys of a deleted client have ended, so the workload loses nothing.
-    if (site === undefined || client === undefined) throw new Refusal('enrollment_unknown');
+    if (site === undefined || client === undefined) throw new ApiProblem('enrollment_unknown');
     return {
       derived_key: {
         key_id: key.keyId,

@@ -5,7 +5,7 @@
 
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import { refuse, type TokenRefusal } from './token-envelope.ts';
+import { reject, type TokenProblem } from './token-envelope.ts';
 
 /** Clock skew allowed for `nbf` and `iat`. `exp` gets none, because no key may outlive its token. */
 export const CLOCK_SKEW_SECONDS = 30;
@@ -35,17 +35,17 @@ export function checkClaims(
   claims: JsonObject,
   expected: TokenExpectations,
   nowMs: number,
-): VerifiedClaims | TokenRefusal {
-  if (claims.iss !== expected.issuer) return refuse('token_issuer', "its iss is not the source's issuer");
+): VerifiedClaims | TokenProblem {
+  if (claims.iss !== expected.issuer) return reject('token_issuer', "its iss is not the source's issuer");
   if (!isOnly(claims.aud, expected.audience)) {
-    return refuse('token_audience', "its aud must be the source's audience and nothing else");
+    return reject('token_audience', "its aud must be the source's audience and nothing else");
   }
-  if (claims.sub !== expected.subject) return refuse('token_subject', "its sub is not the policy's subject");
+  if (claims.sub !== expected.subject) return reject('token_subject', "its sub is not the policy's subject");
   const times = checkTimes(claims, Math.floor(nowMs / 1000));
   if ('kind' in times) return times;
   const provenance = readKubernetesClaims(claims, expected.subject);
   if (provenance === undefined) {
-    return refuse('token_claims', 'its kubernetes.io claims name another service account than its sub');
+    return reject('token_claims', 'its kubernetes.io claims name another service account than its sub');
   }
   const { issuer, subject, audience } = expected;
   return { issuer, subject, audience, ...times, provenance };
@@ -59,19 +59,19 @@ function isOnly(audience: unknown, expected: string): boolean {
 
 type Times = Pick<VerifiedClaims, 'expiresAtSeconds' | 'issuedAtSeconds'>;
 
-function checkTimes({ exp, nbf, iat }: JsonObject, nowSeconds: number): Times | TokenRefusal {
-  if (exp === undefined) return refuse('token_expiry_missing', 'it has no exp');
+function checkTimes({ exp, nbf, iat }: JsonObject, nowSeconds: number): Times | TokenProblem {
+  if (exp === undefined) return reject('token_expiry_missing', 'it has no exp');
   if (!isSeconds(exp) || !(nbf === undefined || isSeconds(nbf)) || !(iat === undefined || isSeconds(iat))) {
-    return refuse('token_claims', 'exp, nbf and iat must be whole seconds');
+    return reject('token_claims', 'exp, nbf and iat must be whole seconds');
   }
-  if (nowSeconds >= exp) return refuse('token_expired', 'it has expired');
+  if (nowSeconds >= exp) return reject('token_expired', 'it has expired');
   const latestStartSeconds = nowSeconds + CLOCK_SKEW_SECONDS;
   if ((nbf ?? 0) > latestStartSeconds || (iat ?? 0) > latestStartSeconds) {
-    return refuse('token_not_yet_valid', 'its nbf or iat lies ahead; are both clocks right?');
+    return reject('token_not_yet_valid', 'its nbf or iat lies ahead; are both clocks right?');
   }
-  if (exp <= (iat ?? 0) || exp <= (nbf ?? 0)) return refuse('token_claims', 'it ends before it begins');
+  if (exp <= (iat ?? 0) || exp <= (nbf ?? 0)) return reject('token_claims', 'it ends before it begins');
   if (exp - (iat ?? nowSeconds) > MAX_TOKEN_LIFETIME_SECONDS) {
-    return refuse(
+    return reject(
       'token_lifetime',
       `it lives longer than ${MAX_TOKEN_LIFETIME_SECONDS} s; lower expirationSeconds`,
     );

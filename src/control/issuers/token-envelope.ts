@@ -20,17 +20,17 @@ interface TokenEnvelope {
 /** Allows an empty signature; `none` is rejected as an algorithm. */
 const COMPACT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]*)$/;
 
-export function readTokenEnvelope(token: string): TokenEnvelope | TokenRefusal {
-  if (token.length > MAX_TOKEN_BYTES) return refuse('token_malformed', `more than ${MAX_TOKEN_BYTES} bytes`);
+export function readTokenEnvelope(token: string): TokenEnvelope | TokenProblem {
+  if (token.length > MAX_TOKEN_BYTES) return reject('token_malformed', `more than ${MAX_TOKEN_BYTES} bytes`);
   const [, ...parts] = COMPACT.exec(token) ?? [];
   const [header] = parts.map(decodeBase64url);
   // A second spelling of the same bytes would be a second token with the same signature.
   if (header === undefined || parts.some((part) => decodeBase64url(part) === undefined)) {
-    return refuse('token_malformed', 'is no compact JWS in canonical base64url');
+    return reject('token_malformed', 'is no compact JWS in canonical base64url');
   }
   const members = parseJsonObject(header);
   return members === undefined
-    ? refuse('token_malformed', 'its header is no JSON object, or names a member twice')
+    ? reject('token_malformed', 'its header is no JSON object, or names a member twice')
     : readHeader(members);
 }
 
@@ -41,19 +41,19 @@ export function readTokenEnvelope(token: string): TokenEnvelope | TokenRefusal {
  */
 const REFUSED_MEMBERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64', 'enc', 'zip', 'cty'];
 
-function readHeader(header: JsonObject): TokenEnvelope | TokenRefusal {
+function readHeader(header: JsonObject): TokenEnvelope | TokenProblem {
   const refused = REFUSED_MEMBERS.find((name) => Object.hasOwn(header, name));
-  if (refused !== undefined) return refuse('token_header', `its header must not have the member ${refused}`);
+  if (refused !== undefined) return reject('token_header', `its header must not have the member ${refused}`);
   const { typ, alg, kid } = header;
   // Rejects other kinds of tokens by the same issuer (RFC 8725 section 3.11). Clusters send no typ, other issuers `JWT`.
   if (typ !== undefined && (typeof typ !== 'string' || typ.toUpperCase() !== 'JWT')) {
-    return refuse('token_header', 'its header member typ must be absent or JWT');
+    return reject('token_header', 'its header member typ must be absent or JWT');
   }
   const algorithm = TOKEN_ALGORITHMS.find((name) => name === alg);
   if (algorithm === undefined) {
-    return refuse('token_algorithm', `must be signed with one of: ${TOKEN_ALGORITHMS.join(', ')}`);
+    return reject('token_algorithm', `must be signed with one of: ${TOKEN_ALGORITHMS.join(', ')}`);
   }
-  if (!isIdentifier(kid)) return refuse('token_key_unknown', 'its header does not name a key (kid)');
+  if (!isIdentifier(kid)) return reject('token_key_unknown', 'its header does not name a key (kid)');
   return { kind: 'envelope', algorithm, kid };
 }
 
@@ -89,16 +89,16 @@ export const TOKEN_REFUSAL_CODES = [
   'token_lifetime',
   'token_claims',
 ] as const;
-export type TokenRefusalCode = (typeof TOKEN_REFUSAL_CODES)[number];
+export type TokenProblemCode = (typeof TOKEN_REFUSAL_CODES)[number];
 
-export interface TokenRefusal {
+export interface TokenProblem {
   readonly kind: 'refused';
-  readonly code: TokenRefusalCode;
+  readonly code: TokenProblemCode;
   readonly detail: string;
   /** Only with `issuer_keys_unavailable`: seconds until a retry makes sense. */
   readonly retryAfterSeconds?: number;
 }
 
-export function refuse(code: TokenRefusalCode, detail: string): TokenRefusal {
+export function reject(code: TokenProblemCode, detail: string): TokenProblem {
   return { kind: 'refused', code, detail };
 }

@@ -11,7 +11,7 @@ import { compactVerify } from 'jose';
 import { findIssuerKey, type IssuerKey, type TokenAlgorithm } from './key-set.ts';
 import type { KeyLookup } from './source-keys.ts';
 import { checkClaims, type TokenExpectations, type VerifiedClaims } from './token-claims.ts';
-import { parseJsonObject, readTokenEnvelope, refuse, type TokenRefusal } from './token-envelope.ts';
+import { parseJsonObject, readTokenEnvelope, reject, type TokenProblem } from './token-envelope.ts';
 
 export interface VerifiedToken extends VerifiedClaims {
   readonly kind: 'verified';
@@ -31,16 +31,16 @@ export interface TokenCheck {
 export async function verifyWorkloadToken(
   token: string,
   { expected, keysFor, nowMs }: TokenCheck,
-): Promise<VerifiedToken | TokenRefusal> {
+): Promise<VerifiedToken | TokenProblem> {
   const envelope = readTokenEnvelope(token);
   if (envelope.kind === 'refused') return envelope;
   const key = pickKey(await keysFor(envelope.kid), envelope.kid, envelope.algorithm);
   if (key.kind === 'refused') return key;
   const payload = await verifiedPayload(token, key.key, envelope.algorithm);
-  if (payload === undefined) return refuse('token_signature', 'its signature does not verify');
+  if (payload === undefined) return reject('token_signature', 'its signature does not verify');
   const claims = parseJsonObject(payload);
   if (claims === undefined) {
-    return refuse('token_malformed', 'its claims are no JSON object, or name a member twice');
+    return reject('token_malformed', 'its claims are no JSON object, or name a member twice');
   }
   const checked = checkClaims(claims, expected, nowMs());
   return 'kind' in checked ? checked : { kind: 'verified', keyThumbprint: key.key.thumbprint, ...checked };
@@ -59,11 +59,11 @@ function pickKey(
   lookup: KeyLookup,
   kid: string,
   algorithm: TokenAlgorithm,
-): { readonly kind: 'key'; readonly key: IssuerKey } | TokenRefusal {
+): { readonly kind: 'key'; readonly key: IssuerKey } | TokenProblem {
   if (lookup.kind === 'unavailable') {
     const detail = "the issuer's keys cannot be had at the moment";
     return {
-      ...refuse('issuer_keys_unavailable', detail),
+      ...reject('issuer_keys_unavailable', detail),
       retryAfterSeconds: lookup.retryAfterSeconds,
     };
   }
@@ -72,11 +72,11 @@ function pickKey(
     case 'key':
       return found;
     case 'other_algorithm':
-      return refuse('token_algorithm', 'the key that it names is for another algorithm');
+      return reject('token_algorithm', 'the key that it names is for another algorithm');
     case 'ambiguous':
-      return refuse('token_key_unknown', 'the issuer has several keys of that name');
+      return reject('token_key_unknown', 'the issuer has several keys of that name');
     case 'unknown':
-      return refuse('token_key_unknown', 'the issuer has no usable key of that name');
+      return reject('token_key_unknown', 'the issuer has no usable key of that name');
   }
 }
 

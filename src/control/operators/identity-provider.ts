@@ -5,7 +5,7 @@
  */
 import * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { claimedIdentity, type OperatorIdentity } from './operator-identity.ts';
 
 export interface IdentityProviderOptions {
@@ -54,7 +54,7 @@ export class IdentityProvider {
     return this.#agent.destroy();
   }
 
-  /** Checks at start-up that the provider is reachable. @throws Refusal `identity_provider_unavailable` */
+  /** Checks at start-up that the provider is reachable. @throws ApiProblem `identity_provider_unavailable` */
   async probe(): Promise<void> {
     await this.#configuration();
   }
@@ -67,7 +67,7 @@ export class IdentityProvider {
     };
   }
 
-  /** URL to which the browser goes to sign in. @throws Refusal `identity_provider_unavailable` */
+  /** URL to which the browser goes to sign in. @throws ApiProblem `identity_provider_unavailable` */
   async authorizationUrl(redirectUri: string, secrets: SignInSecrets): Promise<string> {
     const configuration = await this.#configuration();
     const url = oidc.buildAuthorizationUrl(configuration, {
@@ -84,7 +84,7 @@ export class IdentityProvider {
   /**
    * Exchanges the code and verifies the ID token: signature, issuer, audience, times, nonce.
    * @param answer the callback's query as received
-   * @throws Refusal `sign_in_refused`, `identity_provider_unavailable`
+   * @throws ApiProblem `sign_in_refused`, `identity_provider_unavailable`
    */
   async identify(redirectUri: string, answer: string, secrets: SignInSecrets): Promise<OperatorIdentity> {
     const configuration = await this.#configuration();
@@ -96,11 +96,11 @@ export class IdentityProvider {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      if (claims === undefined) throw new Refusal('sign_in_refused', 'no ID token');
+      if (claims === undefined) throw new ApiProblem('sign_in_refused', 'no ID token');
       const more = await this.#userInfo(configuration, tokens.access_token, claims);
       return claimedIdentity({ ...more, ...claims }, this.#options.groupsClaim);
     } catch (error) {
-      throw error instanceof Refusal ? error : refusalOf(error);
+      throw error instanceof ApiProblem ? error : refusalOf(error);
     }
   }
 
@@ -131,7 +131,10 @@ export class IdentityProvider {
       return configuration;
     } catch (error) {
       if (this.#known !== undefined) return this.#known.configuration;
-      throw new Refusal('identity_provider_unavailable', `its metadata cannot be had (${faultCode(error)})`);
+      throw new ApiProblem(
+        'identity_provider_unavailable',
+        `its metadata cannot be had (${faultCode(error)})`,
+      );
     }
   }
 
@@ -177,14 +180,14 @@ function secretInItsPlace(clientSecret: string): oidc.ClientAuth {
 }
 
 /** Maps a provider's error response, or a fault on the way, to a refusal. Never quotes the provider's text. */
-function refusalOf(error: unknown): Refusal {
+function refusalOf(error: unknown): ApiProblem {
   if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) {
-    return new Refusal('sign_in_refused', `it answered ${errorWord(error.error)}`);
+    return new ApiProblem('sign_in_refused', `it answered ${errorWord(error.error)}`);
   }
   const code = faultCode(error);
   return UNAVAILABLE.test(code)
-    ? new Refusal('identity_provider_unavailable', `it does not answer (${code})`)
-    : new Refusal('sign_in_refused', `its answer does not hold (${code})`);
+    ? new ApiProblem('identity_provider_unavailable', `it does not answer (${code})`)
+    : new ApiProblem('sign_in_refused', `its answer does not hold (${code})`);
 }
 
 const UNAVAILABLE = /^(OAUTH_(TIMEOUT|ABORT)|E[A-Z]+|UND_ERR_.*|fetch_failed)$/;

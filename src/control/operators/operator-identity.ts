@@ -2,7 +2,7 @@
  * An operator's identity from ID token claims, and the principal names that role grants use for it.
  * Source: OpenID Connect Core 1.0 sections 2 and 5.1; docs/control.md "Operators".
  */
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 
 export interface OperatorIdentity {
   readonly issuer: string;
@@ -26,7 +26,7 @@ const MAX_NAME_CHARACTERS = 256;
 
 /**
  * @param groupsClaim names a claim with a list of names, or one name; without that claim the operator has no groups
- * @throws Refusal `sign_in_refused` for unusable claims: guessing could give an operator another's roles
+ * @throws ApiProblem `sign_in_refused` for unusable claims: guessing could give an operator another's roles
  */
 export function claimedIdentity(
   claims: { readonly [claim: string]: unknown },
@@ -61,6 +61,6 @@ function isName(text: string): boolean {
   return text.length > 0 && text.length <= MAX_NAME_CHARACTERS && !/\p{C}/u.test(text);
 }
 
-function unusable(claim: string): Refusal {
-  return new Refusal('sign_in_refused', `the claim ${claim} cannot be used`);
+function unusable(claim: string): ApiProblem {
+  return new ApiProblem('sign_in_refused', `the claim ${claim} cannot be used`);
 }

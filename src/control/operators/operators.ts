@@ -7,7 +7,7 @@
  * Source: docs/control.md "Operators".
  */
 import { parseStrictJson } from '../../protocol/strict-json.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { INSTALLATION } from '../domain/roles.ts';
 import { isSameSecret, type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { Credentials, Operators, Principal } from '../services.ts';
@@ -41,9 +41,9 @@ export function createOperators({ store, tokenUsage, nowMs }: OperatorsOptions):
       const token = tokenOf(credentials);
       const kind = token === undefined ? undefined : tokenKind(token);
       const find = kind === undefined ? undefined : LOOKUPS[kind];
-      if (token === undefined || find === undefined) throw new Refusal('authentication_required');
+      if (token === undefined || find === undefined) throw new ApiProblem('authentication_required');
       const found = await store.read((tx) => find(tx, tokenHash(token), nowMs()));
-      if (found === undefined) throw new Refusal('authentication_required');
+      if (found === undefined) throw new ApiProblem('authentication_required');
       if (found.accessTokenId !== undefined) tokenUsage.note(found.accessTokenId);
       return found.principal;
     },

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { tokenHash } from '../secrets/bearer-token.ts';
 import { type MasterKey, UnsealError } from '../secrets/master-key.ts';
 import type { ControlStore } from '../store/port.ts';
@@ -122,7 +122,7 @@ export type Destination =
 
 const MAX_PATH_CHARACTERS = 2048;
 
-/** @throws Refusal `request_malformed` */
+/** @throws ApiProblem `request_malformed` */
 export function destinationOf(query: SignInQuery): Destination {
   const { return_to, cli_redirect, cli_challenge, cli_state } = query;
   if (cli_redirect === undefined && cli_challenge === undefined && cli_state === undefined) {
@@ -159,6 +159,6 @@ function isLoopbackRedirect(text: string): boolean {
   return port !== undefined && Number(port) <= 65_535;
 }
 
-function malformed(detail: string): Refusal {
-  return new Refusal('request_malformed', detail);
+function malformed(detail: string): ApiProblem {
+  return new ApiProblem('request_malformed', detail);
 }

@@ -8,7 +8,7 @@
  * Source: RFC 9700 section 4.7 (login CSRF), RFC 8252, RFC 7636; docs/control.md "Operators".
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { isSameSecret, tokenHash } from '../secrets/bearer-token.ts';
 import { IdentityProvider } from './identity-provider.ts';
 import type { OperatorIdentity } from './operator-identity.ts';
@@ -48,7 +48,7 @@ export class SignIns {
 
   /**
    * @param redirectUri the callback under the public URL that the browser uses
-   * @throws Refusal `sign_in_not_configured`, `identity_provider_unavailable`
+   * @throws ApiProblem `sign_in_not_configured`, `identity_provider_unavailable`
    */
   async begin(redirectUri: string, destination: Destination): Promise<BegunSignIn> {
     const secrets = IdentityProvider.newSecrets();
@@ -65,7 +65,7 @@ export class SignIns {
   /**
    * Handles the callback. It consumes the state before it contacts the provider.
    * @param answer the query as received
-   * @throws Refusal `sign_in_state_invalid`, `sign_in_refused`, `identity_provider_unavailable`, `sign_in_not_configured`
+   * @throws ApiProblem `sign_in_state_invalid`, `sign_in_refused`, `identity_provider_unavailable`, `sign_in_not_configured`
    */
   async finish(
     answer: string,
@@ -84,10 +84,10 @@ export class SignIns {
 
   async #takePending(answer: string, browserSecret: string | undefined): Promise<PendingSignIn> {
     const [state, ...more] = new URLSearchParams(answer).getAll('state');
-    if (state === undefined || more.length > 0) throw new Refusal('sign_in_state_invalid');
+    if (state === undefined || more.length > 0) throw new ApiProblem('sign_in_state_invalid');
     const pending = await this.#options.steps.take('pending', state);
     if (pending === undefined || !isSameBrowser(browserSecret, pending.browserHash)) {
-      throw new Refusal('sign_in_state_invalid');
+      throw new ApiProblem('sign_in_state_invalid');
     }
     return pending;
   }
@@ -116,13 +116,13 @@ export class SignIns {
 
   /**
    * @returns the redirect to the command line, with a code or with `error=access_denied`
-   * @throws Refusal `sign_in_state_invalid`
+   * @throws ApiProblem `sign_in_state_invalid`
    */
   async decide(confirmation: string, allowed: boolean, browserSecret: string | undefined): Promise<string> {
     const { steps } = this.#options;
     const unconfirmed = await steps.take('unconfirmed', confirmation);
     if (unconfirmed === undefined || !isSameBrowser(browserSecret, unconfirmed.browserHash)) {
-      throw new Refusal('sign_in_state_invalid');
+      throw new ApiProblem('sign_in_state_invalid');
     }
     const { identity, commandLine } = unconfirmed;
     const answer = new URLSearchParams({ state: commandLine.state });
@@ -137,21 +137,21 @@ export class SignIns {
 
   /**
    * @param verifier the preimage of `cli_challenge` (S256, RFC 7636 section 4.6)
-   * @throws Refusal `sign_in_code_invalid`; the code is consumed in that case too
+   * @throws ApiProblem `sign_in_code_invalid`; the code is consumed in that case too
    */
   async exchange(code: string, verifier: string, requestId: string): Promise<StartedSession> {
     const { steps, sessions } = this.#options;
     const confirmed = await steps.take('confirmed', code);
     const shown = createHash('sha256').update(verifier, 'ascii').digest('base64url');
     if (confirmed === undefined || !isSameSecret(shown, confirmed.challenge)) {
-      throw new Refusal('sign_in_code_invalid');
+      throw new ApiProblem('sign_in_code_invalid');
     }
     return sessions.start(confirmed.identity, 'command_line', requestId);
   }
 
   #provider(): Pick<IdentityProvider, 'authorizationUrl' | 'identify'> {
     const { identityProvider } = this.#options;
-    if (identityProvider === undefined) throw new Refusal('sign_in_not_configured');
+    if (identityProvider === undefined) throw new ApiProblem('sign_in_not_configured');
     return identityProvider;
   }
 }

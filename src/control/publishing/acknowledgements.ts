@@ -38,7 +38,7 @@ export class Acknowledgements {
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
-  readonly #refusalRows = new TargetAllowance();
+  readonly #problemRows = new TargetAllowance();
   /** Polling targets since the last write, and whether each can continue from its position. */
   readonly #seen = new Map<string, boolean>();
   #seenTimer: NodeJS.Timeout | undefined;
@@ -70,7 +70,7 @@ export class Acknowledgements {
     try {
       const now = nowMs();
       await store.housekeep(undefined, (tx) =>
-        writeBatch(tx, batch, { nowMs: now, mayAudit: (targetId) => this.#refusalRows.take(targetId, now) }),
+        writeBatch(tx, batch, { nowMs: now, mayAudit: (targetId) => this.#problemRows.take(targetId, now) }),
       );
       for (const { resolve } of batch) resolve();
       for (const siteId of sitesOf(batch)) await settleSources(store, siteId, now);

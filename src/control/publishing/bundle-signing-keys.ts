@@ -8,7 +8,7 @@ import { createPrivateKey } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type PublicJwk, parsePublicJwk } from '../../protocol/public-key.ts';
 import { generateSigningKey, type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -106,7 +106,7 @@ export class SiteSigningKeys {
 
   /**
    * Retires a retiring key earlier than planned. If at once, the next publication is a whole bundle without its signature.
-   * @throws Refusal `not_found`, `signing_key_state_conflict`
+   * @throws ApiProblem `not_found`, `signing_key_state_conflict`
    */
   async retire(
     tx: Transaction,
@@ -115,9 +115,9 @@ export class SiteSigningKeys {
     { nowMs, retiringMs }: { readonly nowMs: number; readonly retiringMs: number },
   ): Promise<{ readonly before: SigningKeyView; readonly after: SigningKeyView }> {
     const row = (await tx.signingKeys.ofSite(siteId)).find((candidate) => candidate.id === id);
-    if (row === undefined) throw new Refusal('not_found');
+    if (row === undefined) throw new ApiProblem('not_found');
     const retireAtMs = nowMs + retiringMs;
-    refuseUnlessSooner(row, retireAtMs);
+    rejectUnlessSooner(row, retireAtMs);
     await tx.signingKeys.change(id, { retireAtMs });
     if (retiringMs > 0) return { before: viewOf(row), after: viewOf({ ...row, retireAtMs }) };
     await retire(tx, row);
@@ -182,14 +182,14 @@ function isSigning({ state, retireAtMs }: RowOf<'signingKey'>, nowMs: number): b
 }
 
 /** An active key must be rotated first; a retired one has lost its private half. */
-function refuseUnlessSooner({ state, retireAtMs }: RowOf<'signingKey'>, wantedMs: number): void {
+function rejectUnlessSooner({ state, retireAtMs }: RowOf<'signingKey'>, wantedMs: number): void {
   if (state === 'active') {
-    throw new Refusal('signing_key_state_conflict', 'the key is active: rotate it first');
+    throw new ApiProblem('signing_key_state_conflict', 'the key is active: rotate it first');
   }
-  if (state === 'retired') throw new Refusal('signing_key_state_conflict', 'the key is retired already');
+  if (state === 'retired') throw new ApiProblem('signing_key_state_conflict', 'the key is retired already');
   if (!(wantedMs < (retireAtMs ?? 0))) {
     const planned = new Date(retireAtMs ?? 0).toISOString();
-    throw new Refusal('signing_key_state_conflict', `the key ends at ${planned}, which is no later`);
+    throw new ApiProblem('signing_key_state_conflict', `the key ends at ${planned}, which is no later`);
   }
 }
 

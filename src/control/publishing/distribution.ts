@@ -6,7 +6,7 @@ import { setInterval } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Acknowledgement, PollAnswer, PollQuery } from '../../bundle/format/distribution-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { answerTo, etagOf, isElsewhere, offerOf, positionOf, wholeAnswer } from './poll-answers.ts';
@@ -66,7 +66,7 @@ export class Distribution {
     this.#looking = this.#lookAgainAndAgain();
   }
 
-  /** @param authorization the header's value @returns the target's ID @throws Refusal `authentication_required` */
+  /** @param authorization the header's value @returns the target's ID @throws ApiProblem `authentication_required` */
   async authenticate(authorization: string | undefined): Promise<string> {
     const target = await this.#tokens.owner(authorization);
     this.#targets.set(target.targetId, target);
@@ -154,7 +154,7 @@ export class Distribution {
     await this.#acknowledgements.add(target, acknowledgement);
   }
 
-  /** Returns a file of a whole bundle. @throws Refusal `not_found` */
+  /** Returns a file of a whole bundle. @throws ApiProblem `not_found` */
   async file(targetId: string, revision: number, name: string): Promise<Buffer> {
     const { siteId } = await this.#target(targetId);
     const { base } = await this.#feed(siteId).state();
@@ -163,7 +163,7 @@ export class Distribution {
         ? base.files
         : await this.#options.store.read((tx) => tx.distribution.files(siteId, revision));
     const sha256 = files.find((file) => file.name === name)?.sha256;
-    if (sha256 === undefined) throw new Refusal('not_found');
+    if (sha256 === undefined) throw new ApiProblem('not_found');
     return this.#content(siteId, sha256);
   }
 
@@ -177,7 +177,7 @@ export class Distribution {
     const reading = this.#options.store
       .read((tx) => tx.distribution.blob(siteId, sha256))
       .then((content) => {
-        if (content === undefined) throw new Refusal('not_found');
+        if (content === undefined) throw new ApiProblem('not_found');
         this.#files.set(place, content);
         return content;
       })
@@ -190,7 +190,7 @@ export class Distribution {
     const known = this.#targets.get(targetId);
     if (known !== undefined && (await this.#tokens.isCurrent(known))) return known;
     const row = await this.#options.store.read((tx) => tx.targets.find(targetId));
-    if (row === undefined || row.state !== 'attached') throw new Refusal('authentication_required');
+    if (row === undefined || row.state !== 'attached') throw new ApiProblem('authentication_required');
     return { targetId, siteId: row.siteId, generation: this.#tokens.generationOf(row.siteId) };
   }
 
@@ -207,7 +207,7 @@ export class Distribution {
       .get(siteId)
       ?.refresh()
       .catch((error: unknown) => {
-        const isGone = error instanceof Refusal && error.code === 'not_found';
+        const isGone = error instanceof ApiProblem && error.code === 'not_found';
         if (isGone) this.#feeds.delete(siteId);
         else this.#options.onFault?.(error);
       });

@@ -5,7 +5,7 @@
 
 import type { SitePropagationView, TargetPropagationView } from '../../api-contract/targets-contract.ts';
 import { MAX_WAIT_SECONDS } from '../../bundle/format/bundle-limits.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isRefusing } from './acknowledgements.ts';
@@ -16,14 +16,14 @@ const MAX_REVOCATIONS = 100;
 /** Twice the longest wait of a poll. */
 const SILENT_MS = MAX_WAIT_SECONDS * 2 * 1000;
 
-/** @throws Refusal `not_found` */
+/** @throws ApiProblem `not_found` */
 export async function sitePropagation(
   tx: Transaction,
   siteId: string,
   nowMs: number,
 ): Promise<SitePropagationView> {
   const site = await tx.sites.find(siteId);
-  if (site === undefined) throw new Refusal('not_found');
+  if (site === undefined) throw new ApiProblem('not_found');
   const targets = await tx.targets.attached(siteId);
   const lackedSince = await momentsLackedSince(tx, site, targets);
   const step = await tx.distribution.step(siteId, site.revision);

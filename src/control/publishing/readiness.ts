@@ -4,8 +4,8 @@
  */
 import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
 import type { KeyReadinessView } from '../../api-contract/readiness-contract.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { keyStateAt } from '../domain/enrollment-states.ts';
-import { Refusal } from '../domain/refusal.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isRefusing } from './acknowledgements.ts';
@@ -16,7 +16,7 @@ type Target = RowOf<'target'>;
 
 /**
  * @param targetId the selected target; undefined for all attached targets
- * @throws Refusal `not_found` unless the target is attached to the key's site
+ * @throws ApiProblem `not_found` unless the target is attached to the key's site
  */
 export async function keyReadiness(
   tx: Transaction,
@@ -47,7 +47,7 @@ async function selectedTargets(
 ): Promise<readonly Target[]> {
   if (targetId === undefined) return tx.targets.attached(siteId);
   const target = await tx.targets.find(targetId);
-  if (target?.siteId !== siteId || target.state !== 'attached') throw new Refusal('not_found');
+  if (target?.siteId !== siteId || target.state !== 'attached') throw new ApiProblem('not_found');
   return [target];
 }
 
@@ -105,7 +105,7 @@ async function currentCondition(
 ): Promise<ReadinessCondition> {
   const name = 'version_current';
   const site = await tx.sites.find(siteId);
-  if (site === undefined) throw new Refusal('not_found');
+  if (site === undefined) throw new ApiProblem('not_found');
   const waitingSinceMs = await tx.publication.contentChangedSince(siteId);
   if (waitingSinceMs !== undefined || site.head === null) {
     const blockedBy = 'the latest policy is not published yet';

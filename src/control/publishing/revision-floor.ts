@@ -8,7 +8,7 @@
 
 import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
 import { audited, placeInSite } from '../configuration/change.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -25,7 +25,7 @@ export interface RaiseAllowances {
 
 /**
  * Records that the target is ahead, and requests a publication that it can accept, unless one exists.
- * @throws Refusal `revision_out_of_range`
+ * @throws ApiProblem `revision_out_of_range`
  */
 export async function raiseFloor(
   store: ControlStore,
@@ -37,7 +37,7 @@ export async function raiseFloor(
   const isTooFar = await store.housekeep({ kind: 'site', siteId }, async (tx) => {
     const site = await tx.sites.find(siteId);
     const target = await tx.targets.find(targetId);
-    if (site === undefined || target === undefined) throw new Refusal('not_found');
+    if (site === undefined || target === undefined) throw new ApiProblem('not_found');
     if (!(await isAhead(tx, site, reported))) return false;
     if (target.aheadRevision === null || (target.aheadRevision !== reported.revision && mayNote())) {
       const aheadSinceMs = target.aheadSinceMs ?? nowMs;
@@ -63,7 +63,7 @@ export async function raiseFloor(
     await tx.audit.append(audited({ actor: `target:${targetId}` }, change), nowMs);
     return false;
   });
-  if (isTooFar) throw new Refusal('revision_out_of_range');
+  if (isTooFar) throw new ApiProblem('revision_out_of_range');
 }
 
 /** Whether nothing published continues from the target's position. */

@@ -13,7 +13,7 @@ import { asBundleContent } from '../../bundle/format/shape.ts';
 import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { SiteCheck } from '../services.ts';
 import { readSitePolicy } from './stored-site-content.ts';
 
@@ -25,7 +25,7 @@ export function createSiteCheck(): SiteCheck {
   const importKey = rememberingImporter();
   return async (tx, siteId) => {
     const site = await tx.sites.find(siteId);
-    if (site === undefined) throw new Refusal('not_found');
+    if (site === undefined) throw new ApiProblem('not_found');
     await checkPolicy(await readSitePolicy(tx, site), importKey);
   };
 }
@@ -40,7 +40,7 @@ function rememberingImporter(): KeyImporter {
   };
 }
 
-/** @throws Refusal `definition_invalid` */
+/** @throws ApiProblem `definition_invalid` */
 async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<void> {
   // Revision and times are placeholders; the publisher sets them.
   const times = { issued_at: formatTime(0), expires_at: formatTime(1) };
@@ -52,7 +52,7 @@ async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<
   } catch (error) {
     if (!(error instanceof BundleError)) throw error;
     const shown = error.faults.slice(0, MAX_SHOWN_FAULTS).map((fault) => describe(fault, policy));
-    throw new Refusal('definition_invalid', shown.join('; '));
+    throw new ApiProblem('definition_invalid', shown.join('; '));
   }
 }
 

@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { MAX_STEPS } from '../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { DistributedFile, DistributedStep } from '../../bundle/format/distribution-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -53,7 +53,7 @@ export class SiteFeed {
     return this.#waiting.size > 0;
   }
 
-  /** @throws Refusal `not_found` when the site is gone */
+  /** @throws ApiProblem `not_found` when the site is gone */
   async state(): Promise<SiteState> {
     return this.#state ?? this.refresh();
   }
@@ -144,7 +144,7 @@ function hasNews(before: SiteState | undefined, after: SiteState): boolean {
 
 async function readState(tx: Transaction, siteId: string, known: SiteState | undefined): Promise<SiteState> {
   const site = await tx.sites.find(siteId);
-  if (site === undefined) throw new Refusal('not_found');
+  if (site === undefined) throw new ApiProblem('not_found');
   // A new site that reuses the identifier shares nothing with the deleted one.
   const before = known?.siteUid === site.uid ? known : undefined;
   const { revision, head, floorRevision } = site;

@@ -3,7 +3,7 @@
  * so entries are dropped only when the site's targets changed; a request during that check waits for its result.
  */
 import { LRUCache } from 'lru-cache';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -34,10 +34,10 @@ export class TargetTokens {
     this.#nowMs = nowMs;
   }
 
-  /** @throws Refusal `authentication_required` */
+  /** @throws ApiProblem `authentication_required` */
   async owner(authorization: string | undefined): Promise<KnownTarget> {
     const token = BEARER.exec(authorization ?? '')?.[1];
-    if (token === undefined || tokenKind(token) !== 'target') throw new Refusal('authentication_required');
+    if (token === undefined || tokenKind(token) !== 'target') throw new ApiProblem('authentication_required');
     const hash = tokenHash(token);
     const known = this.#remembered.get(hash);
     if (known !== undefined) {
@@ -45,7 +45,7 @@ export class TargetTokens {
       if (this.#remembered.has(hash)) return known;
     }
     const target = await this.#find(hash);
-    if (target === undefined) throw new Refusal('authentication_required');
+    if (target === undefined) throw new ApiProblem('authentication_required');
     return target;
   }
 

@@ -6,8 +6,8 @@
 
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import { BY_CONTROL, found } from '../configuration/change.ts';
-import { Refusal } from '../domain/refusal.ts';
-import { activationRefusal, holdsSlot, type SourceState } from '../domain/source-states.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
+import { activationProblem, holdsSlot, type SourceState } from '../domain/source-states.ts';
 import type { SourceValidation } from '../issuers/validate-source.ts';
 import type { Operation } from '../operation.ts';
 import type { ControlStore } from '../store/port.ts';
@@ -50,7 +50,7 @@ export class SourceActivation {
 
   /**
    * Takes the slot and starts the check without waiting for it.
-   * @throws Refusal `source_state_conflict`, `source_scope_mismatch`, `source_revision_in_progress`,
+   * @throws ApiProblem `source_state_conflict`, `source_scope_mismatch`, `source_revision_in_progress`,
    *   `source_capacity_exhausted`, `audience_taken`
    */
   async activate(
@@ -59,7 +59,7 @@ export class SourceActivation {
     operation: Operation,
   ): Promise<SourceRevisionView> {
     const view = await mutateRevision(this.#store, name, async (hand) => {
-      await refuseActivation(hand, expectedScope);
+      await rejectActivation(hand, expectedScope);
       await claimAudience(hand);
       const state = stateAfter(hand.row.state, 'activate');
       const set = { state, failureCode: null, failureDetail: null, awaitedRevision: null };
@@ -104,7 +104,7 @@ export class SourceActivation {
     );
     if (!isCurrent) return;
     await mutateRevision(this.#store, name, async (hand) => {
-      if (!isSame(hand.row, asked)) throw new Refusal('precondition_failed');
+      if (!isSame(hand.row, asked)) throw new ApiProblem('precondition_failed');
       const after = await this.#settle(hand, validation);
       const verb = validation.kind === 'valid' ? 'pass_check' : 'fail_check';
       return { result: undefined, audit: [revisionAudit(verb, BY_CONTROL, hand, after)] };
@@ -135,13 +135,14 @@ function agreeing(asked: RowOf<'sourceRevision'>, validation: SourceValidation):
   return { kind: 'invalid', code: 'discovery_issuer_mismatch', detail: 'the detected scope has changed' };
 }
 
-async function refuseActivation({ tx, row, source }: RevisionInHand, expectedScope: string): Promise<void> {
+async function rejectActivation({ tx, row, source }: RevisionInHand, expectedScope: string): Promise<void> {
   const revisions = await tx.sources.revisions(source.id);
-  if (isEnded(revisions)) throw new Refusal('source_state_conflict', 'the source is retired; make another');
+  if (isEnded(revisions))
+    throw new ApiProblem('source_state_conflict', 'the source is retired; make another');
   const others = revisions.filter(({ revision }) => revision !== row.revision);
   const slots = await tx.sources.inStates(source.siteId, SLOT_STATES);
   const site = await tx.sites.find(source.siteId);
-  const refusal = activationRefusal({
+  const problem = activationProblem({
     state: row.state,
     detectedScope: row.detectedScope ?? undefined,
     expectedScope,
@@ -150,15 +151,15 @@ async function refuseActivation({ tx, row, source }: RevisionInHand, expectedSco
     slotsUsed: new Set(slots.map(({ sourceId }) => sourceId)).size,
     capacity: site?.sourceCapacity ?? 0,
   });
-  if (refusal === 'source_scope_mismatch') {
-    throw new Refusal(refusal, `the detected scope is ${row.detectedScope ?? 'unknown'}`);
+  if (problem === 'source_scope_mismatch') {
+    throw new ApiProblem(problem, `the detected scope is ${row.detectedScope ?? 'unknown'}`);
   }
-  if (refusal !== undefined) throw new Refusal(refusal);
+  if (problem !== undefined) throw new ApiProblem(problem);
 }
 
 /** Claims the audience permanently: a token for one site must never enroll at another, even after its source is deleted. */
 async function claimAudience({ tx, row, source }: RevisionInHand): Promise<void> {
   await tx.sources.claimAudience(row.audience, source.siteId);
   const owner = await tx.sources.ownerOfAudience(row.audience);
-  if (owner !== source.siteId) throw new Refusal('audience_taken');
+  if (owner !== source.siteId) throw new ApiProblem('audience_taken');
 }

@@ -2,9 +2,9 @@
  * Helpers for changes of a source: the site's lock, the current rows, one audit row, and the state machine's transitions.
  */
 import { audited, type By, found, placeInSite, publishChange } from '../configuration/change.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
-import { Refusal } from '../domain/refusal.ts';
 import type { Place } from '../domain/roles.ts';
 import { SOURCE_MACHINE, type SourceEvent, type SourceState } from '../domain/source-states.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
@@ -28,7 +28,7 @@ export interface RevisionInHand extends SourceInHand {
   readonly row: RowOf<'sourceRevision'>;
 }
 
-/** @throws Refusal `not_found` */
+/** @throws ApiProblem `not_found` */
 async function mutateSource<T>(
   store: ControlStore,
   sourceId: string,
@@ -41,7 +41,7 @@ async function mutateSource<T>(
   });
 }
 
-/** @throws Refusal `not_found` */
+/** @throws ApiProblem `not_found` */
 export function mutateRevision<T>(
   store: ControlStore,
   { sourceId, revision }: RevisionName,
@@ -52,11 +52,11 @@ export function mutateRevision<T>(
   );
 }
 
-/** @throws Refusal `source_state_conflict` */
+/** @throws ApiProblem `source_state_conflict` */
 export function stateAfter(state: SourceState, event: SourceEvent): SourceState {
   const moved = move(SOURCE_MACHINE, state, event);
   if (moved.kind === 'moved') return moved.to;
-  throw new Refusal('source_state_conflict', `a revision that is ${state} does not take ${event}`);
+  throw new ApiProblem('source_state_conflict', `a revision that is ${state} does not take ${event}`);
 }
 
 /** Whether the source has ended: a revision was retired, and no other could still accept enrollments. */

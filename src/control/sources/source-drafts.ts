@@ -12,7 +12,7 @@ import type {
 } from '../../api-contract/sources-contract.ts';
 import { found, newVersion, placeInSite, requireVersion } from '../configuration/change.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -45,14 +45,14 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     return this.listRows((tx) => tx.sources.list({ siteId }, page));
   }
 
-  /** Creates a source with its first draft. Takes no slot. @throws Refusal `audience_taken` */
+  /** Creates a source with its first draft. Takes no slot. @throws ApiProblem `audience_taken` */
   create(
     siteId: string,
     creation: SourceCreation,
     operation: Operation,
   ): Promise<Created<SourceView, never>> {
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
-      await refuseTakenAudience(tx, siteId, creation.audience);
+      await rejectTakenAudience(tx, siteId, creation.audience);
       const source = {
         id: newId('source', nowMs),
         siteId,
@@ -68,7 +68,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     });
   }
 
-  /** Changes members that do not depend on the state of revisions. @throws Refusal `precondition_failed` */
+  /** Changes members that do not depend on the state of revisions. @throws ApiProblem `precondition_failed` */
   change(
     sourceId: string,
     change: SourceChange,
@@ -84,7 +84,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     }));
   }
 
-  /** @throws Refusal `source_state_conflict` unless all its revisions are drafts */
+  /** @throws ApiProblem `source_state_conflict` unless all its revisions are drafts */
   deleteSource(sourceId: string, expectedVersion: number, operation: Operation): Promise<void> {
     return this.removeRow(operation, [sourceId], expectedVersion, async (tx) => {
       for (const row of await tx.sources.revisions(sourceId)) {
@@ -97,7 +97,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
 
   /**
    * Adds a draft. Coordinates that are not given come from the newest revision. A source has one draft at a time.
-   * @throws Refusal `source_revision_in_progress`, `source_state_conflict` (the source is retired), `audience_taken`
+   * @throws ApiProblem `source_revision_in_progress`, `source_state_conflict` (the source is retired), `audience_taken`
    */
   async addRevision(
     sourceId: string,
@@ -111,16 +111,16 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
       const revisions = await tx.sources.revisions(sourceId);
       const newest = revisions.at(-1);
       if (newest === undefined || isEnded(revisions)) {
-        throw new Refusal('source_state_conflict', 'the source is retired; make another');
+        throw new ApiProblem('source_state_conflict', 'the source is retired; make another');
       }
       if (revisions.some(isDraft)) {
-        throw new Refusal(
+        throw new ApiProblem(
           'source_revision_in_progress',
           'edit or delete the draft that the source has already',
         );
       }
       const wanted = merged(newest, coordinates);
-      await refuseTakenAudience(tx, siteId, wanted.audience);
+      await rejectTakenAudience(tx, siteId, wanted.audience);
       const row = draft(source, newest.revision + 1, wanted, nowMs);
       await tx.sourceRevisions.add(row);
       const place = await placeInSite(tx, siteId);
@@ -129,7 +129,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     });
   }
 
-  /** Makes it a draft again and discards validation results. @throws Refusal `source_state_conflict`, `audience_taken` */
+  /** Makes it a draft again and discards validation results. @throws ApiProblem `source_state_conflict`, `audience_taken` */
   editRevision(
     name: RevisionName,
     coordinates: SourceRevisionChange,
@@ -141,7 +141,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
       requireVersion(row, expectedVersion);
       const state = stateAfter(row.state, 'edit');
       const wanted = merged(row, coordinates);
-      await refuseTakenAudience(tx, row.siteId, wanted.audience);
+      await rejectTakenAudience(tx, row.siteId, wanted.audience);
       const { issuer, jwks_uri: jwksUri, audience } = wanted;
       // Keys fetched for the old coordinates must not serve the new ones.
       await tx.sources.removeKeySet(name.sourceId, name.revision);
@@ -151,14 +151,14 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     });
   }
 
-  /** @throws Refusal `source_state_conflict` unless it is a draft, and for the only revision of a source */
+  /** @throws ApiProblem `source_state_conflict` unless it is a draft, and for the only revision of a source */
   deleteRevision(name: RevisionName, expectedVersion: number, operation: Operation): Promise<void> {
     return mutateRevision(this.store, name, async (hand) => {
       const { tx, row } = hand;
       requireVersion(row, expectedVersion);
       stateAfter(row.state, 'delete');
       if ((await tx.sources.revisions(name.sourceId)).length === 1) {
-        throw new Refusal('source_state_conflict', 'it is the only revision: delete the source');
+        throw new ApiProblem('source_state_conflict', 'it is the only revision: delete the source');
       }
       await removeRevision(tx, name);
       return { result: undefined, audit: [revisionAudit('delete', operation, hand, undefined)] };
@@ -212,11 +212,11 @@ function isDraft({ state }: RowOf<'sourceRevision'>): boolean {
 
 /**
  * Only an early warning: a draft claims nothing, so that it cannot block an audience for others. Activation claims it.
- * @throws Refusal `audience_taken`
+ * @throws ApiProblem `audience_taken`
  */
-async function refuseTakenAudience(tx: Transaction, siteId: string, audience: string): Promise<void> {
+async function rejectTakenAudience(tx: Transaction, siteId: string, audience: string): Promise<void> {
   const owner = await tx.sources.ownerOfAudience(audience);
-  if (owner !== undefined && owner !== siteId) throw new Refusal('audience_taken');
+  if (owner !== undefined && owner !== siteId) throw new ApiProblem('audience_taken');
 }
 
 async function removeRevision(tx: Transaction, { sourceId, revision }: RevisionName): Promise<void> {

@@ -3,7 +3,7 @@
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
-import { Refusal } from '../domain/refusal.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import { denyWaiting } from '../enrollment/denials.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
 import type { Operation } from '../operation.ts';
@@ -29,7 +29,7 @@ export class SourceLifecycle {
     this.#nowMs = nowMs;
   }
 
-  /** Keeps the slot. Pending enrollments stay pending. @throws Refusal `source_state_conflict` */
+  /** Keeps the slot. Pending enrollments stay pending. @throws ApiProblem `source_state_conflict` */
   suspend(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     return mutateRevision(this.#store, name, async (hand) => {
       const state = stateAfter(hand.row.state, 'suspend');
@@ -40,13 +40,13 @@ export class SourceLifecycle {
     });
   }
 
-  /** @throws Refusal `source_state_conflict`, `source_revision_in_progress` */
+  /** @throws ApiProblem `source_state_conflict`, `source_revision_in_progress` */
   resume(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     return mutateRevision(this.#store, name, async (hand) => {
       const state = stateAfter(hand.row.state, 'resume');
       const others = await otherRevisions(hand);
       if (others.some((other) => other.state === 'activating' || other.state === 'publishing')) {
-        throw new Refusal('source_revision_in_progress');
+        throw new ApiProblem('source_revision_in_progress');
       }
       const nowMs = this.#nowMs();
       await noteForPublishing(hand, nowMs);
@@ -58,7 +58,7 @@ export class SourceLifecycle {
   /**
    * Final. Denies pending enrollments of this revision. `on_retire` does not apply to a revision that was about to replace
    * another one, because its source stays in use.
-   * @throws Refusal `source_state_conflict`
+   * @throws ApiProblem `source_state_conflict`
    */
   retire(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     return mutateRevision(this.#store, name, async (hand) => {

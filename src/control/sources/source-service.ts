@@ -34,12 +34,12 @@ export class SourceService {
     this.lifecycle = new SourceLifecycle(store, nowMs);
   }
 
-  /** Returns a source with all its revisions. @throws Refusal `not_found` */
+  /** Returns a source with all its revisions. @throws ApiProblem `not_found` */
   source(sourceId: string): Promise<SourceView> {
     return this.drafts.get(sourceId);
   }
 
-  /** @throws Refusal `not_found` */
+  /** @throws ApiProblem `not_found` */
   revision(name: RevisionName): Promise<SourceRevisionView> {
     return this.#store.read(async (tx) =>
       revisionViewNow(tx, found(await tx.sourceRevisions.find(name.sourceId, name.revision))),

@@ -34,7 +34,7 @@ export class SourceValidator {
     this.#validate = validate;
   }
 
-  /** @throws Refusal `source_state_conflict`, `precondition_failed` when the revision was edited meanwhile */
+  /** @throws ApiProblem `source_state_conflict`, `precondition_failed` when the revision was edited meanwhile */
   async validate(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     const asked = await this.#store.read(async (tx) =>
       found(await tx.sourceRevisions.find(name.sourceId, name.revision)),

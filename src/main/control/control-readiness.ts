@@ -1,7 +1,7 @@
 /** Readiness of Control: a timer checks the database, so that a probe reads a cached result. */
 
 import type { SitePropagationView } from '../../api-contract/targets-contract.ts';
-import { Refusal } from '../../control/domain/refusal.ts';
+import { ApiProblem } from '../../control/domain/api-problem.ts';
 import { sitePropagation } from '../../control/publishing/propagation.ts';
 import type { ControlStore } from '../../control/store/port.ts';
 import type { LastKey } from '../../control/store/repositories/policies-repository.ts';
@@ -124,7 +124,7 @@ async function targetsOf(
     return (await store.read((tx) => sitePropagation(tx, siteId, nowMs))).targets;
   } catch (error) {
     // The site was deleted after it was listed.
-    if (error instanceof Refusal && error.code === 'not_found') return [];
+    if (error instanceof ApiProblem && error.code === 'not_found') return [];
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 /** Reports events of Control's parts to the log and the metrics; declares the inputs from which the parts are built. */
-import { Refusal } from '../../control/domain/refusal.ts';
-import type { RefusedEnrollment } from '../../control/enrollment/refused-enrollments.ts';
+import { ApiProblem } from '../../control/domain/api-problem.ts';
+import type { RejectedEnrollment } from '../../control/enrollment/rejected-enrollments.ts';
 import type { KeySetEvent } from '../../control/issuers/source-keys.ts';
 import type { Publication } from '../../control/publishing/site-publisher.ts';
 import type { MasterKey } from '../../control/secrets/master-key.ts';
@@ -52,7 +52,7 @@ export function reportKeySet({ metrics, logger }: Reports, event: KeySetEvent): 
   logger.debug({ event: 'key_set', source_id: sourceId, revision, outcome }, 'key set');
 }
 
-export function reportRefused({ logger }: Reports, refused: RefusedEnrollment): void {
+export function reportRefused({ logger }: Reports, refused: RejectedEnrollment): void {
   const { code, policyId, siteId, subject, requestId } = refused;
   logger.info(
     {
@@ -68,6 +68,6 @@ export function reportRefused({ logger }: Reports, refused: RefusedEnrollment): 
 }
 
 export function reportIdentityProvider({ logger }: Reports, error: unknown): void {
-  const detail = error instanceof Refusal ? error.message : faultName(error);
+  const detail = error instanceof ApiProblem ? error.message : faultName(error);
   logger.warn({ event: 'identity_provider', detail }, 'OpenID Connect sign-in is unavailable');
 }

@@ -12,7 +12,7 @@ import { type ControlApp, type ControlAppOptions, createControlApp } from '../..
 import { registerOpenApiRoute } from '../../../src/control/api/openapi.ts';
 import { registerConfigurationRoutes } from '../../../src/control/api/routes/configuration-api.ts';
 import { registerHealthRoutes } from '../../../src/control/api/routes/health-api.ts';
-import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { INSTALLATION, type Role, type Scope } from '../../../src/control/domain/roles.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
@@ -197,7 +197,7 @@ async function serve(
     targets: {
       authenticate: async (authorization) => {
         if (authorization === `Bearer ${TARGET_TOKEN}`) return 'tgt_test';
-        throw new Refusal('authentication_required');
+        throw new ApiProblem('authentication_required');
       },
     },
     log: pino({ level: 'info' }, { write: (line: string) => void world.log.push(line) }),

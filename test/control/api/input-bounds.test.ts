@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane-api.ts';
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
-import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { createEnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { IssuerFetcher } from '../../../src/outbound-fetch/outbound-fetch.ts';
@@ -16,7 +16,7 @@ import { databaseKinds } from '../store/databases.ts';
 import { type Answer, ApiWorld, type Shop, textIn } from './api-fixture.ts';
 
 const CONTROL_URL = 'https://control.shop.example';
-const refused = () => Promise.reject(new Refusal('not_found'));
+const refused = () => Promise.reject(new ApiProblem('not_found'));
 const ECHO = Type.Object({ text: Type.String() }, { additionalProperties: false });
 
 describe.each(databaseKinds())('$name', (kind) => {

@@ -27,7 +27,7 @@ async function leaveTracesIn(store: ControlStore, siteId: string): Promise<void>
     await tx.enrollments.addChallenge(challengeRow(siteId, policy.id));
     await tx.enrollments.add(enrollmentRow(policy, { state: 'issued', keyId: key.keyId }));
     await tx.keys.add(key);
-    await tx.keys.refusePublicKey(siteId, 'revoked-thumbprint', 1);
+    await tx.keys.rejectPublicKey(siteId, 'revoked-thumbprint', 1);
     await tx.keys.blockSubject({ siteId, issuer: 'i', subject: 's', blockedAtMs: 1, blockedBy: 'x' });
     await tx.distribution.putFreshness({ siteId, revision: 1, head: 'h', asOfSeconds: 1, document: 'd' });
   });

@@ -1,7 +1,7 @@
 /** Tests what all resources share: strict parsing of requests, and problem responses. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../../../src/control/store/port.ts';
 import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
 import { databaseKinds } from '../store/databases.ts';
@@ -13,9 +13,9 @@ const FAULTS: { readonly [name: string]: Error } = {
   reference: new ConstraintError('reference', 'fleet_environment_fkey'),
   version: new VersionConflictError('the record was changed meanwhile'),
   site: new UnknownSiteError('there is no such site'),
-  wait: new Refusal('rate_limited', undefined, { retryAfterSeconds: 7 }),
-  again: new Refusal('unavailable', 'changed meanwhile'),
-  detail: new Refusal('definition_invalid', 'two faults', {
+  wait: new ApiProblem('rate_limited', undefined, { retryAfterSeconds: 7 }),
+  again: new ApiProblem('unavailable', 'changed meanwhile'),
+  detail: new ApiProblem('definition_invalid', 'two faults', {
     faults: [
       { pointer: '/body/a', reason: 'one' },
       { pointer: '/body/b', reason: 'two' },

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { REFUSALS, Refusal, type RefusalCode } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem, PROBLEMS, type ProblemCode } from '../../../src/control/domain/api-problem.ts';
 import {
   ID_PREFIXES,
   type IdentifiedKind,
@@ -53,13 +53,13 @@ it('policy references are 160 random bits', () => {
   for (const reference of references) expect(reference).toMatch(/^epr_[A-Za-z0-9_-]{27}$/);
 });
 
-it.each(Object.keys(REFUSALS) as RefusalCode[])('refusal %s has a status, a title and its code', (code) => {
+it.each(Object.keys(PROBLEMS) as ProblemCode[])('refusal %s has a status, a title and its code', (code) => {
   expect(code).toMatch(/^[a-z]+(_[a-z0-9]+)*$/);
-  const [status, title] = REFUSALS[code];
+  const [status, title] = PROBLEMS[code];
   expect(status).toBeGreaterThanOrEqual(400);
   expect(status).toBeLessThan(600);
-  expect(new Refusal(code)).toMatchObject({ code, message: title, name: 'Refusal' });
-  expect(new Refusal(code, 'more', { retryAfterSeconds: 3 })).toMatchObject({
+  expect(new ApiProblem(code)).toMatchObject({ code, message: title, name: 'ApiProblem' });
+  expect(new ApiProblem(code, 'more', { retryAfterSeconds: 3 })).toMatchObject({
     message: 'more',
     retryAfterSeconds: 3,
   });

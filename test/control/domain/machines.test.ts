@@ -2,6 +2,7 @@
  * Tests every state with every event, against tables written from the specification ("States and transitions") and the design.
  */
 import { describe, expect, it } from '@jest/globals';
+import { PROBLEMS } from '../../../src/control/domain/api-problem.ts';
 import {
   ENROLLMENT_MACHINE,
   KEY_MACHINE,
@@ -9,15 +10,14 @@ import {
   keyStateAt,
   POLICY_MACHINE,
   type PolicyFacts,
-  policyRefusal,
-  submissionRefusal,
+  policyProblem,
+  submissionProblem,
 } from '../../../src/control/domain/enrollment-states.ts';
 import { type Machine, move } from '../../../src/control/domain/machine.ts';
-import { REFUSALS } from '../../../src/control/domain/refusal.ts';
 import { PROFILE_MACHINE, TARGET_MACHINE } from '../../../src/control/domain/runtime-states.ts';
 import {
   type ActivationFacts,
-  activationRefusal,
+  activationProblem,
   holdsSlot,
   SOURCE_MACHINE,
 } from '../../../src/control/domain/source-states.ts';
@@ -129,7 +129,7 @@ describe.each(TABLES)('$machine.name', ({ machine, states, events, final, moves 
     expect([...machine.events].sort()).toEqual(words(events).sort());
     expect([...machine.final].sort()).toEqual(words(final).sort());
     expect(Object.keys(machine.table).sort()).toEqual(words(states).sort());
-    if (machine !== PROFILE_MACHINE) expect(REFUSALS).toHaveProperty(machine.refusal);
+    if (machine !== PROFILE_MACHINE) expect(PROBLEMS).toHaveProperty(machine.problem);
   });
 
   it('answers every event in every state as it should', () => {
@@ -137,7 +137,7 @@ describe.each(TABLES)('$machine.name', ({ machine, states, events, final, moves 
     for (const from of words(states)) {
       for (const event of words(events)) {
         const to = expected.get(`${from} ${event}`);
-        const answer = to === undefined ? { kind: 'refused', code: machine.refusal } : { kind: 'moved', to };
+        const answer = to === undefined ? { kind: 'refused', code: machine.problem } : { kind: 'moved', to };
         expect([from, event, move(machine, from, event)]).toEqual([from, event, answer]);
         if (to !== undefined) moved += 1;
       }
@@ -190,8 +190,8 @@ describe('slots', () => {
     [{ capacity: 0, slotsUsed: 0 }, 'source_capacity_exhausted'],
     [{ capacity: Number.NaN }, 'source_capacity_exhausted'],
     [{ slotsUsed: 16, sourceHoldsSlot: true }, undefined],
-  ])('%j gives %s', (facts, refusal) => {
-    expect(activationRefusal({ ...fit, ...facts })).toBe(refusal);
+  ])('%j gives %s', (facts, problem) => {
+    expect(activationProblem({ ...fit, ...facts })).toBe(problem);
   });
 });
 
@@ -209,8 +209,8 @@ describe('who is let in', () => {
         [{ revisionState }, 'source_not_active'],
         [{ revisionState, supersededByActive: true }, 'policy_revision_outdated'],
       ]),
-  ])('%j gives %s', (facts, refusal) => {
-    expect(policyRefusal({ ...open, ...facts })).toBe(refusal);
+  ])('%j gives %s', (facts, problem) => {
+    expect(policyProblem({ ...open, ...facts })).toBe(problem);
   });
 
   const proof = {
@@ -229,13 +229,13 @@ describe('who is let in', () => {
     [{ otherKeysOfToken: 1, maxKeysPerToken: 1 }, 'token_key_limit'],
     [{ otherKeysOfToken: 0, maxKeysPerToken: 1 }, undefined],
     [{ otherKeysOfToken: Number.NaN }, 'token_key_limit'],
-  ])('a proof with %j gives %s', (facts, refusal) => {
-    expect(submissionRefusal({ ...proof, ...facts })).toBe(refusal);
+  ])('a proof with %j gives %s', (facts, problem) => {
+    expect(submissionProblem({ ...proof, ...facts })).toBe(problem);
   });
 
   it('asks the policy first', () => {
     const facts = { ...proof, policyState: 'deleted', subjectIsBlocked: true } as const;
-    expect(submissionRefusal(facts)).toBe('policy_not_active');
+    expect(submissionProblem(facts)).toBe('policy_not_active');
   });
 });
 

@@ -11,11 +11,11 @@ import {
   POLICY_MACHINE,
   type PolicyEvent,
   type PolicyState,
-  submissionRefusal,
+  submissionProblem,
 } from '../../../src/control/domain/enrollment-states.ts';
 import { move } from '../../../src/control/domain/machine.ts';
 import {
-  activationRefusal,
+  activationProblem,
   holdsSlot,
   SOURCE_MACHINE,
   type SourceEvent,
@@ -58,7 +58,7 @@ export interface Key {
 
 /** Result of a submission or approval, with the state at the time of the request. */
 export interface Verdict {
-  readonly refusal: string | undefined;
+  readonly problem: string | undefined;
   readonly policyState: PolicyState;
   readonly revisionState: SourceState;
   readonly anotherIsActive: boolean;
@@ -107,7 +107,7 @@ export class SiteModel {
     const anotherInProgress = others.some(({ state }) => state === 'activating' || state === 'publishing');
     if (event === 'superseded' || (event === 'resume' && anotherInProgress)) return;
     if (event === 'activate') {
-      const refusal = activationRefusal({
+      const problem = activationProblem({
         state: revision.state,
         detectedScope: 'scope',
         expectedScope: 'scope',
@@ -116,7 +116,7 @@ export class SiteModel {
         slotsUsed: this.slotsUsed(),
         capacity: this.capacity,
       });
-      if (refusal !== undefined) return;
+      if (problem !== undefined) return;
     }
     const moved = move(SOURCE_MACHINE, revision.state, event);
     if (moved.kind === 'refused') return;
@@ -195,7 +195,7 @@ export class SiteModel {
     const anotherIsActive = this.ofSource(policy.revision).some(
       (other) => other !== policy.revision && other.state === 'active',
     );
-    const refusal = submissionRefusal({
+    const problem = submissionProblem({
       policyState: policy.state,
       revisionState: policy.revision.state,
       supersededByActive: anotherIsActive,
@@ -205,7 +205,7 @@ export class SiteModel {
       maxKeysPerToken: policy.maxKeysPerToken,
     });
     this.verdicts.push({
-      refusal,
+      problem,
       policyState: policy.state,
       revisionState: policy.revision.state,
       anotherIsActive,
@@ -214,7 +214,7 @@ export class SiteModel {
       otherKeysOfToken: this.keysOf(token, publicKey).size,
       maxKeysPerToken: policy.maxKeysPerToken,
     });
-    return refusal !== undefined;
+    return problem !== undefined;
   }
 
   /** Public keys with an issued or pending enrollment for the token, except one. */

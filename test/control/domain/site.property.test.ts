@@ -199,16 +199,16 @@ function checkKeys(site: SiteModel): void {
 
 /** Checks which requests were accepted, and why the others were rejected. */
 function checkVerdicts(site: SiteModel, from: number): void {
-  for (const { refusal, policyState, revisionState, ...facts } of site.verdicts.slice(from)) {
-    if (refusal === undefined) {
+  for (const { problem, policyState, revisionState, ...facts } of site.verdicts.slice(from)) {
+    if (problem === undefined) {
       must(policyState === 'active' && revisionState === 'active', 'accepted by an active policy and source');
       must(facts.otherKeysOfToken < facts.maxKeysPerToken, 'keys that a token may enroll');
       must(!facts.keyWasRevoked && !facts.isBlocked && !facts.anotherIsActive, 'accepted though refused');
     } else if (policyState !== 'active') {
-      must(refusal === 'policy_not_active', `policy ${policyState}: ${refusal}`);
+      must(problem === 'policy_not_active', `policy ${policyState}: ${problem}`);
     } else if (revisionState !== 'active') {
       const expected = facts.anotherIsActive ? 'policy_revision_outdated' : 'source_not_active';
-      must(refusal === expected, `revision ${revisionState}: ${refusal}`);
+      must(problem === expected, `revision ${revisionState}: ${problem}`);
     }
   }
 }
@@ -240,7 +240,7 @@ it('holds after each step of any walk', () => {
         before = after;
         for (const state of new Set(after.flat())) count(state);
       }
-      for (const { refusal } of site.verdicts) count(refusal ?? 'accepted');
+      for (const { problem } of site.verdicts) count(problem ?? 'accepted');
       if (site.slotsUsed() === CAPACITY) count('capacity used up');
     }),
     { numRuns: RUNS },
@@ -256,7 +256,7 @@ it('walks far enough to mean something', () => {
     'key active',
     'accepted',
   ];
-  const refusals = [
+  const problems = [
     'policy_not_active',
     'policy_revision_outdated',
     'source_not_active',
@@ -264,7 +264,7 @@ it('walks far enough to mean something', () => {
     'key_revoked',
     'token_key_limit',
   ];
-  for (const what of [...wanted, ...refusals, 'capacity used up']) {
+  for (const what of [...wanted, ...problems, 'capacity used up']) {
     expect([what, (reached.get(what) ?? 0) > 10]).toEqual([what, true]);
   }
 });

@@ -143,7 +143,7 @@ describe('approval', () => {
 
     const revoked = await waiting();
     await world.store.housekeep(undefined, (tx) =>
-      tx.keys.refusePublicKey(SITE, revoked.key.publicKey.thumbprint, world.ms),
+      tx.keys.rejectPublicKey(SITE, revoked.key.publicKey.thumbprint, world.ms),
     );
     expect(await refusalOf(world.decisions.approve(revoked.id, BY))).toBe('key_revoked');
 

@@ -32,7 +32,7 @@ const challengeUnder = (reference: string) =>
     'req_challenge',
   );
 
-async function refusals(policyId: string) {
+async function problems(policyId: string) {
   const reach = { kind: 'everything' } as const;
   const rows = await world.read((tx) => tx.audit.list({ resourceId: policyId, reach, limit: 100 }));
   return rows
@@ -49,7 +49,7 @@ async function refusals(policyId: string) {
 test('a challenge that is refused: code and policy', async () => {
   await world.policies.deactivate(policy.policy_id, BY);
   expect(await refusalOf(challengeUnder(policy.reference))).toBe('policy_not_active');
-  expect(await refusals(policy.policy_id)).toEqual([
+  expect(await problems(policy.policy_id)).toEqual([
     { actor: 'control', siteId: SITE, requestId: 'req_challenge', code: 'policy_not_active', suppressed: 0 },
   ]);
 });
@@ -57,24 +57,24 @@ test('a challenge that is refused: code and policy', async () => {
 test('the same again within a minute is counted in the next event', async () => {
   await world.policies.deactivate(policy.policy_id, BY);
   for (let i = 0; i < 3; i++) await refusalOf(challengeUnder(policy.reference));
-  expect(await refusals(policy.policy_id)).toHaveLength(1);
+  expect(await problems(policy.policy_id)).toHaveLength(1);
   world.ms += 60_000;
   await refusalOf(challengeUnder(policy.reference));
-  expect(await refusals(policy.policy_id)).toMatchObject([{ suppressed: 0 }, { suppressed: 2 }]);
+  expect(await problems(policy.policy_id)).toMatchObject([{ suppressed: 0 }, { suppressed: 2 }]);
 });
 
 test('a policy that is not there', async () => {
   expect(await refusalOf(challengeUnder('no-such-policy-reference-00000000'))).toBe('policy_unknown');
-  expect(await refusals('unknown')).toMatchObject([{ siteId: null, code: 'policy_unknown' }]);
+  expect(await problems('unknown')).toMatchObject([{ siteId: null, code: 'policy_unknown' }]);
 });
 
 test('a token that is not verified: its subject is not recorded', async () => {
   const applied = await world.challenge(world.workload(policy));
   const token = world.token({ namespace: 'prod', serviceAccount: 'other' });
   expect(await refusalOf(world.workloads.submit(submissionOf(applied, token)))).toBe('token_subject');
-  const [refusal] = await refusals(policy.policy_id);
-  expect(refusal).toMatchObject({ actor: 'control', code: 'token_subject' });
-  expect(refusal).not.toHaveProperty('verified_subject');
+  const [problem] = await problems(policy.policy_id);
+  expect(problem).toMatchObject({ actor: 'control', code: 'token_subject' });
+  expect(problem).not.toHaveProperty('verified_subject');
 });
 
 test('a verified token: its subject is recorded', async () => {
@@ -84,7 +84,7 @@ test('a verified token: its subject is recorded', async () => {
   const token = world.token();
   await world.enroll(world.workload(limited), token);
   expect(await refusalOf(world.enroll(world.workload(limited), token))).toBe('token_key_limit');
-  expect(await refusals(limited.policy_id)).toMatchObject([
+  expect(await problems(limited.policy_id)).toMatchObject([
     {
       actor: `workload:${world.issuer.issuer}|${SUBJECT}`,
       code: 'token_key_limit',

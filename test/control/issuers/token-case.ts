@@ -1,5 +1,5 @@
 /** Types of a test case for a token that must be rejected. */
-import type { TokenRefusalCode } from '../../../src/control/issuers/token-envelope.ts';
+import type { TokenProblemCode } from '../../../src/control/issuers/token-envelope.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
 import type { IssuerSigner } from '../../fakes/token-signer.ts';
 
@@ -14,7 +14,7 @@ export interface TokenWorld {
 
 export interface TokenCase {
   readonly what: string;
-  readonly code: TokenRefusalCode;
+  readonly code: TokenProblemCode;
   readonly make: (world: TokenWorld) => string;
 }
 
@@ -23,7 +23,7 @@ export const good = (world: TokenWorld, change: TokenRequest = {}) =>
 
 export const withClaims = (
   what: string,
-  code: TokenRefusalCode,
+  code: TokenProblemCode,
   claims: TokenRequest['claims'],
 ): TokenCase => ({
   what,

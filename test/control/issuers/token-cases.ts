@@ -1,6 +1,6 @@
 /** Tokens that must be rejected, each with one fault; the same call without the change makes a valid token. */
 import { type KeyObject, sign } from 'node:crypto';
-import type { TokenRefusalCode } from '../../../src/control/issuers/token-envelope.ts';
+import type { TokenProblemCode } from '../../../src/control/issuers/token-envelope.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { makeSigner, signCompact, signHmac, signingInput } from '../../fakes/token-signer.ts';
 import { good, type TokenCase, type TokenWorld } from './token-case.ts';
@@ -9,7 +9,7 @@ import { REFUSED_CLAIMS } from './token-claim-cases.ts';
 const stranger = makeSigner('RS256');
 const strangerEc = makeSigner('ES256');
 
-const withHeader = (what: string, code: TokenRefusalCode, header: TokenRequest['header']): TokenCase => ({
+const withHeader = (what: string, code: TokenProblemCode, header: TokenRequest['header']): TokenCase => ({
   what,
   code,
   make: (world) => good(world, { header: header ?? {} }),

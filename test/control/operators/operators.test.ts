@@ -1,6 +1,6 @@
 /** Tests the owners of credentials with a real database. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { INSTALLATION, type Role, type Scope } from '../../../src/control/domain/roles.ts';
 import { pruneOperatorRecords, startOperatorJobs } from '../../../src/control/operators/operator-jobs.ts';
@@ -40,10 +40,10 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     return operators.authenticate({ authorization: `Bearer ${token}`, sessionCookie: undefined });
   }
 
-  async function refusal(credentials: Partial<Credentials>): Promise<string> {
+  async function problem(credentials: Partial<Credentials>): Promise<string> {
     const all = { authorization: undefined, sessionCookie: undefined, ...credentials };
     const error: unknown = await operators.authenticate(all).catch((thrown: unknown) => thrown);
-    if (error instanceof Refusal) return error.code;
+    if (error instanceof ApiProblem) return error.code;
     throw error;
   }
 
@@ -80,11 +80,11 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       via: 'bootstrap',
       roles: [{ role: 'admin', scope: INSTALLATION }],
     });
-    expect(await refusal({ authorization: `Bearer ${newToken('bootstrap')}` })).toBe(
+    expect(await problem({ authorization: `Bearer ${newToken('bootstrap')}` })).toBe(
       'authentication_required',
     );
     await store.housekeep(undefined, (tx) => tx.operators.setBootstrapTokenHash('disabled'));
-    expect(await refusal({ authorization: `Bearer ${token}` })).toBe('authentication_required');
+    expect(await problem({ authorization: `Bearer ${token}` })).toBe('authentication_required');
   });
 
   test('an access token has its role and scope, until it ends', async () => {
@@ -99,7 +99,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     nowMs += 999;
     expect((await bearer(token)).actor).toBe(`token:${id}`);
     nowMs += 1;
-    expect(await refusal({ authorization: `Bearer ${token}` })).toBe('authentication_required');
+    expect(await problem({ authorization: `Bearer ${token}` })).toBe('authentication_required');
   });
 
   test('an access token that was removed or rotated is refused from the next request on', async () => {
@@ -110,7 +110,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       if (row !== undefined)
         await tx.accessTokens.change(row, { tokenHash: tokenHash(newToken('access')) }, nowMs);
     });
-    expect(await refusal({ authorization: `Bearer ${token}` })).toBe('authentication_required');
+    expect(await problem({ authorization: `Bearer ${token}` })).toBe('authentication_required');
   });
 
   test('when access tokens were used is written in batches, and leaves their version alone', async () => {
@@ -180,7 +180,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       ]),
     );
     nowMs += 60_000;
-    expect(await refusal({ sessionCookie: token })).toBe('authentication_required');
+    expect(await problem({ sessionCookie: token })).toBe('authentication_required');
   });
 
   test('nothing else is a credential', async () => {
@@ -205,7 +205,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       // A valid cookie does not make up for an invalid header.
       { authorization: 'Bearer x', sessionCookie: newToken('session') },
     ];
-    for (const credentials of refused) expect(await refusal(credentials)).toBe('authentication_required');
+    for (const credentials of refused) expect(await problem(credentials)).toBe('authentication_required');
     expect((await bearer(token)).via).toBe('access_token');
   });
 

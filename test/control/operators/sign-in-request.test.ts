@@ -1,6 +1,6 @@
 /** Checks that a sign-in never redirects to another site. */
 import { describe, expect, test } from '@jest/globals';
-import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { browserCookies } from '../../../src/control/operators/browser-cookies.ts';
 import { claimedIdentity } from '../../../src/control/operators/operator-identity.ts';
 import { destinationOf, type SignInQuery } from '../../../src/control/operators/sealed-sign-in.ts';
@@ -18,7 +18,7 @@ function refusalOf(work: () => unknown): string | undefined {
     work();
     return undefined;
   } catch (error) {
-    if (error instanceof Refusal) return error.code;
+    if (error instanceof ApiProblem) return error.code;
     throw error;
   }
 }

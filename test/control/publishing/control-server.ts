@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createControlApp } from '../../../src/control/api/app.ts';
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
-import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { Publisher } from '../../../src/control/publishing/publisher.ts';
@@ -83,7 +83,7 @@ export class ControlServer {
     });
     const app = await createControlApp({
       store,
-      operators: { authenticate: () => Promise.reject(new Refusal('authentication_required')) },
+      operators: { authenticate: () => Promise.reject(new ApiProblem('authentication_required')) },
       targets: distribution,
       log: pino({ enabled: false }),
       origins: [],

@@ -331,22 +331,22 @@ describe('acknowledgements', () => {
 
   it('a refusal is kept; in the audit trail it is when it begins or its reason changes', async () => {
     await publish();
-    const refuse = async (code: string) => {
+    const reject = async (code: string) => {
       const { revision, head } = await position();
       await distribution.acknowledge(target.id, { revision, head, outcome: 'refused', code });
     };
-    await refuse('signatures_insufficient');
+    await reject('signatures_insufficient');
     await world.addKey('billing');
     await publish();
-    await refuse('signatures_insufficient');
+    await reject('signatures_insufficient');
     expect(await row()).toMatchObject({ refusedRevision: 2, refusedCode: 'signatures_insufficient' });
     expect(await audits('proofgate.control.target.refuse_bundle')).toHaveLength(1);
-    await refuse('refused_by_policy');
+    await reject('refused_by_policy');
     expect(await audits('proofgate.control.target.refuse_bundle')).toHaveLength(2);
     await accept();
     await world.addKey('billing');
     await publish();
-    await refuse('refused_by_policy');
+    await reject('refused_by_policy');
     expect(await audits('proofgate.control.target.refuse_bundle')).toHaveLength(3);
   });
 

@@ -1,6 +1,6 @@
 /** Tests which rows of a site its bundle contains, and which changes are rejected. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Refusal } from '../../../src/control/domain/refusal.ts';
+import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
 import { derivedKeyContent, readSitePolicy } from '../../../src/control/publishing/stored-site-content.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
@@ -18,12 +18,12 @@ const policy = async () => {
 };
 
 /** @returns code and text of the rejection, or undefined */
-const refusal = (): Promise<string | undefined> =>
+const problem = (): Promise<string | undefined> =>
   world
     .read((tx) => createSiteCheck()(tx, SITE))
     .then(
       () => undefined,
-      (error: unknown) => (error instanceof Refusal ? `${error.code} ${error.message}` : String(error)),
+      (error: unknown) => (error instanceof ApiProblem ? `${error.code} ${error.message}` : String(error)),
     );
 
 describe('content', () => {
@@ -76,7 +76,7 @@ describe('content', () => {
         },
       ],
     });
-    expect(await refusal()).toBeUndefined();
+    expect(await problem()).toBeUndefined();
   });
 
   it('lists a source once, by the revision that is being published', async () => {
@@ -96,7 +96,7 @@ describe('content', () => {
     expect((await policy()).trust_anchor_sources).toEqual(
       expected.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
     );
-    expect(await refusal()).toBeUndefined();
+    expect(await problem()).toBeUndefined();
   });
 
   it('of a derived key says where it comes from, in words that a bundle can hold', () => {
@@ -138,7 +138,7 @@ describe('content', () => {
 describe('the check', () => {
   it('names the route whose template no request could match', async () => {
     await world.putRoute({ ...ORDERS_READ, path_template: '/v1//orders' });
-    expect(await refusal()).toMatch(/^definition_invalid route orders-read: \/path_template: /);
+    expect(await problem()).toMatch(/^definition_invalid route orders-read: \/path_template: /);
   });
 
   it('names the broker that would be able to mint a client', async () => {
@@ -161,7 +161,7 @@ describe('the check', () => {
         updatedAtMs: 0,
       }),
     );
-    expect(await refusal()).toMatch(new RegExp(`^definition_invalid broker ${ISSUER_URL}: /issuer: `));
+    expect(await problem()).toMatch(new RegExp(`^definition_invalid broker ${ISSUER_URL}: /issuer: `));
   });
 
   it('refuses a definition that is no route at all', async () => {
@@ -170,7 +170,7 @@ describe('the check', () => {
       const row = await tx.routes.find(SITE, 'orders-read');
       if (row !== undefined) await tx.routes.change(row, { definition: '{"method":1}' }, 0);
     });
-    expect(await refusal()).toMatch(/^definition_invalid route orders-read: /);
+    expect(await problem()).toMatch(/^definition_invalid route orders-read: /);
   });
 
   it('refuses a site that is not there', async () => {

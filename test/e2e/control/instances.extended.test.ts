@@ -235,7 +235,7 @@ describe('one instance', () => {
 it('in the end nothing is lost, nothing doubled, and the chain has one end', async () => {
   const contents = await readContents(database);
   expect(brokenPromises(contents, acknowledged)).toEqual([]);
-  expect(instances.flatMap(({ follower }) => follower.refusals)).toEqual([]);
+  expect(instances.flatMap(({ follower }) => follower.problems)).toEqual([]);
   const { revision } = await stage.ctl('get', 'propagation', SITE_ID);
   expect(revision).toBe(contents.steps.at(-1)?.revision);
 });

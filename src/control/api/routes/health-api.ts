@@ -1,7 +1,7 @@
 /** Liveness (`/healthz`) and readiness (`/readyz`) probes. They reveal nothing else. */
 import Type from 'typebox';
 import { object } from '../../../api-contract/members-contract.ts';
-import { Refusal } from '../../domain/refusal.ts';
+import { ApiProblem } from '../../domain/api-problem.ts';
 import type { ControlApp } from '../app.ts';
 
 const HEALTH = object({ status: Type.Literal('ok') }, 'Health');
@@ -33,7 +33,7 @@ export function registerHealthRoutes(app: ControlApp, isReady: () => boolean): v
       },
     },
     async () => {
-      if (app.closing.aborted || !isReady()) throw new Refusal('unavailable');
+      if (app.closing.aborted || !isReady()) throw new ApiProblem('unavailable');
       return { status: 'ok' as const };
     },
   );

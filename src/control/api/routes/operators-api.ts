@@ -15,7 +15,7 @@ import {
 import { isJsonObject } from '../../../protocol/strict-json.ts';
 import type { AccessTokens } from '../../configuration/access-tokens.ts';
 import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
-import { Refusal } from '../../domain/refusal.ts';
+import { ApiProblem } from '../../domain/api-problem.ts';
 import type { Scope } from '../../domain/roles.ts';
 import { type PlaceOf, principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
@@ -27,7 +27,7 @@ const scopes = Compile(SCOPE);
 /** The place of the scope that the body names. */
 const scopeInBody: PlaceOf = ({ body }, tx) => {
   const scope = isJsonObject(body) ? body.scope : undefined;
-  if (!scopes.Check(scope)) throw new Refusal('scope_invalid');
+  if (!scopes.Check(scope)) throw new ApiProblem('scope_invalid');
   return placeOfScope(tx, scopeOf(scope));
 };
 

@@ -13,7 +13,7 @@ import {
   SIGN_IN_QUERY,
 } from '../../../api-contract/operators-contract.ts';
 import { scopeView } from '../../configuration/role-grants.ts';
-import { REFUSALS, Refusal } from '../../domain/refusal.ts';
+import { ApiProblem, PROBLEMS } from '../../domain/api-problem.ts';
 import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
 import type { BrowserCookies } from '../../operators/browser-cookies.ts';
 import { bearerToken } from '../../operators/operators.ts';
@@ -252,19 +252,19 @@ function originsOf({ publicUrls }: SessionRouteParts): readonly string[] {
   return publicUrls.map((url) => new URL(url).origin);
 }
 
-/** @throws Refusal for a duplicate name */
+/** @throws ApiProblem for a duplicate name */
 async function parseForm(_request: FastifyRequest, body: string | Buffer): Promise<unknown> {
   const members = [...new URLSearchParams(body.toString())];
   const form = new Map(members);
-  if (form.size !== members.length) throw new Refusal('request_malformed');
+  if (form.size !== members.length) throw new ApiProblem('request_malformed');
   return Object.fromEntries(form);
 }
 
 /** Shows a browser an error page; other clients get the problem. */
 function answerBrowser(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const wantsPage = request.method === 'GET' && /\btext\/html\b/.test(request.headers.accept ?? '');
-  if (wantsPage && error instanceof Refusal) {
-    const [status, title] = REFUSALS[error.code];
+  if (wantsPage && error instanceof ApiProblem) {
+    const [status, title] = PROBLEMS[error.code];
     sendFaultPage(reply, status, title, error.code);
   } else {
     answerError(error, request, reply);

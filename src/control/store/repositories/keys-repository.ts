@@ -182,7 +182,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return Number(numDeletedRows);
   }
 
-  async refusePublicKey(siteId: string, thumbprint: string, nowMs: number): Promise<void> {
+  async rejectPublicKey(siteId: string, thumbprint: string, nowMs: number): Promise<void> {
     await this.db
       .insertInto('revokedPublicKey')
       .values({ siteId, thumbprint, revokedAtMs: nowMs })

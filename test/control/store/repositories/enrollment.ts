@@ -223,8 +223,8 @@ export function keyCases({ read, write, ground }: Bench): void {
       blockedBy: 'x',
     };
     await write(async ({ keys }) => {
-      await keys.refusePublicKey(siteId, 'thumb', NOW_MS);
-      await keys.refusePublicKey(siteId, 'thumb', NOW_MS + 1);
+      await keys.rejectPublicKey(siteId, 'thumb', NOW_MS);
+      await keys.rejectPublicKey(siteId, 'thumb', NOW_MS + 1);
       await keys.blockSubject(subject);
       await keys.blockSubject({ ...subject, blockedBy: 'y' });
     });

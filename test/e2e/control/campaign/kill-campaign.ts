@@ -175,7 +175,7 @@ export class KillCampaign {
       return differences.length === 0 ? true : undefined;
     };
     await waitFor('the follower', WAIT_MS, isSame).catch(() => undefined);
-    return [...differences, ...follower.refusals.map((code) => `refused ${code}`)];
+    return [...differences, ...follower.problems.map((code) => `refused ${code}`)];
   }
 
   /** A target's follower; with a directory of its own it begins empty. */

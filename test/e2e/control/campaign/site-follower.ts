@@ -21,19 +21,19 @@ export interface FollowerOptions {
 export class SiteFollower {
   readonly loader: BundleLoader;
   /** Codes of what it refused. */
-  readonly refusals: string[];
+  readonly problems: string[];
   readonly #close: () => Promise<void>;
 
-  private constructor(loader: BundleLoader, refusals: string[], close: () => Promise<void>) {
+  private constructor(loader: BundleLoader, problems: string[], close: () => Promise<void>) {
     this.loader = loader;
-    this.refusals = refusals;
+    this.problems = problems;
     this.#close = close;
   }
 
   static async start(options: FollowerOptions): Promise<SiteFollower> {
     const { stage, controlUrl = stage.controlUrl, stateDirectory, tokenFile } = options;
     await mkdir(stateDirectory, { recursive: true });
-    const refusals: string[] = [];
+    const problems: string[] = [];
     const persisted = new PersistedBundle(stateDirectory);
     const mark = new FileMark({ stateDirectory, authSite: SITE_ID });
     const nowSeconds = () => Math.floor(Date.now() / 1000);
@@ -46,8 +46,8 @@ export class SiteFollower {
       mark,
       nowSeconds,
       listener: {
-        refused: ({ code }) => refusals.push(code),
-        freshnessRefused: ({ code }) => refusals.push(`freshness ${code}`),
+        refused: ({ code }) => problems.push(code),
+        freshnessRefused: ({ code }) => problems.push(`freshness ${code}`),
       },
     });
     await loader.start();
@@ -56,7 +56,7 @@ export class SiteFollower {
     const common = { authSite: SITE_ID, connection, loader, persisted, mark, nowSeconds };
     const refresher = new Refresher({ ...common, retryFirstMs: 20, retryMaxMs: 200 });
     refresher.start();
-    return new SiteFollower(loader, refusals, async () => {
+    return new SiteFollower(loader, problems, async () => {
       await refresher.close();
       loader.close();
       await persisted.close();

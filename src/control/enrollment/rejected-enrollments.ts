@@ -4,7 +4,7 @@
  * Source: docs/control.md "Enrollment", "Audit events".
  */
 import { LRUCache } from 'lru-cache';
-import { Refusal, type RefusalCode } from '../domain/refusal.ts';
+import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import type { VerifiedToken } from '../issuers/workload-token.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -16,8 +16,8 @@ export interface EnrollmentAttempt {
   token?: Pick<VerifiedToken, 'issuer' | 'subject'>;
 }
 
-export interface RefusedEnrollment {
-  readonly code: RefusalCode;
+export interface RejectedEnrollment {
+  readonly code: ProblemCode;
   /** Both undefined where no policy was found. */
   readonly policyId: string | undefined;
   readonly siteId: string | undefined;
@@ -26,29 +26,29 @@ export interface RefusedEnrollment {
   readonly requestId: string | undefined;
 }
 
-export interface RefusedEnrollmentsOptions {
+export interface RejectedEnrollmentsOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   /** Receives each rejection, for the log. */
-  readonly reportRefused: (refused: RefusedEnrollment) => void;
+  readonly reportRefused: (refused: RejectedEnrollment) => void;
   /** Receives errors of audit writes; the client still gets its rejection. */
   readonly report: (error: unknown) => void;
 }
 
 /** Faults of Control are no rejections. `rate_limited` requests are bounded already. */
-const NOT_RECORDED: ReadonlySet<RefusalCode> = new Set(['rate_limited', 'unavailable', 'internal']);
+const NOT_RECORDED: ReadonlySet<ProblemCode> = new Set(['rate_limited', 'unavailable', 'internal']);
 /** Anyone can cause rejections, so the audit trail takes one per minute, code and policy. */
 const AUDIT_INTERVAL_MS = 60_000;
 const MAX_KINDS = 10_000;
 
-export class RefusedEnrollments {
-  readonly #options: RefusedEnrollmentsOptions;
+export class RejectedEnrollments {
+  readonly #options: RejectedEnrollmentsOptions;
   /** By code and policy. */
   readonly #audited = new LRUCache<string, { readonly untilMs: number; suppressed: number }>({
     max: MAX_KINDS,
   });
 
-  constructor(options: RefusedEnrollmentsOptions) {
+  constructor(options: RejectedEnrollmentsOptions) {
     this.#options = options;
   }
 
@@ -57,12 +57,13 @@ export class RefusedEnrollments {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Refusal && !NOT_RECORDED.has(error.code)) await this.#record(attempt, error.code);
+      if (error instanceof ApiProblem && !NOT_RECORDED.has(error.code))
+        await this.#record(attempt, error.code);
       throw error;
     }
   }
 
-  async #record({ policy, token, requestId }: EnrollmentAttempt, code: RefusalCode): Promise<void> {
+  async #record({ policy, token, requestId }: EnrollmentAttempt, code: ProblemCode): Promise<void> {
     const { reportRefused, report, nowMs, store } = this.#options;
     const { id: policyId, siteId } = policy ?? {};
     reportRefused({ code, policyId, siteId, subject: token?.subject, requestId });
