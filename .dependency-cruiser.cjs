@@ -3,7 +3,7 @@
  */
 const layers = {
   protocol: [],
-  telemetry: [],
+  telemetry: ['protocol'],
   'runtime-internals': [],
   bundle: ['protocol', 'telemetry'],
   verifier: ['protocol', 'bundle', 'telemetry'],

@@ -3,6 +3,7 @@
  * `new URL()` would resolve dot segments, escape characters and read `\` as `/`.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
+import { MAX_PORT } from '../protocol/limits.ts';
 import {
   isCanonicalAuthority,
   isCanonicalTarget,
@@ -28,7 +29,6 @@ export interface RequestUrl {
 
 const URL_PARTS = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#\\]*)(.*)$/s;
 const DEFAULT_PORT: { readonly [S in Scheme]: number } = { http: 80, https: 443 };
-const MAX_PORT = 65_535;
 
 /** @throws ClientError `url_invalid`, `url_not_canonical` */
 export function parseRequestUrl(url: string): RequestUrl {

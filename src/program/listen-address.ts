@@ -1,4 +1,5 @@
 /** Parses listen addresses: `HOST:PORT`, `[IPv6]:PORT`, and for gRPC `unix:PATH`. */
+import { MAX_PORT } from '../protocol/limits.ts';
 import { usageError } from './errors.ts';
 
 export interface HostAndPort {
@@ -20,7 +21,7 @@ export function parseHostAndPort(flag: string, address: string): HostAndPort {
       `--${flag} must be HOST:PORT, such as 127.0.0.1:${EXAMPLE_PORT[flag] ?? 9191}`,
     );
   }
-  if (port > 65_535) throw usageError('bad_address', `--${flag}: the port must be 0 to 65535`);
+  if (port > MAX_PORT) throw usageError('bad_address', `--${flag}: the port must be 0 to 65535`);
   return { host, port };
 }
 

@@ -5,6 +5,9 @@ export const MAX_PASSPORT_BYTES = 8192;
 export const MAX_TRANSCRIPT_BYTES = 8192;
 export const MAX_SIGNATURE_BYTES = 128;
 
+/** Maximum TCP port. */
+export const MAX_PORT = 65_535;
+
 /** Maximum entries of `provenance` and of `context`. */
 export const MAX_ATTRIBUTES = 32;
 

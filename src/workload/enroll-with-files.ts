@@ -4,9 +4,9 @@ import { ControlClient } from '../client/enroll/control-client.ts';
 import { type ControlConnection, UndiciControlHttp } from '../client/enroll/control-http.ts';
 import { enroll } from '../client/enroll/enroll.ts';
 import type { EnrollEvent, EnrollResult } from '../client/enroll/enroll-ports.ts';
-import { SecretText } from '../client/enroll/secret-text.ts';
 import { CliError, usageError } from '../program/errors.ts';
 import { readInputBytes } from '../program/input-files.ts';
+import { Redacted } from '../protocol/redacted.ts';
 import type { EnrollPlan } from './enroll-settings.ts';
 import { openEnrollmentKey } from './enrollment-key.ts';
 import { EnrollmentStateFile } from './state-file.ts';
@@ -64,7 +64,7 @@ const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
  * the orchestrator sets it and often allows others to read.
  * @throws CliError `workload_token_malformed`, or as `readInputBytes`
  */
-export async function readWorkloadToken(path: string): Promise<SecretText> {
+export async function readWorkloadToken(path: string): Promise<Redacted<string>> {
   const bytes = await readInputBytes(path, {
     maxBytes: MAX_TOKEN_CHARACTERS + MAX_LINE_END_BYTES,
     secret: false,
@@ -78,5 +78,5 @@ export async function readWorkloadToken(path: string): Promise<SecretText> {
   if (text.length > MAX_TOKEN_CHARACTERS || !COMPACT_JWS.test(text)) {
     throw usageError('workload_token_malformed', `${path} holds no token: it must be one compact JWS`);
   }
-  return new SecretText(text);
+  return new Redacted(text);
 }

@@ -1,7 +1,9 @@
 /** `proofgate request`: signs and sends a request and shows the response, without exposing the passport to the user. */
+
 import type { ConnectAddress } from '../../client/send-request.ts';
 import { CliError, usageError } from '../../program/errors.ts';
 import { duration, optional, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
+import { MAX_PORT } from '../../protocol/limits.ts';
 import { type CliContext, command } from '../define-command.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
 
@@ -61,8 +63,6 @@ async function request(
   );
   if (failure !== undefined) throw new CliError('refused', failure.code, failure.text);
 }
-
-const MAX_PORT = 65_535;
 
 /** `127.0.0.1:10000`, `[::1]:10000`, `localhost:10000`. */
 function parseConnectAddress(text: string | undefined): ConnectAddress | undefined {

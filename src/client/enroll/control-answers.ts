@@ -6,15 +6,15 @@
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { READINESS_CONDITIONS, type ReadinessConditionName } from '../../protocol/readiness-conditions.ts';
+import { Redacted } from '../../protocol/redacted.ts';
 import { isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader } from '../object-reader.ts';
 import { type IssuedKey, readIssuedKey } from './enrollment-state.ts';
-import { SecretText } from './secret-text.ts';
 
 export interface Challenge {
   readonly challengeId: string;
-  readonly challenge: SecretText;
+  readonly challenge: Redacted<string>;
   readonly authSite: string;
 }
 
@@ -46,7 +46,7 @@ export interface Readiness {
 export function readChallenge(body: string): Challenge | undefined {
   return parsed(body, (root) => ({
     challengeId: root.required('challenge_id', isChallengeId, 'an identifier'),
-    challenge: new SecretText(root.required('challenge', isChallenge, '32 bytes of base64url')),
+    challenge: new Redacted(root.required('challenge', isChallenge, '32 bytes of base64url')),
     authSite: root.required('auth_site', isIdentifier, 'an identifier'),
   }));
 }

@@ -1,6 +1,7 @@
 /** Client of Control's enrollment endpoints. Each call returns a verdict on whether Control processed the request. */
 import type { ChallengeRequest, EnrollmentSubmission } from '../../api-contract/enrollment-contract.ts';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../protocol/enrollment.ts';
+import type { Redacted } from '../../protocol/redacted.ts';
 import { signMessage } from '../../protocol/signature.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import {
@@ -14,7 +15,6 @@ import {
 } from './control-answers.ts';
 import type { ControlHttp, ControlReply, NoAnswerCause } from './control-http.ts';
 import type { EnrollmentTarget } from './enrollment-state.ts';
-import type { SecretText } from './secret-text.ts';
 
 export type Verdict<T> =
   | { readonly kind: 'done'; readonly value: T }
@@ -37,8 +37,8 @@ export type Fault = Exclude<Verdict<never>, { readonly kind: 'done' }>;
 /** Inputs of a submission. It can be repeated byte for byte, because Ed25519 signatures are deterministic. */
 export interface Submission {
   readonly challengeId: string;
-  readonly challenge: SecretText;
-  readonly workloadToken: SecretText;
+  readonly challenge: Redacted<string>;
+  readonly workloadToken: Redacted<string>;
 }
 
 export interface ControlCall {

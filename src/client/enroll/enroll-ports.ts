@@ -1,8 +1,9 @@
 /** Inputs and dependencies of enrollment. */
+
+import type { Redacted } from '../../protocol/redacted.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { ControlClient } from './control-client.ts';
 import type { EnrolledKeyRecord, EnrollmentStates, EnrollmentTarget } from './enrollment-state.ts';
-import type { SecretText } from './secret-text.ts';
 
 export interface EnrollRequest {
   readonly target: EnrollmentTarget;
@@ -46,7 +47,7 @@ export interface EnrollPorts {
   readonly control: ControlClient;
   readonly states: EnrollmentStates;
   /** Reads the current projected token. @throws the error of reading it */
-  readonly readToken: () => Promise<SecretText>;
+  readonly readToken: () => Promise<Redacted<string>>;
   /** The wall clock. */
   readonly nowMs: () => number;
   /** The monotonic clock. */

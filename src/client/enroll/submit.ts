@@ -7,6 +7,7 @@
 
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';
+import { Redacted } from '../../protocol/redacted.ts';
 import type { Enrollment } from './control-answers.ts';
 import type { Fault, Submission, Verdict } from './control-client.ts';
 import { EnrollError } from './enroll-error.ts';
@@ -14,7 +15,6 @@ import type { Attempt } from './enrollment-state.ts';
 import { describeFault, gaveUp, refusal, unconfirmed } from './explanations.ts';
 import { Pacing } from './pacing.ts';
 import type { EnrollRun } from './run.ts';
-import { SecretText } from './secret-text.ts';
 
 interface BegunSubmission {
   readonly submission: Submission;
@@ -166,7 +166,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** @param boundTo associated data; the same value is required to open it */
-export function sealChallenge(challenge: SecretText, privateKey: KeyObject, boundTo: string): string {
+export function sealChallenge(challenge: Redacted<string>, privateKey: KeyObject, boundTo: string): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, sealingKey(privateKey), nonce).setAAD(Buffer.from(boundTo));
   const sealed = [nonce, cipher.update(challenge.reveal(), 'latin1'), cipher.final(), cipher.getAuthTag()];
@@ -178,7 +178,7 @@ export function openChallenge(
   sealed: string,
   privateKey: KeyObject,
   boundTo: string,
-): SecretText | undefined {
+): Redacted<string> | undefined {
   const bytes = decodeBase64url(sealed);
   if (bytes === undefined || bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined;
   const nonce = bytes.subarray(0, NONCE_BYTES);
@@ -186,7 +186,7 @@ export function openChallenge(
   decipher.setAAD(Buffer.from(boundTo)).setAuthTag(bytes.subarray(-TAG_BYTES));
   try {
     const opened = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
-    return new SecretText(Buffer.concat(opened).toString('latin1'));
+    return new Redacted(Buffer.concat(opened).toString('latin1'));
   } catch {
     return undefined;
   }

@@ -2,8 +2,10 @@
  * Stores a sign-in between two steps: sealed in the database, keyed by the hash of its handle, taken once. A reader of
  * the database learns neither the nonce nor the verifier, and cannot complete a sign-in.
  */
+
 import { randomBytes } from 'node:crypto';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
+import { MAX_PORT } from '../../protocol/limits.ts';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { tokenHash } from '../secrets/bearer-token.ts';
@@ -156,7 +158,7 @@ const LOOPBACK =
 
 function isLoopbackRedirect(text: string): boolean {
   const port = LOOPBACK.exec(text)?.[1];
-  return port !== undefined && Number(port) <= 65_535;
+  return port !== undefined && Number(port) <= MAX_PORT;
 }
 
 function malformed(detail: string): ApiProblem {

@@ -3,8 +3,10 @@
  * no storage.
  * Source: docs/control.md "Scope, permissions, secrets"; AES-256-GCM (NIST SP 800-38D), HKDF (RFC 5869).
  */
+
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';
+import { REDACTED } from '../../protocol/redacted.ts';
 
 export const MASTER_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -65,11 +67,11 @@ export class MasterKey {
   }
 
   toString(): string {
-    return '[redacted]';
+    return REDACTED;
   }
 
   toJSON(): string {
-    return '[redacted]';
+    return REDACTED;
   }
 }
 

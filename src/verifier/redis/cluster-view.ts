@@ -1,4 +1,5 @@
 /** One node's view of the Cluster: epoch, state and shards. */
+import { MAX_PORT } from '../../protocol/limits.ts';
 import type { RedisAddress } from './endpoint.ts';
 import { parseCount, parseInfo } from './info.ts';
 
@@ -101,7 +102,7 @@ export function parseClusterSlots(reply: unknown, asked: RedisAddress): ShardMap
 function parseNode(node: unknown, asked: RedisAddress): RedisAddress | undefined {
   if (!Array.isArray(node)) return undefined;
   const [host, port]: readonly unknown[] = node;
-  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) return undefined;
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > MAX_PORT) return undefined;
   // Redis 7: null means the host that was asked, `?` means that the node has no host name for clients.
   if (host === null || host === '') return { host: asked.host, port };
   return typeof host === 'string' && host !== '?' ? { host, port } : undefined;

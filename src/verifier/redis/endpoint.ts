@@ -2,6 +2,7 @@
  * Parses a Redis URL into addresses and login. The URL contains a password, so messages show only its hosts and ports.
  * Forms: docs/replay.md "Where Redis is".
  */
+import { MAX_PORT } from '../../protocol/limits.ts';
 
 /** Address of one server; an IPv6 address without brackets, as sockets expect it. */
 export interface RedisAddress {
@@ -141,7 +142,7 @@ function parseAddresses(hosts: string, defaultPort: number): readonly RedisAddre
     const [, ipv6, name, portText] = HOST_AND_PORT.exec(text) ?? [];
     const host = ipv6 ?? name;
     const port = portText === undefined ? defaultPort : Number(portText);
-    if (host === undefined || port < 1 || port > 65_535) {
+    if (host === undefined || port < 1 || port > MAX_PORT) {
       throw new RedisSettingError('the hosts in the Redis URL must read host:port,host:port');
     }
     return { host, port };

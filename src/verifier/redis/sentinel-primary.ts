@@ -2,7 +2,9 @@
  * Finds the primary that Sentinels name. It polls all Sentinels and uses the answer after the latest failover. While
  * none answers, the current primary stays in use: it stops accepting writes by itself when its replicas are gone.
  */
+
 import type { Redis } from 'ioredis';
+import { MAX_PORT } from '../../protocol/limits.ts';
 import { createRedisClient } from './client.ts';
 import { addressLabel, type RedisAddress, type SentinelEndpoint } from './endpoint.ts';
 import { classifyFault, describeConnectionError, describeRefusal } from './faults.ts';
@@ -168,7 +170,7 @@ export function parseSentinelView(primary: unknown, replicas: unknown): Sentinel
   const port = parseCount(fields.get('port'));
   const configEpoch = parseCount(fields.get('config-epoch'));
   if (host === undefined || host === '' || configEpoch === undefined) return undefined;
-  if (port === undefined || port < 1 || port > 65_535 || !Array.isArray(replicas)) return undefined;
+  if (port === undefined || port < 1 || port > MAX_PORT || !Array.isArray(replicas)) return undefined;
   return {
     primary: { host, port },
     configEpoch,

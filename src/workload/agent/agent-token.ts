@@ -1,7 +1,7 @@
 /** Reads the agent's token file, through symbolic links: a digest that identifies the token, and its expiry. */
 import { hash } from 'node:crypto';
-import type { SecretText } from '../../client/enroll/secret-text.ts';
 import { CliError } from '../../program/errors.ts';
+import type { Redacted } from '../../protocol/redacted.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { readWorkloadToken } from '../enroll-with-files.ts';
 import type { SeenToken } from './keeper-ports.ts';
@@ -18,7 +18,7 @@ export async function lookAtToken(path: string): Promise<SeenToken> {
 }
 
 /** Milliseconds. The token is not verified here: its expiry only schedules the next attempt. */
-function expiryOf(token: SecretText): number | undefined {
+function expiryOf(token: Redacted<string>): number | undefined {
   const [, payload = ''] = token.reveal().split('.');
   try {
     const claims = parseStrictJson(Buffer.from(payload, 'base64url').toString('utf8'));

@@ -11,8 +11,8 @@ import type {
   EnrollResult,
 } from '../../../src/client/enroll/enroll-ports.ts';
 import type { EnrollmentState, EnrollmentStates } from '../../../src/client/enroll/enrollment-state.ts';
-import { SecretText } from '../../../src/client/enroll/secret-text.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
+import { Redacted } from '../../../src/protocol/redacted.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { POLICY } from '../../fakes/control-enrollment.ts';
 import { newEd25519Key } from '../fixtures.ts';
@@ -76,7 +76,7 @@ export function startEnroll(workload: Workload, options: EnrollRunOptions): Watc
   const ports: EnrollPorts = {
     control: new ControlClient({ http, target: options.request?.target ?? target, key, nowMs }),
     states,
-    readToken: async () => new SecretText(workload.token),
+    readToken: async () => new Redacted(workload.token),
     nowMs,
     monotonicMs: () => performance.now() + skippedMs,
     sleep: async (waitMs) => {

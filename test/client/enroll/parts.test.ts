@@ -6,9 +6,9 @@ import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';
 import { type EnrollmentState, refreshFromMs } from '../../../src/client/enroll/enrollment-state.ts';
 import { Pacing } from '../../../src/client/enroll/pacing.ts';
-import { SecretText } from '../../../src/client/enroll/secret-text.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
 import { openChallenge, sealChallenge } from '../../../src/client/enroll/submit.ts';
+import { Redacted } from '../../../src/protocol/redacted.ts';
 import { codeOf, newEd25519Key } from '../fixtures.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 4, 0, 0);
@@ -102,7 +102,7 @@ describe('pacing', () => {
 
 describe('a sealed challenge', () => {
   const key = newEd25519Key();
-  const challenge = new SecretText(Buffer.alloc(32, 7).toString('base64url'));
+  const challenge = new Redacted(Buffer.alloc(32, 7).toString('base64url'));
 
   it('is opened by the same key for the same thing only', () => {
     const sealed = sealChallenge(challenge, key.privateKey, 'here');
@@ -121,7 +121,7 @@ describe('a sealed challenge', () => {
 });
 
 it('a secret is redacted wherever it is shown', () => {
-  const secret = new SecretText('hunter2');
+  const secret = new Redacted('hunter2');
   expect(
     [`${secret}`, JSON.stringify({ secret }), inspect(secret), inspect({ a: [secret] })].join(),
   ).not.toContain('hunter2');

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
 import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
-import { SecretText } from '../../../src/client/enroll/secret-text.ts';
 import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane-api.ts';
 import {
   createEnrollmentPlane,
@@ -11,6 +10,7 @@ import {
 } from '../../../src/control/enrollment/enrollment-plane.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
+import { Redacted } from '../../../src/protocol/redacted.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
@@ -273,7 +273,7 @@ test('the workload’s own client and this Control understand each other', async
   const client = clientOf(key);
   const challenge = await client.challenge('oidc_jwks', call);
   if (challenge.kind !== 'done') throw new Error('no challenge');
-  const workloadToken = new SecretText(issuer.token({ audience: 'client', nowMs: world.ms }));
+  const workloadToken = new Redacted(issuer.token({ audience: 'client', nowMs: world.ms }));
   const submission = { ...challenge.value, workloadToken };
   const submitted = await client.submit(submission, call);
   expect(submitted).toMatchObject({

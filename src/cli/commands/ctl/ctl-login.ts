@@ -1,8 +1,10 @@
 /** `proofgate ctl login`: signs in with the browser and stores the session for the other commands. */
+
 import type { ControlUrl } from '../../../client/enroll/control-url.ts';
 import type { SignedIn } from '../../../client/operator/operator-sign-in.ts';
 import { oneLine } from '../../../program/errors.ts';
 import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
+import { MAX_PORT } from '../../../protocol/limits.ts';
 import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
 import {
   prepareSessionFile,
@@ -12,8 +14,6 @@ import {
   writeSession,
 } from '../../ctl/ctl-credentials.ts';
 import { type CliContext, command } from '../../define-command.ts';
-
-const MAX_PORT = 65_535;
 
 export const LOGIN_SETTINGS = {
   ...CONTROL_SETTINGS,

@@ -12,7 +12,7 @@ import type {
 } from '../../../../src/client/enroll/control-http.ts';
 import { UndiciControlHttp } from '../../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
-import { SecretText } from '../../../../src/client/enroll/secret-text.ts';
+import { Redacted } from '../../../../src/protocol/redacted.ts';
 import { generateSigningKey } from '../../../../src/protocol/signing.ts';
 
 const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };
@@ -87,5 +87,5 @@ export function submissionOf(
   challenge: Omit<Submission, 'workloadToken'>,
   workloadToken: string,
 ): Submission {
-  return { ...challenge, workloadToken: new SecretText(workloadToken) };
+  return { ...challenge, workloadToken: new Redacted(workloadToken) };
 }
