@@ -16,7 +16,7 @@ const { Output } = await import('../dist/program/output.js');
 const { memberOf, variableOf } = await import('../dist/program/setting-sources.js');
 const { EXIT_CODES } = await import('../dist/program/errors.js');
 const { REASONS, STATUS_OF_REASON } = await import('../dist/protocol/reasons.js');
-const { REFUSALS: PROBLEMS } = await import('../dist/control/domain/api-problem.js');
+const { PROBLEMS } = await import('../dist/control/domain/api-problem.js');
 const { AUDITED } = await import('../dist/control/domain/audit-kinds.js');
 const METRICS = {
   verifier: await verifierMetrics(),

@@ -81,7 +81,7 @@ export async function readBearerTokenFile(path: string): Promise<string> {
   const bytes = await readInputBytes(path, { maxBytes: MAX_BYTES, secret: false });
   const token = bytes.toString('utf8').trim();
   if (TOKEN.test(token)) return token;
-  throw usageError('token_file_invalid', `${path} does not hold one token`);
+  throw usageError('token_file_invalid', `${path} does not contain exactly one token`);
 }
 
 /** As {@link readBearerTokenFile}, but undefined when the file is missing or invalid, as during a rotation. */

@@ -84,7 +84,7 @@ it('has every role with the permission that it adds', () => {
 });
 
 it('has every reason for which a source is not valid', () => {
-  const files = ['outbound-fetch/fetch-failures', 'control/issuers/failures'];
+  const files = ['outbound-fetch/fetch-failures', 'control/issuers/fetch-key-set'];
   const source = files.map((name) => readText(`src/${name}.ts`)).join('');
   const codes = [...source.matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code);
   const described = rowsOf('source-failures').flatMap(([cell]) => codesIn(cell));

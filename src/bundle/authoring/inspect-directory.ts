@@ -176,7 +176,7 @@ function signersOf(
 function forgedStatement(statement: FreshnessSummary | undefined): BundleError | undefined {
   const forged = statement?.signers.find(({ verdict }) => verdict === 'does_not_hold');
   if (forged === undefined) return undefined;
-  return bundleError('signature_invalid', FRESHNESS_FILE, '/signatures', 'a signature does not hold');
+  return bundleError('signature_invalid', FRESHNESS_FILE, '/signatures', 'a signature is invalid');
 }
 
 function countsOf({ bundle, clients, derivedKeys }: SiteContent): BundleSummary['counts'] {

@@ -103,7 +103,7 @@ export function checkSignatures(
     const key = signers.keys.find(({ thumbprint }) => thumbprint === signature.keyId);
     if (key === undefined) return;
     if (!signatureHolds(read, signature, key)) {
-      throw bundleError('signature_invalid', file, path, `signature of ${key.thumbprint} does not hold`);
+      throw bundleError('signature_invalid', file, path, `signature of ${key.thumbprint} is invalid`);
     }
     holding.add(key.thumbprint);
   });

@@ -32,11 +32,11 @@ export async function readCredentials(
 ): Promise<CtlCredentials> {
   const { tokenFile } = files;
   if (tokenFile !== undefined) {
-    const advice = `Control does not know the token in ${tokenFile}, or it is over: give another, or ${howToSignIn(url)}`;
+    const advice = `Control does not know the token in ${tokenFile}, or it has expired: give another, or ${howToSignIn(url)}`;
     return { token: await readTokenFile(tokenFile), advice };
   }
   const token = await requireSession(sessionPath(files, url, env), url);
-  return { token, advice: `the session is over: ${howToSignIn(url)}` };
+  return { token, advice: `the session has expired: ${howToSignIn(url)}` };
 }
 
 /** @throws CliError `not_signed_in`, `session_file_invalid`, or an error of the file */
@@ -58,7 +58,7 @@ function howToSignIn({ text }: ControlUrl): string {
 async function readTokenFile(path: string): Promise<string> {
   const bytes = await readInputBytes(path, { maxBytes: MAX_TOKEN_BYTES, secret: true });
   const token = bytes.toString('utf8').trim();
-  if (!TOKEN.test(token)) throw usageError('token_file_invalid', `${path} does not hold a token`);
+  if (!TOKEN.test(token)) throw usageError('token_file_invalid', `${path} contains no token`);
   return token;
 }
 
@@ -105,7 +105,7 @@ async function readSession(path: string): Promise<string | undefined> {
     throw error;
   }
   const token = bytes.toString('utf8').trim();
-  if (!isSessionToken(token)) throw usageError('session_file_invalid', `${path} does not hold a session`);
+  if (!isSessionToken(token)) throw usageError('session_file_invalid', `${path} contains no session`);
   return token;
 }
 

@@ -20,7 +20,7 @@ const REFUSALS: { readonly [code: string]: string } = {
   challenge_unknown: 'Control does not know the challenge any more: run again',
   challenge_expired: 'the challenge expired before it was answered: run again',
   challenge_consumed: 'the challenge was answered by another submission: run again',
-  signature_invalid: "the signature does not hold: --control-url must be one of Control's public URLs",
+  signature_invalid: "invalid signature: --control-url must be one of Control's public URLs",
   subject_blocked: "the policy's subject is blocked: an operator has to lift that",
   token_key_limit: 'this token has enrolled as many keys as it may: wait for the next token',
   request_malformed: 'Control does not understand the request: are both of one version?',
@@ -30,7 +30,8 @@ const REFUSALS: { readonly [code: string]: string } = {
   token_algorithm:
     "the workload token is signed with an algorithm that Control or the issuer's key does not take",
   token_key_unknown: "the workload token is signed with a key that its source's issuer does not publish",
-  token_signature: "the workload token's signature does not hold: is it whole, and from the policy's source?",
+  token_signature:
+    "the workload token's signature is invalid: is the token complete, and from the policy's source?",
   token_issuer: "the workload token is from another issuer than the policy's source",
   token_audience:
     "the workload token is not for the source's audience alone: project one with that audience (the pod's default token is for the cluster's API)",

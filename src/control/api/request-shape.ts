@@ -19,7 +19,7 @@ export class RequestShapeError extends Error {
   readonly faults: readonly Fault[];
 
   constructor(faults: readonly Fault[]) {
-    super('the request is not of the expected shape');
+    super('the request does not match the schema');
     this.faults = faults;
   }
 }
@@ -116,7 +116,7 @@ function faultsOf(errors: readonly TLocalizedValidationError[], root: string): r
       if (faults.size < MAX_FAULTS && !faults.has(fault.pointer)) faults.set(fault.pointer, fault);
     }
   }
-  if (faults.size === 0) return [{ pointer: root, reason: 'not of the expected shape' }];
+  if (faults.size === 0) return [{ pointer: root, reason: 'does not match the schema' }];
   return [...faults.values()];
 }
 

@@ -35,7 +35,7 @@ export async function acceptSubmission(
   if (policy === undefined) throw new ApiProblem('policy_not_active');
   if (policy.sourceRevision !== verified.policy.sourceRevision) {
     // The token was verified against another revision. A retry verifies it against the current one.
-    throw new ApiProblem('unavailable', 'the policy was changed meanwhile; submit again');
+    throw new ApiProblem('unavailable', 'the policy has changed; submit again');
   }
   const facts = await submissionFacts(tx, policy, challenge.thumbprint, verified.tokenHash);
   const problem = submissionProblem(facts);

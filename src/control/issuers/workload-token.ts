@@ -61,7 +61,7 @@ function pickKey(
   algorithm: TokenAlgorithm,
 ): { readonly kind: 'key'; readonly key: IssuerKey } | TokenProblem {
   if (lookup.kind === 'unavailable') {
-    const detail = "the issuer's keys cannot be had at the moment";
+    const detail = "the issuer's keys are unavailable at the moment";
     return {
       ...reject('issuer_keys_unavailable', detail),
       retryAfterSeconds: lookup.retryAfterSeconds,

@@ -133,7 +133,7 @@ export class IdentityProvider {
       if (this.#known !== undefined) return this.#known.configuration;
       throw new ApiProblem(
         'identity_provider_unavailable',
-        `its metadata cannot be had (${faultCode(error)})`,
+        `its metadata is unavailable (${faultCode(error)})`,
       );
     }
   }
@@ -187,7 +187,7 @@ function refusalOf(error: unknown): ApiProblem {
   const code = faultCode(error);
   return UNAVAILABLE.test(code)
     ? new ApiProblem('identity_provider_unavailable', `it does not answer (${code})`)
-    : new ApiProblem('sign_in_refused', `its answer does not hold (${code})`);
+    : new ApiProblem('sign_in_refused', `its answer is invalid (${code})`);
 }
 
 const UNAVAILABLE = /^(OAUTH_(TIMEOUT|ABORT)|E[A-Z]+|UND_ERR_.*|fetch_failed)$/;

@@ -60,7 +60,7 @@ async function readOrCreate(
 function parseKey(text: string): MasterKey {
   const bytes = Buffer.from(text.trim(), 'base64url');
   if (bytes.length !== MASTER_KEY_BYTES || bytes.toString('base64url') !== text.trim()) {
-    throw new MasterKeyError('master_key_invalid', 'the file does not hold 32 bytes in base64url');
+    throw new MasterKeyError('master_key_invalid', 'the file does not contain 32 bytes in base64url');
   }
   return new MasterKey(bytes);
 }

@@ -74,7 +74,7 @@ export const VERIFIER_RULES: readonly Rule[] = [
   {
     id: 'not-in-file',
     severity: 'warning',
-    effect: 'refers to configuration that this file does not hold, and that therefore is not linted',
+    effect: 'refers to configuration that is not in this file and was not linted',
     fix: "lint what the running Envoy has: its admin interface's /config_dump",
     find: (gateway) => {
       const known = new Set(gateway.clusters.map((cluster) => cluster.get('name')?.text));

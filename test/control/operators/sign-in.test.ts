@@ -8,8 +8,8 @@ const SESSION_COOKIE = '__Host-proofgate_session';
 const SIGN_IN_COOKIE = '__Host-proofgate_sign_in';
 
 /** Rejection text with the error code of the OAuth library. */
-const NONCE = 'its answer does not hold (OAUTH_JWT_CLAIM_COMPARISON_FAILED)';
-const RESPONSE = 'its answer does not hold (OAUTH_INVALID_RESPONSE)';
+const NONCE = 'its answer is invalid (OAUTH_JWT_CLAIM_COMPARISON_FAILED)';
+const RESPONSE = 'its answer is invalid (OAUTH_INVALID_RESPONSE)';
 const CODE = 'it answered invalid_grant';
 
 let world: OperatorWorld;

@@ -79,7 +79,7 @@ export function registerEnrollmentPolicyRoutes(
     },
     remove: {
       operationId: 'deleteEnrollmentPolicy',
-      summary: 'End it for good; keys that were issued live on',
+      summary: 'Delete it permanently; issued keys stay valid',
       problems: ['policy_state_conflict'],
       run: (operation, { policy_id: id }, version) => policies.delete(id, version, operation),
     },
