@@ -229,7 +229,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(answer.headers['content-type']).toBe('application/problem+json');
       expect(answer.json).toEqual({
         type: 'urn:proofgate:problem:not_found',
-        title: 'There is no such resource',
+        title: expect.any(String),
         status: 404,
         code: 'not_found',
         request_id: answer.headers['x-request-id'],
