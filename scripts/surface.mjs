@@ -32,13 +32,13 @@ const DETAILS_INTERFACE = 'DetailOf';
 const CODE_NAME = /^(codes?|[A-Z_]+_CODES?|[A-Za-z]+Codes?)$/;
 
 async function verifierMetrics() {
-  const { createVerifierMetrics } = await import('../dist/telemetry/metrics.js');
-  const { registry } = createVerifierMetrics(() => undefined);
-  (await import('../dist/telemetry/refresh-metrics.js')).createRefreshMetrics(registry, () => undefined);
-  (await import('../dist/telemetry/readiness-metrics.js')).createReadinessMetrics(registry, () => []);
+  const metrics = await import('../dist/telemetry/metrics.js');
+  const { registry } = metrics.createVerifierMetrics(() => undefined);
+  metrics.createRefreshMetrics(registry, () => undefined);
+  metrics.createReadinessMetrics(registry, () => []);
   (await import('../dist/telemetry/audit-metrics.js')).createAuditMetrics(registry);
-  (await import('../dist/telemetry/replay-metrics.js')).createReplayMetrics(registry, [], () => undefined);
-  (await import('../dist/telemetry/worker-metrics.js')).createWorkerMetrics(registry, () => 0);
+  metrics.createReplayMetrics(registry, [], () => undefined);
+  metrics.createWorkerMetrics(registry, () => 0);
   return registry;
 }
 

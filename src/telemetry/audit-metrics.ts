@@ -2,67 +2,49 @@
  * Metrics of the audit trail, by sink. Callers control no label.
  * Source: docs/enforcement.md "Metrics".
  */
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { instrumentsOf } from './instruments.ts';
 
 export type AuditSinkName = 'stdout' | 'file' | 'http';
+export type AuditMetrics = ReturnType<typeof createAuditMetrics>;
+export type AuditSinkMetrics = ReturnType<AuditMetrics['forSink']>;
 
-interface AuditSinkMetrics {
-  written(events: number): void;
-  dropped(events: number): void;
-  /** @param code a system error in lower case, or `http_503` and the like */
-  failed(code: string): void;
-}
-
-export interface AuditMetrics {
-  /** @param readQueuedBytes read at each scrape */
-  forSink(sink: AuditSinkName, readQueuedBytes: () => number): AuditSinkMetrics;
-}
-
-export function createAuditMetrics(registry: Registry): AuditMetrics {
-  const registers = [registry];
-  const counter = (name: string, help: string, ...labelNames: string[]) =>
-    new Counter({ name, help, labelNames: ['sink', ...labelNames], registers });
-  const written = counter('proofgate_audit_written_total', 'Audit events handed over.');
-  const dropped = counter('proofgate_audit_dropped_total', 'Audit events lost.');
+export function createAuditMetrics(registry: Registry) {
+  const { counter, readings } = instrumentsOf(registry);
+  const written = counter('proofgate_audit_written_total', 'Audit events handed over.', 'sink');
+  const dropped = counter('proofgate_audit_dropped_total', 'Audit events lost.', 'sink');
   const failures = counter(
     'proofgate_audit_failures_total',
     'Attempts to write or send that failed.',
-    'code',
+    ...['sink', 'code'],
   );
-  const readings = new Map<AuditSinkName, () => number>();
-  const lastSuccessMs = new Map<AuditSinkName, number>();
-  new Gauge({
-    name: 'proofgate_audit_queue_bytes',
-    help: 'Bytes of audit events that wait to be handed over.',
-    labelNames: ['sink'],
-    registers,
-    collect() {
-      for (const [sink, read] of readings) this.set({ sink }, read());
-    },
-  });
-  new Gauge({
-    name: 'proofgate_audit_last_success_timestamp_seconds',
-    help: 'When audit events were last handed over; NaN while none were.',
-    labelNames: ['sink'],
-    registers,
-    collect() {
-      for (const sink of readings.keys()) this.set({ sink }, (lastSuccessMs.get(sink) ?? Number.NaN) / 1000);
-    },
-  });
+  const sinks = new Map<AuditSinkName, { readonly queuedBytes: () => number; lastSuccessMs: number }>();
+  readings('proofgate_audit_queue_bytes', 'Bytes of audit events that wait to be handed over.', 'sink', () =>
+    [...sinks].map(([sink, { queuedBytes }]) => [sink, queuedBytes()] as const),
+  );
+  readings(
+    'proofgate_audit_last_success_timestamp_seconds',
+    'When audit events were last handed over; NaN while none were.',
+    'sink',
+    () => [...sinks].map(([sink, { lastSuccessMs }]) => [sink, lastSuccessMs / 1000] as const),
+  );
   return {
-    forSink(sink, readQueuedBytes) {
-      readings.set(sink, readQueuedBytes);
+    /** @param queuedBytes read at each scrape */
+    forSink(sink: AuditSinkName, queuedBytes: () => number) {
+      const state = { queuedBytes, lastSuccessMs: Number.NaN };
+      sinks.set(sink, state);
       const [writtenHere, droppedHere] = [written.labels({ sink }), dropped.labels({ sink })];
       // Creates the series at 0, so that an alert on an increase sees the first event.
       writtenHere.inc(0);
       droppedHere.inc(0);
       return {
-        written(events) {
+        written(events: number) {
           writtenHere.inc(events);
-          lastSuccessMs.set(sink, Date.now());
+          state.lastSuccessMs = Date.now();
         },
-        dropped: (events) => droppedHere.inc(events),
-        failed: (code) => failures.inc({ sink, code }),
+        dropped: (events: number) => droppedHere.inc(events),
+        /** @param code a system error in lower case, or `http_503` and the like */
+        failed: (code: string) => failures.inc({ sink, code }),
       };
     },
   };

@@ -3,30 +3,15 @@
  * codes); none carries a site's client, key, subject or token.
  * Source: docs/control.md "Running Control".
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { instrumentsOf } from './instruments.ts';
 
 /** Seconds; long polls are not timed. */
 const REQUEST_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 type PublicationKind = 'bundle' | 'delta' | 'link';
 
-export interface ControlMetrics {
-  readonly registry: Registry;
-  /**
-   * @param route the pattern, such as `/v1/sites/:site_id`; `none` for a request that matches no route
-   * @param seconds undefined for a long poll
-   */
-  requestAnswered(route: string, method: string, status: number, seconds: number | undefined): void;
-  /** @param outcome `issued`, `pending_approval`, `denied`, `repeated` for a repeated submission, or the code of a rejection */
-  enrollmentSubmitted(outcome: string): void;
-  /** @param bytes of the delta, or of all files of the whole bundle */
-  published(kind: PublicationKind, bytes: number): void;
-  /** @param job such as `publishing`, `retention` */
-  jobFailed(job: string): void;
-  keySetFetched(outcome: string): void;
-  /** @param incident of the database, such as `listener_failed` */
-  storeIncident(incident: string): void;
-}
+export type ControlMetrics = ReturnType<typeof createControlMetrics>;
 
 /** Lag of a site's slowest attached target; read at each scrape. */
 export interface PropagationReading {
@@ -41,130 +26,102 @@ export interface RenewalReading {
   readonly policiesNotRenewed: number;
 }
 
-/** Read at each scrape. */
-export interface ControlReadings {
+/** The readings are taken at each scrape. */
+export function createControlMetrics(readings: {
   readonly propagation: () => Promise<readonly PropagationReading[]>;
   readonly renewals: () => Promise<readonly RenewalReading[]>;
-}
-
-export function createControlMetrics(readings: ControlReadings): ControlMetrics {
+}) {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const requests = requestMetrics(registry);
-  const enrollments = new Counter({
-    name: 'proofgate_control_enrollments_total',
-    help: 'Enrollment submissions and refused challenges, by outcome.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const published = new Counter({
-    name: 'proofgate_control_publications_total',
-    help: 'Published revisions, by kind.',
-    labelNames: ['kind'],
-    registers,
-  });
-  const publishedBytes = new Counter({
-    name: 'proofgate_control_published_bytes_total',
-    help: 'Bytes of published revisions, by kind.',
-    labelNames: ['kind'],
-    registers,
-  });
-  const jobs = new Counter({
-    name: 'proofgate_control_job_failures_total',
-    help: 'Rounds of background jobs that failed.',
-    labelNames: ['job'],
-    registers,
-  });
-  const keySets = new Counter({
-    name: 'proofgate_control_key_set_fetches_total',
-    help: "Fetches of issuers' key sets, by outcome.",
-    labelNames: ['outcome'],
-    registers,
-  });
-  const incidents = new Counter({
-    name: 'proofgate_control_store_incidents_total',
-    help: 'Faults of the database connection that no request waited for.',
-    labelNames: ['incident'],
-    registers,
-  });
-  registerPropagation(registry, readings.propagation);
-  registerRenewals(registry, readings.renewals);
-  return {
-    registry,
-    requestAnswered: requests,
-    enrollmentSubmitted: (outcome) => enrollments.inc({ outcome }),
-    published(kind, bytes) {
-      published.inc({ kind });
-      publishedBytes.inc({ kind }, bytes);
-    },
-    jobFailed: (job) => jobs.inc({ job }),
-    keySetFetched: (outcome) => keySets.inc({ outcome }),
-    storeIncident: (incident) => incidents.inc({ incident }),
-  };
-}
-
-function requestMetrics(registry: Registry): ControlMetrics['requestAnswered'] {
-  const answered = new Counter({
-    name: 'proofgate_control_requests_total',
-    help: 'Requests answered, by route, method and status.',
-    labelNames: ['route', 'method', 'status'],
-    registers: [registry],
-  });
-  const seconds = new Histogram({
+  const { counter } = instrumentsOf(registry);
+  const requests = counter(
+    'proofgate_control_requests_total',
+    'Requests answered, by route, method and status.',
+    ...['route', 'method', 'status'],
+  );
+  const requestSeconds = new Histogram({
     name: 'proofgate_control_request_seconds',
     help: 'Time from the header of a request to its answer.',
     labelNames: ['route'],
     buckets: REQUEST_BUCKETS_SECONDS,
     registers: [registry],
   });
-  return (route, method, status, took) => {
-    answered.inc({ route, method, status: String(status) });
-    if (took !== undefined) seconds.observe({ route }, took);
+  const enrollments = counter(
+    'proofgate_control_enrollments_total',
+    'Enrollment submissions and refused challenges, by outcome.',
+    'outcome',
+  );
+  const published = counter('proofgate_control_publications_total', 'Published revisions, by kind.', 'kind');
+  const publishedBytes = counter(
+    'proofgate_control_published_bytes_total',
+    'Bytes of published revisions, by kind.',
+    'kind',
+  );
+  const jobs = counter(
+    'proofgate_control_job_failures_total',
+    'Rounds of background jobs that failed.',
+    'job',
+  );
+  const keySets = counter(
+    'proofgate_control_key_set_fetches_total',
+    "Fetches of issuers' key sets, by outcome.",
+    'outcome',
+  );
+  const incidents = counter(
+    'proofgate_control_store_incidents_total',
+    'Faults of the database connection that no request waited for.',
+    'incident',
+  );
+  registerReadings(registry, oncePerScrape(readings.propagation), readings.renewals);
+  return {
+    registry,
+    /**
+     * @param route the pattern, such as `/v1/sites/:site_id`; `none` for a request that matches no route
+     * @param seconds undefined for a long poll
+     */
+    requestAnswered(route: string, method: string, status: number, seconds: number | undefined) {
+      requests.inc({ route, method, status: String(status) });
+      if (seconds !== undefined) requestSeconds.observe({ route }, seconds);
+    },
+    /** @param outcome `issued`, `pending_approval`, `denied`, `repeated` for a repeated submission, or the code of a rejection */
+    enrollmentSubmitted: (outcome: string) => enrollments.inc({ outcome }),
+    /** @param bytes of the delta, or of all files of the whole bundle */
+    published(kind: PublicationKind, bytes: number) {
+      published.inc({ kind });
+      publishedBytes.inc({ kind }, bytes);
+    },
+    /** @param job such as `publishing`, `retention` */
+    jobFailed: (job: string) => jobs.inc({ job }),
+    keySetFetched: (outcome: string) => keySets.inc({ outcome }),
+    /** @param incident of the database, such as `listener_failed` */
+    storeIncident: (incident: string) => incidents.inc({ incident }),
   };
 }
 
-function registerPropagation(registry: Registry, read: () => Promise<readonly PropagationReading[]>): void {
-  const readOnce = oncePerScrape(read);
-  const labelNames = ['site_id'];
-  const registers = [registry];
-  new Gauge({
-    name: 'proofgate_control_targets_behind',
-    help: 'Attached targets that have not acknowledged the newest revision, by Auth Site.',
-    labelNames,
-    registers,
-    async collect() {
-      const readings = await readOnce();
-      this.reset();
-      for (const { siteId, targetsBehind } of readings) this.set({ site_id: siteId }, targetsBehind);
-    },
-  });
-  new Gauge({
-    name: 'proofgate_control_propagation_lag_seconds',
-    help: 'Age of the oldest revision that an attached target lacks, by Auth Site; 0 when none lacks any.',
-    labelNames,
-    registers,
-    async collect() {
-      const readings = await readOnce();
-      this.reset();
-      for (const { siteId, lagSeconds } of readings) this.set({ site_id: siteId }, lagSeconds);
-    },
-  });
-}
-
-function registerRenewals(registry: Registry, read: () => Promise<readonly RenewalReading[]>): void {
-  new Gauge({
-    name: 'proofgate_control_policies_not_renewed',
-    help: 'Active enrollment policies whose last key is about to end or has ended within the hour, by Auth Site.',
-    labelNames: ['site_id'],
-    registers: [registry],
-    async collect() {
-      const readings = await read();
-      this.reset();
-      for (const { siteId, policiesNotRenewed } of readings)
-        this.set({ site_id: siteId }, policiesNotRenewed);
-    },
-  });
+function registerReadings(
+  registry: Registry,
+  propagation: () => Promise<readonly PropagationReading[]>,
+  renewals: () => Promise<readonly RenewalReading[]>,
+): void {
+  const { readings } = instrumentsOf(registry);
+  readings(
+    'proofgate_control_targets_behind',
+    'Attached targets that have not acknowledged the newest revision, by Auth Site.',
+    'site_id',
+    async () => (await propagation()).map(({ siteId, targetsBehind }) => [siteId, targetsBehind]),
+  );
+  readings(
+    'proofgate_control_propagation_lag_seconds',
+    'Age of the oldest revision that an attached target lacks, by Auth Site; 0 when none lacks any.',
+    'site_id',
+    async () => (await propagation()).map(({ siteId, lagSeconds }) => [siteId, lagSeconds]),
+  );
+  readings(
+    'proofgate_control_policies_not_renewed',
+    'Active enrollment policies whose last key is about to end or has ended within the hour, by Auth Site.',
+    'site_id',
+    async () => (await renewals()).map(({ siteId, policiesNotRenewed }) => [siteId, policiesNotRenewed]),
+  );
 }
 
 /** All metrics of one scrape are collected concurrently and share one reading. */

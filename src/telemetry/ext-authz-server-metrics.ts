@@ -1,8 +1,10 @@
 /**
- * Metrics of the ext_authz server's connections and its certificate. No label names a peer.
+ * Metrics of the ext_authz server: its connections, its certificate and its RPCs. No label names a peer.
  * Source: docs/enforcement.md "Metrics".
  */
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+import { DurationHistogram } from './duration-histogram.ts';
+import { instrumentsOf } from './instruments.ts';
 
 /**
  * Why the ext_authz server rejected a connection or a call: too many of them (`connections`, `calls`), a compressed
@@ -11,52 +13,131 @@ import { Counter, Gauge, type Registry } from 'prom-client';
  */
 type RejectionReason = 'connections' | 'calls' | 'compressed' | 'tls' | 'client_name' | 'slow' | 'bytes';
 
-export interface ExtAuthzServerMetrics {
-  refused(why: RejectionReason): void;
-  connections(open: number): void;
-  calls(open: number): void;
-  /** @param seconds since the epoch */
-  certificateExpires(seconds: number): void;
-  certificateReloaded(outcome: 'succeeded' | 'failed'): void;
-}
+export type ExtAuthzServerMetrics = ReturnType<typeof createExtAuthzServerMetrics>;
 
-export function createExtAuthzServerMetrics(registry: Registry): ExtAuthzServerMetrics {
-  const registers = [registry];
-  const refused = new Counter({
-    name: 'proofgate_grpc_refused_total',
-    help: 'Connections and calls that the ext_authz server did not take.',
-    labelNames: ['why'],
-    registers,
-  });
-  const connections = new Gauge({
-    name: 'proofgate_grpc_connections',
-    help: 'Open connections of the ext_authz server.',
-    registers,
-  });
-  const calls = new Gauge({
-    name: 'proofgate_grpc_calls_in_flight',
-    help: 'RPCs that have begun and not ended.',
-    registers,
-  });
-  const expiry = new Gauge({
-    name: 'proofgate_tls_certificate_expiry_timestamp_seconds',
-    help: 'When the certificate of the ext_authz server expires; NaN without TLS.',
-    registers,
-  });
+export function createExtAuthzServerMetrics(registry: Registry) {
+  const { counter, gauge } = instrumentsOf(registry);
+  const refused = counter(
+    'proofgate_grpc_refused_total',
+    'Connections and calls that the ext_authz server did not take.',
+    'why',
+  );
+  const connections = gauge('proofgate_grpc_connections', 'Open connections of the ext_authz server.');
+  const calls = gauge('proofgate_grpc_calls_in_flight', 'RPCs that have begun and not ended.');
+  const expiry = gauge(
+    'proofgate_tls_certificate_expiry_timestamp_seconds',
+    'When the certificate of the ext_authz server expires; NaN without TLS.',
+  );
   expiry.set(Number.NaN);
-  const reloads = new Counter({
-    name: 'proofgate_tls_reloads_total',
-    help: 'Times that changed TLS files were taken, or could not be.',
-    labelNames: ['outcome'],
-    registers,
-  });
+  const reloads = counter(
+    'proofgate_tls_reloads_total',
+    'Times that changed TLS files were taken, or could not be.',
+    'outcome',
+  );
   // Alerts need series that exist from the start.
   for (const outcome of ['succeeded', 'failed']) reloads.inc({ outcome }, 0);
   return {
-    refused: (why) => refused.inc({ why }),
-    connections: (open) => connections.set(open),
-    calls: (open) => calls.set(open),
-    certificateExpires: (seconds) => expiry.set(seconds),
-    certificateReloaded: (outcome) => reloads.inc({ outcome }),
+    refused: (why: RejectionReason) => refused.inc({ why }),
+    connections: (open: number) => connections.set(open),
+    calls: (open: number) => calls.set(open),
+    /** @param seconds since the epoch */
+    certificateExpires: (seconds: number) => expiry.set(seconds),
+    certificateReloaded: (outcome: 'succeeded' | 'failed') => reloads.inc({ outcome }),
   };
+}
+
+/** gRPC's name of the method's streaming type. */
+export type RpcType = 'unary' | 'server_stream' | 'client_stream' | 'bidi_stream';
+export type RpcMetrics = ReturnType<typeof createRpcMetrics>;
+export type RpcMethodMetrics = ReturnType<RpcMetrics>;
+
+const METHOD_LABELS = ['grpc_type', 'grpc_service', 'grpc_method'] as const;
+
+interface Counts {
+  readonly labels: { readonly [L in (typeof METHOD_LABELS)[number]]: string };
+  started: number;
+  received: number;
+  sent: number;
+  readonly handled: Map<string, { count: number }>;
+}
+
+/**
+ * Metrics of RPCs by method, with the names of go-grpc-prometheus, which dashboards know. Starts and messages are plain
+ * numbers that a scrape reads, so that they cost requests nothing.
+ */
+export function createRpcMetrics(registry: Registry) {
+  const counted: Counts[] = [];
+  countWhenScraped(registry, 'grpc_server_started_total', 'RPCs started.', (add) => {
+    for (const { labels, started } of counted) add(labels, started);
+  });
+  countWhenScraped(
+    registry,
+    'grpc_server_handled_total',
+    'RPCs completed, by code.',
+    (add) => {
+      for (const { handled, labels } of counted) {
+        for (const [grpc_code, { count }] of handled) add({ ...labels, grpc_code }, count);
+      }
+    },
+    'grpc_code',
+  );
+  countWhenScraped(registry, 'grpc_server_msg_received_total', 'Messages received.', (add) => {
+    for (const { labels, received } of counted) add(labels, received);
+  });
+  countWhenScraped(registry, 'grpc_server_msg_sent_total', 'Messages sent.', (add) => {
+    for (const { labels, sent } of counted) add(labels, sent);
+  });
+  const handling = new DurationHistogram({
+    name: 'grpc_server_handling_seconds',
+    help: 'Time from the complete request to the end of the RPC.',
+    labelNames: METHOD_LABELS,
+    registry,
+  });
+  /** @param path such as `/envoy.service.auth.v3.Authorization/Check`; only methods that the server implements */
+  return (path: string, type: RpcType) => {
+    const [, grpc_service = '', grpc_method = ''] = path.split('/');
+    const labels = { grpc_type: type, grpc_service, grpc_method };
+    const counts: Counts = { labels, started: 0, received: 0, sent: 0, handled: new Map() };
+    counted.push(counts);
+    const observe = handling.series(labels);
+    return {
+      started: () => {
+        counts.started += 1;
+      },
+      received: () => {
+        counts.received += 1;
+      },
+      sent: () => {
+        counts.sent += 1;
+      },
+      /** @param code gRPC's name of the status, such as `OK` @param seconds from the complete request to the end of the RPC */
+      handled: (code: string, seconds: number) => {
+        const ofCode = counts.handled.get(code);
+        if (ofCode === undefined) counts.handled.set(code, { count: 1 });
+        else ofCode.count += 1;
+        observe(seconds);
+      },
+    };
+  };
+}
+
+type AddCount = (labels: { readonly [name: string]: string }, count: number) => void;
+
+function countWhenScraped(
+  registry: Registry,
+  name: string,
+  help: string,
+  read: (add: AddCount) => void,
+  ...moreLabels: string[]
+): void {
+  new Counter({
+    name,
+    help,
+    labelNames: [...METHOD_LABELS, ...moreLabels],
+    registers: [registry],
+    collect() {
+      this.reset();
+      read((labels, count) => this.inc(labels, count));
+    },
+  });
 }

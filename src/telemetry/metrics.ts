@@ -1,13 +1,12 @@
 /**
- * Defines every metric of the verifier with its names, labels and buckets. No label carries a subject, key or `jti`.
+ * Defines every metric of the verifier with its names, labels and buckets. No label carries a subject, key, client, address
+ * or `jti`.
  * Source: docs/enforcement.md "Operations".
  */
-
-import { setImmediate as othersTurn } from 'node:timers/promises';
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { DurationHistogram } from './duration-histogram.ts';
-import { createExtAuthzServerMetrics, type ExtAuthzServerMetrics } from './ext-authz-server-metrics.ts';
-import { createRpcMetrics, type RpcMetrics } from './rpc-metrics.ts';
+import { createExtAuthzServerMetrics, createRpcMetrics } from './ext-authz-server-metrics.ts';
+import { instrumentsOf } from './instruments.ts';
 
 /**
  * The steps of a decision: 1 `route` (includes reading the credentials), 2 `source`, 3 `freshness`, 4 `attributes`, 5
@@ -26,35 +25,25 @@ const TIMED_STEPS = [
 type TimedStep = (typeof TIMED_STEPS)[number];
 
 /** Values of the bundle gauges, read at each scrape. */
-interface BundleReading {
+export interface BundleReading {
   readonly revision: number;
   readonly ageSeconds: number;
   /** Number of routes of each class that are denied because the bundle is too old. */
   readonly staleRoutes: { readonly bounded: number; readonly realtime: number };
 }
 
-export interface VerifierMetrics {
-  readonly registry: Registry;
-  /** @param detail a code, never a name; empty when there is none */
-  decided(outcome: 'allowed' | 'denied', reason: string, detail: string, routeId: string): void;
-  stepTook(step: TimedStep, seconds: number): void;
-  replayUnavailable(why: string): void;
-  bundleRefused(code: string): void;
-  readonly rpc: RpcMetrics;
-  readonly extAuthz: ExtAuthzServerMetrics;
-}
+export type VerifierMetrics = ReturnType<typeof createVerifierMetrics>;
 
 /** @param readBundle undefined while no bundle is loaded */
-export function createVerifierMetrics(readBundle: () => BundleReading | undefined): VerifierMetrics {
+export function createVerifierMetrics(readBundle: () => BundleReading | undefined) {
   const registry = new Registry();
-  const registers = [registry];
+  const { counter } = instrumentsOf(registry);
   collectDefaultMetrics({ register: registry });
-  const decisions = new Counter({
-    name: 'proofgate_decisions_total',
-    help: 'Decisions by outcome, reason, detail and route.',
-    labelNames: ['outcome', 'reason', 'detail', 'route_id'],
-    registers,
-  });
+  const decisions = counter(
+    'proofgate_decisions_total',
+    'Decisions by outcome, reason, detail and route.',
+    ...['outcome', 'reason', 'detail', 'route_id'],
+  );
   const steps = new DurationHistogram({
     name: 'proofgate_step_duration_seconds',
     help: 'Time spent in each step of decisions, in steps 1 to 5 together (pipeline), and in recording them (audit).',
@@ -64,17 +53,10 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   const timers = Object.fromEntries(TIMED_STEPS.map((step) => [step, steps.series({ step })])) as {
     readonly [S in TimedStep]: (seconds: number) => void;
   };
-  const unavailable = counter(
-    registry,
-    'proofgate_replay_unavailable_total',
-    'Refusals of the replay store.',
-    ['why'],
-  );
+  const unavailable = counter('proofgate_replay_unavailable_total', 'Refusals of the replay store.', 'why');
   // Alerts need series that exist from the start.
   for (const why of ['store', 'fenced', 'quota']) unavailable.inc({ why }, 0);
-  const refused = counter(registry, 'proofgate_bundle_refused_total', 'Bundles and statements refused.', [
-    'code',
-  ]);
+  const refused = counter('proofgate_bundle_refused_total', 'Bundles and statements refused.', 'code');
   registerBundleGauges(registry, readBundle);
   const rpc = createRpcMetrics(registry);
   const extAuthz = createExtAuthzServerMetrics(registry);
@@ -83,47 +65,35 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   );
   return {
     registry,
-    decided: (outcome, reason, detail, routeId) => decisionChildren(outcome, reason, detail, routeId).inc(),
-    stepTook: (step, seconds) => timers[step](seconds),
-    replayUnavailable: (why) => unavailable.inc({ why }),
-    bundleRefused: (code) => refused.inc({ code }),
     rpc,
     extAuthz,
+    /** @param detail a code, never a name; empty when there is none */
+    decided: (outcome: 'allowed' | 'denied', reason: string, detail: string, routeId: string) =>
+      decisionChildren(outcome, reason, detail, routeId).inc(),
+    stepTook: (step: TimedStep, seconds: number) => timers[step](seconds),
+    replayUnavailable: (why: string) => unavailable.inc({ why }),
+    bundleRefused: (code: string) => refused.inc({ code }),
   };
 }
 
-function counter(registry: Registry, name: string, help: string, labelNames: string[]): Counter {
-  return new Counter({ name, help, labelNames, registers: [registry] });
-}
-
 function registerBundleGauges(registry: Registry, readBundle: () => BundleReading | undefined): void {
-  new Gauge({
-    name: 'proofgate_bundle_revision',
-    help: 'Revision of the loaded bundle; 0 while none is loaded.',
-    registers: [registry],
-    collect() {
-      this.set(readBundle()?.revision ?? 0);
-    },
-  });
-  new Gauge({
-    name: 'proofgate_bundle_age_seconds',
-    help: 'Age of the loaded bundle by its newest freshness statement; NaN while none is loaded.',
-    registers: [registry],
-    collect() {
-      this.set(readBundle()?.ageSeconds ?? Number.NaN);
-    },
-  });
-  new Gauge({
-    name: 'proofgate_stale_routes',
-    help: 'Routes that are denied because the loaded bundle is too old for them; 0 while none is loaded.',
-    labelNames: ['freshness_class'],
-    registers: [registry],
-    collect() {
-      const { bounded, realtime } = readBundle()?.staleRoutes ?? { bounded: 0, realtime: 0 };
-      this.set({ freshness_class: 'bounded' }, bounded);
-      this.set({ freshness_class: 'realtime' }, realtime);
-    },
-  });
+  const { reading, readings } = instrumentsOf(registry);
+  reading(
+    'proofgate_bundle_revision',
+    'Revision of the loaded bundle; 0 while none is loaded.',
+    () => readBundle()?.revision ?? 0,
+  );
+  reading(
+    'proofgate_bundle_age_seconds',
+    'Age of the loaded bundle by its newest freshness statement; NaN while none is loaded.',
+    () => readBundle()?.ageSeconds ?? Number.NaN,
+  );
+  readings(
+    'proofgate_stale_routes',
+    'Routes that are denied because the loaded bundle is too old for them; 0 while none is loaded.',
+    'freshness_class',
+    () => Object.entries(readBundle()?.staleRoutes ?? { bounded: 0, realtime: 0 }),
+  );
 }
 
 /** Every request looks up children; prom-client would sort and hash their labels each time. */
@@ -140,12 +110,101 @@ function createChildCache<Child>(create: (...labels: [string, string, string, st
   };
 }
 
-/** Returns the same text as `registry.metrics()`, which blocks until all of it is rendered. */
-export async function renderMetrics(registry: Registry): Promise<string> {
-  const texts: string[] = [];
-  for (const { name } of registry.getMetricsAsArray()) {
-    texts.push(await registry.getSingleMetricAsString(name));
-    await othersTurn();
-  }
-  return `${texts.join('\n\n')}\n`;
+export type RefreshMetrics = ReturnType<typeof createRefreshMetrics>;
+
+/**
+ * Metrics of bundle distribution.
+ * @param readLastContact seconds since the epoch; undefined before Control's first response, or without Control
+ */
+export function createRefreshMetrics(registry: Registry, readLastContact: () => number | undefined) {
+  const { counter, reading } = instrumentsOf(registry);
+  const steps = counter(
+    'proofgate_bundle_steps_total',
+    'Deltas and links applied to the loaded bundle.',
+    'kind',
+  );
+  const polls = counter(
+    'proofgate_control_polls_total',
+    'Polls of Control, by what came of them.',
+    'outcome',
+  );
+  const failures = counter(
+    'proofgate_control_failures_total',
+    'Times that speaking to Control began to fail, once for each change of what is wrong.',
+    ...['activity', 'code'],
+  );
+  reading(
+    'proofgate_control_last_contact_timestamp_seconds',
+    'When Control last answered as it should; NaN while it never has.',
+    () => readLastContact() ?? Number.NaN,
+  );
+  return {
+    /** Deltas and links that were applied. */
+    stepsApplied: (kind: 'delta' | 'link', count: number) => steps.inc({ kind }, count),
+    polled: (outcome: 'changed' | 'unchanged' | 'failed') => polls.inc({ outcome }),
+    controlFailed: (activity: 'poll' | 'fetch' | 'acknowledge', code: string) =>
+      failures.inc({ activity, code }),
+  };
+}
+
+/** State of the replay store, read at each scrape. */
+export interface ReplayReading {
+  /** Seconds until no fence is up; 0 when none is. */
+  readonly fenceSecondsLeft: number;
+  /** Undefined for a store without connections. */
+  readonly links: { readonly serving: number; readonly unfit: number } | undefined;
+}
+
+/** @param reasons every value of `why`, because alerts need series that exist from the start */
+export function createReplayMetrics(
+  registry: Registry,
+  reasons: readonly string[],
+  read: () => ReplayReading | undefined,
+) {
+  const { counter, reading, readings } = instrumentsOf(registry);
+  const fences = counter(
+    'proofgate_replay_fences_total',
+    'Fences of the replay store that this process saw go up, by reason.',
+    'why',
+  );
+  for (const why of reasons) fences.inc({ why }, 0);
+  reading(
+    'proofgate_replay_fence_seconds',
+    'Seconds until proofs signed then are taken by every part of the replay store; 0 without a fence.',
+    () => read()?.fenceSecondsLeft ?? 0,
+  );
+  readings(
+    'proofgate_replay_links',
+    'Connections to primaries of the replay store by state.',
+    'state',
+    () => {
+      const { serving, unfit } = read()?.links ?? {};
+      return serving === undefined || unfit === undefined ? [] : Object.entries({ serving, unfit });
+    },
+  );
+  return { fenceRaised: (why: string) => fences.inc({ why }) };
+}
+
+/** Exports the checks of `/readyz`, for alerts. @param read names from a small set; called at each scrape */
+export function createReadinessMetrics(
+  registry: Registry,
+  read: () => readonly { readonly name: string; readonly problem: string | undefined }[],
+): void {
+  instrumentsOf(registry).readings(
+    'proofgate_ready',
+    'Whether each check of /readyz is in order: 1, or 0 where it makes the process not ready.',
+    'check',
+    () => read().map(({ name, problem }) => [name, problem === undefined ? 1 : 0] as const),
+  );
+}
+
+/** Metrics of worker processes, exported by the primary. @param countRunning called at each scrape */
+export function createWorkerMetrics(registry: Registry, countRunning: () => number) {
+  const { counter, reading } = instrumentsOf(registry);
+  const restarts = counter(
+    'proofgate_worker_restarts_total',
+    'Worker processes that ended and were started again.',
+  );
+  reading('proofgate_workers_running', 'Worker processes that serve.', countRunning);
+  return { restarted: () => restarts.inc() };
 }

@@ -1,12 +1,14 @@
 /** Compares the metrics reference in docs/enforcement.md with the metrics of a running verifier: names, types and labels. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
-import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
-import { createReadinessMetrics } from '../../src/telemetry/readiness-metrics.ts';
-import { createRefreshMetrics } from '../../src/telemetry/refresh-metrics.ts';
-import { createReplayMetrics } from '../../src/telemetry/replay-metrics.ts';
+import {
+  createReadinessMetrics,
+  createRefreshMetrics,
+  createReplayMetrics,
+  createVerifierMetrics,
+  createWorkerMetrics,
+} from '../../src/telemetry/metrics.ts';
 import { createOtlpTracer } from '../../src/telemetry/tracing.ts';
-import { createWorkerMetrics } from '../../src/telemetry/worker-metrics.ts';
 import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
 import { createSite, type Site } from './environment/site.ts';
 import { startVerifier, type VerifierProcess } from './environment/verifier.ts';

@@ -18,7 +18,7 @@ describe('metrics of Control', () => {
     expect([...new Set(documented)].sort()).toEqual([...(await namesOf())].sort());
   });
 
-  it('tell of each site how far its targets are behind, from one reading a scrape', async () => {
+  it('state how far the targets of each site are behind, from one reading a scrape', async () => {
     let reads = 0;
     let readings: readonly PropagationReading[] = [
       { siteId: 'shop-eu-1', lagSeconds: 1.5, targetsBehind: 2 },
@@ -42,7 +42,7 @@ describe('metrics of Control', () => {
     expect(reads).toBe(2);
   });
 
-  it('time requests, but none that wait on purpose', async () => {
+  it('time requests, but no long polls', async () => {
     const metrics = createControlMetrics({ propagation: async () => [], renewals: async () => [] });
     metrics.requestAnswered('/v1/sites', 'GET', 200, 0.02);
     metrics.requestAnswered('/v1/targets/self/bundle', 'GET', 304, undefined);

@@ -1,11 +1,18 @@
 /** Tests metrics: names and labels are an interface, and no label names a caller. */
 import { describe, expect, it } from '@jest/globals';
-import { createVerifierMetrics, type VerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { Counter, Registry } from 'prom-client';
+import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
+import { renderMetrics } from '../../src/telemetry/instruments.ts';
+import {
+  createReplayMetrics,
+  createVerifierMetrics,
+  type ReplayReading,
+} from '../../src/telemetry/metrics.ts';
 import { type SignedRequest, signRequest } from '../fakes/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
 import { createTestVerifier } from '../fakes/test-verifier.ts';
 
-const samples = async ({ registry }: VerifierMetrics) => {
+const samples = async ({ registry }: { readonly registry: Registry }) => {
   const text = await registry.metrics();
   return text.split('\n').filter((line) => /^(?:proofgate_|grpc_)/.test(line));
 };
@@ -91,4 +98,91 @@ describe('metrics of the verifier', () => {
     for (const { jti, jws } of requests) names.push(jti, jws);
     expect(names.filter((name) => text.includes(name))).toEqual([]);
   });
+});
+
+describe('metrics of the replay store', () => {
+  it('count fences by reason, each from the start', async () => {
+    const registry = new Registry();
+    const metrics = createReplayMetrics(registry, ['start', 'clock'], () => undefined);
+    metrics.fenceRaised('clock');
+    metrics.fenceRaised('clock');
+    expect(await samples({ registry })).toEqual([
+      'proofgate_replay_fences_total{why="start"} 0',
+      'proofgate_replay_fences_total{why="clock"} 2',
+      'proofgate_replay_fence_seconds 0',
+    ]);
+  });
+
+  it('show the state at each scrape', async () => {
+    const registry = new Registry();
+    let reading: ReplayReading = { fenceSecondsLeft: 17, links: { serving: 2, unfit: 1 } };
+    createReplayMetrics(registry, [], () => reading);
+    expect(await samples({ registry })).toEqual([
+      'proofgate_replay_fence_seconds 17',
+      'proofgate_replay_links{state="serving"} 2',
+      'proofgate_replay_links{state="unfit"} 1',
+    ]);
+    reading = { fenceSecondsLeft: 0, links: { serving: 3, unfit: 0 } };
+    expect(await samples({ registry })).toEqual([
+      'proofgate_replay_fence_seconds 0',
+      'proofgate_replay_links{state="serving"} 3',
+      'proofgate_replay_links{state="unfit"} 0',
+    ]);
+  });
+});
+
+it('metrics of the audit trail count events by sink', async () => {
+  const registry = new Registry();
+  const metrics = createAuditMetrics(registry);
+  const file = metrics.forSink('file', () => 12);
+  metrics.forSink('http', () => 0);
+  file.written(3);
+  file.dropped(2);
+  file.failed('enospc');
+  const found = await samples({ registry });
+  expect(found).toEqual(
+    expect.arrayContaining([
+      'proofgate_audit_written_total{sink="file"} 3',
+      'proofgate_audit_written_total{sink="http"} 0',
+      'proofgate_audit_dropped_total{sink="file"} 2',
+      'proofgate_audit_dropped_total{sink="http"} 0',
+      'proofgate_audit_failures_total{sink="file",code="enospc"} 1',
+      'proofgate_audit_queue_bytes{sink="file"} 12',
+      'proofgate_audit_last_success_timestamp_seconds{sink="http"} Nan',
+    ]),
+  );
+  const [, seconds] = /last_success_timestamp_seconds\{sink="file"\} ([0-9.]+)/.exec(found.join('\n')) ?? [];
+  expect(Math.abs(Number(seconds) - Date.now() / 1000)).toBeLessThan(60);
+});
+
+const METRICS = 20;
+
+function registryOf(count: number): Registry {
+  const registry = new Registry();
+  registry.setDefaultLabels({ worker: '1' });
+  for (let at = 0; at < count; at += 1) {
+    new Counter({ name: `counter_${at}`, help: 'One', labelNames: ['of'], registers: [registry] }).inc({
+      of: 'x',
+    });
+  }
+  return registry;
+}
+
+it('renders the same text as the library', async () => {
+  for (const registry of [registryOf(METRICS), registryOf(0)]) {
+    expect(await renderMetrics(registry)).toBe(await registry.metrics());
+  }
+});
+
+it('yields after each metric', async () => {
+  let turns = 0;
+  let isDone = false;
+  const turn = () => {
+    turns += 1;
+    if (!isDone) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await renderMetrics(registryOf(METRICS));
+  isDone = true;
+  expect(turns).toBeGreaterThanOrEqual(METRICS - 1);
 });

@@ -3,7 +3,7 @@ import { type Metadata, ServerInterceptingCall, status } from '@grpc/grpc-js';
 import { closeStream, isCompressed } from '../../runtime-internals/grpc-call.ts';
 import type { Linked } from '../../runtime-internals/linked-list.ts';
 import type { DecisionTrace } from '../../telemetry/decision-trace.ts';
-import type { RpcMethodMetrics } from '../../telemetry/rpc-metrics.ts';
+import type { RpcMethodMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
 import type { CallContext } from '../../verifier/call-context.ts';
 
 type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];

@@ -5,8 +5,12 @@
  */
 import { type ServerInterceptor, status } from '@grpc/grpc-js';
 import { LinkedList } from '../../runtime-internals/linked-list.ts';
-import type { ExtAuthzServerMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
-import type { RpcMethodMetrics, RpcMetrics, RpcType } from '../../telemetry/rpc-metrics.ts';
+import type {
+  ExtAuthzServerMetrics,
+  RpcMethodMetrics,
+  RpcMetrics,
+  RpcType,
+} from '../../telemetry/ext-authz-server-metrics.ts';
 import { type DenyCheck, OpenCall } from './open-call.ts';
 import { CHECK_PATH } from './service.ts';
 

@@ -11,9 +11,9 @@ import { CliError, faultName, systemErrorCode, usageError } from '../../program/
 import type { CliContext } from '../../program/output.ts';
 import { stopped, untilStopped } from '../../program/stop-signal.ts';
 import { releaseStartMemory, tuneGarbageCollection } from '../../runtime-internals/garbage-collection.ts';
+import { renderMetrics } from '../../telemetry/instruments.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { renderMetrics } from '../../telemetry/metrics.ts';
-import { createReadinessMetrics } from '../../telemetry/readiness-metrics.ts';
+import { createReadinessMetrics } from '../../telemetry/metrics.ts';
 import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
 import {
   type OpenVerifier,

@@ -1,8 +1,7 @@
 /** Reports bundle loading and refreshing to the log and the metrics. */
 import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import type { RefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import type { RefreshMetrics, VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { BundleListener } from '../loading/bundle-loader.ts';
 import type { RefreshListener } from '../loading/refresh/refresher.ts';
 import type { MirroredMarkListener } from '../loading/shared-mark.ts';

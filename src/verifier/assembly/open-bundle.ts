@@ -2,8 +2,7 @@
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import { createRefreshMetrics } from '../../telemetry/refresh-metrics.ts';
+import { createRefreshMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { BundleLoader } from '../loading/bundle-loader.ts';
 import { FileMark } from '../loading/high-water-mark.ts';
 import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';

@@ -13,10 +13,13 @@ import { removeStaleSocket } from '../../../enforcement/ext-authz-grpc/listener.
 import { usageError } from '../../../program/errors.ts';
 import type { CliContext } from '../../../program/output.ts';
 import { stopped, untilStopped } from '../../../program/stop-signal.ts';
+import { renderMetrics } from '../../../telemetry/instruments.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
-import { createVerifierMetrics, renderMetrics } from '../../../telemetry/metrics.ts';
-import { createReadinessMetrics } from '../../../telemetry/readiness-metrics.ts';
-import { createWorkerMetrics } from '../../../telemetry/worker-metrics.ts';
+import {
+  createReadinessMetrics,
+  createVerifierMetrics,
+  createWorkerMetrics,
+} from '../../../telemetry/metrics.ts';
 import { type OpenBundle, openBundle } from '../../../verifier/assembly/open-bundle.ts';
 import { readingOf } from '../../../verifier/assembly/open-verifier.ts';
 import { planVerifier, type VerifierPlan } from '../verifier-plan.ts';

@@ -1,0 +1,56 @@
+/** Creates metrics in a registry of prom-client, and renders the registry. */
+import { setImmediate as othersTurn } from 'node:timers/promises';
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+/** Values of a metric by the value of its label. */
+export type Series = Iterable<readonly [label: string, value: number]>;
+
+export function instrumentsOf(registry: Registry) {
+  const registers = [registry];
+  return {
+    counter: (name: string, help: string, ...labelNames: string[]) =>
+      new Counter({ name, help, labelNames, registers }),
+
+    gauge: (name: string, help: string) => new Gauge({ name, help, registers }),
+
+    /** @param read called at each scrape */
+    reading(name: string, help: string, read: () => number): void {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(read());
+        },
+      });
+    },
+
+    /** @param read called at each scrape; returns every series */
+    readings(name: string, help: string, label: string, read: () => Series | Promise<Series>): void {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        async collect() {
+          const series = await read();
+          this.reset();
+          for (const [of, value] of series) this.set({ [label]: of }, value);
+        },
+      });
+    },
+  };
+}
+
+/**
+ * Returns the same text as `registry.metrics()`, which blocks until all of it is rendered. This yields after each metric
+ * so that decisions are not delayed.
+ */
+export async function renderMetrics(registry: Registry): Promise<string> {
+  const texts: string[] = [];
+  for (const { name } of registry.getMetricsAsArray()) {
+    texts.push(await registry.getSingleMetricAsString(name));
+    await othersTurn();
+  }
+  return `${texts.join('\n\n')}\n`;
+}
