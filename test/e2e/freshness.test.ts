@@ -1,40 +1,31 @@
 /** Tests routes that need a fresh bundle: they open with a freshness statement and close without one. */
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { derivedKeyCaller } from './environment/callers.ts';
-import { type Gateway, PROTOCOLS, startGateway } from './environment/gateway.ts';
+import { type Gateway, PROTOCOLS } from './environment/gateway.ts';
 import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
 import { ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';
-import { createSite, type Site } from './environment/site.ts';
-import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
+import { useSite } from './environment/site-fixture.ts';
+import type { VerifierProcess } from './environment/verifier.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { livePrices, readOrder } = ROUTES;
 
-let site: Site;
-let bundleDirectory: string;
+const fixture = useSite('suite');
 let verifier: VerifierProcess;
 beforeAll(async () => {
-  site = await createSite();
-  bundleDirectory = await site.makeBundle();
-  const flags = ['--realtime-staleness', '1s'];
-  verifier = await startVerifier(site, { replay: 'memory', bundleDirectory, flags });
-});
-afterAll(async () => {
-  await verifier.stop();
-  await site.remove();
+  verifier = await fixture.verifier({ flags: ['--realtime-staleness', '1s'] });
 });
 
 const signed = (route: typeof livePrices | typeof readOrder) =>
-  signedRequest(site, { caller: derivedKeyCaller(site), route });
+  signedRequest(fixture.site, { caller: derivedKeyCaller(fixture.site), route });
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let gateway: Gateway;
   beforeAll(async () => {
-    gateway = await startGateway(version, verifier);
+    gateway = await fixture.gateway(version, verifier);
   });
-  afterAll(() => gateway.stop());
 
   it.each(PROTOCOLS)('a realtime route, %s', async (protocol) => {
     const client = gateway.client(protocol);
@@ -46,7 +37,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     } as const;
     await expectDenial(gateway, await observe(gateway, client, signed(livePrices)), stale);
     await waitFor('the route to open', 10_000, async () => {
-      await site.freshen(bundleDirectory);
+      await fixture.site.freshen(fixture.bundleDirectory);
       return (await status()) === 200 ? true : undefined;
     });
     await waitFor('the route to close', 10_000, async () => ((await status()) === 503 ? true : undefined));

@@ -1,5 +1,5 @@
 /** Compares the metrics reference in docs/enforcement.md with the metrics of a running verifier: names, types and labels. */
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
 import {
   createReadinessMetrics,
@@ -10,21 +10,9 @@ import {
 } from '../../src/telemetry/metrics.ts';
 import { createOtlpTracer } from '../../src/telemetry/tracing.ts';
 import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
-import { createSite, type Site } from './environment/site.ts';
-import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
+import { useSite } from './environment/site-fixture.ts';
 
-let site: Site;
-let verifier: VerifierProcess;
-beforeAll(async () => {
-  site = await createSite();
-  const bundleDirectory = await site.makeBundle();
-  const flags = ['--otlp-endpoint', 'http://127.0.0.1:1'];
-  verifier = await startVerifier(site, { replay: 'memory', bundleDirectory, flags });
-});
-afterAll(async () => {
-  await verifier.stop();
-  await site.remove();
-});
+const fixture = useSite();
 
 interface Documented {
   readonly type: string;
@@ -70,6 +58,7 @@ async function declaredLabels(): Promise<ReadonlyMap<string, readonly string[]>>
 }
 
 it('has each metric of the process, with its type, and no other', async () => {
+  const verifier = await fixture.verifier({ flags: ['--otlp-endpoint', 'http://127.0.0.1:1'] });
   const { text } = await verifier.probe('/metrics');
   const shown = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].filter(([, name = '']) => isOurs(name));
   expect(shown.length).toBeGreaterThan(20);

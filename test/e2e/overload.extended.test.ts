@@ -16,30 +16,26 @@ import { rawCheckRequest } from '../fakes/check-request.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';
-import { createSite, type Site } from './environment/site.ts';
-import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
+import { useSite } from './environment/site-fixture.ts';
+import type { VerifierProcess } from './environment/verifier.ts';
 
 const CONNECTIONS = 8;
 const PATIENCE_MS = 200;
 const ROUNDS = 3;
 const WAIT_MS = 60_000;
 
-let site: Site;
+const fixture = useSite('suite');
 let verifier: VerifierProcess;
 let sessions: readonly ClientHttp2Session[];
 beforeAll(async () => {
-  site = await createSite();
-  const bundleDirectory = await site.makeBundle();
-  verifier = await startVerifier(site, { replay: 'memory', listen: 'tcp', bundleDirectory });
+  verifier = await fixture.verifier({ listen: 'tcp' });
   const { address } = verifier;
   if (address.kind !== 'tcp') throw new Error('not on TCP');
   sessions = Array.from({ length: CONNECTIONS }, () => connect(`http://${address.host}:${address.port}`));
   await Promise.all(sessions.map((session) => once(session, 'remoteSettings')));
 });
-afterAll(async () => {
+afterAll(() => {
   for (const session of sessions) session.destroy();
-  await verifier.stop();
-  await site.remove();
 });
 
 /** As it goes over the wire: gRPC's head of five bytes, then the message. */
@@ -49,8 +45,8 @@ function newCheck(): Buffer {
     headers = [],
     method,
     target,
-  } = signedRequest(site, {
-    caller: derivedKeyCaller(site),
+  } = signedRequest(fixture.site, {
+    caller: derivedKeyCaller(fixture.site),
     route: ROUTES.readOrder,
   });
   const lines = headers.map(([name, value]) => ({ name, value }));
@@ -124,7 +120,7 @@ it('answers every Check of ten times too many, uses nothing of those that it ref
     const outcomes = await Promise.all(checks.map((check, at) => ask(check, at, `${PATIENCE_MS}m`)));
     expect(new Set([ALLOWED, OVERLOADED, LATE, ...outcomes])).toEqual(new Set([ALLOWED, OVERLOADED, LATE]));
     const allowed = outcomes.filter((outcome) => outcome === ALLOWED).length;
-    // Somebody is let through each time, though most cannot be.
+    // Each round allows some Checks, though not most.
     expect(allowed).toBeGreaterThan(0);
     expect(allowed).toBeLessThan(burst);
     for (const [at, outcome] of outcomes.entries()) {

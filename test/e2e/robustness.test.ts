@@ -2,16 +2,16 @@
  * Tests requests while the verifier, or a service that it depends on, dies, stops or is overloaded: none is allowed. Each case
  * runs over every Envoy and protocol at once.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { leaks } from './environment/environment.ts';
-import { type Gateway, type GatewayOptions, startGateway } from './environment/gateway.ts';
+import type { Gateway, GatewayOptions } from './environment/gateway.ts';
 import { expectDenial, observe } from './environment/observe.ts';
 import { ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';
-import { createSite, type Site } from './environment/site.ts';
+import { useSite } from './environment/site-fixture.ts';
 import { startTraffic } from './environment/traffic.ts';
-import { startVerifier, type VerifierOptions, type VerifierProcess } from './environment/verifier.ts';
+import type { VerifierProcess } from './environment/verifier.ts';
 import { startRedis } from './environment/verifier-states.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { headerValues, type WireClient, type WireRequest } from './harness/exchange.ts';
@@ -20,25 +20,10 @@ import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
 
 const { readOrder } = ROUTES;
 
-let site: Site;
-let bundleDirectory: string;
-const stops: (() => Promise<void>)[] = [];
-beforeAll(async () => {
-  site = await createSite();
-  bundleDirectory = await site.makeBundle();
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-afterAll(() => site.remove());
+const fixture = useSite();
 
-const signed = () => signedRequest(site, { caller: derivedKeyCaller(site), route: readOrder });
-
-async function verifierWith(options: Partial<VerifierOptions> = {}): Promise<VerifierProcess> {
-  const verifier = await startVerifier(site, { replay: 'memory', bundleDirectory, ...options });
-  stops.push(verifier.stop);
-  return verifier;
-}
+const signed = () =>
+  signedRequest(fixture.site, { caller: derivedKeyCaller(fixture.site), route: readOrder });
 
 /** One path to the verifier: a version of Envoy, and a protocol. */
 interface Way {
@@ -49,8 +34,7 @@ interface Way {
 async function waysTo(verifier: VerifierProcess, options?: GatewayOptions): Promise<readonly Way[]> {
   const ways: Way[] = [];
   for (const version of ENVOYS_AT_ONCE) {
-    const gateway = await startGateway(version, verifier, options);
-    stops.push(gateway.stop);
+    const gateway = await fixture.gateway(version, verifier, options);
     ways.push(...gateway.clients.map((client) => ({ gateway, client })));
   }
   return ways;
@@ -83,7 +67,7 @@ async function expectOpenAgain(ways: readonly Way[]): Promise<void> {
 
 describe('a verifier without Redis', () => {
   it('that is killed under traffic lets nothing through, and its successor no replay', async () => {
-    const verifier = await verifierWith();
+    const verifier = await fixture.verifier();
     const ways = await waysTo(verifier);
     const consumed = signed();
     for (const [at, way] of ways.entries()) expect(await statusOf(way, consumed)).toBe(at === 0 ? 200 : 403);
@@ -100,7 +84,7 @@ describe('a verifier without Redis', () => {
     expect(new Set(traffic.statuses)).toEqual(new Set([200, 503]));
     expect(forwardedBy(ways)).toHaveLength(allowedAmong(traffic.statuses) + 1);
 
-    const successor = await verifierWith({ successorOf: verifier });
+    const successor = await fixture.verifier({ successorOf: verifier });
     await expectOpenAgain(ways);
     for (const way of ways) {
       const gateway = { ...way.gateway, verifier: successor };
@@ -111,7 +95,7 @@ describe('a verifier without Redis', () => {
   });
 
   it('that is asked to stop under traffic ends in order, every answer recorded', async () => {
-    const verifier = await verifierWith();
+    const verifier = await fixture.verifier();
     const ways = await waysTo(verifier);
     const traffic = trafficOver(ways);
     await traffic.more(100);
@@ -129,8 +113,8 @@ describe('a verifier without Redis', () => {
 
 describe('a verifier that waits for its Redis', () => {
   async function patientVerifier(flags: readonly string[] = []) {
-    const { server: redis, url } = await startRedis({ site, stops });
-    const verifier = await verifierWith({ replay: url, flags: ['--redis-timeout', '5s', ...flags] });
+    const { server: redis, url } = await startRedis(fixture);
+    const verifier = await fixture.verifier({ replay: url, flags: ['--redis-timeout', '5s', ...flags] });
     const ways = await waysTo(verifier);
     const areWaiting = async (count: number) => {
       await waitFor(`${count} requests to wait for Redis`, 5_000, async () =>
@@ -170,8 +154,8 @@ describe('a verifier that waits for its Redis', () => {
   });
 
   it('in vain refuses, until Redis is back', async () => {
-    const { server: redis, url } = await startRedis({ site, stops });
-    const verifier = await verifierWith({ replay: url });
+    const { server: redis, url } = await startRedis(fixture);
+    const verifier = await fixture.verifier({ replay: url });
     const ways = await waysTo(verifier);
     redis.freeze();
     for (const { client, gateway } of ways) {
@@ -186,8 +170,8 @@ describe('a verifier that waits for its Redis', () => {
 
 describe('secrets', () => {
   it('are in no output, a wrong Redis password neither', async () => {
-    const { url } = await startRedis({ site, stops });
-    const verifier = await verifierWith({ replay: url.replace('@', 'x@'), awaited: 'livez' });
+    const { url } = await startRedis(fixture);
+    const verifier = await fixture.verifier({ replay: url.replace('@', 'x@'), awaited: 'livez' });
     const ways = await waysTo(verifier);
     for (const { client } of ways) {
       const { headers } = await client.send(signed());
@@ -195,25 +179,25 @@ describe('secrets', () => {
       expect(headerValues(headers, 'x-proofgate-reason')).toEqual(['bundle_policy_missing']);
     }
     const readiness = await verifier.probe('/readyz');
-    expect([readiness.status, site.secrets.foundIn(readiness.text)]).toEqual([503, []]);
+    expect([readiness.status, fixture.site.secrets.foundIn(readiness.text)]).toEqual([503, []]);
     expect(readiness.text).toContain('mark_unavailable');
-    expect(await leaks(site, [verifier], gatewaysOf(ways))).toEqual([]);
+    expect(await leaks(fixture.site, [verifier], gatewaysOf(ways))).toEqual([]);
   });
 
   it('are not in the refusal of a Redis URL that cannot be used', async () => {
-    const { url } = await startRedis({ site, stops });
-    const started = verifierWith({ replay: `${url}/nowhere` });
+    const { url } = await startRedis(fixture);
+    const started = fixture.verifier({ replay: `${url}/nowhere` });
     const message = await started.then(
       () => 'it started',
       (error: Error) => error.message,
     );
     expect(message).toContain('bad_replay_store');
-    expect(site.secrets.foundIn(message)).toEqual([]);
+    expect(fixture.site.secrets.foundIn(message)).toEqual([]);
   });
 
   it('would be found: a passport in the access log', async () => {
     const format = [...shipped.connectionManager, 'access_log', 0, 'typed_config', 'log_format'];
-    const verifier = await verifierWith();
+    const verifier = await fixture.verifier();
     const ways = await waysTo(verifier, {
       edits: [{ path: [...format, 'json_format', 'who'], value: '%REQ(AUTHORIZATION)%' }],
     });
@@ -223,7 +207,7 @@ describe('secrets', () => {
       await waitFor('the access log', 5_000, () => (accessLog.length > 0 ? true : undefined));
     }
     for (const gateway of gatewaysOf(ways)) {
-      expect(await leaks(site, [verifier], [gateway])).toContain('a passport in the access log');
+      expect(await leaks(fixture.site, [verifier], [gateway])).toContain('a passport in the access log');
     }
   });
 });

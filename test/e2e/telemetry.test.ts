@@ -1,14 +1,13 @@
 /** Tests the optional outputs of the program: spans to a collector, and gRPC reflection of its services. */
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { openCheckClient, rpcCode } from '../fakes/check-client.ts';
 import { type CollectedSpan, startOtlpCollector } from '../fakes/otlp-collector.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
-import { startGateway } from './environment/gateway.ts';
 import { expectAllowed, observe } from './environment/observe.ts';
 import { ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';
-import { createSite, type Site } from './environment/site.ts';
-import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
+import { useSite } from './environment/site-fixture.ts';
+import type { VerifierProcess } from './environment/verifier.ts';
 import { envoyVersions } from './harness/envoy.ts';
 import { waitFor } from './harness/wait.ts';
 
@@ -20,23 +19,8 @@ const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
 /** `list_services`, empty. */
 const LIST_SERVICES = Buffer.from([0x3a, 0]);
 
-let site: Site;
-let bundleDirectory: string;
-const stops: (() => Promise<unknown>)[] = [];
-beforeAll(async () => {
-  site = await createSite();
-  bundleDirectory = await site.makeBundle();
-});
-afterAll(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-  await site.remove();
-});
-
-async function verifierWith(flags: readonly string[]): Promise<VerifierProcess> {
-  const verifier = await startVerifier(site, { replay: 'memory', bundleDirectory, listen: 'tcp', flags });
-  stops.push(() => verifier.stop());
-  return verifier;
-}
+const fixture = useSite();
+const verifierWith = (...flags: readonly string[]) => fixture.verifier({ listen: 'tcp', flags });
 
 async function askForServices({ address }: VerifierProcess): Promise<string> {
   const target = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`;
@@ -57,10 +41,10 @@ const attributeOf = ({ attributes }: CollectedSpan, wanted: string): unknown => 
 
 it('--otlp-endpoint and --grpc-reflection', async () => {
   const collector = await startOtlpCollector();
-  stops.push(collector.stop);
-  const verifier = await verifierWith(['--grpc-reflection', '--otlp-endpoint', collector.url]);
-  const gateway = await startGateway(envoyVersions.at(-1) ?? '1.40.0', verifier);
-  stops.push(() => gateway.stop());
+  fixture.stops.push(collector.stop);
+  const { site } = fixture;
+  const verifier = await verifierWith('--grpc-reflection', '--otlp-endpoint', collector.url);
+  const gateway = await fixture.gateway(envoyVersions.at(-1) ?? '1.40.0', verifier);
   expect(await askForServices(verifier)).toContain('envoy.service.auth.v3.Authorization');
 
   const traced = (flags: '00' | '01') =>
@@ -93,5 +77,5 @@ it('--otlp-endpoint and --grpc-reflection', async () => {
 }, 120_000);
 
 it('without them does not list its services', async () => {
-  expect(await askForServices(await verifierWith([]))).toBe('UNIMPLEMENTED');
+  expect(await askForServices(await verifierWith())).toBe('UNIMPLEMENTED');
 }, 120_000);

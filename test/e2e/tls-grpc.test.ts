@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { connect as connectTls, type SecureContextOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { derivedKeyCaller } from './environment/callers.ts';
-import { type Gateway, startGateway } from './environment/gateway.ts';
+import type { Gateway } from './environment/gateway.ts';
 import { expectAllowed, observe } from './environment/observe.ts';
 import { ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';
-import { createSite, type Site } from './environment/site.ts';
+import { useSite } from './environment/site-fixture.ts';
 import { startTraffic } from './environment/traffic.ts';
-import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
+import type { VerifierProcess } from './environment/verifier.ts';
 import { type CertificateFiles, makeCertificates, type TestCertificates } from './harness/certificates.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
 import { waitFor } from './harness/wait.ts';
@@ -24,8 +24,7 @@ const WAIT_MS = 20_000;
 
 /** Two issuers of the same names. The third certificate is from an unknown issuer, the fourth names another client. */
 let [first, second, stranger, other]: TestCertificates[] = [];
-let site: Site;
-let bundleDirectory: string;
+const fixture = useSite();
 beforeAll(async () => {
   const make = (uri = GATEWAY_URI) => makeCertificates(VERIFIER_NAME, uri);
   [first, second, stranger, other] = await Promise.all([
@@ -34,15 +33,12 @@ beforeAll(async () => {
     make(),
     make('spiffe://shop.example/x'),
   ]);
-  site = await createSite();
-  bundleDirectory = await site.makeBundle();
 });
 afterAll(async () => {
-  for (const made of [first, second, stranger, other]) await made?.remove();
-  await site.remove();
+  for (const one of [first, second, stranger, other]) await one?.remove();
 });
 
-function there<T>(value: T | undefined): T {
+function made<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('the certificates are not made yet');
   return value;
 }
@@ -54,7 +50,7 @@ interface Mounted {
 
 /** A folder as Kubernetes mounts secrets: files are links through `..data`, which is swapped as a whole. */
 async function mountSecret(content: Mounted) {
-  const folder = await mkdtemp(join(site.directory, 'tls-'));
+  const folder = await mkdtemp(join(fixture.site.directory, 'tls-'));
   let versions = 0;
   const swap = async ({ clientCa, server }: Mounted) => {
     versions += 1;
@@ -77,11 +73,11 @@ async function mountSecret(content: Mounted) {
   return { flags, swap };
 }
 
-const bothCas = () => there(first).ca.cert + there(second).ca.cert;
+const bothCas = () => made(first).ca.cert + made(second).ca.cert;
 
 /** The operator's TLS settings: this Envoy's certificate, and the CA that it trusts. */
 async function gatewayTls(client: CertificateFiles): Promise<readonly ConfigEdit[]> {
-  const trusted = join(await mkdtemp(join(site.directory, 'ca-')), 'ca.crt');
+  const trusted = join(await mkdtemp(join(fixture.site.directory, 'ca-')), 'ca.crt');
   await writeFile(trusted, bothCas());
   const common = [...shipped.verifierCluster, 'transport_socket', 'typed_config', 'common_tls_context'];
   const certificate = [...common, 'tls_certificates', 0];
@@ -97,10 +93,11 @@ async function gatewayOf(
   verifier: VerifierProcess,
   client: CertificateFiles,
 ): Promise<Gateway> {
-  return startGateway(version, verifier, { verifierTls: true, edits: await gatewayTls(client) });
+  return fixture.gateway(version, verifier, { verifierTls: true, edits: await gatewayTls(client) });
 }
 
-const readOrder = () => signedRequest(site, { caller: derivedKeyCaller(site), route: ROUTES.readOrder });
+const readOrder = () =>
+  signedRequest(fixture.site, { caller: derivedKeyCaller(fixture.site), route: ROUTES.readOrder });
 
 async function metric(verifier: VerifierProcess, name: string): Promise<number> {
   const { text } = await verifier.probe('/metrics');
@@ -124,7 +121,7 @@ function shakeHands(verifier: VerifierProcess, options: SecureContextOptions): P
       ca: bothCas(),
       ALPNProtocols: ['h2'],
     });
-    const { ca } = there(first);
+    const { ca } = made(first);
     // In TLS 1.3 a client learns only after the handshake that it was rejected; the server's first frame proves that it was
     // not.
     socket.once('data', () => {
@@ -140,140 +137,106 @@ function shakeHands(verifier: VerifierProcess, options: SecureContextOptions): P
 
 const pair = ({ cert, key }: CertificateFiles): SecureContextOptions => ({ cert, key });
 
-async function withVerifier(
-  content: Mounted,
-  test: (verifier: VerifierProcess, swap: (content: Mounted) => Promise<void>) => Promise<void>,
-): Promise<void> {
+async function verifierWith(content: Mounted) {
   const { flags, swap } = await mountSecret(content);
-  const verifier = await startVerifier(site, { replay: 'memory', listen: 'tcp', bundleDirectory, flags });
-  try {
-    await test(verifier, swap);
-  } finally {
-    await verifier.stop();
-  }
+  return { verifier: await fixture.verifier({ listen: 'tcp', flags }), swap };
 }
 
-const usual = (): Mounted => ({ server: there(first).server, clientCa: bothCas() });
+const usual = (): Mounted => ({ server: made(first).server, clientCa: bothCas() });
 
 describe.each(LANE_ENVOYS)('Envoy %s with the shipped TLS block', (version) => {
   it('goes on while certificates change, under load', async () => {
-    await withVerifier(usual(), async (verifier, swap) => {
-      const gateway = await gatewayOf(version, verifier, there(first).client);
-      try {
-        const allowed = { routeId: ROUTES.readOrder.route_id, subject: 'client:billing' };
-        const client = gateway.client('HTTP/1.1');
-        await expectAllowed(gateway, await observe(gateway, client, readOrder()), allowed);
-        const traffic = startTraffic(async () => (await client.send(readOrder())).status);
-        for (let round = 1; round <= 4; round += 1) {
-          const { server } = there(round % 2 === 1 ? second : first);
-          await swap({ ...usual(), server });
-          await waitFor('the change to be taken', WAIT_MS, async () =>
-            (await metric(verifier, RELOADED)) === round ? true : undefined,
-          );
-          expect(await shakeHands(verifier, pair(there(first).client))).toBe(
-            round % 2 === 1 ? 'second' : 'first',
-          );
-          await traffic.more(20);
-        }
-        await traffic.stop();
-        expect(new Set(traffic.statuses)).toEqual(new Set([200]));
-        expect(gateway.upstream.requests.length).toBeGreaterThanOrEqual(80);
-      } finally {
-        await gateway.stop();
-      }
-    });
+    const { swap, verifier } = await verifierWith(usual());
+    const gateway = await gatewayOf(version, verifier, made(first).client);
+    const allowed = { routeId: ROUTES.readOrder.route_id, subject: 'client:billing' };
+    const client = gateway.client('HTTP/1.1');
+    await expectAllowed(gateway, await observe(gateway, client, readOrder()), allowed);
+    const traffic = startTraffic(async () => (await client.send(readOrder())).status);
+    for (let round = 1; round <= 4; round += 1) {
+      const { server } = made(round % 2 === 1 ? second : first);
+      await swap({ ...usual(), server });
+      await waitFor('the change to be taken', WAIT_MS, async () =>
+        (await metric(verifier, RELOADED)) === round ? true : undefined,
+      );
+      expect(await shakeHands(verifier, pair(made(first).client))).toBe(round % 2 === 1 ? 'second' : 'first');
+      await traffic.more(20);
+    }
+    await traffic.stop();
+    expect(new Set(traffic.statuses)).toEqual(new Set([200]));
+    expect(gateway.upstream.requests.length).toBeGreaterThanOrEqual(80);
   });
 
   it('is refused with a certificate of another CA, or of another client: nothing is forwarded', async () => {
-    await withVerifier(usual(), async (verifier) => {
-      for (const client of [there(stranger).client, there(other).client]) {
-        const gateway = await gatewayOf(version, verifier, client);
-        try {
-          const { response } = { response: await gateway.client('HTTP/1.1').send(readOrder()) };
-          expect([response.status, gateway.upstream.requests.length]).toEqual([503, 0]);
-        } finally {
-          await gateway.stop();
-        }
-      }
-      expect(await verifier.auditEvents()).toEqual([]);
-      expect(await metric(verifier, 'proofgate_grpc_refused_total{why="tls"}')).toBeGreaterThan(0);
-    });
+    const { verifier } = await verifierWith(usual());
+    for (const client of [made(stranger).client, made(other).client]) {
+      const gateway = await gatewayOf(version, verifier, client);
+      const response = await gateway.client('HTTP/1.1').send(readOrder());
+      expect([response.status, gateway.upstream.requests.length]).toEqual([503, 0]);
+    }
+    expect(await verifier.auditEvents()).toEqual([]);
+    expect(await metric(verifier, 'proofgate_grpc_refused_total{why="tls"}')).toBeGreaterThan(0);
   });
 
   it('whose CA is taken away has to go, with the connections that it has', async () => {
-    await withVerifier(usual(), async (verifier, swap) => {
-      const gateway = await gatewayOf(version, verifier, there(first).client);
-      try {
-        const client = gateway.client('HTTP/1.1');
-        expect((await client.send(readOrder())).status).toBe(200);
-        await swap({ server: there(first).server, clientCa: there(second).ca.cert });
-        await waitFor('the gateway to be refused', WAIT_MS, async () =>
-          (await client.send(readOrder())).status === 503 ? true : undefined,
-        );
-        gateway.upstream.clear();
-        expect((await client.send(readOrder())).status).toBe(503);
-        expect(gateway.upstream.requests).toEqual([]);
-      } finally {
-        await gateway.stop();
-      }
-    });
+    const { swap, verifier } = await verifierWith(usual());
+    const gateway = await gatewayOf(version, verifier, made(first).client);
+    const client = gateway.client('HTTP/1.1');
+    expect((await client.send(readOrder())).status).toBe(200);
+    await swap({ server: made(first).server, clientCa: made(second).ca.cert });
+    await waitFor('the gateway to be refused', WAIT_MS, async () =>
+      (await client.send(readOrder())).status === 503 ? true : undefined,
+    );
+    gateway.upstream.clear();
+    expect((await client.send(readOrder())).status).toBe(503);
+    expect(gateway.upstream.requests).toEqual([]);
   });
 });
 
 it('only clients with a certificate that is wanted get as far as HTTP/2', async () => {
   const odd = await makeCertificates(VERIFIER_NAME, 'spiffe://shop.example/elsewhere');
-  try {
-    const content = { ...usual(), clientCa: bothCas() + odd.ca.cert };
-    await withVerifier(content, async (verifier) => {
-      expect(await shakeHands(verifier, pair(there(first).client))).toBe('first');
-      expect(await shakeHands(verifier, {})).not.toMatch(/first|second/);
-      expect(await shakeHands(verifier, pair(there(stranger).client))).not.toMatch(/first|second/);
-      const before = await metric(verifier, 'proofgate_grpc_refused_total{why="client_name"}');
-      expect(await shakeHands(verifier, pair(odd.client))).not.toMatch(/first|second/);
-      expect(await metric(verifier, 'proofgate_grpc_refused_total{why="client_name"}')).toBe(before + 1);
-      expect(await shakeHands(verifier, { ...pair(there(first).client), maxVersion: 'TLSv1.2' })).toBe(
-        'first',
-      );
-      const old = { ...pair(there(first).client), minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as const;
-      expect(await shakeHands(verifier, { ...old, ciphers: 'DEFAULT@SECLEVEL=0' })).not.toMatch(
-        /first|second/,
-      );
-    });
-  } finally {
-    await odd.remove();
-  }
+  fixture.stops.push(odd.remove);
+  const content = { ...usual(), clientCa: bothCas() + odd.ca.cert };
+  const { verifier } = await verifierWith(content);
+  expect(await shakeHands(verifier, pair(made(first).client))).toBe('first');
+  expect(await shakeHands(verifier, {})).not.toMatch(/first|second/);
+  expect(await shakeHands(verifier, pair(made(stranger).client))).not.toMatch(/first|second/);
+  const before = await metric(verifier, 'proofgate_grpc_refused_total{why="client_name"}');
+  expect(await shakeHands(verifier, pair(odd.client))).not.toMatch(/first|second/);
+  expect(await metric(verifier, 'proofgate_grpc_refused_total{why="client_name"}')).toBe(before + 1);
+  expect(await shakeHands(verifier, { ...pair(made(first).client), maxVersion: 'TLSv1.2' })).toBe('first');
+  const old = { ...pair(made(first).client), minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as const;
+  expect(await shakeHands(verifier, { ...old, ciphers: 'DEFAULT@SECLEVEL=0' })).not.toMatch(/first|second/);
 });
 
 it('invalid files leave the former ones in use, and are reported', async () => {
-  await withVerifier(usual(), async (verifier, swap) => {
-    const expiry = await metric(verifier, 'proofgate_tls_certificate_expiry_timestamp_seconds');
-    expect(expiry).toBeGreaterThan(Date.now() / 1000);
-    const { cert } = there(second).server;
-    await swap({ ...usual(), server: { cert, key: there(first).server.key } });
-    await waitFor('the refusal', WAIT_MS, async () =>
-      (await metric(verifier, NOT_RELOADED)) === 1 ? true : undefined,
-    );
-    const { status, text } = await verifier.probe('/readyz');
-    expect([status, JSON.parse(text).checks]).toEqual([
-      200,
-      expect.arrayContaining([
-        expect.objectContaining({
-          name: 'tls',
-          ok: true,
-          warning: expect.stringContaining('tls_pair_invalid'),
-        }),
-      ]),
-    ]);
-    expect(await shakeHands(verifier, pair(there(first).client))).toBe('first');
-    await swap({ ...usual(), server: there(second).server });
-    await waitFor('the pair that fits', WAIT_MS, async () =>
-      (await metric(verifier, RELOADED)) === 1 ? true : undefined,
-    );
-    expect(await shakeHands(verifier, pair(there(first).client))).toBe('second');
-    expect(JSON.parse((await verifier.probe('/readyz')).text).checks).toContainEqual({
-      name: 'tls',
-      ok: true,
-    });
-    expect(site.secrets.foundIn([...(await verifier.outputs()).values()].join('\n'))).toEqual([]);
+  const { swap, verifier } = await verifierWith(usual());
+  const expiry = await metric(verifier, 'proofgate_tls_certificate_expiry_timestamp_seconds');
+  expect(expiry).toBeGreaterThan(Date.now() / 1000);
+  const { cert } = made(second).server;
+  await swap({ ...usual(), server: { cert, key: made(first).server.key } });
+  await waitFor('the refusal', WAIT_MS, async () =>
+    (await metric(verifier, NOT_RELOADED)) === 1 ? true : undefined,
+  );
+  const { status, text } = await verifier.probe('/readyz');
+  expect([status, JSON.parse(text).checks]).toEqual([
+    200,
+    expect.arrayContaining([
+      expect.objectContaining({
+        name: 'tls',
+        ok: true,
+        warning: expect.stringContaining('tls_pair_invalid'),
+      }),
+    ]),
+  ]);
+  expect(await shakeHands(verifier, pair(made(first).client))).toBe('first');
+  await swap({ ...usual(), server: made(second).server });
+  await waitFor('the pair that fits', WAIT_MS, async () =>
+    (await metric(verifier, RELOADED)) === 1 ? true : undefined,
+  );
+  expect(await shakeHands(verifier, pair(made(first).client))).toBe('second');
+  expect(JSON.parse((await verifier.probe('/readyz')).text).checks).toContainEqual({
+    name: 'tls',
+    ok: true,
   });
+  expect(fixture.site.secrets.foundIn([...(await verifier.outputs()).values()].join('\n'))).toEqual([]);
 });

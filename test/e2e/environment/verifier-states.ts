@@ -70,7 +70,7 @@ interface StartInputs {
   /** Signed a while ago, good for an hour. */
   readonly bundleDirectory: string;
   readonly sharedRedis: () => Promise<GuardedRedis>;
-  readonly stops: (() => Promise<void>)[];
+  readonly stops: (() => Promise<unknown>)[];
 }
 
 type Start = (inputs: StartInputs) => Promise<VerifierProcess>;

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
 import { describeChart, objectsIn, renderText } from '../../helm/chart.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { startVerifier, type VerifierOptions } from '../environment/verifier.ts';
+import { useSite } from '../environment/site-fixture.ts';
+import type { VerifierOptions } from '../environment/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { envoyVersions } from '../harness/envoy.ts';
 import { shipped, shippedText } from '../harness/envoy-config.ts';
@@ -20,17 +20,13 @@ const SHIPPED_NAME = 'verifier.shop.example';
 const WHOLE_MS = 120_000;
 const GATEWAY_URI = 'spiffe://shop.example/gateway';
 
-let site: Site;
-let bundleDirectory: string;
+const fixture = useSite();
 let certificates: TestCertificates;
 beforeAll(async () => {
-  site = await createSite();
-  bundleDirectory = await site.makeBundle();
   certificates = await makeCertificates(SERVICE, GATEWAY_URI, [], [SHIPPED_NAME]);
 });
 afterAll(async () => {
   await certificates?.remove();
-  await site?.remove();
 });
 
 /** Of test/helm/values. */
@@ -115,24 +111,14 @@ describeChart('Envoy, configured by', () => {
     '$name, $version: asks about every request, and allows none without an answer',
     async (one) => {
       const { isMutual = false, listen, scheme, text, version } = one;
-      const verifier = await startVerifier(site, {
-        ...{ replay: 'memory', listen, bundleDirectory },
-        flags: isMutual ? mutualTls() : [],
-      });
-      try {
-        const bootstrap = (parties: Parties) => here(text(), parties);
-        const gateway = await startConfigured(version, verifier, { bootstrap, listener: 'ingress' });
-        try {
-          const asked = { gateway, site, scheme };
-          await expectChecked(asked);
-          await expectStrict(asked);
-          expectFailedCheck(await expectClosedWithout(asked), 'no_answer');
-        } finally {
-          await gateway.stop();
-        }
-      } finally {
-        await verifier.stop();
-      }
+      const verifier = await fixture.verifier({ listen, flags: isMutual ? mutualTls() : [] });
+      const bootstrap = (parties: Parties) => here(text(), parties);
+      const gateway = await startConfigured(version, verifier, { bootstrap, listener: 'ingress' });
+      fixture.stops.push(gateway.stop);
+      const asked = { gateway, site: fixture.site, scheme };
+      await expectChecked(asked);
+      await expectStrict(asked);
+      expectFailedCheck(await expectClosedWithout(asked), 'no_answer');
     },
     WHOLE_MS,
   );

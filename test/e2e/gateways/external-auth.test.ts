@@ -2,7 +2,7 @@
  * Tests a gateway that only Gateway API's ExternalAuth configures: the verifier behaves as docs/gateways.md says where settings
  * are missing.
  */
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
@@ -10,8 +10,8 @@ import { type Gateway, PROTOCOLS } from '../environment/gateway.ts';
 import { type ExpectedDenial, expectAllowed, expectDenial, observe } from '../environment/observe.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { withMoreHeaders } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { startVerifier, type VerifierProcess } from '../environment/verifier.ts';
+import { useSite } from '../environment/site-fixture.ts';
+import type { VerifierProcess } from '../environment/verifier.ts';
 import { shipped } from '../harness/envoy-config.ts';
 import type { WireRequest } from '../harness/exchange.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
@@ -32,13 +32,7 @@ function bootstrap({ upstream, verifier }: Parties): string {
   return config.toString();
 }
 
-let site: Site;
-let bundleDirectory: string;
-beforeAll(async () => {
-  site = await createSite();
-  bundleDirectory = await site.makeBundle();
-});
-afterAll(() => site.remove());
+const fixture = useSite('suite');
 
 it('has nearly nothing of what the linter looks for', () => {
   const rules = lintGateway(text, { allowedRules: [] })?.findings.map(({ rule }) => rule) ?? [];
@@ -51,17 +45,14 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let verifier: VerifierProcess;
   let gateway: Gateway;
   beforeAll(async () => {
-    verifier = await startVerifier(site, { replay: 'memory', bundleDirectory });
+    verifier = await fixture.verifier();
     gateway = await startConfigured(version, verifier, { bootstrap, listener: 'ingress' });
+    fixture.stops.push(gateway.stop);
   }, START_MS);
-  afterAll(async () => {
-    await gateway?.stop();
-    await verifier?.stop();
-  });
 
   const signed: (
     ...args: Parameters<typeof signedFor> extends [unknown, ...infer R] ? R : never
-  ) => WireRequest = (route, plan) => signedFor({ gateway, site, scheme: 'http' }, route, plan);
+  ) => WireRequest = (route, plan) => signedFor({ gateway, site: fixture.site, scheme: 'http' }, route, plan);
 
   async function isDenied(request: WireRequest, expected: ExpectedDenial): Promise<void> {
     await expectDenial(gateway, await observe(gateway, gateway.client('HTTP/1.1'), request), expected);

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
 import { AUTHORITY } from '../environment/routes.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { startVerifier, type VerifierOptions } from '../environment/verifier.ts';
+import { useSite } from '../environment/site-fixture.ts';
+import type { VerifierOptions } from '../environment/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { expectChecked, expectClosedWithout, expectStrict, type Scheme } from './checked-requests.ts';
@@ -98,20 +98,16 @@ const CASES: readonly Case[] = [
   },
 ];
 
-let site: Site;
-let bundleDirectory: string;
+const fixture = useSite();
 let towardsVerifier: TestCertificates;
 let towardsCallers: TestCertificates;
 beforeAll(async () => {
-  site = await createSite();
-  bundleDirectory = await site.makeBundle();
   towardsVerifier = await makeCertificates(SERVICE, GATEWAY_URI);
   towardsCallers = await makeCertificates(AUTHORITY, GATEWAY_URI);
 });
 afterAll(async () => {
   await towardsVerifier?.remove();
   await towardsCallers?.remove();
-  await site?.remove();
 });
 
 const dumpOf = ({ dump }: Case) => readText(`test/gateways/dumps/${dump}.json`);
@@ -168,23 +164,13 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
         ...['--tls-cert-file', server.certPath, '--tls-key-file', server.keyPath],
         ...['--tls-client-ca-file', ca.certPath, '--tls-client-san', GATEWAY_URI],
       ];
-      const verifier = await startVerifier(site, {
-        ...{ replay: 'memory', listen, bundleDirectory },
-        flags: isMutual ? mutual : [],
-      });
-      try {
-        const gateway = await startConfigured(version, verifier, configured(one));
-        try {
-          const asked = { gateway, site, scheme };
-          await expectChecked(asked);
-          await expectStrict(asked);
-          await expectClosedWithout(asked);
-        } finally {
-          await gateway.stop();
-        }
-      } finally {
-        await verifier.stop();
-      }
+      const verifier = await fixture.verifier({ listen, flags: isMutual ? mutual : [] });
+      const gateway = await startConfigured(version, verifier, configured(one));
+      fixture.stops.push(gateway.stop);
+      const asked = { gateway, site: fixture.site, scheme };
+      await expectChecked(asked);
+      await expectStrict(asked);
+      await expectClosedWithout(asked);
     },
     WHOLE_MS,
   );
